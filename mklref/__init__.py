@@ -1,0 +1,85 @@
+"""mklref: multiple kernel learning as convex programs, with certificates and a fast native solver.
+
+    minimise   C sum_i V(sum_m f_m(x_i) + b, y_i) + R(||f_1||, ..., ||f_M||)
+
+`reference.solve` states a problem declaratively in cvxpy, `solve` is the fast native solver, and `certify` bounds
+the distance to the optimum of anybody's answer. Importing mklref loads NumPy and SciPy's linear algebra only.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ArrayStack": "mklref.kernels",
+    "Certificate": "mklref.certificate",
+    "DensityLevelSet": "mklref.losses",
+    "EpsilonInsensitive": "mklref.losses",
+    "Fixed": "mklref.regularizers",
+    "Hinge": "mklref.losses",
+    "History": "mklref.solution",
+    "Huber": "mklref.losses",
+    "Interrupted": "mklref.exceptions",
+    "KernelStack": "mklref.kernels",
+    "Logistic": "mklref.losses",
+    "Lp": "mklref.regularizers",
+    "MKLError": "mklref.exceptions",
+    "OneClass": "mklref.losses",
+    "Pinball": "mklref.losses",
+    "Problem": "mklref.problem",
+    "Solution": "mklref.solution",
+    "Squared": "mklref.losses",
+    "SquaredEpsilonInsensitive": "mklref.losses",
+    "SquaredHinge": "mklref.losses",
+    "Status": "mklref.solution",
+    "certify": "mklref.certificate",
+    "crosscheck": "mklref.crosscheck",
+    "solve": "mklref.native",
+}
+"""Where each public name lives; it is imported from there when it is first asked for."""
+
+_MODULES = ("kernels", "losses", "native", "reference", "regularizers", "testing")
+
+if TYPE_CHECKING:
+    from mklref.certificate import Certificate as Certificate
+    from mklref.certificate import certify as certify
+    from mklref.exceptions import Interrupted as Interrupted
+    from mklref.exceptions import MKLError as MKLError
+    from mklref.kernels import ArrayStack as ArrayStack
+    from mklref.kernels import KernelStack as KernelStack
+    from mklref.losses import DensityLevelSet as DensityLevelSet
+    from mklref.losses import EpsilonInsensitive as EpsilonInsensitive
+    from mklref.losses import Hinge as Hinge
+    from mklref.losses import Huber as Huber
+    from mklref.losses import Logistic as Logistic
+    from mklref.losses import OneClass as OneClass
+    from mklref.losses import Pinball as Pinball
+    from mklref.losses import Squared as Squared
+    from mklref.losses import SquaredEpsilonInsensitive as SquaredEpsilonInsensitive
+    from mklref.losses import SquaredHinge as SquaredHinge
+    from mklref.problem import Problem as Problem
+    from mklref.regularizers import Fixed as Fixed
+    from mklref.regularizers import Lp as Lp
+    from mklref.solution import History as History
+    from mklref.solution import Solution as Solution
+    from mklref.solution import Status as Status
+
+__all__ = ["__version__", *_HOMES, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"mklref.{name}")
+    else:
+        raise AttributeError(f"module 'mklref' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

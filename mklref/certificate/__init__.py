@@ -1,0 +1,9 @@
+"""Certificates of optimality: NumPy and the standard library only, no solver."""
+
+from __future__ import annotations
+
+from mklref.certificate.intercept import best_intercept
+from mklref.certificate.numerical import assess, certify, dual_objective, repair
+from mklref.certificate.verdict import Certificate
+
+__all__ = ["Certificate", "assess", "best_intercept", "certify", "dual_objective", "repair"]

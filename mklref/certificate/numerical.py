@@ -1,0 +1,219 @@
+"""The numerical certificate: bounds on the optimal value from one point, whoever computed it.
+
+For a point (beta, theta, b) with g_m = sqrt(beta'K_m beta), rho_m = theta_m g_m, t = sum_m theta_m K_m beta + b:
+
+    upper = sum_i c_i V(t_i, y_i) + R(rho) + c_b b          f_m = theta_m sum_i beta_i k_m(x_i, .) is feasible
+    lower = -sum_i c_i V*(-beta~_i/c_i, y_i) - R*(g~)       beta~ = beta moved into the box with 1'beta~ = c_b
+
+Both hold for every point, so upper - lower bounds the distance to the optimum. The certificate trusts nobody:
+it reads no solver's status or objective and imports no solver. It costs one read of the kernel stack, two if
+the dual point had to be moved by more than rounding. `float64` rounding is not accounted for here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.verdict import Certificate
+from mklref.exceptions import InvalidKernel, InvalidParameter
+from mklref.kernels.validation import INDEFINITE_REMEDY, as_float_array, require_finite
+
+if TYPE_CHECKING:
+    from mklref.problem import Problem
+
+_NEGLIGIBLE = 1e-13
+"""Relative change of the quadratic forms up to which a repaired dual point needs no second read of the stack."""
+
+
+def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: float | None = None) -> Certificate:
+    """Certified bounds on the optimal value, and how far this point is from it.
+
+    Parameters
+    ----------
+    problem : Problem
+    dual_coef : array (n,)
+        beta, signed (beta_i = alpha_i y_i in classification). It need not be feasible.
+    weights : array (M,), optional
+        theta. By default the closed form `regularizer.weights_from_dual`; give them at p = 1, where they are
+        not a function of the dual point.
+    intercept : float, optional
+        b. By default the best one for these scores.
+
+    Returns
+    -------
+    Certificate
+        lower <= P* <= upper, with upper the primal objective at exactly this point.
+
+    Raises
+    ------
+    InvalidParameter
+        Arrays of the wrong shape or not finite.
+    InvalidKernel
+        beta'K_m beta < 0 beyond rounding: a proof that K_m is indefinite.
+    """
+    beta = _vector(dual_coef, "dual_coef", problem.n_samples)
+    images = problem.kernels.apply(beta)
+    squares = _squares(problem, beta, images)
+    given = None if weights is None else _vector(weights, "weights", problem.n_kernels)
+    theta = problem.regularizer.weights_from_dual(np.sqrt(squares)) if given is None else given
+    return assess(problem, beta, theta, intercept, images, squares)
+
+
+def assess(
+    problem: Problem, beta: Array, theta: Array, intercept: float | None, images: Array, squares: Array
+) -> Certificate:
+    """`certify` for a point whose images K_m beta (M, n) and squares beta'K_m beta (M,) are at hand."""
+    violations: list[tuple[str, float]] = []
+    if theta.min() < 0.0:
+        violations.append((f"weights[{theta.argmin()}] = {theta.min():.3g} is negative", -float(theta.min())))
+        theta = np.maximum(theta, 0.0)
+    violations += _weight_violations(problem, theta)
+
+    norms = theta * np.sqrt(squares)
+    scores = theta @ images
+    better = best_intercept(problem, scores)
+    chosen = better if intercept is None else float(intercept)
+    if not np.isfinite(chosen) or (not problem.intercept and chosen != 0.0):
+        raise InvalidParameter(
+            f"intercept = {chosen!r} must be a finite number"
+            + ("." if problem.intercept else ", and 0 without intercept.")
+        )
+    penalty = problem.regularizer.value(norms)
+    losses = intercept_objective(problem, scores, chosen)
+    upper = _finite_or(losses + penalty, np.inf)
+
+    feasible, moved = repair(problem, beta)
+    violations += moved
+    lower_squares = _squares_after_repair(problem, beta, feasible, images, squares)
+    lower, scale = dual_objective(problem, feasible, lower_squares)
+
+    pointwise = problem.costs * (
+        problem.loss.value(scores + chosen, problem.y) + problem.loss.conjugate(-feasible / problem.costs, problem.y)
+    ) + feasible * (scores + chosen)
+    closed = problem.regularizer.weights_from_dual(scale * np.sqrt(lower_squares))
+    return Certificate(
+        lower=_finite_or(lower, -np.inf),
+        upper=upper,
+        infeasibility=max((size for _, size in violations), default=0.0),
+        violations=tuple(text for text, _ in violations),
+        intercept=chosen,
+        better_intercept=better,
+        better_upper=_finite_or(intercept_objective(problem, scores, better) + penalty, np.inf),
+        worst_sample=int(np.argmax(np.nan_to_num(pointwise, nan=np.inf))),
+        worst_kernel=int(np.argmax(np.abs(closed - theta) * lower_squares)),
+        regularizer_gap=float(
+            penalty + problem.regularizer.conjugate(np.sqrt(lower_squares)) - norms @ np.sqrt(squares)
+        ),
+    )
+
+
+def dual_objective(problem: Problem, beta: Array, squares: Array) -> tuple[float, float]:
+    """The dual objective at a feasible beta, and the scale t in (0, 1] that takes it into the domain of R*."""
+    g = np.sqrt(squares)
+    scale = problem.regularizer.dual_scale(g)
+    if problem.intercept_cost and scale < 1.0:
+        return -np.inf, scale
+    value = problem.loss.dual_value(scale * beta, problem.y, problem.costs) - problem.regularizer.conjugate(scale * g)
+    return float(value), scale
+
+
+def repair(problem: Problem, beta: Array) -> tuple[Array, list[tuple[str, float]]]:
+    """Move beta into the box and onto 1'beta = c_b; return it with what was violated and by how much.
+
+    The imbalance is spent on samples strictly inside the box, in proportion to their distance from it, and
+    only where that does not suffice on all samples with room.
+    """
+    lower, upper = problem.loss.box(problem.y, problem.costs)
+    inside = np.clip(beta, lower, upper)
+    violations: list[tuple[str, float]] = []
+    excess = np.abs(beta - inside)
+    rounding = 8 * np.finfo(float).eps
+    if np.any(excess > rounding * np.abs(inside)):
+        i = int(excess.argmax())
+        violations.append(
+            (
+                f"dual_coef[{i}] = {beta[i]:.6g} lies outside [{lower[i]:.6g}, {upper[i]:.6g}]",
+                float(excess[i]),
+            )
+        )
+    if not problem.intercept:
+        return inside, violations
+    imbalance = float(beta.sum()) - problem.intercept_cost
+    if abs(imbalance) > rounding * len(beta) * max(float(np.abs(beta).sum()), problem.intercept_cost):
+        violations.append((f"dual_coef sums to {beta.sum():.6g} instead of {problem.intercept_cost:g}", abs(imbalance)))
+    for _ in range(2):  # the second round removes the rounding error of the first
+        inside = _spread(inside, float(inside.sum()) - problem.intercept_cost, lower, upper)
+    return inside, violations
+
+
+def _spread(beta: Array, imbalance: float, lower: Array, upper: Array) -> Array:
+    """Subtract `imbalance` from the sum of beta without leaving the box."""
+    if imbalance == 0.0:
+        return beta
+    unbounded = max(float(np.abs(beta).max()), abs(imbalance))
+    below = np.minimum(beta - lower, unbounded)
+    above = np.minimum(upper - beta, unbounded)
+    room = np.minimum(below, above)
+    if room.sum() < abs(imbalance):
+        room = below if imbalance > 0.0 else above
+    share = min(1.0, abs(imbalance) / float(room.sum()))
+    return np.clip(beta - np.sign(imbalance) * share * room, lower, upper)
+
+
+def _squares(problem: Problem, beta: Array, images: Array) -> Array:
+    """beta'K_m beta, with rounding below zero removed; a truly negative value proves K_m indefinite."""
+    squares: Array = images @ beta
+    rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
+    allowed = rounding * problem.kernels.traces() * float(beta @ beta)
+    m = int(np.argmin(squares + allowed))
+    if squares[m] < -allowed[m]:
+        raise InvalidKernel(
+            f"kernels[{m}] is not positive semidefinite: beta'K beta = {squares[m]:.3g} for this dual point. "
+            f"{INDEFINITE_REMEDY}"
+        )
+    return np.maximum(squares, 0.0)
+
+
+def _squares_after_repair(problem: Problem, beta: Array, feasible: Array, images: Array, squares: Array) -> Array:
+    """Upper bounds of the squares at the repaired point; exact ones if the point moved by more than rounding.
+
+    With d the move, (beta + d)'K(beta + d) <= beta'K beta + 2 d'K beta + ||d||^2 trace(K).
+    """
+    step = feasible - beta
+    if not step.any():
+        return squares
+    remainder = float(step @ step) * problem.kernels.traces()
+    moved = np.maximum(squares + 2.0 * (images @ step), 0.0) + remainder
+    if np.all(remainder <= _NEGLIGIBLE * moved.max()):
+        return np.asarray(moved)
+    return _squares(problem, feasible, problem.kernels.apply(feasible))
+
+
+def _weight_violations(problem: Problem, theta: Array) -> list[tuple[str, float]]:
+    """A violated constraint on the weights, where the regulariser has one."""
+    if problem.regularizer.weight_form != "min" or np.isfinite(problem.regularizer.weight_penalty(theta)):
+        return []
+    # Scale the weights down until they are allowed: the factor says by how much they were not.
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        allowed = np.isfinite(problem.regularizer.weight_penalty(middle * theta))
+        low, high = (middle, high) if allowed else (low, middle)
+    text = f"weights lie outside the domain of {problem.regularizer}: only {low:.6g} times them is allowed"
+    return [(text, 1.0 - low)]
+
+
+def _finite_or(value: float, otherwise: float) -> float:
+    return float(value) if np.isfinite(value) else otherwise
+
+
+def _vector(data: Any, label: str, length: int) -> Array:
+    array = as_float_array(data, label, InvalidParameter)
+    if array.shape != (length,):
+        raise InvalidParameter(f"{label} has shape {array.shape}; expected ({length},).")
+    require_finite(array, label, InvalidParameter)
+    return array.astype(np.float64, copy=False)

@@ -1,0 +1,110 @@
+"""The certificate itself: two bounds, what they mean, and what is wrong with a bad point in words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from mklref.exceptions import InvalidParameter
+
+_WORTH_SAYING = 1e-9
+"""Relative improvement from which a better intercept is worth a sentence."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """lower <= P* <= upper for the optimal value P* of a problem, from one point.
+
+    The point itself is feasible for the primal, so its objective `upper` exceeds P* by at most `gap`.
+    """
+
+    lower: float
+    """Dual objective at the repaired dual point; -inf if it is not finite."""
+    upper: float
+    """Primal objective at exactly the given point; inf if it is not finite."""
+    infeasibility: float
+    """The largest violation that had to be repaired for the bounds: box, 1'beta = c_b, weights. 0 if none."""
+    violations: tuple[str, ...]
+    """Each violation in words."""
+    intercept: float
+    """The intercept that `upper` uses."""
+    better_intercept: float
+    """The best intercept for these scores."""
+    better_upper: float
+    """The primal objective with the best intercept."""
+    worst_sample: int
+    """The sample that contributes most to the gap."""
+    worst_kernel: int
+    """The kernel whose weight disagrees most with the dual point."""
+    regularizer_gap: float
+    """The share R(rho) + R*(g) - rho'g of the gap, which vanishes when the weights fit the dual point."""
+
+    @property
+    def gap(self) -> float:
+        """upper - lower. Negative beyond rounding only if a kernel is indefinite."""
+        return self.upper - self.lower
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / max(1, |upper|); inf if a bound is infinite."""
+        scale = max(1.0, abs(self.upper))
+        return self.gap / scale if scale < float("inf") else float("inf")
+
+    def is_optimal(self, tol: float = 1e-6) -> bool:
+        """Whether the relative gap is at most `tol`. A gap below -tol is a contradiction, not an optimum.
+
+        Raises
+        ------
+        InvalidParameter
+            If tol is negative or not a number.
+        """
+        if not tol >= 0:
+            raise InvalidParameter(f"tol = {tol!r} must be a nonnegative number: a relative duality gap.")
+        return -tol <= self.relative_gap <= tol
+
+    def explain(self) -> str:
+        """What is certain, and what is wrong with the point, in words."""
+        lines = [str(self)]
+        if self.gap < -1e-9 * max(1.0, abs(self.upper)):
+            lines.append(
+                "The gap is negative, which is impossible: a kernel is indefinite or a bound was tampered with."
+            )
+        lines += [f"Infeasible: {violation}." for violation in self.violations]
+        gain = self.upper - self.better_upper
+        if gain > _WORTH_SAYING * max(1.0, abs(self.upper)):
+            lines.append(
+                f"The intercept {self.intercept:.6g} is not the best: {self.better_intercept:.6g} lowers the upper "
+                f"bound by {gain:.3g} to {self.better_upper:.9g}."
+            )
+        if self.gap > _WORTH_SAYING * max(1.0, abs(self.upper)) and self.gap < float("inf"):
+            share = self.regularizer_gap / self.gap
+            if share > 0.5:
+                lines.append(
+                    f"{100 * min(share, 1.0):.0f} % of the gap comes from the kernel weights: the weight of kernel "
+                    f"{self.worst_kernel} disagrees most with beta'K beta. "
+                    "Weights and dual_coef may stem from different iterates."
+                )
+            else:
+                lines.append(
+                    f"Most of the gap comes from the samples, most of all sample {self.worst_sample}: "
+                    "its dual variable does not fit its score. Check the scale of C and the sign of dual_coef."
+                )
+        if self.upper == float("inf"):
+            lines.append("The primal objective is not finite at this point.")
+        if self.lower == -float("inf"):
+            lines.append("The dual objective is not finite at this point, even after repair.")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Certificate:
+        """The inverse of `to_dict`."""
+        values = {field.name: facts[field.name] for field in fields(cls)}
+        values["violations"] = tuple(values["violations"])
+        return cls(**values)
+
+    def __str__(self) -> str:
+        return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"

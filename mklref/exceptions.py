@@ -1,0 +1,83 @@
+"""Errors and warnings of mklref: one tree, and every message names argument, value, bound and remedy.
+
+MKLError
+├── InvalidInput (ValueError)          an argument has a forbidden value
+│   ├── InvalidKernel                  a Gram matrix: shape, finiteness, symmetry, definiteness
+│   ├── InvalidTarget                  y: shape, labels, one class only
+│   └── InvalidParameter               C, p, tol, weights, options
+├── InvalidType (TypeError)            complex, sparse, masked, object or bool data
+├── NotApplicable (ValueError)         a formulation or solver that does not fit the problem; says what does
+├── SolverFailure (RuntimeError)       every solver that was tried failed; says which and how
+└── UnsafeFile (ValueError)            a file that cannot be read safely
+
+Interrupted (KeyboardInterrupt)        carries the best certified point so far in `.solution`
+MKLWarning (UserWarning)               AsymmetryWarning, AccuracyWarning, SlowWarning
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mklref.solution import Solution
+
+
+class MKLError(Exception):
+    """Base class of every error that mklref raises on purpose."""
+
+
+class InvalidInput(MKLError, ValueError):
+    """An argument has a value that the mathematics does not allow."""
+
+
+class InvalidKernel(InvalidInput):
+    """A Gram matrix is not square, not finite, not symmetric or not positive semidefinite."""
+
+
+class InvalidTarget(InvalidInput):
+    """The targets do not fit the kernels or the loss."""
+
+
+class InvalidParameter(InvalidInput):
+    """A scalar or vector parameter lies outside its interval."""
+
+
+class InvalidType(MKLError, TypeError):
+    """Data of a kind that has no faithful conversion to float64."""
+
+
+class NotApplicable(MKLError, ValueError):
+    """The formulation or solver does not fit the problem; the message says why and what fits instead."""
+
+
+class SolverFailure(MKLError, RuntimeError):
+    """No solver returned a point; the message lists what was tried and how each one failed."""
+
+
+class UnsafeFile(MKLError, ValueError):
+    """A file that is damaged, too large for its claims, or would need pickle to be read."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a solve. Nothing is lost: `solution` is the best certified point so far, or None."""
+
+    def __init__(self, solution: Solution | None = None) -> None:
+        found = "no point yet" if solution is None else f"best certified point so far: {solution.certificate}"
+        super().__init__(f"interrupted; {found}")
+        self.solution = solution
+
+
+class MKLWarning(UserWarning):
+    """Base class of every warning that mklref issues."""
+
+
+class AsymmetryWarning(MKLWarning):
+    """A Gram matrix was symmetric only up to rounding and has been symmetrised."""
+
+
+class AccuracyWarning(MKLWarning):
+    """A solver claimed more accuracy than the certificate confirms."""
+
+
+class SlowWarning(MKLWarning):
+    """The compiled core is not available; the NumPy twin does the work, much slower."""

@@ -1,0 +1,208 @@
+"""A stack of M Gram matrices of order n, and what a solver may ask of it.
+
+    combine(theta)  = sum_m theta_m K_m            (n, n)
+    apply(v)        = (K_m v)_m                    (M, n)
+    quadratic(v)    = (v'K_m v)_m                  (M,)
+    rows(i)         = (K_m[i, :])_m                (M, k, n)
+    dense()         = the matrices themselves      (M, n, n)
+
+Nothing here assumes that the matrices exist in memory: a stack that evaluates kernels on demand implements
+the same five questions. `ArrayStack` holds the matrices; it copies nothing that it need not copy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.exceptions import InvalidKernel
+from mklref.kernels.validation import as_float_array, checked_gram, require_psd
+
+_BLOCK = 1 << 22
+"""Entries that are converted from float32 at a time, so that a product never holds a second matrix."""
+
+
+class KernelStack(ABC):
+    """M positive semidefinite Gram matrices on the same n samples."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int, int]:
+        """(M, n, n)."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type in which the matrices are stored."""
+
+    @abstractmethod
+    def combine(self, weights: Array) -> Array:
+        """sum_m weights_m K_m, float64 (n, n); kernels of weight 0 are not read."""
+
+    @abstractmethod
+    def apply(self, v: Array) -> Array:
+        """All products K_m v, float64 (M, n), accumulated in float64."""
+
+    @abstractmethod
+    def rows(self, index: Any) -> FloatArray:
+        """Rows K_m[index, :] of every kernel, (M, k, n), for an integer index array (k,)."""
+
+    @abstractmethod
+    def dense(self) -> FloatArray:
+        """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
+
+    @abstractmethod
+    def traces(self) -> Array:
+        """The trace of each matrix, (M,)."""
+
+    def quadratic(self, v: Array) -> Array:
+        """All values v'K_m v, float64 (M,)."""
+        return self.apply(v) @ v
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+class ArrayStack(KernelStack):
+    """Gram matrices in memory, float64 or float32, referred to and never written to.
+
+    Parameters
+    ----------
+    matrices : sequence of (n, n) arrays
+        Checked Gram matrices, C-contiguous, all of one dtype. Use `stack` for data that was not checked.
+    names : sequence of str, optional
+        One name for each kernel, for tables and pictures.
+    """
+
+    def __init__(self, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> None:
+        self.matrices = tuple(matrices)
+        self.names = tuple(names) if names is not None else tuple(f"K{m}" for m in range(len(self.matrices)))
+        if len(self.names) != len(self.matrices):
+            raise InvalidKernel(f"{len(self.names)} names for {len(self.matrices)} kernels; give one for each.")
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(M, n, n)."""
+        n = self.matrices[0].shape[0]
+        return len(self.matrices), n, n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The common dtype."""
+        return self.matrices[0].dtype
+
+    def combine(self, weights: Array) -> Array:
+        """sum_m weights_m K_m, float64 (n, n); kernels of weight 0 are not read."""
+        n = self.shape[1]
+        total = np.zeros((n, n))
+        term = np.empty((n, n))
+        for weight, matrix in zip(weights, self.matrices, strict=True):
+            if weight != 0.0:
+                np.multiply(matrix, weight, out=term)
+                total += term
+        return total
+
+    def apply(self, v: Array) -> Array:
+        """All products K_m v, float64 (M, n), accumulated in float64."""
+        return np.stack([_product(matrix, v) for matrix in self.matrices])
+
+    def rows(self, index: Any) -> FloatArray:
+        """Rows K_m[index, :] of every kernel, (M, k, n)."""
+        return np.stack([matrix[index] for matrix in self.matrices])
+
+    def dense(self) -> FloatArray:
+        """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
+        base = self.matrices[0].base
+        if isinstance(base, np.ndarray) and base.shape == self.shape and base.dtype == self.dtype:
+            starts = [part.ctypes.data for part in base]
+            if base.flags.c_contiguous and starts == [matrix.ctypes.data for matrix in self.matrices]:
+                return base
+        return np.stack(self.matrices)
+
+    def traces(self) -> Array:
+        """The trace of each matrix, (M,)."""
+        return self._traces
+
+    @cached_property
+    def _traces(self) -> Array:
+        return np.array([np.trace(matrix, dtype=np.float64) for matrix in self.matrices])
+
+    @cached_property
+    def _psd_checked(self) -> bool:
+        for m, matrix in enumerate(self.matrices):
+            require_psd(matrix, label=f"kernels[{m}]", order_budget=len(self.matrices))
+        return True
+
+    def require_psd(self) -> None:
+        """Raise `InvalidKernel` if some matrix is not positive semidefinite; the answer is remembered."""
+        _ = self._psd_checked
+
+    def __repr__(self) -> str:
+        return f"ArrayStack(shape={self.shape}, dtype={self.dtype})"
+
+
+def _product(matrix: FloatArray, v: Array) -> Array:
+    if matrix.dtype == np.float64:
+        return np.asarray(matrix @ v, dtype=np.float64)
+    step = max(1, _BLOCK // len(v))
+    parts = [matrix[i : i + step].astype(np.float64) @ v for i in range(0, len(v), step)]
+    return np.concatenate(parts)
+
+
+def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
+    """Check Gram matrices and put them into a stack, without a copy wherever that is possible.
+
+    Parameters
+    ----------
+    kernels : array (M, n, n), sequence of (n, n) arrays, or KernelStack
+        float64 and float32 are kept, integers become float64; other dtypes are refused. A stack is returned
+        as it is. Memory maps, read-only, Fortran-ordered and strided arrays work; only strided ones are copied.
+    names : sequence of str, optional
+        One name for each kernel.
+
+    Returns
+    -------
+    KernelStack
+        An `ArrayStack` that refers to the given arrays.
+
+    Raises
+    ------
+    InvalidType
+        Complex, sparse, masked, object or bool data, or long doubles that do not fit float64.
+    InvalidKernel
+        Not square, empty, of different orders, not finite, or not symmetric; names kernel and index.
+
+    Warns
+    -----
+    AsymmetryWarning
+        A matrix is symmetric only up to rounding; a symmetrised copy is used.
+    """
+    if isinstance(kernels, KernelStack):
+        return kernels
+    labelled = [(f"kernels[{m}]", matrix) for m, matrix in enumerate(_matrices(kernels))]
+    if not labelled:
+        raise InvalidKernel("kernels is empty; give at least one Gram matrix of shape (n, n).")
+    arrays = [as_float_array(matrix, label) for label, matrix in labelled]
+    orders = {array.shape for array in arrays}
+    if len(orders) > 1:
+        found = ", ".join(str(shape) for shape in sorted(orders))
+        raise InvalidKernel(f"kernels have different shapes: {found}; all must be (n, n) for the same n samples.")
+    dtype = np.result_type(*arrays)
+    checked = [checked_gram(array.astype(dtype, copy=False), f"kernels[{m}]") for m, array in enumerate(arrays)]
+    return ArrayStack(checked, names)
+
+
+def _matrices(kernels: Any) -> Iterable[Any]:
+    """The (n, n) members of an (M, n, n) array or of a sequence."""
+    if isinstance(kernels, list | tuple):
+        return kernels
+    array = as_float_array(kernels, "kernels")
+    if array.ndim != 3:
+        hint = "; wrap a single Gram matrix as kernels=[K]" if array.ndim == 2 else ""
+        raise InvalidKernel(f"kernels has shape {array.shape}; expected (M, n, n){hint}.")
+    return list(array)

@@ -1,0 +1,196 @@
+"""Checks of raw arrays: types that convert faithfully, shape, finiteness, symmetry, definiteness."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from mklref._typing import FloatArray
+from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, InvalidType
+
+FULL_CHECK_FLOPS = 2e10
+"""Floating point operations up to which `Problem` factorises every kernel to prove it semidefinite."""
+
+INDEFINITE_REMEDY = (
+    "Drop the kernel, clip its negative eigenvalues, or use mixed-norm synthesis, which allows indefinite kernels."
+)
+
+_TILE = 512
+"""Order of the tiles in which a matrix is compared with its transpose."""
+
+
+def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKernel) -> FloatArray:
+    """Return `data` as a float64 or float32 array, a view wherever possible.
+
+    Integers become float64. Complex, boolean, object, sparse and masked data are refused, because their
+    conversion would silently drop something; so are long doubles that float64 cannot hold.
+
+    Raises
+    ------
+    InvalidType
+        Data of one of those kinds.
+    InvalidInput
+        Of the given class: a ragged sequence.
+    """
+    if scipy.sparse.issparse(data):
+        raise InvalidType(f"{label} is a sparse matrix; give a dense array, for instance {label}.toarray().")
+    if isinstance(data, np.ma.MaskedArray):
+        raise InvalidType(f"{label} is a masked array; its mask would be lost. Fill or drop the masked entries first.")
+    try:
+        array = np.asarray(data)
+    except ValueError as ragged:
+        raise error(f"{label} is ragged: {ragged}.") from ragged
+    kind = array.dtype.kind
+    if kind == "O" and isinstance(data, list | tuple):
+        lengths = {np.shape(row) for row in data if not np.isscalar(row)}
+        if len(lengths) > 1:
+            raise error(f"{label} is ragged: its rows have shapes {sorted(lengths)}.")
+    if kind not in "iuf":
+        names = {"c": "complex", "b": "boolean", "O": "object"}
+        raise InvalidType(
+            f"{label} is {names.get(kind, str(array.dtype))} data; give real numbers (float64 or float32)."
+        )
+    if array.dtype in (np.float32, np.float64):
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    with np.errstate(over="ignore"):
+        converted = array.astype(np.float64)
+    if kind == "f" and array.dtype.itemsize > 8:
+        back = converted.astype(array.dtype)
+        if not np.array_equal(back, array, equal_nan=True):
+            raise InvalidType(f"{label} is {array.dtype} data that does not fit float64; round it to float64 yourself.")
+    if kind in "iu" and array.size and not np.array_equal(converted.astype(array.dtype), array):
+        raise InvalidType(f"{label} holds integers beyond 2^53 that do not fit float64.")
+    return converted
+
+
+def require_finite(array: FloatArray, label: str, error: type[InvalidInput] = InvalidKernel) -> None:
+    """Raise an error that names the first entry that is NaN or infinite."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = tuple(int(i) for i in np.argwhere(~finite)[0])
+        position = ", ".join(map(str, index))
+        raise error(f"{label}[{position}] is {array[index]}; every entry must be finite. Impute or drop the sample.")
+
+
+def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
+    """Return a C-contiguous, square, finite, exactly symmetric matrix with the entries of `matrix`.
+
+    A Fortran-ordered symmetric matrix is its own transpose, so no copy is made of it.
+
+    Raises
+    ------
+    InvalidKernel
+        Not two-dimensional, not square, empty, not finite, or asymmetric beyond rounding.
+
+    Warns
+    -----
+    AsymmetryWarning
+        Asymmetric within rounding: the mean of matrix and transpose is used.
+    """
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InvalidKernel(f"{label} has shape {matrix.shape}; a Gram matrix is square, (n, n).")
+    if not matrix.size:
+        raise InvalidKernel(f"{label} is empty; give at least two samples.")
+    require_finite(matrix, label)
+    largest, index = _asymmetry(matrix)
+    if largest > 0.0:
+        tolerance = symmetry_tolerance(matrix)
+        i, j = index
+        if largest > tolerance:
+            raise InvalidKernel(
+                f"{label} is not symmetric: |{label}[{i}, {j}] - {label}[{j}, {i}]| = {largest:.3g}, "
+                f"allowed {tolerance:.3g}. If the difference is noise, pass (K + K.T) / 2."
+            )
+        warnings.warn(
+            f"{label} is symmetric only up to {largest:.3g} (at [{i}, {j}]); (K + K.T) / 2 is used.",
+            AsymmetryWarning,
+            stacklevel=4,
+        )
+        return np.ascontiguousarray(0.5 * matrix + 0.5 * matrix.T, dtype=matrix.dtype)
+    if matrix.flags.c_contiguous:
+        return matrix
+    return matrix.T if matrix.flags.f_contiguous else np.ascontiguousarray(matrix)
+
+
+def symmetry_tolerance(matrix: FloatArray) -> float:
+    """64 sqrt(n) rounding units of the largest entry: what summation in another order may leave."""
+    unit = float(np.finfo(matrix.dtype).eps)
+    return 64.0 * float(np.sqrt(len(matrix))) * unit * float(np.abs(matrix).max())
+
+
+def _asymmetry(matrix: FloatArray) -> tuple[float, tuple[int, int]]:
+    """The largest |K_ij - K_ji| and where it is, tile by tile so that both triangles stay in cache."""
+    largest, index = 0.0, (0, 0)
+    for i in range(0, len(matrix), _TILE):
+        for j in range(i, len(matrix), _TILE):
+            upper, lower = matrix[i : i + _TILE, j : j + _TILE], matrix[j : j + _TILE, i : i + _TILE]
+            if np.array_equal(upper, lower.T):
+                continue
+            difference = np.abs(upper - lower.T)
+            at = np.unravel_index(int(difference.argmax()), difference.shape)
+            if difference[at] > largest:
+                largest, index = float(difference[at]), (i + int(at[0]), j + int(at[1]))
+    return largest, index
+
+
+def psd_tolerance(matrix: FloatArray) -> float:
+    """Most negative eigenvalue that rounding can explain: 8 n eps trace(K), eps that of the stored dtype."""
+    return 8.0 * len(matrix) * float(np.finfo(matrix.dtype).eps) * float(np.trace(np.abs(matrix), dtype=np.float64))
+
+
+def require_psd(matrix: FloatArray, label: str, order_budget: int = 1) -> None:
+    """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding, with the proof in the message.
+
+    The 2x2 principal minors are always checked (one pass). The full check is a Cholesky factorisation of
+    K + tolerance I; it is made when `order_budget` such checks stay below 2e10 operations (under a second).
+    Beyond that size an indefinite kernel can slip through here; the certificate still reports beta'K beta < 0.
+    """
+    tolerance = psd_tolerance(matrix)
+    _require_minors(matrix, label, tolerance)
+    if order_budget * len(matrix) ** 3 / 3.0 > FULL_CHECK_FLOPS:
+        return
+    smallest = smallest_eigenvalue_if_negative(matrix, tolerance)
+    if smallest is not None:
+        raise InvalidKernel(
+            f"{label} is not positive semidefinite: smallest eigenvalue {smallest:.3g}, allowed {-tolerance:.3g}. "
+            f"{INDEFINITE_REMEDY}"
+        )
+
+
+def smallest_eigenvalue_if_negative(matrix: FloatArray, tolerance: float) -> float | None:
+    """The smallest eigenvalue of a symmetric matrix if it is below -tolerance, else None."""
+    shifted = matrix.astype(np.float64)
+    if tolerance == 0.0:
+        return None if not shifted.any() else float(np.linalg.eigvalsh(shifted)[0])
+    shifted.flat[:: len(shifted) + 1] += tolerance
+    _, failed = scipy.linalg.lapack.dpotrf(shifted, lower=True, overwrite_a=True, clean=False)
+    if not failed:
+        return None
+    smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+    return smallest if smallest < -tolerance else None
+
+
+def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:
+    """Diagonal entries and 2x2 principal minors of K + tolerance I are nonnegative."""
+    diagonal = np.diagonal(matrix).astype(np.float64)
+    if diagonal.min() < -tolerance:
+        i = int(diagonal.argmin())
+        raise InvalidKernel(
+            f"{label} is not positive semidefinite: {label}[{i}, {i}] = {diagonal[i]:.3g} is negative. "
+            "A kernel is a squared norm on its diagonal; check its sign."
+        )
+    bound = np.sqrt(np.maximum(diagonal, 0.0) + tolerance) * (1.0 + 1e-12)
+    for i in range(0, len(matrix), _TILE):
+        excess = np.abs(matrix[i : i + _TILE]) - bound[i : i + _TILE, None] * bound
+        if excess.max() > 0.0:
+            at = np.unravel_index(int(excess.argmax()), excess.shape)
+            row, column = int(at[0]) + i, int(at[1])
+            raise InvalidKernel(
+                f"{label} is not positive semidefinite: |{label}[{row}, {column}]| = {abs(matrix[row, column]):.3g} "
+                f"exceeds the geometric mean {bound[row] * bound[column]:.3g} of its diagonal entries (a negative 2x2 minor). "
+                f"{INDEFINITE_REMEDY}"
+            )

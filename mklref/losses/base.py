@@ -1,0 +1,119 @@
+"""What a loss is: a convex function of the score and the faces that everybody else needs of it.
+
+    V(t, y)              convex in the score t;  C multiplies the sum of losses, never the regulariser
+    V*(s, y)             = sup_t s t - V(t, y),  the conjugate in t, +inf outside `domain(y)`
+    dual term            -sum_i c_i V*(-beta_i / c_i, y_i)   with costs c_i = C * sample_weight_i
+
+All quadratics carry 1/2. `beta` is signed, as `dual_coef` everywhere: beta_i = alpha_i y_i in classification.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from mklref._typing import Array
+
+
+class Costs(NamedTuple):
+    """The costs c_i > 0 and their reciprocals, (n,) each; both cvxpy parameters in a compiled formulation."""
+
+    value: Any
+    inverse: Any
+
+
+@dataclass(frozen=True)
+class QuadraticDual:
+    """The dual term of a piecewise linear-quadratic loss, for unit cost, as a box-constrained quadratic.
+
+        c V*(-b/c, y) = -linear * b + absolute * |b| + curvature * b^2 / (2 c)    on  c lower <= b <= c upper
+
+    `linear`, `lower`, `upper` are (n,), infinite bounds allowed; `absolute` >= 0; `curvature` is 0 or 1.
+    """
+
+    linear: Array
+    lower: Array
+    upper: Array
+    absolute: float = 0.0
+    curvature: float = 0.0
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """A convex loss V(t, y) with its conjugate. Every array is elementwise and float64.
+
+    How the other losses fit without a change of this class: a loss is a frozen dataclass whose fields are its
+    parameters (epsilon, delta, tau). Four groups of methods describe it to its four users.
+
+    - Everybody: `value`, `subgradient`, `conjugate`, `domain`. Together they satisfy Fenchel-Young,
+      V(t) + V*(s) >= s t, with equality for s = subgradient(t).
+    - The certificate: `domain` (to repair a dual point), `kinks` (to find the best intercept), `smoothness`.
+    - cvxpy: `atom` (the primal loss) and `dual_atom` (the perspective of the conjugate).
+    - The native solver: `quadratic_dual`, which is None for a loss whose conjugate is not piecewise
+      linear-quadratic (logistic); such a loss is solved through `conjugate`'s derivatives instead.
+
+    Two class variables say how the loss meets the rest of the problem. `targets` names the labels it accepts:
+    "labels" (-1 and +1), "real" or "ones" (one class: y is all ones). `intercept_cost` is the coefficient c_b
+    of the intercept in the primal objective, and so the right-hand side of 1'beta = c_b in the dual: 0 for an
+    ordinary free intercept, 1 for the nu one-class machine. `intercept` restricts `Problem.intercept`:
+    "optional", "required" or "forbidden".
+    """
+
+    name: ClassVar[str]
+    targets: ClassVar[str]
+    intercept: ClassVar[str] = "optional"
+    intercept_cost: ClassVar[float] = 0.0
+    smoothness: ClassVar[float] = np.inf
+    """Lipschitz constant of V'(., y); inf where V has kinks."""
+
+    @abstractmethod
+    def value(self, t: Array, y: Array) -> Array:
+        """V(t, y), elementwise."""
+
+    @abstractmethod
+    def subgradient(self, t: Array, y: Array) -> Array:
+        """One element of the subdifferential of V(., y) at t: the derivative where it exists."""
+
+    @abstractmethod
+    def conjugate(self, s: Array, y: Array) -> Array:
+        """V*(s, y) = sup_t s t - V(t, y); +inf outside the domain."""
+
+    @abstractmethod
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """Bounds (lower, upper), (n,) each, of the interval on which V*(., y) is finite."""
+
+    @abstractmethod
+    def kinks(self, y: Array) -> Array:
+        """Scores at which V'(., y) jumps or changes its formula, (k, n); k = 0 for an analytic loss."""
+
+    @abstractmethod
+    def atom(self, t: Any, y: Array) -> Any:
+        """V(t, y) as an elementwise convex cvxpy expression (n,)."""
+
+    @abstractmethod
+    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
+        """sum_i c_i V*(-beta_i/c_i, y_i) as a convex cvxpy scalar, and its constraints; DPP in the costs."""
+
+    def quadratic_dual(self, y: Array) -> QuadraticDual | None:
+        """The dual term as a box-constrained quadratic, or None if it is not one."""
+        return None
+
+    def box(self, y: Array, costs: Array) -> tuple[Array, Array]:
+        """Bounds on beta, (n,) each: the domain of the dual term, -c_i upper <= beta_i <= -c_i lower."""
+        lower, upper = self.domain(y)
+        return -costs * upper, -costs * lower
+
+    def dual_value(self, beta: Array, y: Array, costs: Array) -> float:
+        """-sum_i c_i V*(-beta_i/c_i, y_i): the loss part of the dual objective, -inf outside the box."""
+        lower, upper = self.domain(y)
+        s = -beta / costs
+        # c * bound / c may miss the bound by a rounding error: such a point is on the boundary, not outside.
+        nearest = np.clip(s, lower, upper)
+        s = np.where(np.abs(s - nearest) <= 4 * np.finfo(float).eps * np.abs(s), nearest, s)
+        return -float(np.sum(costs * self.conjugate(s, y)))
+
+    def __str__(self) -> str:
+        return self.name

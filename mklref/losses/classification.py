@@ -1,0 +1,167 @@
+"""Losses on the margin z = y t, for labels y in {-1, +1}."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import entr, expit
+
+from mklref._typing import Array
+from mklref.losses.base import Costs, Loss, QuadraticDual
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """Hinge loss of the support vector machine (SimpleMKL (2); Kloft 3.1).
+
+    V(t, y)  = max(0, 1 - y t)
+    V*(s, y) = s y   on  -1 <= s y <= 0
+    dual     = sum y_i beta_i   on  0 <= y_i beta_i <= c_i
+    """
+
+    name: ClassVar[str] = "hinge"
+    targets: ClassVar[str] = "labels"
+
+    def value(self, t: Array, y: Array) -> Array:
+        """max(0, 1 - y t)."""
+        return np.maximum(0.0, 1.0 - y * t)
+
+    def subgradient(self, t: Array, y: Array) -> Array:
+        """-y where y t < 1, else 0."""
+        return np.where(y * t < 1.0, -y, 0.0)
+
+    def conjugate(self, s: Array, y: Array) -> Array:
+        """s y on -1 <= s y <= 0, else +inf."""
+        u = s * y
+        return np.where((u >= -1.0) & (u <= 0.0), u, np.inf)
+
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """-1 <= s y <= 0."""
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def kinks(self, y: Array) -> Array:
+        """The margin: t = y."""
+        return y[None, :]
+
+    def atom(self, t: Any, y: Array) -> Any:
+        """pos(1 - y t)."""
+        import cvxpy as cp
+
+        return cp.pos(1 - cp.multiply(y, t))
+
+    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
+        """-y'beta on the box."""
+        import cvxpy as cp
+
+        alpha = cp.multiply(y, beta)
+        return -cp.sum(alpha), [alpha >= 0, alpha <= costs.value]
+
+    def quadratic_dual(self, y: Array) -> QuadraticDual:
+        """Linear term y, box between 0 and y."""
+        return QuadraticDual(linear=y, lower=np.minimum(y, 0.0), upper=np.maximum(y, 0.0))
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """Squared hinge loss, with 1/2 (Kowalski (2) is this one with C = 2).
+
+    V(t, y)  = 1/2 max(0, 1 - y t)^2
+    V*(s, y) = s y + s^2 / 2   on  s y <= 0
+    dual     = sum y_i beta_i - beta_i^2 / (2 c_i)   on  y_i beta_i >= 0
+    """
+
+    name: ClassVar[str] = "squared_hinge"
+    targets: ClassVar[str] = "labels"
+    smoothness: ClassVar[float] = 1.0
+
+    def value(self, t: Array, y: Array) -> Array:
+        """1/2 max(0, 1 - y t)^2."""
+        return 0.5 * np.maximum(0.0, 1.0 - y * t) ** 2
+
+    def subgradient(self, t: Array, y: Array) -> Array:
+        """-y max(0, 1 - y t)."""
+        return -y * np.maximum(0.0, 1.0 - y * t)
+
+    def conjugate(self, s: Array, y: Array) -> Array:
+        """s y + s^2/2 on s y <= 0, else +inf."""
+        u = s * y
+        return np.where(u <= 0.0, u + 0.5 * s**2, np.inf)
+
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """s y <= 0."""
+        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
+
+    def kinks(self, y: Array) -> Array:
+        """The margin: t = y."""
+        return y[None, :]
+
+    def atom(self, t: Any, y: Array) -> Any:
+        """1/2 square(pos(1 - y t))."""
+        import cvxpy as cp
+
+        return 0.5 * cp.square(cp.pos(1 - cp.multiply(y, t)))
+
+    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
+        """-y'beta + 1/2 sum beta_i^2/c_i on y beta >= 0."""
+        import cvxpy as cp
+
+        alpha = cp.multiply(y, beta)
+        return 0.5 * cp.sum(cp.multiply(costs.inverse, cp.square(beta))) - cp.sum(alpha), [alpha >= 0]
+
+    def quadratic_dual(self, y: Array) -> QuadraticDual:
+        """Linear term y, half-line on the side of y, unit curvature."""
+        lower, upper = self.domain(y)
+        return QuadraticDual(linear=y, lower=-upper, upper=-lower, curvature=1.0)
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Logistic loss (SimpleMKL 4.3).
+
+    V(t, y)  = log(1 + exp(-y t))
+    V*(s, y) = u log u + (1 - u) log(1 - u),  u = -s y,   on  0 <= u <= 1
+    dual     = sum c_i H(y_i beta_i / c_i),  H the binary entropy in nats
+    """
+
+    name: ClassVar[str] = "logistic"
+    targets: ClassVar[str] = "labels"
+    smoothness: ClassVar[float] = 0.25
+
+    def value(self, t: Array, y: Array) -> Array:
+        """log(1 + exp(-y t)), without overflow."""
+        return np.logaddexp(0.0, -y * t)
+
+    def subgradient(self, t: Array, y: Array) -> Array:
+        """-y / (1 + exp(y t))."""
+        return -y * np.asarray(expit(-y * t))
+
+    def conjugate(self, s: Array, y: Array) -> Array:
+        """-entropy of u = -s y."""
+        u = -s * y
+        inside = (u >= 0.0) & (u <= 1.0)
+        u = np.where(inside, u, 0.0)
+        return np.asarray(np.where(inside, -(entr(u) + entr(1.0 - u)), np.inf))
+
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """-1 <= s y <= 0."""
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def kinks(self, y: Array) -> Array:
+        """None."""
+        return np.empty((0, len(y)))
+
+    def atom(self, t: Any, y: Array) -> Any:
+        """logistic(-y t)."""
+        import cvxpy as cp
+
+        return cp.logistic(-cp.multiply(y, t))
+
+    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
+        """Sum of alpha log(alpha/c) + (c - alpha) log((c - alpha)/c), alpha = y beta."""
+        import cvxpy as cp
+
+        alpha = cp.multiply(y, beta)
+        rest = costs.value - alpha
+        return cp.sum(cp.rel_entr(alpha, costs.value) + cp.rel_entr(rest, costs.value)), []

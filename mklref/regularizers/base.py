@@ -1,0 +1,109 @@
+"""What a regulariser is: one convex object with five faces, each also a cvxpy atom.
+
+With rho_m = ||f_m|| the block norms, g_m = sqrt(beta'K_m beta) their duals, theta the kernel weights:
+
+    value              R(rho), convex and non-decreasing on rho >= 0
+    conjugate          R*(g) = sup_{rho >= 0} g'rho - R(rho)
+    weight_penalty     psi(theta) with R(rho) = min_{theta >= 0} 1/2 sum_m rho_m^2/theta_m + psi(theta)   (0/0 = 0)
+    weights_from_norms theta_m = rho_m / (dR/drho_m)      the minimiser above
+    weights_from_dual  theta_m = (dR*/dg_m) / g_m         the maximiser of 1/2 sum_m theta_m g_m^2 - psi(theta)
+
+At an optimum all of them meet: rho_m = theta_m g_m and R(rho) + R*(g) = rho'g.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mklref._typing import Array
+from mklref.exceptions import NotApplicable
+
+
+@dataclass(frozen=True, eq=False)
+class Regularizer(ABC):
+    """A convex penalty on the block norms, seen from the primal, the dual and the kernel weights.
+
+    How the other regularisers fit without a change of this class: a regulariser is a frozen dataclass whose
+    fields are its parameters (p, mu, lam, groups, E, omega, a concave g).
+
+    - Ivanov members (lp balls, elastic net in Ivanov form, groups, Mahalanobis, weighted l1 balls): psi is the
+      indicator of a convex set of weights. Tikhonov members (`Power`, `Tikhonov`, `ElasticNet`): psi is finite.
+    - Where R(sqrt(.)) is not concave (block norms with q > 2) there is no psi: `weight_form` is "max", because
+      R(rho) = max_vartheta 1/2 sum vartheta_m rho_m^2 - phi(vartheta) with theta = 1/vartheta, and
+      `weight_penalty` and `weight_atom` raise `NotApplicable`. Such a member is solved through rho and g, and
+      its two closed forms of the weights still hold.
+    - Where R* is an indicator (`Power(1)`, weighted l1), `dual_scale` says how far a dual point has to shrink.
+    - Parameters tied to the number of kernels (fixed weights, groups, E, omega) are checked in `check`.
+
+    Weights are nonnegative. R is non-decreasing, so R* is the conjugate of R extended by R(|rho|).
+    """
+
+    weight_form: ClassVar[str] = "min"
+    """"min" if psi exists, "max" if R is a maximum over inverse weights, "none" if neither holds."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """A short name with parameters, as tables print it."""
+
+    @abstractmethod
+    def value(self, rho: Array) -> float:
+        """R(rho) for block norms rho >= 0, (M,)."""
+
+    @abstractmethod
+    def conjugate(self, g: Array) -> float:
+        """R*(g) for dual norms g >= 0, (M,); +inf outside its domain."""
+
+    def weight_penalty(self, theta: Array) -> float:
+        """psi(theta) for weights (M,); +inf outside its domain.
+
+        Raises
+        ------
+        NotApplicable
+            If `weight_form` is not "min".
+        """
+        raise NotApplicable(self._no_weight_form())
+
+    @abstractmethod
+    def weights_from_norms(self, rho: Array) -> Array:
+        """The weights theta (M,) that attain R(rho)."""
+
+    @abstractmethod
+    def weights_from_dual(self, g: Array) -> Array:
+        """Weights theta (M,) that attain R*(g); one point of the face where they are not unique."""
+
+    @abstractmethod
+    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
+        """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints."""
+
+    @abstractmethod
+    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
+        """R* as a convex cvxpy scalar of affine vectors whose norms are g_m, and constraints."""
+
+    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
+        """psi as a convex cvxpy scalar of a nonnegative expression theta (M,), and constraints.
+
+        Raises
+        ------
+        NotApplicable
+            If `weight_form` is not "min".
+        """
+        raise NotApplicable(self._no_weight_form())
+
+    def dual_scale(self, g: Array) -> float:
+        """The largest t in (0, 1] for which R*(t g) is finite; 1 unless R* is an indicator."""
+        return 1.0
+
+    def check(self, kernels: int) -> None:
+        """Raise `InvalidParameter` if the parameters do not fit this number of kernels."""
+
+    def _no_weight_form(self) -> str:
+        return (
+            f"{self.name} has no penalty on the weights that is minimised (weight_form = {self.weight_form!r}); "
+            "use value(rho) and conjugate(g), or the formulations 'dual' and 'mixed_norm'."
+        )
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,238 @@
+"""Ivanov regularisation of the weights by an lp ball, and weights that do not move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+from mklref.regularizers.base import Regularizer
+
+FEASIBILITY = 1e-9
+"""Relative violation below which an indicator still counts a point as inside: closed forms round."""
+
+TIE = 1e-9
+"""Relative distance from the largest g_m^2 within which a kernel counts as maximal at p = 1."""
+
+
+def p_norm(x: Array, p: float) -> float:
+    """||x||_p for x >= 0 and p in [1, inf], without overflow for any scale or exponent."""
+    top = float(x.max(initial=0.0))
+    if top == 0.0 or np.isinf(p) or not np.isfinite(top):
+        return top
+    return float(top * np.sum((x / top) ** p) ** (1.0 / p))
+
+
+def conjugate_exponent(p: float) -> float:
+    """p* with 1/p + 1/p* = 1, for p in [1, inf]."""
+    if p == 1.0:
+        return np.inf
+    return 1.0 if np.isinf(p) else p / (p - 1.0)
+
+
+def norm_atom(x: Any, p: float) -> Any:
+    """||x||_p of a nonnegative cvxpy expression, p in [1, inf], by exact power cones in between."""
+    import cvxpy as cp
+
+    if p == 1.0:
+        return cp.sum(x)
+    if np.isinf(p):
+        return cp.max(x)
+    if p == 2.0:
+        return cp.norm(x, 2)
+    return cp.pnorm(x, p, approx=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Lp(Regularizer):
+    """The lp ball, theta >= 0 and ||theta||_p <= 1, for p in [1, inf] (Kloft (P), (17), (27); SimpleMKL (2)).
+
+    With q = 2p/(p+1) and p* = p/(p-1):
+
+    R(rho)     = 1/2 ||rho||_q^2
+    R*(g)      = 1/2 ||(g_m^2)_m||_{p*}
+    psi(theta) = 0 if ||theta||_p <= 1, else +inf
+    theta      = rho^{2/(p+1)} / (sum rho^q)^{1/p}                      from the norms
+    theta      = g^{2/(p-1)} / (sum g^{2p/(p-1)})^{1/p}                 from the dual, p > 1
+
+    p = 1 is sparse MKL: R* is half the largest g_m^2, and every weight vector of the simplex supported on the
+    maximal kernels attains it; `weights_from_dual` returns the uniform one. p = inf is the unweighted sum.
+
+    Parameters
+    ----------
+    p : float
+        In [1, inf].
+
+    Raises
+    ------
+    InvalidParameter
+        If p < 1 or p is not a number.
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.p, bool) or not isinstance(self.p, int | float | np.number):
+            raise InvalidParameter(f"p = {self.p!r} must be a number in [1, inf]; 1 is sparse, inf the plain sum.")
+        if not self.p >= 1:
+            raise InvalidParameter(
+                f"p = {self.p!r} must lie in [1, inf]: for p < 1 the weights form no convex set. "
+                "Use p = 1 for the sparsest convex choice."
+            )
+        object.__setattr__(self, "p", float(self.p))
+
+    @property
+    def name(self) -> str:
+        """L1, Lp(1.33), Lp(inf)."""
+        return f"Lp({self.p:.6g})"
+
+    @property
+    def block_exponent(self) -> float:
+        """q = 2p/(p+1), the exponent of the block norm."""
+        return 2.0 if np.isinf(self.p) else 2.0 * self.p / (self.p + 1.0)
+
+    def value(self, rho: Array) -> float:
+        """1/2 ||rho||_q^2."""
+        return 0.5 * p_norm(rho, self.block_exponent) ** 2
+
+    def conjugate(self, g: Array) -> float:
+        """1/2 ||g^2||_{p*}, taken as 1/2 ||g||_{2p*}^2."""
+        return 0.5 * p_norm(g, 2.0 * conjugate_exponent(self.p)) ** 2
+
+    def weight_penalty(self, theta: Array) -> float:
+        """0 in the ball, +inf outside."""
+        inside = bool(np.all(theta >= 0.0)) and p_norm(theta, self.p) <= 1.0 + FEASIBILITY
+        return 0.0 if inside else np.inf
+
+    def weights_from_norms(self, rho: Array) -> Array:
+        """rho^{2/(p+1)} / (sum rho^q)^{1/p}; uniform if every norm is 0."""
+        top = float(rho.max())
+        if top == 0.0 or np.isinf(self.p):
+            return self._uniform(len(rho))
+        return self._onto_sphere((rho / top) ** (2.0 / (self.p + 1.0)))
+
+    def weights_from_dual(self, g: Array) -> Array:
+        """g^{2/(p-1)} on the unit sphere of lp; at p = 1 uniform over the maximal kernels."""
+        top = float(g.max())
+        if top == 0.0 or np.isinf(self.p):
+            return self._uniform(len(g))
+        ratio = (g / top) ** 2
+        raw = (ratio >= 1.0 - TIE).astype(float) if self.p == 1.0 else ratio ** (1.0 / (self.p - 1.0))
+        return self._onto_sphere(raw)
+
+    def _uniform(self, kernels: int) -> Array:
+        return np.full(kernels, float(kernels) ** (-1.0 / self.p))
+
+    def _onto_sphere(self, raw: Array) -> Array:
+        return raw / p_norm(raw, self.p)
+
+    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
+        """1/2 square(||rho||_q)."""
+        import cvxpy as cp
+
+        return 0.5 * cp.square(norm_atom(rho, self.block_exponent)), []
+
+    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
+        """1/2 ||(sum of squares)_m||_{p*}; DCP because squares are nonnegative and the norm is monotone there."""
+        import cvxpy as cp
+
+        squares = cp.hstack([cp.sum_squares(component) for component in components])
+        return 0.5 * norm_atom(squares, conjugate_exponent(self.p)), []
+
+    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
+        """No penalty, ||theta||_p <= 1."""
+        return 0.0, [norm_atom(theta, self.p) <= 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(Regularizer):
+    """Weights that do not move: an ordinary kernel machine on sum_m weights_m K_m (SimpleMKL (10), (11)).
+
+    R(rho)     = 1/2 sum rho_m^2 / weights_m          (0/0 = 0: a kernel of weight 0 is absent)
+    R*(g)      = 1/2 sum weights_m g_m^2
+    psi(theta) = 0 if 0 <= theta <= weights, else +inf
+    theta      = weights, from the norms and from the dual
+
+    Parameters
+    ----------
+    weights : array_like (M,)
+        Nonnegative and finite, at least one of them positive.
+
+    Raises
+    ------
+    InvalidParameter
+        If the weights are not a nonnegative finite vector, or (in `Problem`) not one for each kernel.
+    """
+
+    weights: Array
+
+    def __post_init__(self) -> None:
+        weights = np.array(self.weights, dtype=float)
+        if weights.ndim != 1 or not len(weights):
+            raise InvalidParameter(f"weights has shape {weights.shape}; give one weight for each kernel, (M,).")
+        if not np.all(np.isfinite(weights)) or weights.min() < 0.0 or weights.max() == 0.0:
+            raise InvalidParameter(
+                f"weights = {weights} must be finite and nonnegative with at least one positive entry."
+            )
+        weights.flags.writeable = False
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def name(self) -> str:
+        """fixed(M)."""
+        return f"Fixed({len(self.weights)})"
+
+    def check(self, kernels: int) -> None:
+        """One weight for each kernel."""
+        if len(self.weights) != kernels:
+            raise InvalidParameter(
+                f"regularizer Fixed has {len(self.weights)} weights for {kernels} kernels; give one for each."
+            )
+
+    def value(self, rho: Array) -> float:
+        """1/2 sum rho^2/weights."""
+        absent = self.weights == 0.0
+        if np.any(rho[absent] > 0.0):
+            return np.inf
+        return 0.5 * float(np.sum(rho[~absent] ** 2 / self.weights[~absent]))
+
+    def conjugate(self, g: Array) -> float:
+        """1/2 sum weights g^2."""
+        return 0.5 * float(self.weights @ g**2)
+
+    def weight_penalty(self, theta: Array) -> float:
+        """0 between 0 and the weights, +inf elsewhere."""
+        inside = bool(np.all(theta >= 0.0) and np.all(theta <= self.weights * (1.0 + FEASIBILITY)))
+        return 0.0 if inside else np.inf
+
+    def weights_from_norms(self, rho: Array) -> Array:
+        """The weights."""
+        return self.weights
+
+    def weights_from_dual(self, g: Array) -> Array:
+        """The weights."""
+        return self.weights
+
+    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
+        """1/2 sum rho^2/weights, with rho = 0 where the weight is 0."""
+        import cvxpy as cp
+
+        present = np.flatnonzero(self.weights)
+        absent = np.flatnonzero(self.weights == 0.0)
+        penalty = 0.5 * cp.sum(cp.multiply(1.0 / self.weights[present], cp.square(rho[present])))
+        return penalty, [rho[absent] == 0] if len(absent) else []
+
+    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
+        """1/2 sum of squares of the weighted components, as one QP term."""
+        import cvxpy as cp
+
+        terms = zip(np.sqrt(self.weights), components, strict=True)
+        present = [root * component for root, component in terms if root > 0.0]
+        return 0.5 * cp.sum_squares(cp.hstack(present)), []
+
+    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
+        """No penalty, theta <= weights."""
+        return 0.0, [theta <= self.weights]

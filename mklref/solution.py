@@ -1,0 +1,174 @@
+"""What a solver returns: a point, its certificate, how it ended and how it got there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from mklref._files import read_arrays, write_arrays
+from mklref._typing import Array
+from mklref.certificate import Certificate
+from mklref.exceptions import InvalidInput, UnsafeFile
+from mklref.kernels.validation import as_float_array, require_finite
+
+
+class Status(Enum):
+    """How a solver ended; the text says what to do next."""
+
+    OPTIMAL = "The certified relative gap is below the requested tolerance."
+    INACCURATE = "The solver claims an optimum, but the certificate does not confirm it: polish, or try another solver."
+    ITERATION_LIMIT = "The iteration limit came first: raise max_iter, or accept the certified gap."
+    TIME_LIMIT = "The time limit came first: raise max_time, or accept the certified gap."
+    STALLED = "Rounding errors stop further progress: normalise the kernels, lower C, or accept the certified gap."
+    STOPPED = "The callback asked to stop."
+    INTERRUPTED = "Ctrl-C: this is the best certified point up to then."
+
+
+@dataclass(frozen=True)
+class Record:
+    """One outer iteration of a solver: best bounds so far and what it cost."""
+
+    iteration: int
+    seconds: float
+    lower: float
+    upper: float
+    inner_steps: int
+    """Steps of the inner solver since the last record (two-variable updates of the SMO, Newton steps, ...)."""
+    weights: Array
+    """Kernel weights at this iteration, (M,)."""
+
+    @property
+    def relative_gap(self) -> float:
+        """(upper - lower) / max(1, |upper|) of the best bounds so far."""
+        return (self.upper - self.lower) / max(1.0, abs(self.upper))
+
+
+@dataclass(frozen=True)
+class History:
+    """The records of a solve, in order, and what was counted in all."""
+
+    records: tuple[Record, ...] = ()
+    counters: dict[str, float] = field(default_factory=dict)
+    """Totals, for instance {"svm": 12, "passes": 7.5}: inner solves, reads of the kernel stack."""
+
+    def column(self, name: str) -> Array:
+        """One field of all records as an array, for instance "relative_gap", "seconds" or "weights"."""
+        return np.array([getattr(record, name) for record in self.records])
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A point of an MKL problem with its certificate.
+
+    The decision function is f(x) = sum_m weights_m sum_i dual_coef_i k_m(x_i, x) + intercept.
+    """
+
+    dual_coef: Array
+    """beta (n,), signed as in scikit-learn: beta_i = alpha_i y_i in classification."""
+    weights: Array
+    """theta (M,), nonnegative."""
+    intercept: float
+    objective: float
+    """The primal objective at exactly this point."""
+    certificate: Certificate
+    status: Status
+    history: History = field(default_factory=History)
+    solver: str = "native"
+    """Who computed the point, for instance "native" or "dual/CLARABEL"."""
+
+    def decision_function(self, kernels_new: Any) -> Array:
+        """Scores of new samples.
+
+        Parameters
+        ----------
+        kernels_new : array (M, k, n) or sequence of (k, n) arrays
+            k_m(new sample, training sample), normalised with the statistics of the training kernels.
+
+        Returns
+        -------
+        array (k,)
+
+        Raises
+        ------
+        InvalidInput
+            Wrong number of kernels or of training samples; the message gives both numbers.
+        """
+        matrices: Sequence[Any] = (
+            kernels_new if isinstance(kernels_new, list | tuple) else list(np.asarray(kernels_new))
+        )
+        if len(matrices) != len(self.weights):
+            raise InvalidInput(
+                f"kernels_new holds {len(matrices)} kernels, the solution has {len(self.weights)} weights."
+            )
+        total: Array | None = None
+        for m, (weight, raw) in enumerate(zip(self.weights, matrices, strict=True)):
+            matrix = as_float_array(raw, f"kernels_new[{m}]", InvalidInput)
+            if matrix.ndim != 2 or matrix.shape[1] != len(self.dual_coef):
+                raise InvalidInput(
+                    f"kernels_new[{m}] has shape {matrix.shape}; expected (k, {len(self.dual_coef)}): "
+                    "rows are new samples, columns are the training samples."
+                )
+            require_finite(matrix, f"kernels_new[{m}]", InvalidInput)
+            term = weight * (matrix.astype(np.float64, copy=False) @ self.dual_coef)
+            if total is not None and len(total) != len(term):
+                raise InvalidInput(f"kernels_new[{m}] has {len(term)} rows, kernels_new[0] has {len(total)}.")
+            total = term if total is None else total + term
+        assert total is not None
+        return total + self.intercept
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the point and its certificate as an .npz of plain arrays; no pickle."""
+        facts = {
+            "format": _FORMAT,
+            "intercept": self.intercept,
+            "objective": self.objective,
+            "status": self.status.name,
+            "solver": self.solver,
+            "certificate": self.certificate.to_dict(),
+        }
+        write_arrays(path, {"dual_coef": self.dual_coef, "weights": self.weights}, facts)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Solution:
+        """Read what `save` wrote. The history is not saved.
+
+        Raises
+        ------
+        UnsafeFile
+            Damaged, truncated, hostile or foreign files.
+        """
+        arrays, facts = read_arrays(path)
+        try:
+            if facts["format"] != _FORMAT:
+                raise UnsafeFile(f"{path} has format {facts['format']!r}; this version reads {_FORMAT!r}.")
+            return cls(
+                dual_coef=_vector(arrays["dual_coef"]),
+                weights=_vector(arrays["weights"]),
+                intercept=float(facts["intercept"]),
+                objective=float(facts["objective"]),
+                certificate=Certificate.from_dict(facts["certificate"]),
+                status=Status[facts["status"]],
+                solver=str(facts["solver"]),
+            )
+        except (KeyError, TypeError, ValueError, json.JSONDecodeError) as damaged:
+            if isinstance(damaged, UnsafeFile):
+                raise
+            raise UnsafeFile(f"{path} is not a saved Solution: {damaged!r}.") from damaged
+
+
+_FORMAT = "mklref-solution-1"
+
+
+def _vector(array: Array) -> Array:
+    if array.ndim != 1 or array.dtype != np.float64:
+        raise UnsafeFile(f"expected a float64 vector, found {array.dtype} of shape {array.shape}.")
+    return array
