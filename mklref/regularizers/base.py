@@ -74,6 +74,22 @@ class Regularizer(ABC):
     def weights_from_dual(self, g: Array) -> Array:
         """Weights theta (M,) that attain R*(g); one point of the face where they are not unique."""
 
+    def weights_jacobian(self, g: Array) -> Array:
+        """d theta_m / d q_l of `weights_from_dual` as a function of q = g^2: (M, M), symmetric, positive semidefinite.
+
+        theta is twice the gradient of R* in q, so this is twice its Hessian. It enters products with
+        K_m beta only, which vanish with g_m: where g_m = 0 an infinite entry is given as 0.
+
+        Raises
+        ------
+        NotApplicable
+            If R* has kinks in q, so that the weights are no function of the dual point.
+        """
+        raise NotApplicable(
+            f"the weights of {self.name} are no differentiable function of the dual norms; use a smooth relative "
+            "(for Lp(1): Lp(p) with p > 1), or a method that needs only weights_from_dual."
+        )
+
     @abstractmethod
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
         """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints."""

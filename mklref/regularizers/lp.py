@@ -123,6 +123,24 @@ class Lp(Regularizer):
         raw = (ratio >= 1.0 - TIE).astype(float) if self.p == 1.0 else ratio ** (1.0 / (self.p - 1.0))
         return self._onto_sphere(raw)
 
+    def weights_jacobian(self, g: Array) -> Array:
+        """(diag(theta/q) - theta theta'/||q||_{p*}) / (p - 1), the Hessian of ||q||_{p*}, for p > 1; 0 at g = 0.
+
+        Raises
+        ------
+        NotApplicable
+            If p = 1.
+        """
+        if self.p == 1.0:
+            return super().weights_jacobian(g)
+        top = float(g.max())
+        if top == 0.0 or np.isinf(self.p):
+            return np.zeros((len(g), len(g)))
+        theta, ratio = self.weights_from_dual(g), (g / top) ** 2
+        slope = np.divide(theta, ratio, out=np.zeros_like(theta), where=ratio > 0.0)
+        jacobian: Array = (np.diag(slope) - np.outer(theta, theta) / (theta @ ratio)) / (self.p - 1.0)
+        return jacobian / top / top
+
     def _uniform(self, kernels: int) -> Array:
         return np.full(kernels, float(kernels) ** (-1.0 / self.p))
 
@@ -215,6 +233,10 @@ class Fixed(Regularizer):
     def weights_from_dual(self, g: Array) -> Array:
         """The weights."""
         return self.weights
+
+    def weights_jacobian(self, g: Array) -> Array:
+        """0: the weights do not move."""
+        return np.zeros((len(g), len(g)))
 
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
         """1/2 sum rho^2/weights, with rho = 0 where the weight is 0."""
