@@ -3,7 +3,7 @@
     minimise   C sum_i V(sum_m f_m(x_i) + b, y_i) + R(||f_1||, ..., ||f_M||)
 
 `reference.solve` states a problem declaratively in cvxpy, `solve` is the fast native solver, and `certify` bounds
-the distance to the optimum of anybody's answer. Importing mklref loads NumPy and SciPy's linear algebra only.
+the distance to the optimum of anybody's answer. Importing mklref loads NumPy only.
 """
 
 from __future__ import annotations

@@ -161,7 +161,8 @@ def _spread(beta: Array, imbalance: float, lower: Array, upper: Array) -> Array:
     if room.sum() < abs(imbalance):
         room = below if imbalance > 0.0 else above
     share = min(1.0, abs(imbalance) / float(room.sum()))
-    return np.clip(beta - np.sign(imbalance) * share * room, lower, upper)
+    spread: Array = beta - np.sign(imbalance) * share * room
+    return np.clip(spread, lower, upper)
 
 
 def _squares(problem: Problem, beta: Array, images: Array) -> Array:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse
 
 from mklref._typing import FloatArray
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, InvalidType
@@ -36,7 +35,8 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
     InvalidInput
         Of the given class: a ragged sequence.
     """
-    if scipy.sparse.issparse(data):
+    sparse = sys.modules.get("scipy.sparse")  # who has a sparse matrix has imported it; we save that time
+    if sparse is not None and sparse.issparse(data):
         raise InvalidType(f"{label} is a sparse matrix; give a dense array, for instance {label}.toarray().")
     if isinstance(data, np.ma.MaskedArray):
         raise InvalidType(f"{label} is a masked array; its mask would be lost. Fill or drop the masked entries first.")
@@ -167,10 +167,11 @@ def smallest_eigenvalue_if_negative(matrix: FloatArray, tolerance: float) -> flo
     if tolerance == 0.0:
         return None if not shifted.any() else float(np.linalg.eigvalsh(shifted)[0])
     shifted.flat[:: len(shifted) + 1] += tolerance
-    _, failed = scipy.linalg.lapack.dpotrf(shifted, lower=True, overwrite_a=True, clean=False)
-    if not failed:
+    try:
+        np.linalg.cholesky(shifted)
         return None
-    smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+    except np.linalg.LinAlgError:
+        smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
     return smallest if smallest < -tolerance else None
 
 
@@ -190,7 +191,8 @@ def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:
             at = np.unravel_index(int(excess.argmax()), excess.shape)
             row, column = int(at[0]) + i, int(at[1])
             raise InvalidKernel(
-                f"{label} is not positive semidefinite: |{label}[{row}, {column}]| = {abs(matrix[row, column]):.3g} "
-                f"exceeds the geometric mean {bound[row] * bound[column]:.3g} of its diagonal entries (a negative 2x2 minor). "
-                f"{INDEFINITE_REMEDY}"
+                f"{label} is not positive semidefinite: "
+                f"|{label}[{row}, {column}]| = {abs(matrix[row, column]):.3g} "
+                f"exceeds the geometric mean {bound[row] * bound[column]:.3g} of its diagonal entries "
+                f"(a negative 2x2 minor). {INDEFINITE_REMEDY}"
             )

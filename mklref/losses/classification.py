@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import entr, expit
 
 from mklref._typing import Array
 from mklref.losses.base import Costs, Loss, QuadraticDual
@@ -135,14 +134,15 @@ class Logistic(Loss):
 
     def subgradient(self, t: Array, y: Array) -> Array:
         """-y / (1 + exp(y t))."""
-        return -y * np.asarray(expit(-y * t))
+        return -y * np.exp(-np.logaddexp(0.0, y * t))
 
     def conjugate(self, s: Array, y: Array) -> Array:
         """-entropy of u = -s y."""
         u = -s * y
         inside = (u >= 0.0) & (u <= 1.0)
         u = np.where(inside, u, 0.0)
-        return np.asarray(np.where(inside, -(entr(u) + entr(1.0 - u)), np.inf))
+        positive, below_one = np.where(u > 0.0, u, 1.0), np.where(u < 1.0, u, 0.0)  # 0 log 0 = 0
+        return np.where(inside, u * np.log(positive) + (1.0 - u) * np.log1p(-below_one), np.inf)
 
     def domain(self, y: Array) -> tuple[Array, Array]:
         """-1 <= s y <= 0."""
