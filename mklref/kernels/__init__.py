@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+from mklref.kernels.families import FamilyStack, Kernel, KernelFamily, gaussian, linear, per_variable, polynomial
+from mklref.kernels.recipes import simplemkl_recipe
+from mklref.kernels.specification import from_specification, parse
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
+from mklref.kernels.transforms import center, normalize
+from mklref.kernels.validation import check_psd
 
-__all__ = ["ArrayStack", "KernelStack", "stack"]
+__all__ = [
+    "ArrayStack",
+    "FamilyStack",
+    "Kernel",
+    "KernelFamily",
+    "KernelStack",
+    "center",
+    "check_psd",
+    "from_specification",
+    "gaussian",
+    "linear",
+    "normalize",
+    "parse",
+    "per_variable",
+    "polynomial",
+    "simplemkl_recipe",
+    "stack",
+]

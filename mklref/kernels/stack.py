@@ -143,7 +143,7 @@ class ArrayStack(KernelStack):
         _ = self._psd_checked
 
     def __repr__(self) -> str:
-        return f"ArrayStack(shape={self.shape}, dtype={self.dtype})"
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
 
 
 def _product(matrix: FloatArray, v: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import FloatArray
-from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, InvalidType
+from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 
 FULL_CHECK_FLOPS = 2e10
 """Floating point operations up to which `Problem` factorises every kernel to prove it semidefinite."""
@@ -155,10 +155,47 @@ def require_psd(matrix: FloatArray, label: str, order_budget: int = 1) -> None:
         return
     smallest = smallest_eigenvalue_if_negative(matrix, tolerance)
     if smallest is not None:
-        raise InvalidKernel(
-            f"{label} is not positive semidefinite: smallest eigenvalue {smallest:.3g}, allowed {-tolerance:.3g}. "
-            f"{INDEFINITE_REMEDY}"
-        )
+        raise _indefinite(label, smallest, tolerance)
+
+
+def check_psd(K: Any, *, tolerance: float | None = None) -> float:
+    """Prove by its eigenvalues that one matrix is a Gram matrix.
+
+    Parameters
+    ----------
+    K : array (n, n)
+        Symmetric; never written to.
+    tolerance : float, optional
+        The most negative eigenvalue that passes is -tolerance. By default 8 n eps trace(|K|), what rounding
+        explains, with the eps of the dtype of K.
+
+    Returns
+    -------
+    float
+        The smallest eigenvalue.
+
+    Raises
+    ------
+    InvalidType, InvalidKernel
+        Not a square, finite, symmetric matrix, or its smallest eigenvalue is below -tolerance.
+    InvalidParameter
+        A tolerance that is negative or not a number.
+    """
+    matrix = checked_gram(as_float_array(K, "K"), "K")
+    allowed = psd_tolerance(matrix) if tolerance is None else tolerance
+    if not 0.0 <= allowed < np.inf:
+        raise InvalidParameter(f"tolerance = {tolerance!r} must lie in [0, inf).")
+    smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+    if smallest < -allowed:
+        raise _indefinite("K", smallest, allowed)
+    return smallest
+
+
+def _indefinite(label: str, smallest: float, allowed: float) -> InvalidKernel:
+    return InvalidKernel(
+        f"{label} is not positive semidefinite: smallest eigenvalue {smallest:.3g}, allowed {-allowed:.3g}. "
+        f"{INDEFINITE_REMEDY}"
+    )
 
 
 def smallest_eigenvalue_if_negative(matrix: FloatArray, tolerance: float) -> float | None:

@@ -1,0 +1,345 @@
+"""Families of kernels on feature vectors, and the stack of Gram matrices that a family gives on data.
+
+    linear()                  x'z
+    polynomial(d)             (x'z + 1)^d                              several degrees are several kernels
+    gaussian(sigma)           exp(-||x - z||^2 / (2 sigma^2))          several widths are several kernels
+    per_variable(family)      the family on each single variable
+    family + family           one after the other
+
+A family is a frozen value without data. `family.fit(X)` is a stack for `Problem`, which remembers X and the
+statistics of its normalisation: `stack.new(X_new)` are the matching kernels of new samples. The Gram functions
+are scikit-learn's, which calls gamma = 1/(2 sigma^2) what is a width sigma here, as in SimpleMKL.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels.stack import ArrayStack
+from mklref.kernels.transforms import Normalization, Transform, checked_method
+from mklref.kernels.validation import as_float_array, require_finite
+
+
+@dataclass(frozen=True)
+class KernelFamily(ABC):
+    """An ordered family of kernels; how many depends on the number d of variables."""
+
+    @abstractmethod
+    def expand(self, d: int) -> tuple[Kernel, ...]:
+        """The kernels of the family on samples with d variables, in order."""
+
+    def fit(self, X: Any, *, normalize: Normalization | None = None, center: bool = False) -> FamilyStack:
+        """Gram matrices of training samples.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            One sample a row. A data frame's column names go into the names of kernels on single variables.
+        normalize : {"trace", "multiplicative", "spherical"}, optional
+            See `mklref.kernels.normalize`.
+        center : bool
+            Whether to centre in feature space first; see `mklref.kernels.center`.
+
+        Returns
+        -------
+        FamilyStack
+            M float64 matrices in one array, with names, and with `new(X_new)` for new samples.
+
+        Raises
+        ------
+        InvalidInput
+            X is not a finite matrix with two rows and one column at least, or a kernel overflows on it.
+        InvalidKernel
+            A kernel that cannot be normalised; the message names it.
+        InvalidParameter
+            An unknown normalisation.
+        """
+        return FamilyStack(self, X, normalize, center)
+
+    def __add__(self, other: KernelFamily) -> KernelFamily:
+        return Union((*_parts(self), *_parts(other)))
+
+
+@dataclass(frozen=True)
+class Kernel(KernelFamily):
+    """One positive semidefinite function k(x, z): a family of one."""
+
+    def expand(self, d: int) -> tuple[Kernel, ...]:
+        """Itself."""
+        return (self,)
+
+    @abstractmethod
+    def cross(self, X: Array, Z: Array) -> Array:
+        """k(x, z) for the rows x of X (k, d) and z of Z (n, d), (k, n)."""
+
+    @abstractmethod
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) for the rows of X, (k,)."""
+
+    @abstractmethod
+    def name(self, variables: Sequence[str]) -> str:
+        """A short name in the syntax of `from_specification`; `variables` are the d names of the columns."""
+
+    def gram(self, X: Array) -> Array:
+        """k(x, z) for all rows of X, (n, n), exactly symmetric."""
+        K = self.cross(X, X)
+        return 0.5 * (K + K.T)
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, z) = x'z."""
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """x'z."""
+        from sklearn.metrics.pairwise import linear_kernel
+
+        return np.asarray(linear_kernel(X, Z))
+
+    def diagonal(self, X: Array) -> Array:
+        """||x||^2."""
+        return _squared_norms(X)
+
+    def name(self, variables: Sequence[str]) -> str:
+        """linear."""
+        return "linear"
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """k(x, z) = (x'z + offset)^degree."""
+
+    degree: int
+    offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.degree, bool) or not isinstance(self.degree, int) or self.degree < 1:
+            raise InvalidParameter(f"degree = {self.degree!r} must be a positive integer.")
+        if not 0.0 <= self.offset < np.inf:
+            raise InvalidParameter(
+                f"offset = {self.offset!r} must lie in [0, inf): with a negative one the kernel is indefinite."
+            )
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """(x'z + offset)^degree."""
+        from sklearn.metrics.pairwise import polynomial_kernel
+
+        return np.asarray(polynomial_kernel(X, Z, degree=self.degree, gamma=1.0, coef0=self.offset))
+
+    def diagonal(self, X: Array) -> Array:
+        """(||x||^2 + offset)^degree."""
+        return (_squared_norms(X) + self.offset) ** self.degree
+
+    def name(self, variables: Sequence[str]) -> str:
+        """poly:degree."""
+        return f"poly:{self.degree}" + ("" if self.offset == 1.0 else f"(offset {self.offset:g})")
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    """k(x, z) = exp(-||x - z||^2 / (2 width^2))."""
+
+    width: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.width < np.inf:
+            raise InvalidParameter(f"width = {self.width!r} must lie in (0, inf): exp(-||x - z||^2 / (2 width^2)).")
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """exp(-||x - z||^2 / (2 width^2))."""
+        from sklearn.metrics.pairwise import rbf_kernel
+
+        origin = Z.mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
+        return np.asarray(rbf_kernel(X - origin, Z - origin, gamma=0.5 / self.width**2))
+
+    def diagonal(self, X: Array) -> Array:
+        """1."""
+        return np.ones(len(X))
+
+    def name(self, variables: Sequence[str]) -> str:
+        """rbf:width."""
+        return f"rbf:{self.width:.6g}"
+
+
+@dataclass(frozen=True)
+class OnVariable(Kernel):
+    """A kernel on the j-th variable alone."""
+
+    kernel: Kernel
+    variable: int
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """k(x_j, z_j)."""
+        return self.kernel.cross(self._column(X), self._column(Z))
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x_j, x_j)."""
+        return self.kernel.diagonal(self._column(X))
+
+    def name(self, variables: Sequence[str]) -> str:
+        """The name of the kernel, then that of the variable in brackets."""
+        return f"{self.kernel.name(variables)}[{variables[self.variable]}]"
+
+    def _column(self, X: Array) -> Array:
+        return X[:, [self.variable]]
+
+
+@dataclass(frozen=True)
+class PerVariable(KernelFamily):
+    """A family on each single variable: all its kernels on the first, then all on the second, and so on."""
+
+    family: KernelFamily
+
+    def expand(self, d: int) -> tuple[Kernel, ...]:
+        """d times the kernels of the family."""
+        return tuple(OnVariable(kernel, j) for j in range(d) for kernel in self.family.expand(1))
+
+
+@dataclass(frozen=True)
+class Union(KernelFamily):
+    """Families one after the other."""
+
+    parts: tuple[KernelFamily, ...]
+
+    def expand(self, d: int) -> tuple[Kernel, ...]:
+        """The kernels of all parts in order."""
+        return tuple(kernel for part in self.parts for kernel in part.expand(d))
+
+
+def _squared_norms(X: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+def _parts(family: KernelFamily) -> tuple[KernelFamily, ...]:
+    return family.parts if isinstance(family, Union) else (family,)
+
+
+def linear() -> KernelFamily:
+    """The linear kernel x'z."""
+    return Linear()
+
+
+def polynomial(degrees: int | Sequence[int], offset: float = 1.0) -> KernelFamily:
+    """Polynomial kernels (x'z + offset)^degree, one for each degree.
+
+    Raises
+    ------
+    InvalidParameter
+        A degree that is not a positive integer, or an offset outside [0, inf).
+    """
+    return _family([Polynomial(_integer(degree), float(offset)) for degree in np.atleast_1d(degrees)], "degrees")
+
+
+def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
+    """Gaussian kernels exp(-||x - z||^2 / (2 sigma^2)), one for each width sigma.
+
+    Raises
+    ------
+    InvalidParameter
+        A width outside (0, inf).
+    """
+    return _family([Gaussian(float(width)) for width in np.atleast_1d(widths)], "widths")
+
+
+def per_variable(family: KernelFamily) -> KernelFamily:
+    """The kernels of a family on each single variable: d times as many.
+
+    Raises
+    ------
+    InvalidParameter
+        Something that is not a family.
+    """
+    if not isinstance(family, KernelFamily):
+        raise InvalidParameter(
+            f"per_variable takes a family of kernels, for instance per_variable(gaussian(1.0)), not {family!r}."
+        )
+    return PerVariable(family)
+
+
+def _family(kernels: list[Kernel], argument: str) -> KernelFamily:
+    if not kernels:
+        raise InvalidParameter(f"{argument} is empty; give at least one.")
+    return kernels[0] if len(kernels) == 1 else Union(tuple(kernels))
+
+
+def _integer(degree: Any) -> int:
+    try:
+        return operator.index(degree)
+    except TypeError:
+        raise InvalidParameter(f"degree = {degree!r} must be a positive integer.") from None
+
+
+class FamilyStack(ArrayStack):
+    """The Gram matrices of a family on training samples, able to give those of new samples; see `KernelFamily.fit`."""
+
+    def __init__(self, family: KernelFamily, X: Any, normalize: Normalization | None, center: bool) -> None:
+        self._samples = _checked_samples(X, "X")
+        n, d = self._samples.shape
+        if n < 2:
+            raise InvalidInput(f"X has shape {self._samples.shape}; give at least two samples, one a row.")
+        if normalize is not None:
+            checked_method(normalize)
+        variables = [str(column) for column in getattr(X, "columns", (f"x{j}" for j in range(d)))]
+        self._kernels = family.expand(d)
+        names = [kernel.name(variables) for kernel in self._kernels]
+        grams = np.empty((len(names), n, n))
+        transforms: list[Transform] = []
+        for name, kernel, out in zip(names, self._kernels, grams, strict=True):
+            with np.errstate(over="ignore"):
+                gram = kernel.gram(self._samples)
+            _require_no_overflow(gram, name)
+            transforms.append(Transform.fit(gram, f"kernel {name!r}", normalize, center))
+            out[:] = transforms[-1].train(gram)
+        self._transforms = tuple(transforms)
+        super().__init__(list(grams), names)
+
+    def new(self, X_new: Any) -> Array:
+        """Kernels of new samples with the training samples, transformed with the training statistics.
+
+        Parameters
+        ----------
+        X_new : array (k, d)
+            One new sample a row, with the variables of the training samples in the same order.
+
+        Returns
+        -------
+        array (M, k, n)
+            What `Solution.decision_function` takes.
+
+        Raises
+        ------
+        InvalidInput
+            X_new is not a finite matrix with d columns, or a kernel overflows on it.
+        """
+        samples = _checked_samples(X_new, "X_new")
+        n, d = self._samples.shape
+        if samples.shape[1] != d:
+            raise InvalidInput(f"X_new has {samples.shape[1]} variables, the training samples have {d}.")
+        rows = np.empty((len(self), len(samples), n))
+        for name, kernel, transform, out in zip(self.names, self._kernels, self._transforms, rows, strict=True):
+            with np.errstate(over="ignore"):
+                out[:] = kernel.cross(samples, self._samples)
+            _require_no_overflow(out, name)
+            out[:] = transform.new(out, kernel.diagonal(samples))
+        return rows
+
+
+def _checked_samples(X: Any, label: str) -> Array:
+    samples = as_float_array(X, label, InvalidInput)
+    if samples.ndim != 2 or not samples.size:
+        raise InvalidInput(f"{label} has shape {samples.shape}; expected a matrix, one sample a row: (n, d).")
+    require_finite(samples, label, InvalidInput)
+    return samples.astype(np.float64, copy=False)
+
+
+def _require_no_overflow(gram: Array, name: str) -> None:
+    if not np.isfinite(gram).all():
+        raise InvalidInput(f"kernel {name!r} overflows float64 on these samples; standardise the variables first.")

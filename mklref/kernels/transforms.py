@@ -1,0 +1,283 @@
+"""Centring and normalisation of Gram matrices, and of test kernels with the statistics of the training samples.
+
+    center            k(x, z) - mean_j k(x, x_j) - mean_i k(x_i, z) + mean_ij k(x_i, x_j)
+    "trace"           k / sum_i k(x_i, x_i)                                                      SimpleMKL 5.1
+    "multiplicative"  k / (mean_i k(x_i, x_i) - mean_ij k(x_i, x_j))                             Kloft (25)
+    "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))                                            Kloft (26)
+
+The means and sums run over the training samples, always. Every step maps a training matrix (n, n), and new rows
+(k, n) together with their diagonal k(x, x), (k,), so that steps can follow one another; centring comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, cast
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
+from mklref.kernels.stack import ArrayStack, KernelStack, stack
+from mklref.kernels.validation import as_float_array, require_finite
+
+Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
+"""The names of the normalisations."""
+
+
+class Step(Protocol):
+    """A change of one kernel, with the training statistics that it needs."""
+
+    def train(self, gram: FloatArray) -> FloatArray:
+        """The changed training matrix (n, n)."""
+
+    def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
+        """The changed rows (k, n) of new samples, and their changed diagonal (k,)."""
+
+
+@dataclass(frozen=True)
+class Centering:
+    """Inner products around the mean of the training samples in feature space."""
+
+    means: Array
+    """mean_j k(x_i, x_j), (n,)."""
+    total: float
+    """mean_ij k(x_i, x_j)."""
+
+    @classmethod
+    def fit(cls, gram: FloatArray) -> Centering:
+        """Means of a training matrix."""
+        means = gram.mean(axis=1, dtype=np.float64)
+        return cls(means, float(means.mean()))
+
+    def train(self, gram: FloatArray) -> FloatArray:
+        """H K H with H = I - 11'/n, exactly symmetric."""
+        shift = self.means[:, None] + self.means - self.total
+        return (gram - shift).astype(gram.dtype, copy=False)
+
+    def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
+        """(K_new - 1 means') H; the diagonal becomes the squared distance from the mean."""
+        own = rows.mean(axis=1, dtype=np.float64)
+        shift = own[:, None] + self.means - self.total
+        return (rows - shift).astype(rows.dtype, copy=False), diagonal - 2.0 * own + self.total
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """One positive factor for the whole kernel."""
+
+    factor: float
+
+    @classmethod
+    def to_unit_trace(cls, gram: FloatArray, label: str) -> Scaling:
+        """Trace 1; a zero kernel stays zero."""
+        trace = float(np.trace(gram, dtype=np.float64))
+        if trace < 0.0:
+            raise InvalidKernel(f"{label} has trace {trace:.3g}; a kernel has a nonnegative diagonal.")
+        return cls(1.0 / trace if trace > 0.0 else 1.0)
+
+    @classmethod
+    def to_unit_variance(cls, gram: FloatArray, label: str) -> Scaling:
+        """Mean squared distance 1 from the mean in feature space, Kloft (25)."""
+        spread = float(np.diagonal(gram).mean(dtype=np.float64))
+        variance = spread - float(gram.mean(dtype=np.float64))
+        rounding = 8.0 * len(gram) * float(np.finfo(gram.dtype).eps)
+        if variance <= rounding * abs(spread):
+            raise InvalidKernel(
+                f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
+                "variance 1. Drop it, or use the normalisation 'trace'."
+            )
+        return cls(1.0 / variance)
+
+    def train(self, gram: FloatArray) -> FloatArray:
+        """factor K."""
+        return gram * gram.dtype.type(self.factor)
+
+    def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
+        """The same factor."""
+        return rows * rows.dtype.type(self.factor), diagonal * self.factor
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Every sample on the unit sphere in feature space; one at the origin stays there."""
+
+    norms: Array
+    """sqrt(k(x_i, x_i)), (n,), with inf for a sample at the origin."""
+
+    @classmethod
+    def fit(cls, gram: FloatArray, label: str) -> Projection:
+        """Norms of the training samples."""
+        return cls(_norms(np.diagonal(gram).astype(np.float64), label))
+
+    def train(self, gram: FloatArray) -> FloatArray:
+        """K_ij / sqrt(K_ii K_jj), with exactly unit diagonal."""
+        sphere = (gram / (self.norms[:, None] * self.norms)).astype(gram.dtype, copy=False)
+        np.fill_diagonal(sphere, np.isfinite(self.norms))
+        return sphere
+
+    def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
+        """Rows divided by the norms of both samples."""
+        own = _norms(diagonal, "the diagonal of the new samples")
+        return (rows / (own[:, None] * self.norms)).astype(rows.dtype, copy=False), np.isfinite(own).astype(float)
+
+
+@dataclass(frozen=True)
+class Transform:
+    """Steps in order, with the statistics of one training matrix."""
+
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def fit(cls, gram: FloatArray, label: str, method: Normalization | None, center: bool = False) -> Transform:
+        """Centring if asked for, then the normalisation."""
+        steps: list[Step] = [Centering.fit(gram)] if center else []
+        if center:
+            gram = steps[0].train(gram)
+        if method is not None:
+            steps.append(_FITS[checked_method(method)](gram, label))
+        return cls(tuple(steps))
+
+    def train(self, gram: FloatArray) -> FloatArray:
+        """The transformed training matrix (n, n)."""
+        for step in self.steps:
+            gram = step.train(gram)
+        return gram
+
+    def new(self, rows: FloatArray, diagonal: Array) -> FloatArray:
+        """The transformed rows (k, n) of new samples, whose k(x, x) are `diagonal` (k,)."""
+        for step in self.steps:
+            rows, diagonal = step.new(rows, diagonal)
+        return rows
+
+
+_FITS: dict[str, Callable[[FloatArray, str], Step]] = {
+    "trace": Scaling.to_unit_trace,
+    "multiplicative": Scaling.to_unit_variance,
+    "spherical": Projection.fit,
+}
+
+
+def checked_method(method: Any) -> Normalization:
+    """Return the name of a normalisation, or raise `InvalidParameter` with the known ones."""
+    if method not in _FITS:
+        raise InvalidParameter(f"normalization = {method!r} is unknown; known are {', '.join(map(repr, _FITS))}.")
+    return cast(Normalization, method)
+
+
+def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: Any = None) -> Any:
+    """Normalise training kernels, and test kernels with the statistics of the training samples.
+
+        "trace"           k / sum_i k(x_i, x_i)                                 SimpleMKL 5.1
+        "multiplicative"  k / (mean_i k(x_i, x_i) - mean_ij k(x_i, x_j))        Kloft (25)
+        "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))                       Kloft (26)
+
+    Parameters
+    ----------
+    K : array (n, n) or (M, n, n), sequence of (n, n) arrays, or KernelStack
+        Training kernels; never written to.
+    method : {"trace", "multiplicative", "spherical"}
+    K_new : array (k, n) or (M, k, n), or sequence of (k, n) arrays, optional
+        Test kernels k_m(new sample, training sample).
+    diagonal_new : array (k,) or (M, k), optional
+        k_m(x, x) of the new samples; "spherical" needs it.
+
+    Returns
+    -------
+    array (n, n), or ArrayStack unless K is one matrix
+        The normalised training kernels, in the dtype of K. With K_new the pair of them and an array of the
+        shape of K_new.
+
+    Raises
+    ------
+    InvalidKernel
+        K is no Gram matrix, or "multiplicative" meets a kernel that is constant on the samples. What cannot be
+        normalised because it is zero stays zero: a zero kernel, and in "spherical" a sample of norm zero.
+    InvalidParameter
+        An unknown method.
+    InvalidInput
+        K_new or diagonal_new does not fit K.
+    """
+    if checked_method(method) == "spherical" and K_new is not None and diagonal_new is None:
+        raise InvalidInput("diagonal_new is missing: 'spherical' divides by k(x, x) of the new samples, (M, k).")
+    return _transformed(K, K_new, diagonal_new, method, center=False)
+
+
+def center(K: Any, K_new: Any = None) -> Any:
+    """Centre kernels in feature space around the mean of the training samples: H K H with H = I - 11'/n.
+
+    With an intercept this leaves the problem as it is; it matters for normalisation and alignment.
+
+    Parameters
+    ----------
+    K : array (n, n) or (M, n, n), sequence of (n, n) arrays, or KernelStack
+        Training kernels; never written to.
+    K_new : array (k, n) or (M, k, n), or sequence of (k, n) arrays, optional
+        Test kernels, which are centred around the same mean.
+
+    Returns
+    -------
+    array (n, n), or ArrayStack unless K is one matrix
+        The centred training kernels. With K_new the pair of them and an array of the shape of K_new.
+
+    Raises
+    ------
+    InvalidKernel
+        K is no Gram matrix.
+    InvalidInput
+        K_new does not fit K.
+    """
+    return _transformed(K, K_new, None, None, center=True)
+
+
+def _transformed(K: Any, K_new: Any, diagonal_new: Any, method: Normalization | None, *, center: bool) -> Any:
+    if not isinstance(K, KernelStack | list | tuple) and np.ndim(K) == 2:
+        one_new, one_diagonal = (None if part is None else [part] for part in (K_new, diagonal_new))
+        train, new = _transformed_stack(stack([K]), one_new, one_diagonal, method, center)
+        return train.matrices[0] if new is None else (train.matrices[0], new[0])
+    train, new = _transformed_stack(stack(K), K_new, diagonal_new, method, center)
+    return train if new is None else (train, new)
+
+
+def _transformed_stack(
+    given: KernelStack, K_new: Any, diagonal_new: Any, method: Normalization | None, center: bool
+) -> tuple[ArrayStack, FloatArray | None]:
+    grams = given.matrices if isinstance(given, ArrayStack) else tuple(given.dense())
+    fitted = [Transform.fit(gram, f"kernels[{m}]", method, center) for m, gram in enumerate(grams)]
+    train = ArrayStack(
+        [own.train(gram) for own, gram in zip(fitted, grams, strict=True)], getattr(given, "names", None)
+    )
+    if K_new is None:
+        return train, None
+    if len(K_new) != len(grams):
+        raise InvalidInput(f"K_new holds {len(K_new)} kernels, K holds {len(grams)}.")
+    if diagonal_new is None:
+        diagonal_new = [np.zeros(len(rows)) for rows in K_new]  # unread: only 'spherical' asks for it
+    elif len(diagonal_new) != len(grams):
+        raise InvalidInput(f"diagonal_new holds {len(diagonal_new)} kernels, K holds {len(grams)}.")
+    new = [
+        own.new(*_checked_new(rows, diagonal, given.shape[1], m))
+        for m, (own, rows, diagonal) in enumerate(zip(fitted, K_new, diagonal_new, strict=True))
+    ]
+    return train, np.stack(new)
+
+
+def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, Array]:
+    checked = as_float_array(rows, f"K_new[{m}]", InvalidInput)
+    if checked.ndim != 2 or checked.shape[1] != n:
+        raise InvalidInput(f"K_new[{m}] has shape {checked.shape}; expected (k, {n}) for {n} training samples.")
+    require_finite(checked, f"K_new[{m}]", InvalidInput)
+    own = as_float_array(diagonal, f"diagonal_new[{m}]", InvalidInput).astype(np.float64, copy=False)
+    if own.shape != (len(checked),):
+        raise InvalidInput(f"diagonal_new[{m}] has shape {own.shape}; expected ({len(checked)},).")
+    require_finite(own, f"diagonal_new[{m}]", InvalidInput)
+    return checked, own
+
+
+def _norms(diagonal: Array, label: str) -> Array:
+    """sqrt(k(x, x)), inf where it is zero, so that a division by it gives zero."""
+    if diagonal.min(initial=0.0) < 0.0:
+        i = int(diagonal.argmin())
+        raise InvalidKernel(f"{label} has k(x, x) = {diagonal[i]:.3g} at sample {i}; a squared norm is nonnegative.")
+    return np.where(diagonal > 0.0, np.sqrt(diagonal), np.inf)
