@@ -1,0 +1,101 @@
+"""Small seeded problems for the tests: generic data, or degenerate in one named way.
+
+from makers import LOSSES, make_problem
+problem = make_problem(loss="squared", degenerate="low_rank", seed=3, C=10.0, regularizer=Lp(2))
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mklref.losses import (
+    DensityLevelSet,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    OneClass,
+    Pinball,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    as_loss,
+)
+from mklref.problem import Problem
+
+LOSSES: tuple[Loss, ...] = (
+    Hinge(),
+    SquaredHinge(),
+    Logistic(),
+    Squared(),
+    EpsilonInsensitive(0.15),
+    SquaredEpsilonInsensitive(0.15),
+    Huber(0.7),
+    Pinball(0.3),
+    OneClass(),
+    DensityLevelSet(),
+)
+"""All ten losses, with parameters that are not their defaults."""
+
+DEGENERATE = ("generic", "low_rank", "duplicated_kernel", "duplicated_samples", "zero_kernel", "constant_kernel")
+"""How the kernels of `make_kernels` may be degenerate."""
+
+
+def make_samples(rng: np.random.Generator, n: int = 25, d: int = 3) -> np.ndarray:
+    """Samples (n, d) that are neither centred nor of one scale."""
+    return rng.normal(size=(n, d)) * rng.uniform(0.5, 1.5, size=d) + rng.normal(size=d) * 0.3
+
+
+def make_kernels(rng: np.random.Generator, X: np.ndarray, M: int = 4, degenerate: str = "generic") -> np.ndarray:
+    """Gram matrices (M, n, n) of Gaussians of random widths on random variables, mean diagonal in [0.5, 2]."""
+    n, d = X.shape
+    if degenerate == "duplicated_samples":
+        X = X.copy()
+        X[1::2] = X[0 : 2 * (n // 2) : 2]
+    K = np.empty((M, n, n))
+    for out in K:
+        view = X[:, rng.permutation(d)[: rng.integers(1, d + 1)]]
+        if degenerate == "low_rank":
+            features = view @ rng.normal(size=(view.shape[1], 2))
+            gram = features @ features.T
+        else:
+            gram = np.exp(-((view[:, None, :] - view) ** 2).sum(axis=2) / (2 * rng.uniform(0.4, 2.5) ** 2))
+        gram *= rng.uniform(0.5, 2.0) * n / np.trace(gram)
+        out[:] = 0.5 * (gram + gram.T)
+    if degenerate == "duplicated_kernel":
+        K[-1] = K[0]
+    elif degenerate == "zero_kernel":
+        K[1] = 0.0
+    elif degenerate == "constant_kernel":
+        K[1] = 0.8
+    elif degenerate not in DEGENERATE:
+        raise ValueError(degenerate)
+    return K
+
+
+def make_targets(rng: np.random.Generator, X: np.ndarray, loss: Loss) -> np.ndarray:
+    """Labels that a line separates with noise, a noisy curve, or ones: what the loss takes."""
+    noise = rng.normal(size=len(X))
+    if loss.targets == "labels":
+        y = np.where(X[:, 0] - X[:, -1] ** 2 / 2 + 0.6 * noise > np.median(X[:, 0]) - 0.4, 1.0, -1.0)
+        y[:2] = 1.0, -1.0  # both classes, whatever the seed
+        return y
+    if loss.targets == "real":
+        return np.sin(2 * X[:, 0]) + 0.5 * X[:, -1] + 0.3 * noise + 0.7
+    return np.ones(len(X))
+
+
+def make_problem(
+    *, loss: str | Loss = "hinge", seed: int = 0, n: int = 25, M: int = 4, degenerate: str = "generic", **arguments
+) -> Problem:
+    """A problem with n samples and M kernels; further arguments go to `Problem`.
+
+    By default C = 1, or 1/(nu n) with nu = 0.3 for the nu one-class machine, and an intercept where the loss allows it.
+    """
+    rng = np.random.default_rng(seed)
+    kind = as_loss(loss)
+    X = make_samples(rng, n)
+    arguments.setdefault("C", 1.0 / (0.3 * n) if kind.intercept_cost else 1.0)
+    arguments.setdefault("intercept", kind.intercept != "forbidden")
+    return Problem(make_kernels(rng, X, M, degenerate), make_targets(rng, X, kind), loss=kind, **arguments)
