@@ -1,0 +1,62 @@
+r"""Quadratically constrained dual of l1-MKL.
+
+Statement, over beta (n,) and lambda:
+
+    minimise    sum_i c_i V*(-beta_i/c_i, y_i) + lambda
+    subject to  1/2 beta'K_m beta <= lambda   for every m
+                1'beta = c_b                  if there is an intercept
+
+Dual: `mixed_norm` and `weighted_primal` at p = 1; the optimal values are opposite.
+
+Recovery: theta_m is the multiplier of the m-th quadratic constraint (stationarity in lambda reads
+sum_m theta_m = 1), and b the multiplier of 1'beta = c_b.
+
+Source: SimpleMKL (8), with alpha_i = y_i beta_i for the hinge loss; Kloft (13), after Lanckriet et al.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mklref.formulations.base import (
+    Factors,
+    Formulation,
+    Model,
+    Point,
+    balance,
+    balance_multiplier,
+    cost_parameters,
+    multiplier,
+)
+from mklref.problem import Problem
+from mklref.regularizers import Lp
+
+
+class QCQP(Formulation):
+    """One quadratic constraint for each kernel; any loss, the simplex of weights (p = 1)."""
+
+    name = "qcqp"
+
+    def applies(self, problem: Problem) -> str | None:
+        """Only Lp(1) has a maximum over kernels in its dual."""
+        if isinstance(problem.regularizer, Lp) and problem.regularizer.p == 1.0:
+            return None
+        return f"qcqp is the dual at Lp(1), not at {problem.regularizer}; use 'dual', which takes every regulariser."
+
+    def build(self, problem: Problem, factors: Factors) -> Model:
+        """The model over beta and lambda."""
+        import cvxpy as cp
+
+        costs = cost_parameters(problem.n_samples)
+        beta = cp.Variable(problem.n_samples, name="beta")
+        bound = cp.Variable(name="lambda")
+        conjugates, box = problem.loss.dual_atom(beta, problem.y, costs)
+        quadratic = [0.5 * cp.sum_squares(L.T @ beta) <= bound for L in factors.matrices]
+        balanced = balance(problem, beta)
+
+        def recover() -> Point:
+            theta = np.concatenate([multiplier(constraint) for constraint in quadratic])
+            return Point(beta.value, np.maximum(theta, 0.0), balance_multiplier(balanced))
+
+        program = cp.Problem(cp.Minimize(conjugates + bound), [*quadratic, *balanced, *box])
+        return Model(program, costs, recover)

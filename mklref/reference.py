@@ -1,0 +1,237 @@
+"""Ground truth by convex modelling: any formulation, several conic solvers, one certificate.
+
+    solution = reference.solve(problem, "dual")              the first solver whose point the certificate confirms
+    compiled = reference.compile(problem, "mixed_norm")      compiled once, then
+    compiled.solve(C=10.0)                                   solved for many C
+
+This module is the only caller of cvxpy's solvers. What a solver claims is kept for comparison
+(`history.counters["claimed"]`); what is believed is the certificate at exactly the returned point.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mklref.exceptions import InvalidParameter, NotApplicable, SolverFailure
+from mklref.formulations import FORMULATIONS, Factors, Formulation, Model, as_formulation, factorize
+from mklref.formulations.cones import use_second_order_cones
+from mklref.formulations.polish import polish
+from mklref.problem import Problem
+from mklref.solution import History, Solution, Status
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+TOLERANCE = 1e-9
+"""What the interior-point solvers are asked for; they often stop short of it and say so."""
+
+SOLVERS: dict[str, dict[str, Any]] = {
+    "CLARABEL": {
+        "use_quad_obj": False,  # measured: as cones, all forms are solved; as a quadratic objective, some fail
+        "tol_gap_abs": TOLERANCE,
+        "tol_gap_rel": TOLERANCE,
+        "tol_feas": TOLERANCE,
+    },
+    "ECOS": {"abstol": TOLERANCE, "reltol": TOLERANCE, "feastol": TOLERANCE, "max_iters": 300},
+    "SCS": {"eps_abs": 10 * TOLERANCE, "eps_rel": 10 * TOLERANCE, "max_iters": 50_000},
+}
+"""The solvers in the order in which they are tried, with their default options."""
+
+
+def solve(
+    problem: Problem,
+    formulation: str = "dual",
+    *,
+    solver: str | None = None,
+    tol: float = 1e-5,
+    **solver_options: Any,
+) -> Solution:
+    """Solve a problem in one formulation with cvxpy.
+
+    Parameters
+    ----------
+    problem : Problem
+    formulation : str
+        One of `formulations(problem)`.
+    solver : str, optional
+        "CLARABEL", "ECOS" or "SCS"; by default the first of them that reaches `tol`.
+    tol : float
+        Certified relative gap from which on the solution counts as optimal.
+    **solver_options
+        Passed to the solver by cvxpy, over the defaults in `SOLVERS`.
+
+    Returns
+    -------
+    Solution
+        `solver` names formulation and solver, for instance "dual/CLARABEL"; `status` is OPTIMAL if the
+        certificate confirms `tol`, whatever the solver said, and INACCURATE otherwise. The counters of the
+        history hold the solver's own optimal value ("claimed") and the seconds to compile and to solve.
+
+    Raises
+    ------
+    InvalidParameter
+        Unknown names; the message lists the known ones.
+    NotApplicable
+        The formulation does not cover the problem; the message says why and what does.
+    SolverFailure
+        No solver returned a point; the message lists what each one said.
+    """
+    return compile(problem, formulation).solve(solver=solver, tol=tol, **solver_options)
+
+
+def formulations(problem: Problem | None = None) -> tuple[str, ...]:
+    """The names of all formulations, or of those that apply to the problem."""
+    if problem is None:
+        return tuple(FORMULATIONS)
+    return tuple(name for name, reason in explain(problem).items() if reason is None)
+
+
+def explain(problem: Problem) -> dict[str, str | None]:
+    """For every formulation None if it applies to the problem, else the reason why it does not."""
+    return {name: formulation.applies(problem) for name, formulation in FORMULATIONS.items()}
+
+
+def compile(problem: Problem, formulation: str = "dual", *, factors: Factors | None = None) -> Compiled:  # noqa: A001
+    """Prepare a formulation of a problem for repeated solves with other solvers or another C.
+
+    Parameters
+    ----------
+    problem : Problem
+    formulation : str
+        One of `formulations(problem)`.
+    factors : Factors, optional
+        `formulations.factorize(problem.kernels)`, where several formulations of one problem share it.
+
+    Returns
+    -------
+    Compiled
+
+    Raises
+    ------
+    InvalidParameter, NotApplicable
+        As for `solve`.
+    """
+    form = as_formulation(formulation)
+    reason = form.applies(problem)
+    if reason is not None:
+        raise NotApplicable(f"{reason} These apply here: {', '.join(formulations(problem))}.")
+    return Compiled(problem, form, factors or factorize(problem.kernels))
+
+
+class Compiled:
+    """A formulation of a problem, compiled by cvxpy at the first solve and reused afterwards."""
+
+    def __init__(self, problem: Problem, formulation: Formulation, factors: Factors) -> None:
+        self.problem = problem
+        self.formulation = formulation
+        self.factors = factors
+        self._models: dict[bool, Model] = {}
+
+    def model(self, solver: str) -> Model:
+        """The cvxpy model for that solver: ECOS gets one without power cones."""
+        second_order = solver == "ECOS"
+        if second_order not in self._models:
+            model = self.formulation.build(self.problem, self.factors)
+            if second_order:
+                use_second_order_cones(model.program)
+            self._models[second_order] = model
+        return self._models[second_order]
+
+    def solve(
+        self, *, C: float | None = None, solver: str | None = None, tol: float = 1e-5, **solver_options: Any
+    ) -> Solution:
+        """Solve, at another C if one is given; otherwise as `reference.solve`."""
+        problem = self.problem if C is None else self.problem.replace(C=C)
+        best: Solution | None = None
+        said: list[str] = []
+        for name in _chain(solver):
+            try:
+                solution = self._solve_with(name, problem, tol, solver_options)
+            except SolverFailure as failure:
+                said.append(str(failure))
+                continue
+            if best is None or solution.certificate.gap < best.certificate.gap:
+                best = solution
+            if best.status is Status.OPTIMAL:
+                break
+        if best is None:
+            raise SolverFailure(
+                f"no solver solved formulation {self.formulation.name!r}: {'; '.join(said)}. "
+                f"Try another formulation ({', '.join(formulations(problem))}) or normalise the kernels."
+            )
+        return best
+
+    def _solve_with(self, solver: str, problem: Problem, tol: float, options: dict[str, Any]) -> Solution:
+        started = time.perf_counter()
+        model = self.model(solver)
+        model.set_costs(problem.costs)
+        engine = _Engine(solver, {**SOLVERS[solver], **options})
+        point = model.run(engine)
+        if not all(np.all(np.isfinite(part)) for part in point):
+            raise SolverFailure(f"{solver}: a point that is not finite")
+        point, certificate = polish(problem, point)
+        counters = {**engine.counters, "total_seconds": time.perf_counter() - started}
+        return Solution(
+            dual_coef=point.dual_coef,
+            weights=point.weights,
+            intercept=point.intercept,
+            objective=certificate.upper,
+            certificate=certificate,
+            status=Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE,
+            history=History(counters=counters),
+            solver=f"{self.formulation.name}/{solver}",
+        )
+
+
+class _Engine:
+    """Solves cvxpy problems with one solver and keeps count."""
+
+    def __init__(self, solver: str, options: dict[str, Any]) -> None:
+        self.solver = solver
+        self.options = options
+        self.counters: dict[str, float] = {"compile_seconds": 0.0, "solve_seconds": 0.0, "programs": 0.0}
+
+    def __call__(self, program: cp.Problem) -> None:
+        """Solve in place; raises `SolverFailure` unless there is a point, accurate or not."""
+        import cvxpy as cp
+
+        started = time.perf_counter()
+        try:
+            with _quiet():
+                program.solve(solver=self.solver, **self.options)
+        except (cp.error.SolverError, ArithmeticError, ValueError) as error:
+            raise SolverFailure(f"{self.solver}: {str(error) or type(error).__name__}") from error
+        if program.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            raise SolverFailure(f"{self.solver}: claims that the program is {program.status}")
+        elapsed = time.perf_counter() - started
+        solving = float(program.solver_stats.solve_time or 0.0)
+        self.counters["solve_seconds"] += solving
+        self.counters["compile_seconds"] += max(0.0, elapsed - solving)
+        self.counters["programs"] += 1
+        # The solver's own optimum: cvxpy's `value` is evaluated at the point, where ||v||^2/theta may be infinite.
+        self.counters["claimed"] = float(program.solution.opt_val)
+        self.counters["claimed_accurate"] = float(program.status == cp.OPTIMAL)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what cvxpy says about accuracy, and its divisions by weights of 0: the certificate says it better."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+def _chain(solver: str | None) -> tuple[str, ...]:
+    """The solvers to try, in order."""
+    if solver is None:
+        return tuple(SOLVERS)
+    if solver not in SOLVERS:
+        raise InvalidParameter(f"solver = {solver!r} is unknown; known names: {', '.join(SOLVERS)}.")
+    return (solver,)
