@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses.base import Costs, Loss, QuadraticDual
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise InvalidParameter(message)
+def _number(name: str, value: Any, interval: str, meaning: str) -> float:
+    """A parameter of a loss, if it is a number in the interval "[0, inf)", "(0, inf)" or "(0, 1)"."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise InvalidType(f"{name} is {value!r} ({type(value).__name__}); give a number in {interval}: {meaning}.")
+    number = float(value)
+    high = 1.0 if interval.endswith("1)") else np.inf
+    if not (0.0 < number < high or (number == 0.0 and interval.startswith("["))):
+        raise InvalidParameter(f"{name} = {value!r} must lie in {interval}: {meaning}.")
+    return number
 
 
 @dataclass(frozen=True)
@@ -85,10 +92,8 @@ class EpsilonInsensitive(Loss):
     targets: ClassVar[str] = "real"
 
     def __post_init__(self) -> None:
-        _require(
-            0 <= self.epsilon < np.inf,
-            f"epsilon = {self.epsilon!r} must lie in [0, inf): the half-width of the tube, in units of y.",
-        )
+        meaning = "the half-width of the tube, in units of y"
+        object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon, "[0, inf)", meaning))
 
     def value(self, t: Array, y: Array) -> Array:
         """max(0, |y - t| - epsilon)."""
@@ -143,10 +148,8 @@ class SquaredEpsilonInsensitive(Loss):
     smoothness: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        _require(
-            0 <= self.epsilon < np.inf,
-            f"epsilon = {self.epsilon!r} must lie in [0, inf): the half-width of the tube, in units of y.",
-        )
+        meaning = "the half-width of the tube, in units of y"
+        object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon, "[0, inf)", meaning))
 
     def value(self, t: Array, y: Array) -> Array:
         """1/2 max(0, |y - t| - epsilon)^2."""
@@ -202,10 +205,8 @@ class Huber(Loss):
     smoothness: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        _require(
-            0 < self.delta < np.inf,
-            f"delta = {self.delta!r} must lie in (0, inf): the residual beyond which the loss is linear.",
-        )
+        meaning = "the residual beyond which the loss is linear"
+        object.__setattr__(self, "delta", _number("delta", self.delta, "(0, inf)", meaning))
 
     def value(self, t: Array, y: Array) -> Array:
         """1/2 r^2 within delta, delta |r| - delta^2/2 beyond."""
@@ -263,7 +264,7 @@ class Pinball(Loss):
     targets: ClassVar[str] = "real"
 
     def __post_init__(self) -> None:
-        _require(0 < self.tau < 1, f"tau = {self.tau!r} must lie in (0, 1): the level of the quantile.")
+        object.__setattr__(self, "tau", _number("tau", self.tau, "(0, 1)", "the level of the quantile"))
 
     def value(self, t: Array, y: Array) -> Array:
         """max(tau r, (tau - 1) r), r = y - t."""
