@@ -1,0 +1,118 @@
+// The Python boundary: shapes and types are checked here, the GIL is released, signals are polled.
+#include "loops.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using mklref::Index;
+
+using Vector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstVector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = nb::ndarray<const Index, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+namespace {
+
+void require(bool condition, const char *message) {
+    if (!condition) throw nb::value_error(message);
+}
+
+void require_indices(const Indices &index, Index bound) {
+    for (std::size_t k = 0; k < index.shape(0); ++k)
+        require(index.data()[k] >= 0 && index.data()[k] < bound, "an index is out of range");
+}
+
+// Keeps the arrays alive and their addresses at hand.
+struct Stack {
+    mklref::Matrices matrices;
+    std::vector<nb::object> owners;
+
+    explicit Stack(const nb::sequence &arrays) {
+        for (nb::handle item : arrays) {
+            nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu> array;
+            require(nb::try_cast(item, array, false), "every matrix must be a C-contiguous array of two dimensions");
+            const bool single = array.dtype() == nb::dtype<float>();
+            require(single || array.dtype() == nb::dtype<double>(), "every matrix must be float32 or float64");
+            const Index n = static_cast<Index>(array.shape(0));
+            if (matrices.data.empty()) matrices.n = n, matrices.single = single;
+            require(n == matrices.n && static_cast<Index>(array.shape(1)) == n, "every matrix must be (n, n)");
+            require(single == matrices.single, "the matrices must have one dtype");
+            matrices.data.push_back(array.data());
+            owners.push_back(nb::borrow(item));
+        }
+        require(!matrices.data.empty(), "there must be at least one matrix");
+    }
+};
+
+void poll_signals() {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+}  // namespace
+
+NB_MODULE(_loops, m) {
+    m.doc() = "Compiled loops of the native solver; mklref.native.twin states each of them in NumPy.";
+
+    nb::class_<Stack>(m, "Stack", "M symmetric matrices (n, n) in memory, float64 or float32, referred to.")
+        .def(nb::init<nb::sequence>(), "matrices"_a);
+
+    m.def(
+        "combine_rows",
+        [](const Stack &stack, ConstVector weights, Indices index, Matrix rows, Flags ready, int threads) {
+            const auto &K = stack.matrices;
+            require(static_cast<Index>(weights.shape(0)) == K.count(), "weights must be (M,)");
+            require(static_cast<Index>(rows.shape(0)) == K.n && static_cast<Index>(rows.shape(1)) == K.n, "rows must be (n, n)");
+            require(static_cast<Index>(ready.shape(0)) == K.n, "ready must be (n,)");
+            require_indices(index, K.n);
+            nb::gil_scoped_release nogil;
+            mklref::combine_rows(K, weights.data(), index.data(), static_cast<Index>(index.shape(0)), rows.data(),
+                                 ready.data(), threads);
+        },
+        "stack"_a, "weights"_a.noconvert(), "index"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "threads"_a,
+        "rows[i] = sum_m weights[m] K_m[i] for i in index; marks ready[i].");
+
+    m.def(
+        "apply_rows",
+        [](const Stack &stack, Indices kernels, Indices index, ConstVector delta, Matrix images, int threads) {
+            const auto &K = stack.matrices;
+            require(static_cast<Index>(images.shape(0)) == K.count() && static_cast<Index>(images.shape(1)) == K.n, "images must be (M, n)");
+            require(index.shape(0) == delta.shape(0), "index and delta must have one length");
+            require_indices(index, K.n);
+            require_indices(kernels, K.count());
+            nb::gil_scoped_release nogil;
+            mklref::apply_rows(K, kernels.data(), static_cast<Index>(kernels.shape(0)), index.data(), delta.data(),
+                               static_cast<Index>(index.shape(0)), images.data(), threads);
+        },
+        "stack"_a, "kernels"_a.noconvert(), "index"_a.noconvert(), "delta"_a.noconvert(), "images"_a.noconvert(), "threads"_a,
+        "images[m] += sum_k delta[k] K_m[index[k]] for m in kernels.");
+
+    m.def(
+        "smo",
+        [](const Stack &stack, ConstVector weights, Matrix rows, Flags ready, ConstVector diagonal, ConstVector lower,
+           ConstVector upper, double absolute, bool equality, Vector beta, Vector gradient, double tol, Index max_steps) {
+            const auto &K = stack.matrices;
+            const auto n = static_cast<std::size_t>(K.n);
+            require(static_cast<Index>(weights.shape(0)) == K.count(), "weights must be (M,)");
+            require(rows.shape(0) == n && rows.shape(1) == n, "rows must be (n, n)");
+            require(ready.shape(0) == n && diagonal.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n &&
+                        beta.shape(0) == n && gradient.shape(0) == n,
+                    "ready, diagonal, lower, upper, beta and gradient must be (n,)");
+            const mklref::BoxQuadratic problem{K,           weights.data(), rows.data(),  ready.data(), diagonal.data(),
+                                               lower.data(), upper.data(),   absolute, equality};
+            nb::gil_scoped_release nogil;
+            const auto result = mklref::smo(problem, beta.data(), gradient.data(), tol, max_steps, poll_signals);
+            return std::make_tuple(result.steps, result.rows_formed, result.violation);
+        },
+        "stack"_a, "weights"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "diagonal"_a.noconvert(),
+        "lower"_a.noconvert(), "upper"_a.noconvert(), "absolute"_a, "equality"_a, "beta"_a.noconvert(),
+        "gradient"_a.noconvert(), "tol"_a, "max_steps"_a,
+        "Sequential minimal optimisation; updates beta and gradient, returns (steps, rows formed, violation).");
+}

@@ -1,0 +1,64 @@
+// The compiled loops of the native solver: plain arrays in, plain arrays out, no policy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+// Hot functions are compiled for several instruction sets and chosen when the library is loaded.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
+#define MKLREF_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define MKLREF_CLONES
+#endif
+
+namespace mklref {
+
+using Index = std::int64_t;
+
+// M symmetric matrices of order n, rows contiguous, all float64 or all float32.
+struct Matrices {
+    std::vector<const void *> data;
+    Index n = 0;
+    bool single = false;  // float32
+    Index count() const { return static_cast<Index>(data.size()); }
+};
+
+// row = sum_m weights[m] K_m[i, :], float64, in the order of m; kernels of weight 0 are not read.
+void combine_row(const Matrices &K, const double *weights, Index i, double *row);
+
+// combine_row for each i in index, into rows[i, :] of an (n, n) buffer; marks ready[i].
+void combine_rows(const Matrices &K, const double *weights, const Index *index, Index count, double *rows,
+                  std::uint8_t *ready, int threads);
+
+// images[m, :] += sum_k delta[k] K_m[index[k], :] for each m in kernels; images is (M, n).
+void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, const Index *index, const double *delta,
+                Index count, double *images, int threads);
+
+// A box-constrained quadratic over beta, with the pairwise steps that keep 1'beta if `equality`:
+//   minimise 1/2 beta'(Q + diag(shift)) beta - linear'beta + absolute |beta|_1,   lower <= beta <= upper
+// Q = sum_m weights[m] K_m is read through rows that are formed when first touched.
+struct BoxQuadratic {
+    const Matrices &K;
+    const double *weights;
+    double *rows;          // (n, n), row i valid where ready[i]
+    std::uint8_t *ready;   // (n,)
+    const double *diagonal;  // (n,) of Q + diag(shift)
+    const double *lower, *upper;
+    double absolute;
+    bool equality;
+};
+
+struct SmoResult {
+    Index steps;
+    Index rows_formed;
+    double violation;  // the largest violation of the optimality conditions that is left
+};
+
+// Sequential minimal optimisation with second-order working sets, from any feasible beta and its gradient
+// (Q + diag(shift)) beta - linear; both are updated in place. `poll` is called every few milliseconds.
+SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps,
+              const std::function<void()> &poll);
+
+}  // namespace mklref

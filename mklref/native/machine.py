@@ -1,0 +1,125 @@
+"""The kernel machine at given weights: its dual solution, the images K_m beta, and the Hessian of its value.
+
+For weights theta, with Q = sum_m theta_m K_m,
+
+    J(theta) = max_beta  -sum_i c_i V*(-beta_i/c_i, y_i) - 1/2 beta'Q beta,      1'beta = c_b with an intercept
+    dJ/dtheta_m = -1/2 q_m,   q_m = beta'K_m beta                                               (SimpleMKL (13))
+    d2J/dtheta2 = W'W,        W = L^{-1} U' with the intercept projected out,     L L' = Q_FF + D_FF,
+
+where U_m = (K_m beta)_F on the free samples F, on which the optimality conditions stay equations, and D is the
+curvature of the loss's dual term there (Chapelle and Rakotomamonjy 2008).
+
+This file holds what every loss shares: rows of Q that are formed when first touched, and images K_m beta that
+are updated over the samples whose beta changed. `box.py` and `smooth.py` solve the machine.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from mklref._typing import Array
+from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.exceptions import NotApplicable
+from mklref.kernels import ArrayStack
+from mklref.native.loops import loops, threads
+from mklref.problem import Problem
+
+_JITTER = 1e-13
+
+
+class Machine(ABC):
+    """State of one kernel machine: weights, dual point, images. Warm-started from one set of weights to the next."""
+
+    def __init__(self, problem: Problem, start: Array) -> None:
+        if not isinstance(problem.kernels, ArrayStack):
+            raise NotApplicable(
+                f"the native solver reads kernels in memory, not {type(problem.kernels).__name__}; "
+                "pass kernels.stack(problem.kernels.dense())."
+            )
+        M, n, _ = problem.kernels.shape
+        self.problem = problem
+        self.threads = threads()
+        self.stack = loops.Stack(list(problem.kernels.matrices))
+        self.diagonals = np.stack([np.diagonal(matrix).astype(np.float64) for matrix in problem.kernels.matrices])
+        self.rows = np.empty((n, n))
+        self.ready = np.zeros(n, dtype=np.uint8)
+        self.weights = np.zeros(M)
+        self.beta = start
+        self.images = np.zeros((M, n))
+        self.squares = np.zeros(M)
+        self.steps = 0
+        self.solves = 0
+        self.rows_read = 0.0
+        self._applied = np.zeros(n)
+        self.refresh()
+
+    @abstractmethod
+    def solve(self, gap: float) -> None:
+        """Solve the machine to about this duality gap; updates beta, images and squares."""
+
+    @abstractmethod
+    def value(self) -> float:
+        """The dual objective at beta: a lower bound of J."""
+
+    @abstractmethod
+    def free(self) -> tuple[Any, Array]:
+        """The free samples (indices) and the curvature of the loss's dual term on them."""
+
+    def move(self, weights: Array) -> None:
+        """Change the weights; rows of Q are forgotten."""
+        if not np.array_equal(weights, self.weights):
+            self.weights = weights
+            self.ready[:] = 0
+
+    def refresh(self) -> None:
+        """Bring the images K_m beta and the squares beta'K_m beta of all kernels up to date."""
+        step = self.beta - self._applied
+        changed = np.flatnonzero(step)
+        everything = np.arange(len(self.weights))
+        loops.apply_rows(self.stack, everything, changed, step[changed], self.images, self.threads)
+        self.rows_read += len(changed) * len(everything)
+        self._applied = self.beta.copy()
+        self.squares = np.maximum(self.images @ self.beta, 0.0)
+
+    def form(self, index: Any) -> None:
+        """Make sure that these rows of Q are formed."""
+        missing = index[self.ready[index] == 0]
+        loops.combine_rows(self.stack, self.weights, missing, self.rows, self.ready, self.threads)
+        self.rows_read += len(missing) * int(np.count_nonzero(self.weights))
+
+    def scores(self) -> tuple[Array, float, float]:
+        """Scores without intercept, the best intercept, and sum_i c_i V + c_b b there."""
+        scores = self.weights @ self.images
+        intercept = best_intercept(self.problem, scores)
+        return scores, intercept, intercept_objective(self.problem, scores, intercept)
+
+    def hessian_root(self) -> Array:
+        """W (f, M) with d2J/dtheta2 = W'W at the present free samples; f = 0 rows if none is free."""
+        free, curvature = self.free()
+        if not len(free):
+            return np.zeros((0, len(self.weights)))
+        root = self.factor(free, curvature)
+        sides = np.vstack([self.images[:, free], np.ones(len(free))]).T
+        solved = scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False)
+        W, ones = solved[:, :-1], solved[:, -1]
+        if self.problem.intercept:
+            W = W - np.outer(ones, ones @ W) / (ones @ ones)
+        return np.asarray(W)
+
+    def factor(self, free: Any, curvature: Array) -> Array:
+        """Lower Cholesky factor of Q_FF + diag(curvature), with the smallest jitter that lets it exist."""
+        self.form(free)
+        everything = len(free) == len(self.beta)
+        Q = self.rows.copy() if everything else self.rows[np.ix_(free, free)]
+        Q.flat[:: len(free) + 1] += curvature
+        jitter = _JITTER * max(float(np.trace(Q)) / len(Q), np.finfo(float).tiny)
+        while True:
+            Q.flat[:: len(free) + 1] += jitter
+            factor, failed = scipy.linalg.lapack.dpotrf(Q, lower=True, overwrite_a=False, clean=True)
+            if not failed:
+                return np.asarray(factor)
+            jitter *= 100.0

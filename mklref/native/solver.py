@@ -1,0 +1,256 @@
+"""`solve`: the outer loop over the kernel weights, certified at every step.
+
+Minimise Phi(theta) = J(theta) + psi(theta), where J(theta) is the optimal value of the kernel machine with the
+kernel sum_m theta_m K_m. Each step solves the machine (warm-started), reads off the gradient -q/2 and the Hessian
+W'W of J, minimises the quadratic model of J plus psi exactly, and searches along the way there:
+
+    1. beta = argmax of the machine at theta;   q_m = beta'K_m beta
+    2. upper = primal objective at (beta, theta, b);   lower = dual objective at beta;   stop if they meet
+    3. theta+ = argmin -1/2 q'(theta+ - theta) + 1/2 ||W(theta+ - theta)||^2 + psi(theta+)       (model.py)
+    4. theta <- theta + t (theta+ - theta) with Phi sufficiently lower; t = 1 near the solution
+
+It is sequential quadratic programming on the dual with exact curvature, and converges quadratically once the set
+of free support vectors is found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate import certify, dual_objective
+from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.native.box import BoxMachine
+from mklref.native.machine import Machine
+from mklref.native.smooth import SmoothMachine
+from mklref.native.steps import next_weights
+from mklref.problem import Problem
+from mklref.progress import Progress
+from mklref.solution import History, Record, Solution, Status
+
+_ARMIJO = 1e-4
+_SHORTEST = 1e-4
+_PATIENCE = 12
+"""Outer iterations without a smaller gap after which rounding is held responsible."""
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One evaluated point: weights and the machine's answer to them."""
+
+    weights: Array
+    beta: Array
+    squares: Array
+    intercept: float
+    merit: float
+    upper: float
+    lower: float
+    inner_gap: float
+
+    @property
+    def gap(self) -> float:
+        return self.upper - self.lower
+
+
+def solve(
+    problem: Problem,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    max_time: float | None = None,
+    callback: Callable[[Record], object] | None = None,
+    progress: bool = False,
+) -> Solution:
+    """Solve a multiple kernel learning problem to a certified relative duality gap.
+
+    Parameters
+    ----------
+    problem : Problem
+    tol : float
+        Certified relative gap (upper - lower) / max(1, |upper|) at which to stop, positive.
+    max_iter : int
+        Largest number of outer iterations (kernel machines solved).
+    max_time : float, optional
+        Seconds after which the best point so far is returned.
+    callback : callable, optional
+        Called with the `Record` of every outer iteration; a true return value stops the solver.
+    progress : bool
+        Show a progress line.
+
+    Returns
+    -------
+    Solution
+        `status` is OPTIMAL exactly if the certificate, recomputed at the returned point, confirms `tol`.
+
+    Raises
+    ------
+    InvalidParameter
+        tol, max_iter or max_time out of range.
+    NotApplicable
+        A kernel stack that is not in memory.
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
+    """
+    _check_options(tol, max_iter, max_time)
+    run = _Run(problem, tol, max_time, callback, progress)
+    try:
+        status = run.iterate(max_iter)
+    except KeyboardInterrupt:
+        raise Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None) from None
+    finally:
+        run.progress.close()
+    return run.solution(status)
+
+
+class _Run:
+    def __init__(
+        self,
+        problem: Problem,
+        tol: float,
+        max_time: float | None,
+        callback: Callable[[Record], object] | None,
+        progress: bool,
+    ) -> None:
+        self.problem, self.tol, self.callback = problem, tol, callback
+        self.start = time.perf_counter()
+        self.deadline = np.inf if max_time is None else self.start + max_time
+        self.progress = Progress(progress, "solving", target=tol)
+        self.machine = _machine(problem)
+        self.best: _Point | None = None
+        self.lower, self.upper = -np.inf, np.inf
+        self.records: list[Record] = []
+
+    def iterate(self, max_iter: int) -> Status:
+        """Run the outer loop; says why it ended."""
+        problem = self.problem
+        inner_gap = np.inf
+        point = self._evaluate(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels)), inner_gap)
+        since_better = 0
+        smallest = np.inf
+        while True:
+            if stopped := self._record(point):
+                return stopped
+            target = self.tol * max(1.0, abs(point.upper))
+            if point.gap <= target:
+                return Status.OPTIMAL
+            if len(self.records) >= max_iter:
+                return Status.ITERATION_LIMIT
+            since_better = 0 if point.gap < 0.9 * smallest else since_better + 1
+            smallest = min(smallest, point.gap)
+            if since_better > _PATIENCE:
+                return Status.STALLED
+            inner_gap = min(inner_gap, max(target, smallest))
+            if point.inner_gap > 0.5 * point.gap:
+                outer_done = point.gap - point.inner_gap <= 0.5 * target
+                inner_gap = min(0.1 * inner_gap, target if outer_done else np.inf)
+                point = self._evaluate(point.weights, inner_gap)
+            else:
+                point = self._step(point, inner_gap)
+
+    def _evaluate(self, weights: Array, inner_gap: float) -> _Point:
+        """Solve the machine at these weights and bound the optimum from what it found."""
+        machine, regularizer = self.machine, self.problem.regularizer
+        machine.move(weights)
+        machine.solve(inner_gap)
+        squares = machine.squares
+        _, intercept, losses = machine.scores()
+        value = machine.value()
+        lower, _ = dual_objective(self.problem, machine.beta, squares)
+        penalty = regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0
+        return _Point(
+            weights=weights,
+            beta=machine.beta.copy(),
+            squares=squares,
+            intercept=intercept,
+            merit=value + penalty if regularizer.weight_form == "min" else -lower,
+            upper=losses + regularizer.value(weights * np.sqrt(squares)),
+            lower=lower,
+            inner_gap=losses + 0.5 * float(weights @ squares) - value,
+        )
+
+    def _step(self, point: _Point, inner_gap: float) -> _Point:
+        """Go to the minimiser of the model, or as far on the way there as the merit falls."""
+        regularizer = self.problem.regularizer
+        trial_weights = next_weights(regularizer, point.squares, self.machine.hessian_root(), point.weights)
+        direction = trial_weights - point.weights
+        if not direction.any():
+            return self._evaluate(point.weights, 0.1 * inner_gap)
+        slope = -0.5 * float(point.squares @ direction)
+        if regularizer.weight_form == "min":
+            slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
+        t = 1.0
+        while True:
+            trial = self._evaluate(point.weights + t * direction if t < 1.0 else trial_weights, inner_gap)
+            noise = 2.0 * max(trial.inner_gap, point.inner_gap)
+            rise = trial.merit - point.merit
+            if rise <= _ARMIJO * t * slope + noise or t < _SHORTEST:
+                return trial
+            self._record(trial)
+            t *= min(0.5, max(0.1, -0.5 * t * slope / max(rise - t * slope, np.finfo(float).tiny)))
+
+    def _record(self, point: _Point) -> Status | None:
+        """Note the bounds and the point, tell the callback; says whether time or the callback ends the run."""
+        if self.best is None or point.gap < self.best.gap:
+            self.best = point
+        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
+        steps_before = sum(record.inner_steps for record in self.records)
+        record = Record(
+            iteration=len(self.records),
+            seconds=time.perf_counter() - self.start,
+            lower=self.lower,
+            upper=self.upper,
+            inner_steps=self.machine.steps - steps_before,
+            weights=point.weights,
+        )
+        self.records.append(record)
+        self.progress.update(record.relative_gap)
+        if self.callback is not None and self.callback(record):
+            return Status.STOPPED
+        return Status.TIME_LIMIT if time.perf_counter() > self.deadline else None
+
+    def solution(self, status: Status) -> Solution:
+        """The best point with a certificate recomputed from scratch."""
+        assert self.best is not None
+        best = self.best
+        certificate = certify(self.problem, best.beta, weights=best.weights, intercept=best.intercept)
+        if certificate.is_optimal(self.tol):
+            status = Status.OPTIMAL
+        elif status is Status.OPTIMAL:
+            status = Status.STALLED
+        M, n, _ = self.problem.kernels.shape
+        counters = {
+            "machines": float(self.machine.solves),
+            "inner_steps": float(self.machine.steps),
+            "passes": self.machine.rows_read / (M * n),
+        }
+        return Solution(
+            dual_coef=best.beta,
+            weights=best.weights,
+            intercept=best.intercept,
+            objective=certificate.upper,
+            certificate=certificate,
+            status=status,
+            history=History(tuple(self.records), counters),
+        )
+
+
+def _machine(problem: Problem) -> Machine:
+    """The machine that fits the loss: SMO where bounds can be active, Newton where none are."""
+    dual = problem.loss.quadratic_dual(problem.y)
+    if dual is None:
+        return SmoothMachine(problem)
+    unbounded = bool(np.all(np.isinf(dual.lower)) and np.all(np.isinf(dual.upper)))
+    return SmoothMachine(problem) if unbounded and dual.absolute == 0.0 else BoxMachine(problem, dual)
+
+
+def _check_options(tol: float, max_iter: int, max_time: float | None) -> None:
+    if not 0.0 < tol < np.inf:
+        raise InvalidParameter(f"tol = {tol!r} must lie in (0, inf): a relative duality gap, for instance 1e-6.")
+    if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
+        raise InvalidParameter(f"max_iter = {max_iter!r} must be a positive integer.")
+    if max_time is not None and not max_time > 0.0:
+        raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")

@@ -1,0 +1,123 @@
+"""NumPy twins of the compiled loops, written from their definitions: the fallback, and what tests compare with.
+
+The signatures are those of the compiled module. The arithmetic is in the same order, so where no sum is
+reassociated the results agree bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+
+_TINY_CURVATURE = 1e-12
+
+
+class Stack:
+    """M symmetric matrices (n, n), referred to."""
+
+    def __init__(self, matrices: Sequence[FloatArray]) -> None:
+        self.matrices = tuple(matrices)
+
+
+def combine_rows(stack: Stack, weights: Array, index: Any, rows: Array, ready: Any, threads: int) -> None:
+    """rows[i] = sum_m weights[m] K_m[i] for i in index; marks ready[i]."""
+    for i in index:
+        rows[i] = 0.0
+        for weight, matrix in zip(weights, stack.matrices, strict=True):
+            if weight != 0.0:
+                rows[i] += weight * matrix[i].astype(np.float64, copy=False)
+        ready[i] = 1
+
+
+def apply_rows(stack: Stack, kernels: Any, index: Any, delta: Array, images: Array, threads: int) -> None:
+    """images[m] += sum_k delta[k] K_m[index[k]] for m in kernels."""
+    for m in kernels:
+        for i, step in zip(index, delta, strict=True):
+            images[m] += step * stack.matrices[m][i].astype(np.float64, copy=False)
+
+
+def smo(
+    stack: Stack,
+    weights: Array,
+    rows: Array,
+    ready: Any,
+    diagonal: Array,
+    lower: Array,
+    upper: Array,
+    absolute: float,
+    equality: bool,
+    beta: Array,
+    gradient: Array,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, int, float]:
+    """Minimise 1/2 beta'(Q + shift) beta - linear'beta + absolute |beta|_1 on the box; see `_core/smo.cpp`.
+
+    `diagonal` is that of Q + shift, `gradient` is (Q + shift) beta - linear on entry and on return.
+    """
+    formed = 0
+    floor = _TINY_CURVATURE * (float(diagonal.max()) if diagonal.max() > 0 else 1.0)
+
+    def row(i: int) -> Array:
+        nonlocal formed
+        if not ready[i]:
+            combine_rows(stack, weights, [i], rows, ready, 1)
+            formed += 1
+        return np.asarray(rows[i])
+
+    for step in range(max_steps + 1):
+        # One-sided derivatives; the kink of the absolute value sits at 0.
+        right = np.where(beta < upper, gradient + np.where(beta >= 0.0, absolute, -absolute), np.inf)
+        left = np.where(beta > lower, gradient + np.where(beta > 0.0, absolute, -absolute), -np.inf)
+        violation = left.max() - right.min() if equality else max(left.max(), -right.min())
+        if violation <= tol or step == max_steps:
+            return step, formed, float(violation)
+        if equality:
+            i = int(right.argmin())
+            row_i = row(i)
+            gain = np.maximum(0.0, left - right[i]) ** 2 / np.maximum(floor, (diagonal[i] + diagonal) - 2.0 * row_i)
+            j = int(gain.argmax())
+            row_j = row(j)
+            curvature = max(floor, (diagonal[i] + diagonal[j]) - 2.0 * row_i[j])
+            t = min(
+                (left[j] - right[i]) / curvature,
+                _room(beta[i], upper[i], absolute),
+                _room(-beta[j], -lower[j], absolute),
+            )
+            shift_i, shift_j = diagonal[i] - row_i[i], diagonal[j] - row_j[j]
+            beta[i] = _moved(beta[i], upper[i], absolute, t)
+            beta[j] = -_moved(-beta[j], -lower[j], absolute, t)
+            gradient[i] += t * shift_i
+            gradient[j] -= t * shift_j
+            gradient += t * row_i - t * row_j
+        else:
+            worst = np.maximum(0.0, np.maximum(left, -right))
+            i = int((worst**2 / np.maximum(floor, diagonal)).argmax())
+            row_i = row(i)
+            curvature = max(floor, diagonal[i])
+            shift_i = diagonal[i] - row_i[i]
+            if -right[i] >= left[i]:
+                t = min(-right[i] / curvature, _room(beta[i], upper[i], absolute))
+                beta[i] = _moved(beta[i], upper[i], absolute, t)
+            else:
+                t = -min(left[i] / curvature, _room(-beta[i], -lower[i], absolute))
+                beta[i] = -_moved(-beta[i], -lower[i], absolute, -t)
+            gradient[i] += t * shift_i
+            gradient += t * row_i
+    raise AssertionError("unreachable: the loop returns at max_steps")
+
+
+def _room(value: float, bound: float, absolute: float) -> float:
+    """How far `value` can rise before its bound, or before the kink at 0."""
+    return float(min(-value, bound - value) if absolute > 0.0 and value < 0.0 else bound - value)
+
+
+def _moved(value: float, bound: float, absolute: float, t: float) -> float:
+    """`value` raised by t, exactly onto the bound or the kink when all the room is used."""
+    if t < _room(value, bound, absolute):
+        return value + t
+    return min(0.0, float(bound)) if absolute > 0.0 and value < 0.0 else bound

@@ -1,0 +1,1 @@
+"""Experiments and benchmarks that show what the library computes and how fast."""
