@@ -99,3 +99,14 @@ def make_problem(
     arguments.setdefault("C", 1.0 / (0.3 * n) if kind.intercept_cost else 1.0)
     arguments.setdefault("intercept", kind.intercept != "forbidden")
     return Problem(make_kernels(rng, X, M, degenerate), make_targets(rng, X, kind), loss=kind, **arguments)
+
+
+class Frame:
+    """What a pandas data frame is to NumPy, without pandas."""
+
+    def __init__(self, values: np.ndarray, columns: tuple[str, ...] = ()) -> None:
+        self._values = values
+        self.columns = columns or tuple(f"c{j}" for j in range(values.shape[1]))
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._values, dtype=dtype, copy=copy)

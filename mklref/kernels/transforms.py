@@ -161,7 +161,7 @@ _FITS: dict[str, Callable[[FloatArray, str], Step]] = {
 
 def checked_method(method: Any) -> Normalization:
     """Return the name of a normalisation, or raise `InvalidParameter` with the known ones."""
-    if method not in _FITS:
+    if not isinstance(method, str) or method not in _FITS:
         raise InvalidParameter(f"normalization = {method!r} is unknown; known are {', '.join(map(repr, _FITS))}.")
     return cast(Normalization, method)
 

@@ -54,8 +54,9 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
         raise InvalidType(
             f"{label} is {names.get(kind, str(array.dtype))} data; give real numbers (float64 or float32)."
         )
-    if array.dtype in (np.float32, np.float64):
-        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    native = array.dtype.newbyteorder("=")
+    if native in (np.float32, np.float64):
+        return array.astype(native, copy=False)
     with np.errstate(over="ignore"):
         converted = array.astype(np.float64)
     if kind == "f" and array.dtype.itemsize > 8:

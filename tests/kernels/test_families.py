@@ -1,0 +1,314 @@
+"""Families of kernels: definitions, order and names, test kernels that match, SimpleMKL's recipe, specifications."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import Frame, make_samples
+
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.kernels import (
+    KernelFamily,
+    from_specification,
+    gaussian,
+    linear,
+    parse,
+    per_variable,
+    polynomial,
+    simplemkl_recipe,
+)
+from mklref.problem import Problem
+
+N, NEW, D = 14, 5, 3
+
+
+@pytest.fixture
+def X(rng):
+    return make_samples(rng, N, D)
+
+
+@pytest.fixture
+def X_new(rng):
+    return make_samples(rng, NEW, D) + 0.1
+
+
+def by_definition(function, X, Z):
+    return np.array([[function(x, z) for z in Z] for x in X])
+
+
+DEFINITIONS = [
+    (linear(), ["linear"], [lambda x, z: x @ z]),
+    (polynomial(2), ["poly:2"], [lambda x, z: (x @ z + 1.0) ** 2]),
+    (polynomial(3, offset=0.5), ["poly:3(offset 0.5)"], [lambda x, z: (x @ z + 0.5) ** 3]),
+    (gaussian(0.7), ["rbf:0.7"], [lambda x, z: np.exp(-((x - z) @ (x - z)) / (2 * 0.7**2))]),
+    (
+        gaussian([0.5, 3.0]) + polynomial([1, 3]),
+        ["rbf:0.5", "rbf:3", "poly:1", "poly:3"],
+        [
+            lambda x, z: np.exp(-((x - z) @ (x - z)) / 0.5),
+            lambda x, z: np.exp(-((x - z) @ (x - z)) / 18.0),
+            lambda x, z: x @ z + 1.0,
+            lambda x, z: (x @ z + 1.0) ** 3,
+        ],
+    ),
+    (
+        linear() + per_variable(gaussian(2.0) + linear()),
+        ["linear", "rbf:2[x0]", "linear[x0]", "rbf:2[x1]", "linear[x1]", "rbf:2[x2]", "linear[x2]"],
+        [
+            lambda x, z: x @ z,
+            *(
+                function
+                for j in range(D)
+                for function in (
+                    lambda x, z, j=j: np.exp(-((x[j] - z[j]) ** 2) / 8.0),
+                    lambda x, z, j=j: x[j] * z[j],
+                )
+            ),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("family", "names", "functions"), DEFINITIONS, ids=lambda value: str(value)[:20])
+def test_definitions(family, names, functions, X, X_new):
+    K = family.fit(X)
+    new = K.new(X_new)
+    assert list(K.names) == names
+    assert K.shape == (len(names), N, N)
+    assert new.shape == (len(names), NEW, N)
+    for m, function in enumerate(functions):
+        np.testing.assert_allclose(K.matrices[m], by_definition(function, X, X), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(new[m], by_definition(function, X_new, X), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("normalization", [None, "trace", "multiplicative", "spherical"])
+@pytest.mark.parametrize("centred", [False, True])
+def test_new_kernels_of_the_training_samples_are_the_training_kernels(X, normalization, centred):
+    family = linear() + gaussian([0.6, 2.0]) + per_variable(polynomial(2) + gaussian(1.0))
+    K = family.fit(X, normalize=normalization, center=centred)
+    np.testing.assert_allclose(K.new(X), K.dense(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("normalization", ["trace", "multiplicative", "spherical"])
+@pytest.mark.parametrize("centred", [False, True])
+def test_normalised_test_kernels_in_feature_space(X, X_new, normalization, centred):
+    """For the linear kernel the feature vectors are the samples themselves."""
+    K = linear().fit(X, normalize=normalization, center=centred)
+    mean = X.mean(axis=0) if centred else 0.0
+    Phi, Phi_new = X - mean, X_new - mean
+    if normalization == "trace":
+        Phi, Phi_new = (part / np.sqrt(np.sum((X - mean) ** 2)) for part in (Phi, Phi_new))
+    elif normalization == "multiplicative":
+        Phi, Phi_new = (part / np.sqrt(X.var(axis=0).sum()) for part in (Phi, Phi_new))
+    else:
+        Phi, Phi_new = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (Phi, Phi_new))
+    np.testing.assert_allclose(K.matrices[0], Phi @ Phi.T, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(K.new(X_new)[0], Phi_new @ Phi.T, rtol=1e-11, atol=1e-13)
+
+
+def test_new_samples_do_not_depend_on_their_company(X, X_new):
+    K = (linear() + gaussian(1.0)).fit(X, normalize="spherical", center=True)
+    together = K.new(X_new)
+    for i in range(NEW):
+        np.testing.assert_allclose(K.new(X_new[i : i + 1])[:, 0], together[:, i], rtol=1e-12, atol=1e-14)
+
+
+def test_the_gaussian_keeps_its_digits_far_from_the_origin(X):
+    """Squared distances by ||x||^2 + ||z||^2 - 2 x'z would lose ten digits here."""
+    far = gaussian(0.5).fit(X + 1e5)
+    np.testing.assert_allclose(far.matrices[0], gaussian(0.5).fit(X).matrices[0], rtol=1e-8)
+
+
+def test_training_kernels_lie_in_one_array_and_make_a_problem(X):
+    K = gaussian([0.5, 1.0, 2.0]).fit(X)
+    assert all(np.shares_memory(K.dense(), matrix) for matrix in K.matrices)
+    assert repr(K) == "FamilyStack(shape=(3, 14, 14), dtype=float64)"
+    problem = Problem(K, np.where(np.arange(N) % 2, 1.0, -1.0))
+    assert problem.kernels is K
+
+
+def test_samples_are_never_written_to(X, X_new):
+    before, before_new = X.copy(), X_new.copy()
+    X.flags.writeable = X_new.flags.writeable = False
+    K, new = simplemkl_recipe(X, X_new)
+    new *= 2.0
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(X_new, before_new)
+    np.testing.assert_array_equal(K.new(X_new), new / 2.0)
+
+
+def test_columns_of_a_frame_name_the_variables(X):
+    K = (linear() + per_variable(linear())).fit(Frame(X, ("age", "mass", 3)))
+    assert K.names == ("linear", "linear[age]", "linear[mass]", "linear[3]")
+
+
+@pytest.mark.parametrize(("d", "count"), [(6, 91), (8, 117), (33, 442), (60, 793)])
+def test_recipe_has_as_many_kernels_as_the_paper_says(rng, d, count):
+    """SimpleMKL Table 1: liver 91, pima 117, ionosphere and wpbc 442, sonar 793."""
+    assert len(simplemkl_recipe(rng.normal(size=(3, d)))) == count
+
+
+def test_recipe(X, X_new):
+    K, new = simplemkl_recipe(X, X_new)
+    np.testing.assert_allclose(K.traces(), 1.0, rtol=1e-13)
+    functions = [
+        *(
+            lambda x, z, s=sigma: np.exp(-np.sum((x - z) ** 2) / (2 * s**2))
+            for sigma in (0.5, 1, 2, 5, 7, 10, 12, 15, 17, 20)
+        ),
+        *(lambda x, z, d=degree: (np.sum(x * z) + 1.0) ** d for degree in (1, 2, 3)),
+    ]
+    views = [slice(None), *([j] for j in range(D))]
+    expected = [(function, view) for view in views for function in functions]
+    assert len(K) == len(new) == len(expected) == 13 * (D + 1)
+    for m, (function, view) in enumerate(expected):
+        raw = by_definition(function, X[:, view], X[:, view])
+        raw_new = by_definition(function, X_new[:, view], X[:, view])
+        np.testing.assert_allclose(K.matrices[m], raw / np.trace(raw), rtol=1e-11)
+        np.testing.assert_allclose(new[m], raw_new / np.trace(raw), rtol=1e-11)
+    assert K.names[:2] == ("rbf:0.5", "rbf:1")
+    assert K.names[12:14] == ("poly:3", "rbf:0.5[x0]")
+
+
+def test_recipe_on_all_variables(X, X_new):
+    K, new = simplemkl_recipe(X, X_new, single_variables=False)
+    everything = simplemkl_recipe(X)
+    np.testing.assert_array_equal(K.dense(), everything.dense()[:13])
+    assert new.shape == (13, NEW, N)
+
+
+SAME_FAMILIES = [
+    ("linear", linear()),
+    ("poly:2", polynomial(2)),
+    ("poly:1..3", polynomial([1, 2, 3])),
+    ("rbf:0.5", gaussian(0.5)),
+    ("rbf:0.1..10:3", gaussian([0.1, 1.0, 10.0])),
+    (" linear , rbf:1e-1 ", linear() + gaussian(0.1)),
+    ("linear,poly:2,per-variable", linear() + polynomial(2) + per_variable(linear() + polynomial(2))),
+    ("linear,per-variable,rbf:2", linear() + per_variable(linear()) + gaussian(2.0)),
+]
+
+
+@pytest.mark.parametrize(("text", "family"), SAME_FAMILIES)
+def test_specifications(text, family, X):
+    assert isinstance(parse(text), KernelFamily)
+    found, expected = from_specification(text, X), family.fit(X)
+    assert found.names == expected.names
+    np.testing.assert_allclose(found.dense(), expected.dense(), rtol=1e-13)
+
+
+def test_widths_are_spaced_in_equal_ratios(X):
+    names = from_specification("rbf:0.1..10:8", X).names
+    widths = np.array([float(name.removeprefix("rbf:")) for name in names])
+    assert len(widths) == 8
+    assert (widths[0], widths[-1]) == (0.1, 10.0)
+    np.testing.assert_allclose(widths[1:] / widths[:-1], 100 ** (1 / 7), rtol=1e-5)
+
+
+def test_specification_of_the_recipe(X, X_new):
+    K, new = from_specification("simplemkl,per-variable", X, X_new, normalize="trace")
+    expected, expected_new = simplemkl_recipe(X, X_new)
+    assert K.names == expected.names
+    np.testing.assert_array_equal(K.dense(), expected.dense())
+    np.testing.assert_array_equal(new, expected_new)
+
+
+def test_specification_with_centring(X):
+    K = from_specification("rbf:1", X, normalize="multiplicative", center=True)
+    np.testing.assert_allclose(K.dense().sum(axis=1), 0.0, atol=1e-13)
+    assert np.trace(K.matrices[0]) / N == pytest.approx(1.0)
+
+
+def test_a_name_is_a_specification(X):
+    K = from_specification("linear,poly:3,rbf:0.25", X)
+    np.testing.assert_array_equal(from_specification(",".join(K.names), X).dense(), K.dense())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", r"kernels: '' is not understood: known are linear, poly:D"),
+        ("lin", r"kernels: 'lin' is not understood: known are linear, poly:D, rbf:S, rbf:LOW\.\.HIGH:COUNT"),
+        ("linear,,rbf:1", r"kernels: '' is not understood"),
+        ("linear:3", r"kernels: 'linear:3' is not understood: known are"),
+        ("poly", r"kernels: 'poly' is not understood: expected poly:D or poly:LOW\.\.HIGH"),
+        ("poly:2.5", r"kernels: 'poly:2\.5' is not understood: expected poly:D"),
+        ("poly:0", r"kernels: 'poly:0' is not understood: degrees are positive integers"),
+        ("poly:3..1", r"kernels: 'poly:3\.\.1' is not understood: degrees are positive integers, the lower one first"),
+        ("rbf", r"kernels: 'rbf' is not understood: expected rbf:S or rbf:LOW\.\.HIGH:COUNT"),
+        ("rbf:-1", r"kernels: 'rbf:-1' is not understood: a width lies in \(0, inf\)"),
+        ("rbf:nan", r"kernels: 'rbf:nan' is not understood: a width lies in \(0, inf\)"),
+        ("rbf:1..2", r"kernels: 'rbf:1\.\.2' is not understood: expected rbf:S or rbf:LOW\.\.HIGH:COUNT"),
+        ("rbf:0..2:3", r"kernels: 'rbf:0\.\.2:3' is not understood: it needs 0 < LOW < HIGH and COUNT >= 2"),
+        ("rbf:2..1:3", r"it needs 0 < LOW < HIGH"),
+        ("rbf:1..inf:3", r"it needs 0 < LOW < HIGH"),
+        ("rbf:1..2:1", r"COUNT >= 2"),
+        ("per-variable,linear", r"kernels: 'per-variable' is not understood: .*put it once, after them"),
+        ("linear,per-variable,per-variable", r"put it once, after them"),
+    ],
+)
+def test_bad_specifications_are_quoted(text, says):
+    with pytest.raises(InvalidParameter, match=says):
+        parse(text)
+
+
+def test_a_specification_is_text():
+    with pytest.raises(InvalidType, match=r"kernels is list; give a specification such as"):
+        parse(["linear"])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: polynomial(0), r"degree = 0 must be a positive integer"),
+        (lambda: polynomial(2.0), r"degree = .*2\.0.* must be a positive integer"),
+        (lambda: polynomial([]), r"degrees is empty"),
+        (lambda: polynomial(2, offset=-1.0), r"offset = -1\.0 must lie in \[0, inf\): with a negative one"),
+        (lambda: polynomial(2, offset=np.nan), r"offset = nan must lie in"),
+        (lambda: gaussian(0.0), r"width = 0\.0 must lie in \(0, inf\)"),
+        (lambda: gaussian([1.0, np.nan]), r"width = nan must lie in \(0, inf\)"),
+        (lambda: gaussian([]), r"widths is empty"),
+        (lambda: per_variable("linear"), r"per_variable takes a family of kernels"),
+        (lambda: linear().fit(np.eye(3), normalize="unit"), r"normalization = 'unit' is unknown; known are 'trace'"),
+    ],
+)
+def test_bad_parameters_are_refused(make, says):
+    with pytest.raises(InvalidParameter, match=says):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("samples", "says"),
+    [
+        (np.ones(4), r"X has shape \(4,\); expected a matrix, one sample a row"),
+        (np.ones((2, 2, 2)), r"X has shape \(2, 2, 2\)"),
+        (np.empty((0, 3)), r"X has shape \(0, 3\)"),
+        (np.empty((3, 0)), r"X has shape \(3, 0\)"),
+        (np.ones((1, 3)), r"X has shape \(1, 3\); give at least two samples"),
+        ([[1.0, 2.0], [3.0]], r"X is ragged"),
+        ([[1.0, np.nan], [3.0, 4.0]], r"X\[0, 1\] is nan"),
+        ([[1e200, 1.0], [3.0, 4.0]], r"kernel 'poly:3' overflows float64 on these samples; standardise"),
+    ],
+)
+def test_bad_samples_are_refused(samples, says):
+    with pytest.raises(InvalidInput, match=says):
+        polynomial(3).fit(samples)
+
+
+def test_new_samples_must_have_the_same_variables(X):
+    K = polynomial(3).fit(X)
+    with pytest.raises(InvalidInput, match=r"X_new has 2 variables, the training samples have 3"):
+        K.new(X[:, :2])
+    with pytest.raises(InvalidInput, match=r"X_new\[1, 2\] is inf"):
+        K.new(np.where(np.arange(6).reshape(2, 3) == 5, np.inf, 1.0))
+    with pytest.raises(InvalidInput, match=r"kernel 'poly:3' overflows float64"):
+        K.new(np.full((1, 3), 1e150))
+    with pytest.raises(InvalidType, match=r"X_new is boolean data"):
+        K.new(np.ones((1, 3), dtype=bool))
+
+
+def test_a_variable_without_variance_is_named(X):
+    X[:, 1] = 2.0
+    with pytest.raises(InvalidKernel, match=r"kernel 'rbf:1\[x1\]' is constant on the training samples"):
+        per_variable(gaussian(1.0)).fit(X, normalize="multiplicative")
+    assert len(per_variable(gaussian(1.0)).fit(X, normalize="trace")) == D

@@ -1,0 +1,168 @@
+"""Normalisation and centring: definitions, and test kernels that use the statistics of the training samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import make_kernels, make_samples
+
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.kernels import ArrayStack, center, normalize, stack
+
+METHODS = ("trace", "multiplicative", "spherical")
+N, NEW = 17, 6
+
+
+@pytest.fixture
+def joint(rng):
+    """Kernels on training and new samples together, (M, N + NEW, N + NEW)."""
+    return make_kernels(rng, make_samples(rng, N + NEW), M=3)
+
+
+def split(joint):
+    """Training kernels, test kernels and the diagonal of the new samples."""
+    return joint[:, :N, :N], joint[:, N:, :N], np.diagonal(joint[:, N:, N:], axis1=1, axis2=2)
+
+
+def features(K):
+    """Feature vectors of a Gram matrix, one a row."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def normalised_features(joint, method, centred):
+    """What each normalisation does to feature vectors, with statistics of the first N samples."""
+    Phi = features(joint)
+    if centred:
+        Phi = Phi - Phi[:N].mean(axis=0)
+    if method == "trace":
+        return Phi / np.sqrt((Phi[:N] ** 2).sum())
+    if method == "multiplicative":
+        return Phi / np.sqrt(((Phi[:N] - Phi[:N].mean(axis=0)) ** 2).sum(axis=1).mean())
+    if method == "spherical":
+        return Phi / np.linalg.norm(Phi, axis=1, keepdims=True)
+    return Phi
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_normalisation_in_feature_space(joint, method):
+    K, K_new, diagonal_new = split(joint)
+    train, new = normalize(K, method, K_new, diagonal_new)
+    for m in range(3):
+        Phi = normalised_features(joint[m], method, centred=False)
+        np.testing.assert_allclose(train.matrices[m], Phi[:N] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(new[m], Phi[N:] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
+
+
+def test_centring_in_feature_space(joint):
+    K, K_new, _ = split(joint)
+    train, new = center(K, K_new)
+    for m in range(3):
+        Phi = normalised_features(joint[m], None, centred=True)
+        np.testing.assert_allclose(train.matrices[m], Phi[:N] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(new[m], Phi[N:] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_what_each_normalisation_promises(joint, scale):
+    K = scale * joint
+    np.testing.assert_allclose(normalize(K, "trace").traces(), 1.0, rtol=1e-13)
+    for matrix in normalize(K, "multiplicative").matrices:
+        assert np.diagonal(matrix).mean() - matrix.mean() == pytest.approx(1.0, rel=1e-12)
+    for matrix in normalize(K, "spherical").matrices:
+        np.testing.assert_array_equal(np.diagonal(matrix), 1.0)
+    for matrix in center(K).matrices:
+        np.testing.assert_allclose(matrix.sum(axis=0), 0.0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_second_normalisation_changes_nothing(joint, method):
+    once = normalize(joint, method)
+    np.testing.assert_allclose(normalize(once, method).dense(), once.dense(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_results_are_exactly_symmetric_in_the_given_precision(joint, method, dtype):
+    for result in (normalize(joint.astype(dtype), method), center(joint.astype(dtype))):
+        assert result.dtype == dtype
+        for matrix in result.matrices:
+            np.testing.assert_array_equal(matrix, matrix.T)
+
+
+@pytest.mark.parametrize("change", [lambda K, *new: normalize(K, "multiplicative", *new), center])
+def test_the_answer_has_the_form_of_the_question(joint, change):
+    K, K_new, _ = split(joint)
+    named = stack(K, names=["a", "b", "c"])
+    assert isinstance(change(K), ArrayStack)
+    assert change(named).names == ("a", "b", "c")
+    single, single_new = change(K[1], K_new[1])
+    assert single.shape == (N, N)
+    np.testing.assert_array_equal(change(K[1]), single)
+    train, new = change(K, K_new)
+    np.testing.assert_array_equal(train.matrices[1], single)
+    np.testing.assert_array_equal(new[1], single_new)
+    np.testing.assert_array_equal(change(list(K), list(K_new))[1], new)
+
+
+def test_inputs_are_never_written_to(joint):
+    before = joint.copy()
+    for method in METHODS:
+        normalize(*split(joint)[:1], method, *split(joint)[1:])
+    center(*split(joint)[:2])
+    np.testing.assert_array_equal(joint, before)
+
+
+def test_what_is_zero_stays_zero(joint):
+    """A zero kernel has no trace, and a sample at the origin no direction."""
+    np.testing.assert_array_equal(normalize([np.zeros((3, 3))], "trace").matrices[0], np.zeros((3, 3)))
+    K = joint[0].copy()
+    K[4, :] = K[:, 4] = 0.0
+    train, new = normalize(K[:N, :N], "spherical", K[:N, :N], np.diagonal(K[:N, :N]))
+    np.testing.assert_array_equal(np.diagonal(train), np.arange(N) != 4)
+    np.testing.assert_array_equal(train[4], 0.0)
+    np.testing.assert_allclose(new, train, rtol=1e-15)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 0.1, 1e9])
+def test_a_constant_kernel_has_no_variance(constant):
+    with pytest.raises(InvalidKernel, match=r"kernels\[1\] is constant on the training samples .*'trace'"):
+        normalize([np.eye(5), np.full((5, 5), constant)], "multiplicative")
+
+
+def test_negative_diagonals_are_refused():
+    K = np.diag([1.0, -2.0, 0.5])
+    with pytest.raises(InvalidKernel, match=r"kernels\[0\] has trace -0\.5"):
+        normalize(K, "trace")
+    with pytest.raises(InvalidKernel, match=r"kernels\[0\] has k\(x, x\) = -2 at sample 1"):
+        normalize(K, "spherical")
+    with pytest.raises(InvalidKernel, match=r"the new samples has k\(x, x\) = -3 at sample 0"):
+        normalize(np.eye(3), "spherical", np.ones((1, 3)), [-3.0])
+
+
+@pytest.mark.parametrize("method", ["Trace", "", None, 3, ["trace"]])
+def test_unknown_methods_are_refused(joint, method):
+    with pytest.raises(InvalidParameter, match=r"is unknown; known are 'trace', 'multiplicative', 'spherical'"):
+        normalize(joint, method)
+
+
+def test_test_kernels_must_fit(joint):
+    K, K_new, diagonal_new = split(joint)
+    with pytest.raises(InvalidInput, match=r"K_new holds 2 kernels, K holds 3"):
+        center(K, K_new[:2])
+    with pytest.raises(InvalidInput, match=r"K_new\[0\] has shape \(17, 6\); expected \(k, 17\)"):
+        center(K, K_new.transpose(0, 2, 1))
+    spoiled = K_new.copy()
+    spoiled[2, 1, 3] = np.nan
+    with pytest.raises(InvalidInput, match=r"K_new\[2\]\[1, 3\] is nan"):
+        normalize(K, "trace", spoiled)
+    with pytest.raises(InvalidInput, match=r"diagonal_new is missing: 'spherical' divides"):
+        normalize(K, "spherical", K_new)
+    with pytest.raises(InvalidInput, match=r"diagonal_new\[0\] has shape \(5,\); expected \(6,\)"):
+        normalize(K, "spherical", K_new, diagonal_new[:, 1:])
+    with pytest.raises(InvalidInput, match=r"diagonal_new holds 1 kernels, K holds 3"):
+        normalize(K, "spherical", K_new, diagonal_new[:1])
+    with pytest.raises(InvalidType, match=r"K_new\[0\] is complex data"):
+        normalize(K, "trace", K_new.astype(complex))
+    with pytest.raises(InvalidKernel, match="not symmetric"):
+        center(joint[:, :N, 1 : N + 1])

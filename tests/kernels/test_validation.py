@@ -1,0 +1,221 @@
+"""Bad arrays: each row of the table of bad input that concerns kernels, with type and wording of the error."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from makers import make_kernels, make_samples
+
+from mklref.exceptions import AsymmetryWarning, InvalidKernel, InvalidParameter, InvalidType
+from mklref.kernels import check_psd, stack
+from mklref.kernels.validation import psd_tolerance
+
+N = 12
+
+
+@pytest.fixture
+def K(rng):
+    return make_kernels(rng, make_samples(rng, N), M=3)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("index", [(2, 5), (5, 2), (7, 7)])
+def test_not_finite_names_kernel_and_index(K, bad, index):
+    """Also in the triangle that no solver reads."""
+    K[1][index] = bad
+    with pytest.raises(InvalidKernel, match=rf"kernels\[1\]\[{index[0]}, {index[1]}\] is {bad}; every entry must be"):
+        stack(K)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "says"),
+    [
+        (np.ones((2, 3, 4)), r"kernels\[0\] has shape \(3, 4\); a Gram matrix is square"),
+        ([np.eye(3), np.ones(3)], r"kernels have different shapes: \(3,\), \(3, 3\)"),
+        ([np.ones(3), np.ones(3)], r"kernels\[0\] has shape \(3,\); a Gram matrix is square"),
+        ([np.eye(3), np.eye(4)], r"kernels have different shapes: \(3, 3\), \(4, 4\); all must be \(n, n\)"),
+        (np.eye(3), r"kernels has shape \(3, 3\); expected \(M, n, n\); wrap a single Gram matrix as kernels=\[K\]"),
+        (np.ones(3), r"kernels has shape \(3,\); expected \(M, n, n\)"),
+        (np.float64(3.0), r"kernels has shape \(\); expected \(M, n, n\)"),
+        ([], r"kernels is empty; give at least one Gram matrix"),
+        (np.empty((0, 3, 3)), r"kernels is empty; give at least one Gram matrix"),
+        (np.empty((2, 0, 0)), r"kernels\[0\] is empty; give at least two samples"),
+        ([[[1.0, 0.0], [0.0]]], r"kernels\[0\] is ragged"),
+    ],
+)
+def test_wrong_shapes_are_refused_with_the_shapes(kernels, says):
+    with pytest.raises(InvalidKernel, match=says):
+        stack(kernels)
+
+
+def test_asymmetry_is_refused_with_the_largest_difference_and_its_index(K):
+    K[2][3, 8] += 0.25
+    K[2][1, 0] += 0.125
+    with pytest.raises(
+        InvalidKernel,
+        match=r"kernels\[2\] is not symmetric: \|kernels\[2\]\[3, 8\] - kernels\[2\]\[8, 3\]\| = 0\.25, "
+        r"allowed .*pass \(K \+ K\.T\) / 2",
+    ):
+        stack(K)
+
+
+def test_asymmetry_is_found_across_tiles(monkeypatch, rng):
+    monkeypatch.setattr("mklref.kernels.validation._TILE", 5)
+    X = rng.normal(size=(N, 3))
+    K = X @ X.T
+    K = 0.5 * (K + K.T)
+    for i, j in [(0, 11), (11, 0), (4, 5), (6, 7), (10, 11)]:
+        spoiled = K.copy()
+        spoiled[i, j] += 1.0
+        low, high = sorted((i, j))
+        with pytest.raises(InvalidKernel, match=rf"\[{low}, {high}\] - .*\[{high}, {low}\]\| = 1,"):
+            stack([spoiled])
+
+
+def test_asymmetry_within_rounding_is_symmetrised_visibly(K):
+    K[0][2, 4] *= 1 + 1e-15
+    before = K.copy()
+    with pytest.warns(
+        AsymmetryWarning, match=r"kernels\[0\] is symmetric only up to .* \(at \[2, 4\]\); \(K \+ K\.T\)"
+    ):
+        S = stack(K)
+    np.testing.assert_array_equal(S.matrices[0], S.matrices[0].T)
+    np.testing.assert_allclose(S.matrices[0], K[0], rtol=1e-15)
+    np.testing.assert_array_equal(K, before)
+
+
+def test_the_warning_points_at_the_caller(K):
+    K[0][2, 4] *= 1 + 1e-15
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stack(K)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda K: K.astype(complex), r"kernels is complex data; give real numbers"),
+        (lambda K: K > 0.5, r"kernels is boolean data; give real numbers"),
+        (lambda K: K.astype(object), r"kernels is object data; give real numbers"),
+        (lambda K: K.astype(str), r"kernels is <U32 data; give real numbers"),
+        (lambda K: np.ma.masked_less(K, 0.1), r"kernels is a masked array; its mask would be lost"),
+        (lambda K: [np.ma.masked_less(K[0], 0.1)], r"kernels\[0\] is a masked array; its mask would be lost"),
+        (lambda K: [scipy.sparse.csr_array(K[0])], r"kernels\[0\] is a sparse matrix; give a dense array, .*toarray"),
+        (lambda K: scipy.sparse.csr_matrix(K[0]), r"kernels is a sparse matrix; give a dense array"),
+        (lambda K: [K[0], "linear"], r"kernels\[1\] is <U6 data"),
+        (lambda K: None, r"kernels is object data"),
+        (lambda K: [[[2**60 + 1, 0], [0, 1]]], r"kernels\[0\] holds integers beyond 2\^53 that do not fit float64"),
+    ],
+)
+def test_data_without_a_faithful_conversion_is_refused(K, spoil, says):
+    with pytest.raises(InvalidType, match=says):
+        stack(spoil(K))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant <= 52, reason="long double is float64 here")
+def test_long_doubles_must_fit_float64(K):
+    np.testing.assert_array_equal(stack(K.astype(np.longdouble)).dense(), K)
+    wide = K.astype(np.longdouble)
+    wide[0, 0, 0] += np.longdouble(2) ** -60
+    with pytest.raises(InvalidType, match=r"kernels is (longdouble|float128) data that does not fit float64; round it"):
+        stack(wide)
+
+
+def test_half_precision_becomes_float64(K):
+    half = K.astype(np.float16)
+    S = stack(half)
+    assert S.dtype == np.float64
+    np.testing.assert_array_equal(S.dense(), half)
+
+
+def spectrum(rng, eigenvalues, dtype=np.float64):
+    """A symmetric matrix with these eigenvalues."""
+    basis = np.linalg.qr(rng.normal(size=(len(eigenvalues),) * 2))[0]
+    matrix = (basis * eigenvalues) @ basis.T
+    return (0.5 * (matrix + matrix.T)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_check_psd_returns_the_smallest_eigenvalue(rng, dtype):
+    assert check_psd(spectrum(rng, np.arange(1.0, 9.0), dtype)) == pytest.approx(1.0, rel=1e-5)
+    assert abs(check_psd(spectrum(rng, np.array([0.0, 0.0, 1.0, 3.0]), dtype))) < 1e-5
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_check_psd_refuses_an_indefinite_matrix_at_any_scale(rng, scale):
+    K = scale * spectrum(rng, np.array([-1e-3, 0.5, 1.0, 2.0]))
+    with pytest.raises(InvalidKernel, match=r"K is not positive semidefinite: smallest eigenvalue -.*, allowed -"):
+        check_psd(K)
+    assert check_psd(K, tolerance=2e-3 * scale) == pytest.approx(-1e-3 * scale)
+
+
+@pytest.mark.parametrize("tolerance", [-1.0, np.nan, np.inf])
+def test_check_psd_refuses_a_senseless_tolerance(tolerance):
+    with pytest.raises(InvalidParameter, match=rf"tolerance = {tolerance} must lie in \[0, inf\)"):
+        check_psd(np.eye(2), tolerance=tolerance)
+
+
+@pytest.mark.parametrize("K", [np.ones((2, 3)), np.ones(3), np.array([[1.0, 0.5], [0.4, 1.0]]), np.array([[np.nan]])])
+def test_check_psd_takes_one_symmetric_matrix(K):
+    with pytest.raises(InvalidKernel, match="K"):
+        check_psd(K)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_require_psd_gives_the_smallest_eigenvalue_and_the_remedy(rng, scale):
+    good, bad = spectrum(rng, np.arange(1.0, 9.0)), spectrum(rng, np.array([-0.02, 1.0, 1.1, 1.3, 1.4, 1.5, 1.7, 2]))
+    with pytest.raises(
+        InvalidKernel, match=r"kernels\[1\] is not positive semidefinite: smallest eigenvalue -.*mixed-norm synthesis"
+    ):
+        stack([scale * good, scale * bad]).require_psd()
+
+
+def test_require_psd_names_a_negative_diagonal_entry(K):
+    K[1][4, 4] = -0.5
+    with pytest.raises(InvalidKernel, match=r"kernels\[1\]\[4, 4\] = -0\.5 is negative"):
+        stack(K).require_psd()
+
+
+def test_require_psd_names_a_negative_minor(K, monkeypatch):
+    monkeypatch.setattr("mklref.kernels.validation._TILE", 5)
+    K[2][7, 1] = K[2][1, 7] = 40.0
+    with pytest.raises(InvalidKernel, match=r"\|kernels\[2\]\[(1, 7|7, 1)\]\| = 40 exceeds the geometric mean"):
+        stack(K).require_psd()
+
+
+def test_require_psd_refuses_a_zero_diagonal_with_entries_beside_it():
+    with pytest.raises(InvalidKernel, match="negative 2x2 minor"):
+        stack([[[0.0, 1.0], [1.0, 0.0]]]).require_psd()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_require_psd_accepts_what_rounding_makes_indefinite(rng, dtype):
+    for rank in (1, 3, 7):
+        A = rng.normal(size=(N, rank)).astype(dtype)
+        K = A @ A.T
+        stack([0.5 * (K + K.T), np.zeros((N, N), dtype), np.full((N, N), 3.3, dtype)]).require_psd()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_psd_tolerance_is_the_border(rng, dtype):
+    eigenvalues = np.linspace(0.0, 2.0, N)
+    border = psd_tolerance(spectrum(rng, eigenvalues, dtype))
+    eigenvalues[0] = -0.5 * border
+    stack([spectrum(rng, eigenvalues, dtype)]).require_psd()
+    eigenvalues[0] = -2.0 * border
+    with pytest.raises(InvalidKernel, match="smallest eigenvalue"):
+        stack([spectrum(rng, eigenvalues, dtype)]).require_psd()
+
+
+def test_beyond_the_budget_only_minors_are_checked(rng, monkeypatch):
+    monkeypatch.setattr("mklref.kernels.validation.FULL_CHECK_FLOPS", 0.0)
+    sneaky = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])  # every 2x2 minor is positive
+    stack([sneaky]).require_psd()
+    with pytest.raises(InvalidKernel, match="smallest eigenvalue"):
+        check_psd(sneaky)
+    with pytest.raises(InvalidKernel, match="minor"):
+        stack([1.2 * sneaky - 0.2 * np.diag(np.diag(sneaky)) - 0.1 * np.eye(3)]).require_psd()
