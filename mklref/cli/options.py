@@ -1,0 +1,159 @@
+"""The options of the command line, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NoReturn, TypeVar
+
+import mklref
+from mklref.crosscheck import SOLVERS
+from mklref.datasets import BUNDLED
+from mklref.exceptions import InvalidParameter, MKLError
+from mklref.losses import LOSSES, Hinge, Loss
+
+T = TypeVar("T")
+
+SAMPLES = 150
+"""What `crosscheck` takes of a table: conic solvers are a reference, no racers."""
+
+NORMALIZATIONS = ("trace", "multiplicative", "spherical", "none")
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors become exceptions, so that `main` prints them in one line as all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving."""
+        raise InvalidParameter(f"{message} (see {self.prog} --help)")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands."""
+    root = Parser(
+        prog="mklref",
+        description="Multiple kernel learning: a convex-modeling reference, a native solver that certifies its "
+        "answers, and the check of one against the other.",
+        epilog="Exit codes: 0 passed, 1 not passed, 2 bad input, 130 interrupted.",
+    )
+    root.add_argument("--version", action="version", version=f"mklref {mklref.__version__}")
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_crosscheck(commands)
+    _add_solve(commands)
+    commands.add_parser("list", help="formulations, losses, regularisers and solvers that are here")
+    return root
+
+
+def _add_crosscheck(commands: Any) -> None:
+    check = commands.add_parser(
+        "crosscheck",
+        help="solve one problem by many formulations and solvers, certify each answer, compare",
+        description="Solve natively and by every cvxpy formulation x solver; certify each answer, and compare.",
+        epilog="Exit code 0: all certified intervals overlap and every gap is within its tolerance; 1: not so, "
+        "the last line names the row; 2: bad input.",
+    )
+    _add_problem(check, f"{SAMPLES} of a table, all of an NPZ file")
+    add = check.add_argument
+    add("--p", type=several(exponent), default=[1.0, 2.0], metavar="P,...", help="norms, such as 1,4/3,2,inf (1,2)")
+    add("--C", type=several(number), default=[100.0], metavar="C,...", help="weights of the summed loss (100)")
+    add("--formulations", type=several(str), metavar="NAME,...", help="these, or all that apply (see mklref list)")
+    add("--solvers", type=several(str.upper), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")
+    add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
+    add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
+    add("--json", metavar="FILE", help="write all numbers to FILE")
+    add("--report", metavar="FILE.html", help="write a self-contained page with table and pictures")
+
+
+def _add_solve(commands: Any) -> None:
+    solve = commands.add_parser(
+        "solve",
+        help="solve one problem natively and print its certificate",
+        description="Solve one problem natively, print certificate and kernel weights.",
+        epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input.",
+    )
+    _add_problem(solve, "all")
+    add = solve.add_argument
+    add("--p", type=exponent, default=1.0, help="norm of the weights, in [1, inf], such as 4/3 (1)")
+    add("--C", type=number, default=100.0, help="weight of the summed loss (100)")
+    add("--tol", type=number, default=1e-6, help="certified relative gap to reach (1e-6)")
+    add("--max-time", type=number, metavar="SECONDS", help="stop then, with the best certified point")
+    add("--save", metavar="FILE.npz", help="write point and certificate; mklref.Solution.load reads them")
+
+
+def _add_problem(command: Any, samples: str) -> None:
+    add = command.add_argument_group("problem (defaults in brackets)").add_argument
+    add(
+        "--data",
+        default=BUNDLED[0],
+        metavar="NAME|FILE",
+        help=f"one of {', '.join(BUNDLED)}; a CSV file with a header; or an NPZ file with kernels (M, n, n) and y "
+        f"({BUNDLED[0]})",
+    )
+    add("--target", metavar="COLUMN", help="column of the CSV file to predict (the last one)")
+    add("--positive", metavar="CLASS", help="the class that becomes +1, all others -1 (the second of two)")
+    add("--samples", type=sample_count, metavar="N|all", help=f"how many, drawn by the seed ({samples})")
+    add("--seed", type=seed, default=0, help="seed of the draw (0)")
+    add("--kernels", default=None, metavar="SPEC", help="such as linear,poly:2,rbf:0.1..10:8,per-variable (simplemkl)")
+    add("--normalize", choices=NORMALIZATIONS, default="trace", help="normalisation of each kernel (trace)")
+    names = ", ".join(LOSSES)
+    add("--loss", type=loss, default=Hinge(), metavar="NAME[:VALUE]", help=f"{names}; VALUE its parameter (hinge)")
+
+
+def several(kind: Callable[[str], T]) -> Callable[[str], list[T]]:
+    """A comma-separated list of what `kind` reads, with one item at least."""
+
+    def read(text: str) -> list[T]:
+        items = [item.strip() for item in text.split(",")]
+        if not all(items):
+            raise argparse.ArgumentTypeError(f"{text!r} has an empty item; separate values by single commas")
+        return [kind(item) for item in items]
+
+    return read
+
+
+def number(text: str) -> float:
+    """A number, also as a fraction: 1e-6, 4/3, inf."""
+    try:
+        return float(Fraction(text)) if "/" in text else float(text)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def exponent(text: str) -> float:
+    """p in [1, inf]."""
+    p = number(text)
+    if not p >= 1.0:
+        raise argparse.ArgumentTypeError(f"p = {text} must lie in [1, inf]; 1 is sparse, inf the plain sum")
+    return p
+
+
+def sample_count(text: str) -> int:
+    """A number of samples, or "all"."""
+    if text == "all":
+        return sys.maxsize
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 'all' nor an integer of at least 2")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """A nonnegative integer."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a nonnegative integer")
+    return int(text)
+
+
+def loss(text: str) -> Loss:
+    """A loss by name, with its parameter after a colon: epsilon_insensitive:0.1."""
+    name, _, value = text.partition(":")
+    if name not in LOSSES:
+        raise argparse.ArgumentTypeError(f"{name!r} is unknown; known are {', '.join(LOSSES)}")
+    kind: Callable[..., Loss] = LOSSES[name]
+    try:
+        return kind(*([number(value)] if value else []))
+    except MKLError as invalid:
+        raise argparse.ArgumentTypeError(str(invalid)) from None
+    except TypeError:
+        raise argparse.ArgumentTypeError(f"{name} has no parameter; {value!r} was given") from None

@@ -1,0 +1,128 @@
+"""From options to a problem: data, labels, kernels, and one line about each for the reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mklref import datasets
+from mklref._files import read_arrays
+from mklref._typing import Array
+from mklref.cli.options import SAMPLES
+from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels import ArrayStack, KernelStack, parse, stack
+from mklref.losses import Loss
+from mklref.problem import Problem
+from mklref.regularizers import Lp
+
+TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
+RECIPE = "simplemkl"
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the options describe, before p and C are chosen."""
+
+    kernels: KernelStack
+    y: Array
+    loss: Loss
+    facts: dict[str, str]
+    """Lines for the reader: what was read, and what was done to it."""
+
+    def problem(self, p: float, C: float) -> Problem:
+        """The problem with an lp ball of weights."""
+        intercept = self.loss.intercept != "forbidden"
+        return Problem(self.kernels, self.y, C=C, loss=self.loss, regularizer=Lp(p), intercept=intercept)
+
+
+def read(arguments: Any, default_samples: int | None = None) -> Input:
+    """Read the data that the options name, encode its target, and compute its kernels.
+
+    Raises
+    ------
+    InvalidInput, InvalidType, UnsafeFile, OSError
+        Whatever is wrong with the file or the options, in words.
+    """
+    if arguments.data.endswith(".npz"):
+        return _from_kernels(arguments)
+    return _from_table(arguments, arguments.samples or default_samples)
+
+
+def _from_table(arguments: Any, samples: int | None) -> Input:
+    whole = _dataset(arguments.data, arguments.target)
+    data = whole if samples is None else whole.subset(samples, arguments.seed)
+    y, meaning = _target(data.y, arguments)
+    specification = arguments.kernels or RECIPE
+    normalize = None if arguments.normalize == "none" else arguments.normalize
+    kernels = parse(specification).fit(data.standardized(), normalize=normalize)
+    return Input(
+        kernels,
+        y,
+        arguments.loss,
+        {
+            "data": f"{whole.name} ({whole.source})" if whole.name != whole.source else whole.name,
+            "samples": _drawn(len(data.y), len(whole.y), arguments.seed),
+            "target": meaning,
+            "kernels": f"{len(kernels)}: {specification} on {len(data.features)} standardised variables, "
+            + ("not normalised" if normalize is None else f"{normalize} normalisation"),
+        },
+    )
+
+
+def _dataset(name: str, target: str | None) -> datasets.Dataset:
+    if name.endswith(TABLES) or Path(name).is_file():
+        return datasets.read_csv(name, target)
+    if target is not None:
+        raise InvalidParameter("--target names a column of a CSV file; data sets that have a name have their target.")
+    return datasets.load(name)
+
+
+def _from_kernels(arguments: Any) -> Input:
+    for option in ("kernels", "target"):
+        if getattr(arguments, option) is not None:
+            raise InvalidParameter(f"--{option} does not go with {arguments.data}, which holds kernels and y.")
+    arrays, _ = read_arrays(arguments.data)
+    missing = [name for name in ("kernels", "y") if name not in arrays]
+    if missing:
+        found = ", ".join(arrays) or "nothing"
+        raise InvalidInput(
+            f"{arguments.data} holds {found} and lacks {' and '.join(missing)}; "
+            "write it by np.savez(FILE, kernels=K, y=y) with K of shape (M, n, n)."
+        )
+    kernels, y = stack(arrays["kernels"]), np.asarray(arrays["y"])
+    n = kernels.shape[1]
+    if arguments.samples is not None and arguments.samples < n and y.shape == (n,):
+        rows = np.sort(np.random.default_rng(arguments.seed).permutation(n)[: arguments.samples])
+        kernels = ArrayStack([np.ascontiguousarray(K[np.ix_(rows, rows)]) for K in kernels.dense()])
+        y = y[rows]
+    y, meaning = _target(y, arguments)
+    facts = {
+        "data": arguments.data,
+        "samples": _drawn(kernels.shape[1], n, arguments.seed),
+        "target": meaning,
+        "kernels": f"{len(kernels)}, as given",
+    }
+    return Input(kernels, y, arguments.loss, facts)
+
+
+def _target(y: Any, arguments: Any) -> tuple[Any, str]:
+    """y as the loss wants it, and what was done: classes are encoded, numbers are kept, one class is all ones."""
+    if arguments.loss.targets == "ones":
+        return np.ones(len(y)), "ignored: one class"
+    if arguments.loss.targets == "real" and y.dtype.kind in "iuf" and arguments.positive is None:
+        return y, "numbers, as given"
+    if y.ndim != 1:
+        return y, "as given"
+    labels, (negative, positive) = datasets.encode(y, arguments.positive)
+    counts = int(np.sum(labels < 0)), int(np.sum(labels > 0))
+    return labels, f"{negative} = -1 ({counts[0]} samples), {positive} = +1 ({counts[1]} samples)"
+
+
+def _drawn(taken: int, available: int, seed: int) -> str:
+    return f"all {available}" if taken == available else f"{taken} of {available}, drawn with seed {seed}"
+
+
+__all__ = ["SAMPLES", "Input", "read"]

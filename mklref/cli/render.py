@@ -1,0 +1,89 @@
+"""What the commands print: facts, the table of a cross-check, kernel weights side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mklref._typing import Array
+from mklref.crosscheck.result import COLUMNS, NUMERIC, CrossCheck, kernel_names
+
+BAR = 8
+"""Width of a bar in characters."""
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+MOST_KERNELS = 40
+"""Kernels whose weights are shown; the largest ones if there are more."""
+MOST_COLUMNS = 6
+PIPE_WIDTH = 110
+"""Width of the output where there is no terminal to ask."""
+
+
+def console() -> Console:
+    """Standard output; as wide as the table needs where it is no terminal."""
+    plain = Console(highlight=False, soft_wrap=False)
+    return plain if plain.is_terminal else Console(highlight=False, width=max(plain.width, PIPE_WIDTH))
+
+
+def show_facts(out: Console, facts: Mapping[str, str]) -> None:
+    """Lines `name: fact`."""
+    for name, fact in facts.items():
+        out.print(f"[dim]{name + ':':<9}[/dim] {escape(fact)}")
+
+
+def show_table(out: Console, check: CrossCheck) -> None:
+    """The rows of a cross-check; those that fail in red, notes below."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(COLUMNS):
+        table.add_column(name, justify="right" if number in NUMERIC else "left", no_wrap=number not in (0, 7))
+    for row in check.rows:
+        table.add_row(*map(escape, row.cells()), style="red" if row.failure else None)
+    out.print(table)
+    for note in check.notes:
+        out.print(f"  [dim]{escape(note)}[/dim]")
+
+
+def show_verdict(out: Console, check: CrossCheck) -> None:
+    """One line, green or red."""
+    out.print(f"[{'green' if check.passed else 'red'}]{escape(check.verdict)}[/]", soft_wrap=True)
+
+
+def show_weights(out: Console, names: Sequence[str], columns: Mapping[str, Array]) -> None:
+    """Kernel weights as bars, one kernel a line, one column for each of several answers."""
+    if not columns:
+        return
+    top = max(float(weights.max()) for weights in columns.values()) or 1.0
+    size = {m: max(float(weights[m]) for weights in columns.values()) for m in range(len(names))}
+    shown = sorted(sorted(size, key=lambda m: -size[m])[:MOST_KERNELS])
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("kernel", no_wrap=True)
+    for title in columns:
+        table.add_column(f"{title}", no_wrap=True)
+    ascii_only = out.options.ascii_only
+    for m in shown:
+        cells = (f"{weights[m]:6.4f} {_bar(float(weights[m]) / top, ascii_only)}" for weights in columns.values())
+        table.add_row(escape(names[m]), *cells)
+    out.print(table)
+    if len(shown) < len(names):
+        out.print(f"  [dim]{len(names) - len(shown)} kernels of smaller weight are not shown[/dim]")
+
+
+def show_check(out: Console, check: CrossCheck, title: str) -> None:
+    """Title, table, weights and verdict of one cross-check."""
+    out.print(f"\n[bold]{escape(title)}[/bold]")
+    show_table(out, check)
+    out.print()
+    weights = {name: row.solution.weights for name, row in check.best_rows.items() if row.solution}
+    show_weights(out, kernel_names(check.problem), dict(list(weights.items())[:MOST_COLUMNS]))
+    show_verdict(out, check)
+
+
+def _bar(share: float, ascii_only: bool) -> str:
+    """A bar of `BAR` characters for a share in [0, 1]; by eighths of a character where the terminal can."""
+    share = min(max(share, 0.0), 1.0)
+    if ascii_only:
+        return ("#" * round(BAR * share)).ljust(BAR)
+    full, eighths = divmod(round(8 * BAR * share), 8)
+    return (EIGHTHS[8] * full + (EIGHTHS[eighths] if eighths else "")).ljust(BAR)

@@ -1,0 +1,37 @@
+"""`mklref solve`: one problem, natively, with its certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mklref import native
+from mklref.cli import render
+from mklref.cli.problem import read
+from mklref.crosscheck.result import kernel_names
+
+
+def run(arguments: Any) -> bool:
+    """Print certificate and weights, save the point if asked for, and say whether the gap is small enough."""
+    out = render.console()
+    data = read(arguments)
+    render.show_facts(out, data.facts)
+    problem = data.problem(arguments.p, arguments.C)
+    options = {} if arguments.max_time is None else {"max_time": arguments.max_time}
+    solution = native.solve(problem, tol=arguments.tol, **options)
+    out.print(f"\n[bold]{data.loss}, p = {arguments.p:.6g}, C = {arguments.C:g}[/bold]")
+    render.show_weights(out, kernel_names(problem), {"weight": solution.weights})
+    support = int((solution.dual_coef != 0.0).sum())
+    facts = {
+        "objective": f"{solution.objective:.12g}",
+        "intercept": f"{solution.intercept:.9g}",
+        "support": f"{support} of {problem.n_samples} samples, {int((solution.weights > 0.0).sum())} kernels",
+        "status": f"{solution.status.name.lower().replace('_', ' ')}: {solution.status.value}",
+    }
+    out.print()
+    render.show_facts(out, facts)
+    for line in solution.certificate.explain().splitlines():
+        out.print(line, markup=False, soft_wrap=True)
+    if arguments.save:
+        solution.save(arguments.save)
+        out.print(f"saved to {arguments.save}", markup=False, soft_wrap=True)
+    return solution.certificate.is_optimal(arguments.tol)

@@ -1,0 +1,67 @@
+"""A cross-check as one self-contained HTML page: verdict, tables, weights, convergence, gap against time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from mklref.exceptions import MKLError
+
+if TYPE_CHECKING:
+    from mklref.crosscheck import CrossCheck
+
+
+class MissingExtra(MKLError, ImportError):
+    """An optional dependency is not installed; the message says how to get it."""
+
+
+def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = None) -> str:
+    """The page for several cross-checks, readable in light and dark, without links to anything outside.
+
+    Parameters
+    ----------
+    checks : mapping of str to CrossCheck
+        A title for each.
+    facts : mapping of str to str, optional
+        Lines about data, versions and circumstances.
+
+    Raises
+    ------
+    MissingExtra
+        jinja2 or matplotlib is not installed.
+    """
+    try:
+        from jinja2 import Environment
+
+        from mklref.report import figures
+    except ImportError as missing:
+        raise MissingExtra(f"reports need {missing.name}; install them by: pip install 'mklref[report]'.") from missing
+    from mklref.crosscheck.result import COLUMNS, NUMERIC
+
+    page = resources.files(__name__).joinpath("page.html").read_text(encoding="utf-8")
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(page)
+    sections = [
+        {
+            "title": title,
+            "check": check,
+            "figures": (
+                (
+                    "Kernel weights",
+                    "Bars: native solver. Marks: the best row of each formulation.",
+                    figures.weights(check),
+                ),
+                ("Convergence of the native solver", "Certified relative gap.", figures.convergence(check)),
+                (
+                    "Gap against time",
+                    "Line: the native solver. One mark for each row: CLARABEL open, ECOS filled, SCS half filled.",
+                    figures.gap_against_time(check),
+                ),
+            ),
+        }
+        for title, check in checks.items()
+    ]
+    passed = all(check.passed for check in checks.values())
+    return str(
+        template.render(sections=sections, facts=facts or {}, passed=passed, columns=COLUMNS, numeric=list(NUMERIC))
+    )
