@@ -15,17 +15,23 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import mklref
-from mklref import native, reference
+from mklref import native, reference, report
 from mklref.cli import render
 from mklref.cli.options import SAMPLES
 from mklref.cli.problem import Input, read
-from mklref.crosscheck import CrossCheck, crosscheck
+from mklref.crosscheck import CrossCheck, chosen_formulations, crosscheck
+from mklref.problem import Problem
 
 
 def run(arguments: Any) -> bool:
     """Print the tables, write the files, and say whether every check passed."""
     out = render.console()
+    render.require_writable(arguments.json, arguments.report)
+    if arguments.report:
+        report.require_extra()
     data = read(arguments, SAMPLES)
+    problems = {data.title(p, C): data.problem(p, C) for C, p in product(arguments.C, arguments.p)}
+    formulations = {title: _formulations(problem, arguments.formulations) for title, problem in problems.items()}
     render.show_facts(out, data.facts)
     checks: dict[str, CrossCheck] = {}
     with Progress(
@@ -36,9 +42,8 @@ def run(arguments: Any) -> bool:
         console=Console(stderr=True),
         transient=True,
     ) as progress:
-        for C, p in product(arguments.C, arguments.p):
-            title = f"{data.loss}, p = {p:.6g}, C = {C:g}"
-            checks[title] = _check(data, p, C, arguments, progress)
+        for title, problem in problems.items():
+            checks[title] = _check(title, problem, formulations[title], arguments, progress)
             render.show_check(out, checks[title], title)
     _write(arguments, data, checks)
     failed = [title for title, check in checks.items() if not check.passed]
@@ -48,18 +53,21 @@ def run(arguments: Any) -> bool:
     return not failed
 
 
-def _check(data: Input, p: float, C: float, arguments: Any, progress: Progress) -> CrossCheck:
-    bar = progress.add_task(f"p = {p:.6g}", total=None)
+def _formulations(problem: Problem, names: list[str] | None) -> tuple[str, ...]:
+    """Checked for every problem before the first one is solved."""
+    return reference.formulations(problem) if names == ["all"] else chosen_formulations(problem, names)
+
+
+def _check(title: str, problem: Problem, formulations: Sequence[str], arguments: Any, progress: Progress) -> CrossCheck:
+    bar = progress.add_task(title, total=None)
 
     def advance(done: int, total: int, label: str) -> None:
-        progress.update(bar, completed=done, total=total, description=f"p = {p:.6g}  {label}")
+        progress.update(bar, completed=done, total=total, description=f"{title}: {label}")
 
-    problem = data.problem(p, C)
-    everything = arguments.formulations == ["all"]
     try:
         return crosscheck(
             problem,
-            formulations=reference.formulations(problem) if everything else arguments.formulations,
+            formulations=formulations,
             solvers=arguments.solvers,
             tol=arguments.tol,
             reference_tol=arguments.reference_tol,
@@ -75,8 +83,6 @@ def _write(arguments: Any, data: Input, checks: dict[str, CrossCheck]) -> None:
         content = {"facts": facts, "checks": [{"title": title, **check.to_dict()} for title, check in checks.items()]}
         Path(arguments.json).write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     if arguments.report:
-        from mklref import report
-
         Path(arguments.report).write_text(report.render(checks, facts), encoding="utf-8")
 
 

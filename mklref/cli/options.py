@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
 import mklref
-from mklref.crosscheck import SOLVERS
+from mklref.crosscheck import FORMULATIONS, SOLVERS
 from mklref.datasets import BUNDLED
 from mklref.exceptions import InvalidParameter, MKLError
 from mklref.losses import LOSSES, Hinge, Loss
@@ -58,7 +58,7 @@ def _add_crosscheck(commands: Any) -> None:
     add = check.add_argument
     add("--p", type=several(exponent), default=[1.0, 2.0], metavar="P,...", help="norms, such as 1,4/3,2,inf (1,2)")
     add("--C", type=several(number), default=[100.0], metavar="C,...", help="weights of the summed loss (100)")
-    add("--formulations", type=several(str), metavar="NAME,...", help="these, or all that apply (see mklref list)")
+    add("--formulations", type=several(str), metavar="NAME,...", help=f"or all ({','.join(FORMULATIONS)})")
     add("--solvers", type=several(str.upper), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")
     add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
     add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
@@ -96,7 +96,7 @@ def _add_problem(command: Any, samples: str) -> None:
     add("--samples", type=sample_count, metavar="N|all", help=f"how many, drawn by the seed ({samples})")
     add("--seed", type=seed, default=0, help="seed of the draw (0)")
     add("--kernels", default=None, metavar="SPEC", help="such as linear,poly:2,rbf:0.1..10:8,per-variable (simplemkl)")
-    add("--normalize", choices=NORMALIZATIONS, default="trace", help="normalisation of each kernel (trace)")
+    add("--normalize", choices=NORMALIZATIONS, help="normalisation of each kernel (trace; none for an NPZ file)")
     names = ", ".join(LOSSES)
     add("--loss", type=loss, default=Hinge(), metavar="NAME[:VALUE]", help=f"{names}; VALUE its parameter (hinge)")
 

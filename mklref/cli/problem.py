@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ import numpy as np
 from mklref import datasets
 from mklref._files import read_arrays
 from mklref._typing import Array
-from mklref.cli.options import SAMPLES
 from mklref.exceptions import InvalidInput, InvalidParameter
-from mklref.kernels import ArrayStack, KernelStack, parse, stack
+from mklref.kernels import ArrayStack, KernelStack, normalize, parse, stack
 from mklref.losses import Loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
@@ -37,6 +37,12 @@ class Input:
         intercept = self.loss.intercept != "forbidden"
         return Problem(self.kernels, self.y, C=C, loss=self.loss, regularizer=Lp(p), intercept=intercept)
 
+    def title(self, p: float, C: float) -> str:
+        """The problem in a few words; p as a fraction where it is one."""
+        fraction = Fraction(p).limit_denominator(99) if p < float("inf") else None
+        shown = str(fraction) if fraction is not None and float(fraction) == p else f"{p:.6g}"
+        return f"{self.loss}, p = {shown}, C = {C:g}"
+
 
 def read(arguments: Any, default_samples: int | None = None) -> Input:
     """Read the data that the options name, encode its target, and compute its kernels.
@@ -56,8 +62,8 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
     data = whole if samples is None else whole.subset(samples, arguments.seed)
     y, meaning = _target(data.y, arguments)
     specification = arguments.kernels or RECIPE
-    normalize = None if arguments.normalize == "none" else arguments.normalize
-    kernels = parse(specification).fit(data.standardized(), normalize=normalize)
+    method: Any = arguments.normalize or "trace"
+    kernels = parse(specification).fit(data.standardized(), normalize=None if method == "none" else method)
     return Input(
         kernels,
         y,
@@ -67,7 +73,7 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
             "samples": _drawn(len(data.y), len(whole.y), arguments.seed),
             "target": meaning,
             "kernels": f"{len(kernels)}: {specification} on {len(data.features)} standardised variables, "
-            + ("not normalised" if normalize is None else f"{normalize} normalisation"),
+            f"normalisation: {method}",
         },
     )
 
@@ -98,12 +104,15 @@ def _from_kernels(arguments: Any) -> Input:
         rows = np.sort(np.random.default_rng(arguments.seed).permutation(n)[: arguments.samples])
         kernels = ArrayStack([np.ascontiguousarray(K[np.ix_(rows, rows)]) for K in kernels.dense()])
         y = y[rows]
+    method: Any = arguments.normalize or "none"
+    if method != "none":
+        kernels = normalize(kernels, method)
     y, meaning = _target(y, arguments)
     facts = {
         "data": arguments.data,
         "samples": _drawn(kernels.shape[1], n, arguments.seed),
         "target": meaning,
-        "kernels": f"{len(kernels)}, as given",
+        "kernels": f"{len(kernels)} as given, normalisation: {method}",
     }
     return Input(kernels, y, arguments.loss, facts)
 
@@ -123,6 +132,3 @@ def _target(y: Any, arguments: Any) -> tuple[Any, str]:
 
 def _drawn(taken: int, available: int, seed: int) -> str:
     return f"all {available}" if taken == available else f"{taken} of {available}, drawn with seed {seed}"
-
-
-__all__ = ["SAMPLES", "Input", "read"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from mklref._typing import Array
 from mklref.crosscheck.result import COLUMNS, NUMERIC, CrossCheck, kernel_names
+from mklref.exceptions import InvalidParameter
 
 BAR = 8
 """Width of a bar in characters."""
@@ -19,6 +21,19 @@ MOST_KERNELS = 40
 MOST_COLUMNS = 6
 PIPE_WIDTH = 110
 """Width of the output where there is no terminal to ask."""
+
+
+def require_writable(*files: str | None) -> None:
+    """Refuse a file in a directory that does not exist before hours are spent on what goes into it.
+
+    Raises
+    ------
+    InvalidParameter
+        Names file and directory.
+    """
+    for file in files:
+        if file is not None and not Path(file).absolute().parent.is_dir():
+            raise InvalidParameter(f"cannot write {file}: {Path(file).absolute().parent} is no directory.")
 
 
 def console() -> Console:

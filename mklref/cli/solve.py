@@ -13,12 +13,13 @@ from mklref.crosscheck.result import kernel_names
 def run(arguments: Any) -> bool:
     """Print certificate and weights, save the point if asked for, and say whether the gap is small enough."""
     out = render.console()
+    render.require_writable(arguments.save)
     data = read(arguments)
-    render.show_facts(out, data.facts)
     problem = data.problem(arguments.p, arguments.C)
+    render.show_facts(out, data.facts)
     options = {} if arguments.max_time is None else {"max_time": arguments.max_time}
     solution = native.solve(problem, tol=arguments.tol, **options)
-    out.print(f"\n[bold]{data.loss}, p = {arguments.p:.6g}, C = {arguments.C:g}[/bold]")
+    out.print(f"\n[bold]{data.title(arguments.p, arguments.C)}[/bold]")
     render.show_weights(out, kernel_names(problem), {"weight": solution.weights})
     support = int((solution.dual_coef != 0.0).sum())
     facts = {
@@ -29,9 +30,9 @@ def run(arguments: Any) -> bool:
     }
     out.print()
     render.show_facts(out, facts)
-    for line in solution.certificate.explain().splitlines():
-        out.print(line, markup=False, soft_wrap=True)
+    certified = solution.certificate.is_optimal(arguments.tol)
+    out.print(str(solution.certificate) if certified else solution.certificate.explain(), markup=False, soft_wrap=True)
     if arguments.save:
         solution.save(arguments.save)
         out.print(f"saved to {arguments.save}", markup=False, soft_wrap=True)
-    return solution.certificate.is_optimal(arguments.tol)
+    return certified

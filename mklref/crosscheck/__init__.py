@@ -79,7 +79,7 @@ def crosscheck(
     for name, value in (("tol", tol), ("reference_tol", reference_tol)):
         if not 0.0 < value < 1.0:
             raise InvalidParameter(f"{name} = {value!r} must lie in (0, 1): it is a relative gap.")
-    wanted = _chosen_formulations(problem, formulations)
+    wanted = chosen_formulations(problem, formulations)
     used = _chosen_solvers(solvers)
     total = 1 + len(wanted) * len(used)
     rows: list[Row] = []
@@ -113,7 +113,14 @@ def rounding(problem: Problem, solution: Solution) -> float:
     return 8.0 * (problem.n_samples + problem.n_kernels) * eps * (quadratic + bounds)
 
 
-def _chosen_formulations(problem: Problem, names: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_formulations(problem: Problem, names: Sequence[str] | None) -> tuple[str, ...]:
+    """The formulations that a cross-check of the problem solves: those named, or the default ones that apply.
+
+    Raises
+    ------
+    InvalidParameter, NotApplicable
+        As for `crosscheck`.
+    """
     reasons = reference.explain(problem)
     applicable = reference.formulations(problem)
     if names is None:

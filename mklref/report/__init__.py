@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import resources
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from mklref.exceptions import MKLError
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
 class MissingExtra(MKLError, ImportError):
     """An optional dependency is not installed; the message says how to get it."""
+
+
+def require_extra() -> None:
+    """Raise `MissingExtra` if jinja2 or matplotlib is not installed."""
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(f"a report needs {' and '.join(missing)}; install them by: pip install 'mklref[report]'.")
 
 
 def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = None) -> str:
@@ -31,13 +39,11 @@ def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = N
     MissingExtra
         jinja2 or matplotlib is not installed.
     """
-    try:
-        from jinja2 import Environment
+    require_extra()
+    from jinja2 import Environment
 
-        from mklref.report import figures
-    except ImportError as missing:
-        raise MissingExtra(f"reports need {missing.name}; install them by: pip install 'mklref[report]'.") from missing
     from mklref.crosscheck.result import COLUMNS, NUMERIC
+    from mklref.report import figures
 
     page = resources.files(__name__).joinpath("page.html").read_text(encoding="utf-8")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(page)
