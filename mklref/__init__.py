@@ -15,10 +15,15 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ArrayStack": "mklref.kernels",
+    "BlockNorm": "mklref.regularizers",
     "Certificate": "mklref.certificate",
+    "ConcaveBlock": "mklref.regularizers",
     "DensityLevelSet": "mklref.losses",
+    "ElasticNet": "mklref.regularizers",
     "EpsilonInsensitive": "mklref.losses",
     "Fixed": "mklref.regularizers",
+    "Groups": "mklref.regularizers",
+    "HalfPower": "mklref.regularizers",
     "Hinge": "mklref.losses",
     "History": "mklref.solution",
     "Huber": "mklref.losses",
@@ -27,14 +32,22 @@ _HOMES = {
     "Logistic": "mklref.losses",
     "Lp": "mklref.regularizers",
     "MKLError": "mklref.exceptions",
+    "Mahalanobis": "mklref.regularizers",
     "OneClass": "mklref.losses",
     "Pinball": "mklref.losses",
+    "Power": "mklref.regularizers",
+    "PowerRoot": "mklref.regularizers",
     "Problem": "mklref.problem",
+    "RootPlusLinear": "mklref.regularizers",
+    "SmoothedRoot": "mklref.regularizers",
     "Solution": "mklref.solution",
     "Squared": "mklref.losses",
     "SquaredEpsilonInsensitive": "mklref.losses",
     "SquaredHinge": "mklref.losses",
     "Status": "mklref.solution",
+    "Tikhonov": "mklref.regularizers",
+    "WeightedL1": "mklref.regularizers",
+    "WeightedLp": "mklref.regularizers",
     "certify": "mklref.certificate",
     "crosscheck": "mklref.crosscheck",
     "solve": "mklref.native",
@@ -61,8 +74,21 @@ if TYPE_CHECKING:
     from mklref.losses import SquaredEpsilonInsensitive as SquaredEpsilonInsensitive
     from mklref.losses import SquaredHinge as SquaredHinge
     from mklref.problem import Problem as Problem
+    from mklref.regularizers import BlockNorm as BlockNorm
+    from mklref.regularizers import ConcaveBlock as ConcaveBlock
+    from mklref.regularizers import ElasticNet as ElasticNet
     from mklref.regularizers import Fixed as Fixed
+    from mklref.regularizers import Groups as Groups
+    from mklref.regularizers import HalfPower as HalfPower
     from mklref.regularizers import Lp as Lp
+    from mklref.regularizers import Mahalanobis as Mahalanobis
+    from mklref.regularizers import Power as Power
+    from mklref.regularizers import PowerRoot as PowerRoot
+    from mklref.regularizers import RootPlusLinear as RootPlusLinear
+    from mklref.regularizers import SmoothedRoot as SmoothedRoot
+    from mklref.regularizers import Tikhonov as Tikhonov
+    from mklref.regularizers import WeightedL1 as WeightedL1
+    from mklref.regularizers import WeightedLp as WeightedLp
     from mklref.solution import History as History
     from mklref.solution import Solution as Solution
     from mklref.solution import Status as Status

@@ -101,7 +101,7 @@ class Problem:
         self.regularizer.check(self.n_kernels)
         if isinstance(self.kernels, ArrayStack):
             self.kernels.require_psd()
-        _require_attainable(self.costs, self.loss)
+        _require_attainable(self.costs, self.loss, self.regularizer)
 
     @property
     def n_kernels(self) -> int:
@@ -214,8 +214,13 @@ def _checked_sample_weight(sample_weight: Any, n: int) -> Array | None:
     return _read_only(array.astype(np.float64, copy=False))
 
 
-def _require_attainable(costs: Array, loss: Loss) -> None:
-    """1'beta = c_b must be possible within the box, else the primal is unbounded below."""
+def _require_attainable(costs: Array, loss: Loss, regularizer: Regularizer) -> None:
+    """1'beta = c_b must be possible within the box and the domain of R*, else the primal is unbounded below."""
+    if loss.intercept_cost and regularizer.degree == 1.0:
+        raise InvalidParameter(
+            f"loss {loss} and regularizer {regularizer} are both homogeneous of degree 1, so that the optimum is 0 or "
+            "-inf; use a squared norm such as Lp(1), or the loss 'density_level_set'."
+        )
     if loss.intercept_cost and costs.sum() < loss.intercept_cost:
         raise InvalidParameter(
             f"C = {costs.max():g} is too small for loss {loss}: the costs sum to {costs.sum():g} and must reach "

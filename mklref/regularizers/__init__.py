@@ -6,7 +6,16 @@ import numpy as np
 
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.regularizers.base import Regularizer
+from mklref.regularizers.block_norm import BlockNorm
+from mklref.regularizers.concave import ConcaveBlock, ConcaveFunction
+from mklref.regularizers.concave_functions import PowerRoot, RootPlusLinear, SmoothedRoot
+from mklref.regularizers.elastic_net import ElasticNet
+from mklref.regularizers.groups import Groups
 from mklref.regularizers.lp import Fixed, Lp
+from mklref.regularizers.mahalanobis import Mahalanobis
+from mklref.regularizers.power import Power
+from mklref.regularizers.rescaled import HalfPower, WeightedL1, WeightedLp
+from mklref.regularizers.tikhonov import Tikhonov
 
 NAMED: dict[str, Regularizer] = {"l1": Lp(1), "l2": Lp(2), "uniform": Lp(np.inf)}
 """Regularisers that have a name of their own; all others are given as instances."""
@@ -34,4 +43,24 @@ def as_regularizer(regularizer: str | Regularizer) -> Regularizer:
     return NAMED[regularizer]
 
 
-__all__ = ["NAMED", "Fixed", "Lp", "Regularizer", "as_regularizer"]
+__all__ = [
+    "NAMED",
+    "BlockNorm",
+    "ConcaveBlock",
+    "ConcaveFunction",
+    "ElasticNet",
+    "Fixed",
+    "Groups",
+    "HalfPower",
+    "Lp",
+    "Mahalanobis",
+    "Power",
+    "PowerRoot",
+    "Regularizer",
+    "RootPlusLinear",
+    "SmoothedRoot",
+    "Tikhonov",
+    "WeightedL1",
+    "WeightedLp",
+    "as_regularizer",
+]

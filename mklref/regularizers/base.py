@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from mklref._typing import Array
 from mklref.exceptions import NotApplicable
@@ -33,20 +33,28 @@ class Regularizer(ABC):
     - Where R(sqrt(.)) is not concave (block norms with q > 2) there is no psi: `weight_form` is "max", because
       R(rho) = max_vartheta 1/2 sum vartheta_m rho_m^2 - phi(vartheta) with theta = 1/vartheta, and
       `weight_penalty` and `weight_atom` raise `NotApplicable`. Such a member is solved through rho and g, and
-      its two closed forms of the weights still hold.
+      its two closed forms of the weights still hold. Weights are never minimised over there: Tomioka's remarks on
+      q > 2, (8) and the last row of its Table 1 print a minimum and a concave g, and both are maxima (T3-T5).
     - Where R* is an indicator (`Power(1)`, weighted l1), `dual_scale` says how far a dual point has to shrink.
     - Parameters tied to the number of kernels (fixed weights, groups, E, omega) are checked in `check`.
 
     Weights are nonnegative. R is non-decreasing, so R* is the conjugate of R extended by R(|rho|).
     """
 
-    weight_form: ClassVar[str] = "min"
-    """"min" if psi exists, "max" if R is a maximum over inverse weights, "none" if neither holds."""
-
     @property
     @abstractmethod
     def name(self) -> str:
         """A short name with parameters, as tables print it."""
+
+    @property
+    def weight_form(self) -> str:
+        """Either "min": psi exists, or "max": R is a maximum over inverse weights."""
+        return "min"
+
+    @property
+    def degree(self) -> float | None:
+        """d with R(t rho) = t^d R(rho) for t > 0, or None if R is not homogeneous."""
+        return None
 
     @abstractmethod
     def value(self, rho: Array) -> float:
@@ -75,10 +83,12 @@ class Regularizer(ABC):
         """Weights theta (M,) that attain R*(g); one point of the face where they are not unique."""
 
     def weights_jacobian(self, g: Array) -> Array:
-        """d theta_m / d q_l of `weights_from_dual` as a function of q = g^2: (M, M), symmetric, positive semidefinite.
+        """d theta_m / d q_l of `weights_from_dual` as a function of q = g^2, a symmetric matrix (M, M).
 
-        theta is twice the gradient of R* in q, so this is twice its Hessian. It enters products with
-        K_m beta only, which vanish with g_m: where g_m = 0 an infinite entry is given as 0.
+        theta is twice the gradient of R* in q, so this is twice its Hessian: positive semidefinite where psi
+        exists, negative semidefinite where `weight_form` is "max". It enters products with K_m beta only, which
+        vanish with g_m: where g_m = 0 an infinite entry is given as 0. At the kinks of a piecewise smooth map
+        (the thresholds of the elastic net) it is the Jacobian of one side.
 
         Raises
         ------

@@ -10,40 +10,18 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-
-FEASIBILITY = 1e-9
-"""Relative violation below which an indicator still counts a point as inside: closed forms round."""
-
-TIE = 1e-9
-"""Relative distance from the largest g_m^2 within which a kernel counts as maximal at p = 1."""
-
-
-def p_norm(x: Array, p: float) -> float:
-    """||x||_p for x >= 0 and p in [1, inf], without overflow for any scale or exponent."""
-    top = float(x.max(initial=0.0))
-    if top == 0.0 or np.isinf(p) or not np.isfinite(top):
-        return top
-    return float(top * np.sum((x / top) ** p) ** (1.0 / p))
-
-
-def conjugate_exponent(p: float) -> float:
-    """p* with 1/p + 1/p* = 1, for p in [1, inf]."""
-    if p == 1.0:
-        return np.inf
-    return 1.0 if np.isinf(p) else p / (p - 1.0)
-
-
-def norm_atom(x: Any, p: float) -> Any:
-    """||x||_p of a nonnegative cvxpy expression, p in [1, inf], by exact power cones in between."""
-    import cvxpy as cp
-
-    if p == 1.0:
-        return cp.sum(x)
-    if np.isinf(p):
-        return cp.max(x)
-    if p == 2.0:
-        return cp.norm(x, 2)
-    return cp.pnorm(x, p, approx=False)
+from mklref.regularizers.norms import (
+    FEASIBILITY,
+    block_exponent,
+    check_length,
+    checked_number,
+    conjugate_exponent,
+    norm_atom,
+    norm_gradient,
+    p_norm,
+    quotient,
+    squares_atom,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +39,10 @@ class Lp(Regularizer):
     p = 1 is sparse MKL: R* is half the largest g_m^2, and every weight vector of the simplex supported on the
     maximal kernels attains it; `weights_from_dual` returns the uniform one. p = inf is the unweighted sum.
 
+    The weights from the norms are Kloft (17); the factor printed in its proof, zeta = (sum rho^q)^{1/p}, has to
+    be zeta = (sum rho^q)^{-1/p} (erratum L7). The variational derivations of Tomioka need one sum less in the
+    second line for p = 1 (T1) and the exponent (1+p)/p in the first line for p > 1 (T2).
+
     Parameters
     ----------
     p : float
@@ -75,32 +57,36 @@ class Lp(Regularizer):
     p: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, int | float | np.number):
-            raise InvalidParameter(f"p = {self.p!r} must be a number in [1, inf]; 1 is sparse, inf the plain sum.")
-        if not self.p >= 1:
-            raise InvalidParameter(
-                f"p = {self.p!r} must lie in [1, inf]: for p < 1 the weights form no convex set. "
-                "Use p = 1 for the sparsest convex choice."
-            )
-        object.__setattr__(self, "p", float(self.p))
+        remedy = (
+            "1 is sparse, inf the plain sum; for p < 1 the weights form no convex set, "
+            "and p = 1 is the sparsest convex choice."
+        )
+        object.__setattr__(self, "p", checked_number("p", self.p, "[1, inf]", lambda p: p >= 1.0, remedy))
 
     @property
     def name(self) -> str:
-        """L1, Lp(1.33), Lp(inf)."""
+        """Lp(1), Lp(1.33333), Lp(inf)."""
         return f"Lp({self.p:.6g})"
+
+    @property
+    def degree(self) -> float:
+        """2."""
+        return 2.0
 
     @property
     def block_exponent(self) -> float:
         """q = 2p/(p+1), the exponent of the block norm."""
-        return 2.0 if np.isinf(self.p) else 2.0 * self.p / (self.p + 1.0)
+        return block_exponent(self.p)
 
     def value(self, rho: Array) -> float:
         """1/2 ||rho||_q^2."""
-        return 0.5 * p_norm(rho, self.block_exponent) ** 2
+        norm = p_norm(rho, self.block_exponent)
+        return 0.5 * norm * norm
 
     def conjugate(self, g: Array) -> float:
         """1/2 ||g^2||_{p*}, taken as 1/2 ||g||_{2p*}^2."""
-        return 0.5 * p_norm(g, 2.0 * conjugate_exponent(self.p)) ** 2
+        norm = p_norm(g, 2.0 * conjugate_exponent(self.p))
+        return 0.5 * norm * norm
 
     def weight_penalty(self, theta: Array) -> float:
         """0 in the ball, +inf outside."""
@@ -110,18 +96,13 @@ class Lp(Regularizer):
     def weights_from_norms(self, rho: Array) -> Array:
         """rho^{2/(p+1)} / (sum rho^q)^{1/p}; uniform if every norm is 0."""
         top = float(rho.max())
-        if top == 0.0 or np.isinf(self.p):
-            return self._uniform(len(rho))
-        return self._onto_sphere((rho / top) ** (2.0 / (self.p + 1.0)))
+        raw = np.ones(len(rho)) if top == 0.0 else (rho / top) ** (2.0 / (self.p + 1.0))
+        return raw / p_norm(raw, self.p)
 
     def weights_from_dual(self, g: Array) -> Array:
-        """g^{2/(p-1)} on the unit sphere of lp; at p = 1 uniform over the maximal kernels."""
+        """The gradient of ||g^2||_{p*}: g^{2/(p-1)} on the sphere of lp; at p = 1 uniform over the maximal kernels."""
         top = float(g.max())
-        if top == 0.0 or np.isinf(self.p):
-            return self._uniform(len(g))
-        ratio = (g / top) ** 2
-        raw = (ratio >= 1.0 - TIE).astype(float) if self.p == 1.0 else ratio ** (1.0 / (self.p - 1.0))
-        return self._onto_sphere(raw)
+        return norm_gradient((g / top) ** 2 if top > 0.0 else g, conjugate_exponent(self.p))
 
     def weights_jacobian(self, g: Array) -> Array:
         """(diag(theta/q) - theta theta'/||q||_{p*}) / (p - 1), the Hessian of ||q||_{p*}, for p > 1; 0 at g = 0.
@@ -137,15 +118,8 @@ class Lp(Regularizer):
         if top == 0.0 or np.isinf(self.p):
             return np.zeros((len(g), len(g)))
         theta, ratio = self.weights_from_dual(g), (g / top) ** 2
-        slope = np.divide(theta, ratio, out=np.zeros_like(theta), where=ratio > 0.0)
-        jacobian: Array = (np.diag(slope) - np.outer(theta, theta) / (theta @ ratio)) / (self.p - 1.0)
-        return jacobian / top / top
-
-    def _uniform(self, kernels: int) -> Array:
-        return np.full(kernels, float(kernels) ** (-1.0 / self.p))
-
-    def _onto_sphere(self, raw: Array) -> Array:
-        return raw / p_norm(raw, self.p)
+        jacobian: Array = np.diag(quotient(theta, ratio)) - np.outer(theta, theta) / (theta @ ratio)
+        return jacobian / (self.p - 1.0) / top / top
 
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
         """1/2 square(||rho||_q)."""
@@ -155,10 +129,7 @@ class Lp(Regularizer):
 
     def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
         """1/2 ||(sum of squares)_m||_{p*}; DCP because squares are nonnegative and the norm is monotone there."""
-        import cvxpy as cp
-
-        squares = cp.hstack([cp.sum_squares(component) for component in components])
-        return 0.5 * norm_atom(squares, conjugate_exponent(self.p)), []
+        return 0.5 * norm_atom(squares_atom(components), conjugate_exponent(self.p)), []
 
     def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
         """No penalty, ||theta||_p <= 1."""
@@ -200,15 +171,17 @@ class Fixed(Regularizer):
 
     @property
     def name(self) -> str:
-        """fixed(M)."""
+        """Fixed(M)."""
         return f"Fixed({len(self.weights)})"
+
+    @property
+    def degree(self) -> float:
+        """2."""
+        return 2.0
 
     def check(self, kernels: int) -> None:
         """One weight for each kernel."""
-        if len(self.weights) != kernels:
-            raise InvalidParameter(
-                f"regularizer Fixed has {len(self.weights)} weights for {kernels} kernels; give one for each."
-            )
+        check_length(self.name, "weights", len(self.weights), kernels)
 
     def value(self, rho: Array) -> float:
         """1/2 sum rho^2/weights."""

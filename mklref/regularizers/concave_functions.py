@@ -1,0 +1,225 @@
+"""The concave functions of Tomioka's Table 1, and a smooth one, for `ConcaveBlock`.
+
+Each comes with its concave conjugate g*(y) = inf_{x >= 0} x y - g(x), Tomioka (10), and with the convex conjugate
+g~*(s) = sup_{rho >= 0} s rho - g(rho^2) of its block norm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.regularizers.concave import ConcaveFunction, Slopes
+from mklref.regularizers.norms import FEASIBILITY, block_exponent, checked_number, conjugate_exponent, power_atom
+
+
+@dataclass(frozen=True)
+class PowerRoot(ConcaveFunction):
+    """g(x) = (1+p)/(2p) x^{p/(1+p)} = x^{q/2}/q, p in [1, inf] (Tomioka Table 1, rows 1 to 3).
+
+    p = 1 is sqrt(x), the block 1-norm; p = inf is x/2, uniform weights. With p* = p/(p-1):
+
+    g*(y)  = -1/(2p) (2y)^{-p}
+    g~*(s) = s^{2p*}/(2p*)
+
+    For a block norm with q > 2, row 4 of the table, x^{q/2}/q is convex: there is no such g (erratum T5).
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        remedy = "for p < 1, g(rho^2) is not convex; for negative p, that is q > 2, g is not concave: use BlockNorm(q)."
+        object.__setattr__(self, "p", checked_number("p", self.p, "[1, inf]", lambda p: p >= 1.0, remedy))
+
+    @property
+    def slopes(self) -> Slopes:
+        """(1, 1) for p = 1, else (0, inf)."""
+        return Slopes(1.0, 1.0) if self.p == 1.0 else Slopes(0.0, np.inf)
+
+    @property
+    def degree(self) -> float:
+        """q."""
+        return block_exponent(self.p)
+
+    @property
+    def _half(self) -> float:
+        """q/2 = p/(1+p)."""
+        return 0.5 * block_exponent(self.p)
+
+    def value(self, x: Array) -> Array:
+        """x^{q/2}/q."""
+        return np.asarray(x**self._half / (2.0 * self._half))
+
+    def derivative(self, x: Array) -> Array:
+        """1/2 x^{q/2-1}."""
+        return np.asarray(0.5 * x ** (self._half - 1.0))
+
+    def elasticity(self, x: Array) -> Array:
+        """1 - q/2."""
+        return np.full(len(x), 1.0 - self._half)
+
+    def conjugate(self, y: Array) -> Array:
+        """-1/(2p) (2y)^{-p}; at p = inf 0 for y >= 1/2, else -inf."""
+        if np.isinf(self.p):
+            return np.where(2.0 * y * (1.0 + FEASIBILITY) >= 1.0, 0.0, -np.inf)
+        with np.errstate(over="ignore"):
+            return np.asarray(-((2.0 * y) ** -self.p) / (2.0 * self.p))
+
+    def block_conjugate(self, s: Array) -> Array:
+        """s^{2p*}/(2p*); 0 at p = 1."""
+        if self.p == 1.0:
+            return np.zeros(len(s))
+        exponent = 2.0 * conjugate_exponent(self.p)
+        with np.errstate(over="ignore"):
+            return np.asarray(s**exponent / exponent)
+
+    def block_atom(self, rho: Any) -> Any:
+        """rho^q/q."""
+        return power_atom(rho, 2.0 * self._half) / (2.0 * self._half)
+
+    def dual_atom(self, s: Any) -> tuple[Any, list[Any]]:
+        """s^{2p*}/(2p*), s <= 1 at p = 1."""
+        import cvxpy as cp
+
+        if self.p == 1.0:
+            return cp.Constant(0.0), [s <= 1]
+        exponent = 2.0 * conjugate_exponent(self.p)
+        return cp.sum(power_atom(s, exponent)) / exponent, []
+
+    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
+        """theta^p/(2p), theta <= 1 at p = inf."""
+        import cvxpy as cp
+
+        if np.isinf(self.p):
+            return cp.Constant(0.0), [theta <= 1]
+        return cp.sum(power_atom(theta, self.p)) / (2.0 * self.p), []
+
+
+@dataclass(frozen=True)
+class RootPlusLinear(ConcaveFunction):
+    """g(x) = (1-lam) sqrt(x) + lam/2 x, lam in (0, 1): the elastic net (Tomioka (12) and Table 1, last row).
+
+    g*(y)  = -(1-lam)^2 / (2 (2y - lam))    for y > lam/2, else -inf
+    g~*(s) = (s - (1-lam))_+^2 / (2 lam)
+    """
+
+    lam: float
+
+    def __post_init__(self) -> None:
+        remedy = "for 0 use PowerRoot(1), for 1 use PowerRoot(inf)."
+        object.__setattr__(self, "lam", checked_number("lam", self.lam, "(0, 1)", lambda lam: 0.0 < lam < 1.0, remedy))
+
+    @property
+    def slopes(self) -> Slopes:
+        """(1-lam, inf)."""
+        return Slopes(1.0 - self.lam, np.inf)
+
+    def value(self, x: Array) -> Array:
+        """(1-lam) sqrt(x) + lam/2 x."""
+        return np.asarray((1.0 - self.lam) * np.sqrt(x) + 0.5 * self.lam * x)
+
+    def derivative(self, x: Array) -> Array:
+        """(1-lam)/(2 sqrt(x)) + lam/2."""
+        return np.asarray(0.5 * ((1.0 - self.lam) / np.sqrt(x) + self.lam))
+
+    def elasticity(self, x: Array) -> Array:
+        """(1-lam) / (2 (1-lam) + 2 lam sqrt(x))."""
+        return np.asarray(0.5 * (1.0 - self.lam) / ((1.0 - self.lam) + self.lam * np.sqrt(x)))
+
+    def conjugate(self, y: Array) -> Array:
+        """-(1-lam)^2 / (2 (2y - lam))."""
+        rest = 2.0 * y - self.lam
+        infinite = np.full(np.shape(y), -np.inf)
+        return np.asarray(np.divide(-0.5 * (1.0 - self.lam) ** 2, rest, out=infinite, where=rest > 0.0))
+
+    def block_conjugate(self, s: Array) -> Array:
+        """(s - (1-lam))_+^2 / (2 lam)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.maximum(s - (1.0 - self.lam), 0.0) ** 2 / (2.0 * self.lam))
+
+    def block_atom(self, rho: Any) -> Any:
+        """(1-lam) rho + lam/2 rho^2."""
+        import cvxpy as cp
+
+        return (1.0 - self.lam) * rho + 0.5 * self.lam * cp.square(rho)
+
+    def dual_atom(self, s: Any) -> tuple[Any, list[Any]]:
+        """(s - (1-lam))_+^2 / (2 lam)."""
+        import cvxpy as cp
+
+        return cp.sum_squares(cp.pos(s - (1.0 - self.lam))) / (2.0 * self.lam), []
+
+    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
+        """1/2 (1-lam)^2 theta/(1 - lam theta)."""
+        import cvxpy as cp
+
+        factor = (1.0 - self.lam) ** 2 / (2.0 * self.lam)
+        return factor * cp.sum(cp.inv_pos(1.0 - self.lam * theta) - 1.0), []
+
+
+@dataclass(frozen=True)
+class SmoothedRoot(ConcaveFunction):
+    """g(x) = sqrt(x + epsilon^2) - epsilon, epsilon > 0: the block 1-norm without its kink at 0.
+
+    Tomioka asks for a smooth g, which sqrt(x) is not at 0; this one is.
+
+    g*(y)  = epsilon - epsilon^2 y - 1/(4y)   for y <= 1/(2 epsilon), else 0
+    g~*(s) = epsilon (1 - sqrt(1 - s^2))      for s <= 1, else +inf
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        remedy = "for 0 use PowerRoot(1)."
+        checked = checked_number("epsilon", self.epsilon, "(0, inf)", lambda epsilon: 0.0 < epsilon < np.inf, remedy)
+        object.__setattr__(self, "epsilon", checked)
+
+    @property
+    def slopes(self) -> Slopes:
+        """(0, 1)."""
+        return Slopes(0.0, 1.0)
+
+    def value(self, x: Array) -> Array:
+        """x / (sqrt(x + epsilon^2) + epsilon), which does not cancel."""
+        return np.asarray(x / (np.sqrt(x + self.epsilon**2) + self.epsilon))
+
+    def derivative(self, x: Array) -> Array:
+        """1/(2 sqrt(x + epsilon^2))."""
+        return np.asarray(0.5 / np.sqrt(x + self.epsilon**2))
+
+    def elasticity(self, x: Array) -> Array:
+        """x / (2 (x + epsilon^2))."""
+        return np.asarray(0.5 * x / (x + self.epsilon**2))
+
+    def conjugate(self, y: Array) -> Array:
+        """-(1 - 2 epsilon y)^2 / (4y) for y <= 1/(2 epsilon), else 0."""
+        return np.asarray(-(np.maximum(1.0 - 2.0 * self.epsilon * y, 0.0) ** 2) / (4.0 * y))
+
+    def block_conjugate(self, s: Array) -> Array:
+        """Epsilon s^2 / (1 + sqrt(1 - s^2)), which does not cancel."""
+        return np.asarray(self.epsilon * s**2 / (1.0 + np.sqrt(1.0 - s**2)))
+
+    def block_atom(self, rho: Any) -> Any:
+        """||(rho, epsilon)|| - epsilon."""
+        import cvxpy as cp
+
+        pairs = cp.vstack([rho, cp.Constant(np.full(rho.shape, self.epsilon))])
+        return cp.norm(pairs, 2, axis=0) - self.epsilon
+
+    def dual_atom(self, s: Any) -> tuple[Any, list[Any]]:
+        """Epsilon (1 - c) with (s, c) in the unit disc."""
+        import cvxpy as cp
+
+        cosine = cp.Variable(s.shape, nonneg=True)
+        return self.epsilon * cp.sum(1.0 - cosine), [cp.norm(cp.vstack([s, cosine]), 2, axis=0) <= 1]
+
+    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
+        """(theta - epsilon)_+^2/(2 theta), the minimum of v/2 + epsilon^2/(2 v) - epsilon over v >= theta."""
+        import cvxpy as cp
+
+        larger = cp.Variable(theta.shape, nonneg=True)
+        term = 0.5 * larger + 0.5 * self.epsilon**2 * cp.inv_pos(larger) - self.epsilon
+        return cp.sum(term), [larger >= theta]

@@ -1,0 +1,161 @@
+"""The elastic net over kernels, as a penalty on the weights and as a constraint on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+from mklref.regularizers.base import Regularizer
+from mklref.regularizers.norms import FEASIBILITY, checked_number, norms_atom, quotient
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticNet(Regularizer):
+    """A mixture of sparse and uniform kernel weights, lam in (0, 1) (Tomioka (12), (13), Table 1 and 3.3).
+
+    With S = sum rho and (.)_+ = max(., 0), form "tikhonov":
+
+    R(rho)     = (1-lam) S + lam/2 sum rho^2
+    R*(g)      = 1/(2 lam) sum (g - tau)_+^2,     tau = 1-lam
+    psi(theta) = 1/2 sum (1-lam)^2 theta/(1 - lam theta)   for theta < 1/lam, else +inf
+    theta      = rho / ((1-lam) + lam rho)                 from the norms
+
+    form "ivanov":
+
+    R(rho)     = 1/2 ((1-lam) S^2 + lam sum rho^2)
+    R*(g)      = min_{tau >= 0} tau^2/(2(1-lam)) + 1/(2 lam) sum (g - tau)_+^2
+    psi(theta) = 0 if sum (1-lam) theta/(1 - lam theta) <= 1, else +inf
+    theta      = rho / ((1-lam) S + lam rho)               from the norms
+
+    In both, theta = (g - tau)_+ / (lam g) from the dual: kernels with g below the threshold tau are out. The best
+    threshold of the Ivanov form is tau = (1-lam) S = (1-lam) G_k / (lam + (1-lam) k), where G_k is the sum of the
+    k largest g, and k is the number of kernels above it.
+
+    The two forms have the same solutions, at costs and mixtures that depend on them (`mklref.equivalences`).
+    lam -> 0 is `Power(1)` (tikhonov) or `Lp(1)` (ivanov), lam -> 1 is `Lp(inf)`. The simplex with a ridge on the
+    weights, which Tomioka 3.2 calls equivalent, is another regulariser: its dR/drho is not affine (erratum T9).
+
+    Parameters
+    ----------
+    lam : float
+        In (0, 1).
+    form : str
+        "tikhonov" or "ivanov".
+
+    Raises
+    ------
+    InvalidParameter
+        If lam is not a number in (0, 1), or for another form.
+    """
+
+    lam: float
+    form: str = "tikhonov"
+
+    def __post_init__(self) -> None:
+        remedy = "for 0 use Power(1) (tikhonov) or Lp(1) (ivanov), for 1 use Lp(inf)."
+        object.__setattr__(self, "lam", checked_number("lam", self.lam, "(0, 1)", lambda lam: 0.0 < lam < 1.0, remedy))
+        if self.form not in ("tikhonov", "ivanov"):
+            raise InvalidParameter(f"form = {self.form!r} must be 'tikhonov' or 'ivanov'.")
+
+    @property
+    def name(self) -> str:
+        """ElasticNet(lam, form)."""
+        return f"ElasticNet({self.lam:.6g}, {self.form})"
+
+    @property
+    def degree(self) -> float | None:
+        """2 in the Ivanov form."""
+        return 2.0 if self.form == "ivanov" else None
+
+    def threshold(self, g: Array) -> float:
+        """Tau: 1-lam in Tikhonov form, the minimiser in the definition of R* in Ivanov form."""
+        if self.form == "tikhonov":
+            return 1.0 - self.lam
+        largest_first = np.sort(g)[::-1]
+        count = np.arange(1, len(g) + 1)
+        tau = (1.0 - self.lam) * np.cumsum(largest_first) / (self.lam + (1.0 - self.lam) * count)
+        above = np.flatnonzero(largest_first > tau)
+        return float(tau[above[-1]]) if len(above) else 0.0
+
+    def value(self, rho: Array) -> float:
+        """(1-lam) S + lam/2 sum rho^2, or 1/2 ((1-lam) S^2 + lam sum rho^2)."""
+        total = float(np.sum(rho))
+        sparse = (1.0 - self.lam) * (total if self.form == "tikhonov" else 0.5 * total * total)
+        return sparse + 0.5 * self.lam * float(rho @ rho)
+
+    def conjugate(self, g: Array) -> float:
+        """1/(2 lam) sum (g - tau)_+^2, plus tau^2/(2(1-lam)) in Ivanov form."""
+        tau = self.threshold(g)
+        excess = np.maximum(g - tau, 0.0)
+        above = float(excess @ excess) / (2.0 * self.lam)
+        return above if self.form == "tikhonov" else above + tau * tau / (2.0 * (1.0 - self.lam))
+
+    def weight_penalty(self, theta: Array) -> float:
+        """1/2 sum (1-lam) h, or the indicator of sum h <= 1, with h = (1-lam) theta/(1 - lam theta)."""
+        rest = 1.0 - self.lam * theta
+        if np.any(theta < 0.0) or np.any(rest <= 0.0):
+            return np.inf
+        total = float(np.sum((1.0 - self.lam) * theta / rest))
+        if self.form == "tikhonov":
+            return 0.5 * (1.0 - self.lam) * total
+        return 0.0 if total <= 1.0 + FEASIBILITY else np.inf
+
+    def weights_from_norms(self, rho: Array) -> Array:
+        """rho / ((1-lam) + lam rho), or rho / ((1-lam) S + lam rho)."""
+        if self.form == "tikhonov":
+            return np.asarray(rho / ((1.0 - self.lam) + self.lam * rho))
+        top = float(rho.max())
+        ratio = rho / top if top > 0.0 else np.ones(len(rho))
+        return np.asarray(ratio / ((1.0 - self.lam) * np.sum(ratio) + self.lam * ratio))
+
+    def weights_from_dual(self, g: Array) -> Array:
+        """(g - tau)_+ / (lam g); in Ivanov form uniform if g = 0."""
+        if self.form == "ivanov" and not g.any():
+            return self.weights_from_norms(g)
+        return quotient(np.maximum(g - self.threshold(g), 0.0), g) / self.lam
+
+    def weights_jacobian(self, g: Array) -> Array:
+        """Over the kernels above tau: tau/(2 lam) diag(g^-3), in Ivanov form less kappa/(2 lam) (1/g)(1/g)'.
+
+        kappa = dtau/dg_m = (1-lam)/(lam + (1-lam) k).
+        """
+        tau = self.threshold(g)
+        above = g > tau
+        inverse = np.divide(1.0, g, out=np.zeros_like(g), where=above)
+        jacobian: Array = np.diag((tau * inverse) * inverse * inverse)
+        if self.form == "ivanov":
+            slope = (1.0 - self.lam) / (self.lam + (1.0 - self.lam) * np.count_nonzero(above))
+            jacobian -= slope * np.outer(inverse, inverse)
+        return jacobian / (2.0 * self.lam)
+
+    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
+        """(1-lam) S + lam/2 sum rho^2, or 1/2 ((1-lam) S^2 + lam sum rho^2)."""
+        import cvxpy as cp
+
+        total = cp.sum(rho)
+        sparse = total if self.form == "tikhonov" else 0.5 * cp.square(total)
+        return (1.0 - self.lam) * sparse + 0.5 * self.lam * cp.sum_squares(rho), []
+
+    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
+        """1/(2 lam) sum (norms - tau)_+^2; in Ivanov form tau is a variable."""
+        import cvxpy as cp
+
+        norms = norms_atom(components)
+        if self.form == "tikhonov":
+            return cp.sum_squares(cp.pos(norms - (1.0 - self.lam))) / (2.0 * self.lam), []
+        tau = cp.Variable(nonneg=True)
+        above = cp.sum_squares(cp.pos(norms - tau)) / (2.0 * self.lam)
+        return cp.square(tau) / (2.0 * (1.0 - self.lam)) + above, []
+
+    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
+        """h = (1-lam)/lam (1/(1 - lam theta) - 1), in the penalty or bounded."""
+        import cvxpy as cp
+
+        total = (1.0 - self.lam) / self.lam * cp.sum(cp.inv_pos(1.0 - self.lam * theta) - 1.0)
+        if self.form == "tikhonov":
+            return 0.5 * (1.0 - self.lam) * total, []
+        return 0.0, [total <= 1]

@@ -1,0 +1,238 @@
+"""Groups of kernels: one norm within the groups, another across them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+from mklref.regularizers.base import Regularizer
+from mklref.regularizers.norms import (
+    FEASIBILITY,
+    check_length,
+    checked_number,
+    conjugate_exponent,
+    norm_atom,
+    norm_gradient,
+    norms_atom,
+    p_norm,
+    quotient,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Regularizer):
+    """Weights with a part shared by each group, theta_m = sigma1_l^p sigma2_m^q (Szafranski (8)-(11)).
+
+    sigma1 >= 0 and sigma2 >= 0 lie on the simplices sum_l d_l sigma1_l = 1 and sum_m sigma2_m = 1, with d_l the
+    size of group l. Convex for p, q >= 0 with p + q <= 1. With gamma = 2/(q+1), gamma0 = 2/(p+q+1), their
+    conjugate exponents gamma', gamma0', and rho_l, g_l, theta_l the parts of group l:
+
+    R(rho)     = 1/2 ||v||_{gamma0}^2,     v_l = d_l^{p/2}  ||rho_l||_gamma            the CAP penalty (9)
+    R*(g)      = 1/2 ||u||_{gamma0'}^2,    u_l = d_l^{-p/2} ||g_l||_{gamma'}
+    psi(theta) = 0 if ||(d_l^p ||theta_l||_{1/q})_l||_{1/(p+q)} <= 1, else +inf
+    theta      = (pi_l/d_l)^p (pi_l omega_m)^q   from the norms, with the shares
+                 pi_l = v_l^{gamma0} / sum v^{gamma0},   omega_m = rho_m^gamma / ||rho_l||_gamma^gamma
+    theta      = twice the gradient of R* in g^2   from the dual
+
+    psi follows from (8) by minimising sum sigma2 at fixed theta: the weights fill a mixed-norm ball.
+
+    Presets: (p, q) = (0, q) is `Lp(1/q)`, so (0, 1) is MKL without groups; (1, 0) is MKL on the sums of the kernels
+    of each group, with weights d_l sigma1_l; (1/2, 1/2) is the group kernel learning of the paper. Prop. 1 needs
+    p, q >= 0 (erratum S2). Props. 2 and 3 are not sharp: with two groups or more, (8) is jointly convex if and only
+    if p, q >= 0 and p + q <= 1 (S3, S4). (6) lists sigma2 >= 0 only, and sigma1 >= 0 is needed as well (S1).
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int
+        A partition of the kernels 0..M-1 into nonempty groups.
+    p : float
+        Exponent of the group weights, in [0, 1].
+    q : float
+        Exponent of the weights within groups, in [0, 1 - p].
+
+    Raises
+    ------
+    InvalidParameter
+        If the groups are no partition, an exponent is negative, or p + q > 1.
+    """
+
+    groups: Sequence[Sequence[int]]
+    p: float
+    q: float
+
+    def __post_init__(self) -> None:
+        remedy = "with a negative exponent the closed form is no minimum, and above 1 the problem is not convex."
+        for label, value in (("p", self.p), ("q", self.q)):
+            number = checked_number(label, value, "[0, 1]", lambda exponent: 0.0 <= exponent <= 1.0, remedy)
+            object.__setattr__(self, label, number)
+        if self.p + self.q > 1.0 + FEASIBILITY:
+            raise InvalidParameter(
+                f"p + q = {self.p + self.q:.6g} exceeds 1, where the problem with groups is not convex and no gap "
+                "certifies it; scale the exponents, for instance "
+                f"p = {self.p / (self.p + self.q):.6g}, q = {self.q / (self.p + self.q):.6g}."
+            )
+        object.__setattr__(self, "groups", _partition(self.groups))
+
+    @property
+    def name(self) -> str:
+        """Groups(L, p, q)."""
+        return f"Groups({len(self.groups)}, p={self.p:.6g}, q={self.q:.6g})"
+
+    @property
+    def degree(self) -> float:
+        """2."""
+        return 2.0
+
+    @property
+    def sizes(self) -> Array:
+        """d_l, (L,)."""
+        return np.array([len(group) for group in self.groups], dtype=float)
+
+    @property
+    def group_of(self) -> Any:
+        """The group of each kernel, (M,) integers."""
+        owner = np.empty(sum(len(group) for group in self.groups), dtype=int)
+        for index, group in enumerate(self.groups):
+            owner[list(group)] = index
+        return owner
+
+    @property
+    def gamma(self) -> float:
+        """2/(q+1), the exponent within groups."""
+        return 2.0 / (self.q + 1.0)
+
+    @property
+    def gamma0(self) -> float:
+        """2/(p+q+1), the exponent across groups."""
+        return 2.0 / (self._total + 1.0)
+
+    def check(self, kernels: int) -> None:
+        """The groups hold every kernel."""
+        check_length(self.name, "group members", len(self.group_of), kernels)
+
+    def value(self, rho: Array) -> float:
+        """1/2 ||v||_{gamma0}^2."""
+        norm = p_norm(self._across(rho, self.gamma, 0.5 * self.p), self.gamma0)
+        return 0.5 * norm * norm
+
+    def conjugate(self, g: Array) -> float:
+        """1/2 ||u||_{gamma0'}^2."""
+        blocks = self._across(g, conjugate_exponent(self.gamma), -0.5 * self.p)
+        norm = p_norm(blocks, conjugate_exponent(self.gamma0))
+        return 0.5 * norm * norm
+
+    def weight_penalty(self, theta: Array) -> float:
+        """0 in the mixed-norm ball, +inf outside."""
+        if np.any(theta < 0.0):
+            return np.inf
+        within, across = self._ball_exponents
+        return 0.0 if p_norm(self._across(theta, within, self.p), across) <= 1.0 + FEASIBILITY else np.inf
+
+    def shares(self, rho: Array) -> tuple[Array, Array]:
+        """The optimal sigma1 (L,) and sigma2 (M,) of (10) and (11); uniform where they are 0/0."""
+        owner = self.group_of
+        top = float(rho.max())
+        scaled = rho / top if top > 0.0 else np.ones(len(rho))
+        blocks = self._across(scaled, self.gamma, 0.5 * self.p) ** self.gamma0
+        group_share = blocks / blocks.sum()
+        powers = scaled**self.gamma
+        totals = np.bincount(owner, powers)[owner]
+        within = np.where(totals > 0.0, quotient(powers, totals), 1.0 / self.sizes[owner])
+        return group_share / self.sizes, group_share[owner] * within
+
+    def weights_from_norms(self, rho: Array) -> Array:
+        """sigma1^p sigma2^q; uniform if every norm is 0."""
+        sigma1, sigma2 = self.shares(rho)
+        return np.asarray(sigma1[self.group_of] ** self.p * sigma2**self.q)
+
+    def weights_from_dual(self, g: Array) -> Array:
+        """The gradient of || (d_l^{-p} ||q_l||_{1/(1-q)})_l ||_{1/(1-p-q)} in q = g^2; uniform over ties."""
+        within, across = (conjugate_exponent(exponent) for exponent in self._ball_exponents)
+        top = float(g.max())
+        ratio = (g / top) ** 2 if top > 0.0 else np.ones(len(g))
+        outer = norm_gradient(self._across(ratio, within, -self.p), across) * self.sizes**-self.p
+        theta = np.empty(len(g))
+        for factor, group in zip(outer, self.groups, strict=True):
+            theta[list(group)] = factor * norm_gradient(ratio[list(group)], within)
+        return theta
+
+    def weights_jacobian(self, g: Array) -> Array:
+        """The Hessian of the mixed norm N with exponents a = 1/(1-q) within and b = 1/(1-p-q) across groups.
+
+        (a-1) diag(theta/q) + (b-a) (theta_l theta_l'/theta_l'q_l within groups) - (b-1) theta theta'/theta'q.
+
+        Raises
+        ------
+        NotApplicable
+            If p + q = 1.
+        """
+        within, across = (conjugate_exponent(exponent) for exponent in self._ball_exponents)
+        if np.isinf(across):
+            return super().weights_jacobian(g)
+        top = float(g.max())
+        if top == 0.0:
+            return np.zeros((len(g), len(g)))
+        owner, theta, ratio = self.group_of, self.weights_from_dual(g), (g / top) ** 2
+        totals = np.bincount(owner, theta * ratio)
+        jacobian: Array = (within - 1.0) * np.diag(quotient(theta, ratio))
+        same_group = owner[:, None] == owner
+        jacobian += (across - within) * same_group * np.outer(quotient(theta, totals[owner]), theta)
+        jacobian -= (across - 1.0) * np.outer(theta, theta) / totals.sum()
+        return jacobian / top / top
+
+    @property
+    def _ball_exponents(self) -> tuple[float, float]:
+        """1/q within groups and 1/(p+q) across them: the exponents of the ball of weights."""
+        return (1.0 / self.q if self.q > 0.0 else np.inf), (1.0 / self._total if self._total > 0.0 else np.inf)
+
+    @property
+    def _total(self) -> float:
+        """p + q, and 1 where only rounding tells it from 1."""
+        total = self.p + self.q
+        return 1.0 if abs(total - 1.0) <= FEASIBILITY else total
+
+    def _across(self, x: Array, within: float, power: float) -> Array:
+        """(d_l^power ||x_l||_within)_l."""
+        return np.array([len(group) ** power * p_norm(x[list(group)], within) for group in self.groups])
+
+    def _across_atom(self, x: Any, within: float, power: float) -> Any:
+        import cvxpy as cp
+
+        return cp.hstack([len(group) ** power * norm_atom(x[list(group)], within) for group in self.groups])
+
+    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
+        """1/2 square of the mixed norm of rho."""
+        import cvxpy as cp
+
+        return 0.5 * cp.square(norm_atom(self._across_atom(rho, self.gamma, 0.5 * self.p), self.gamma0)), []
+
+    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
+        """1/2 square of the dual mixed norm of the norms."""
+        import cvxpy as cp
+
+        blocks = self._across_atom(norms_atom(components), conjugate_exponent(self.gamma), -0.5 * self.p)
+        return 0.5 * cp.square(norm_atom(blocks, conjugate_exponent(self.gamma0))), []
+
+    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
+        """No penalty, the mixed norm of theta at most 1."""
+        within, across = self._ball_exponents
+        return 0.0, [norm_atom(self._across_atom(theta, within, self.p), across) <= 1]
+
+
+def _partition(groups: Any) -> tuple[tuple[int, ...], ...]:
+    """The groups as tuples of integers, if they are a partition of 0..M-1."""
+    try:
+        tuples = tuple(tuple(int(kernel) for kernel in group) for group in groups)
+    except (TypeError, ValueError) as wrong:
+        raise InvalidParameter(f"groups = {groups!r} must be a sequence of sequences of kernel indices.") from wrong
+    members = sorted(kernel for group in tuples for kernel in group)
+    if not tuples or not all(tuples) or members != list(range(len(members))):
+        raise InvalidParameter(
+            f"groups = {tuples} must be a partition of the kernels 0..M-1: every kernel in exactly one nonempty group."
+        )
+    return tuples

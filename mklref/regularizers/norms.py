@@ -1,0 +1,126 @@
+"""lp norms of nonnegative vectors: values, gradients and cvxpy atoms, without overflow; and checks of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+
+FEASIBILITY = 1e-9
+"""Relative violation below which an indicator still counts weights as inside: closed forms round."""
+
+TIE = 1e-9
+"""Relative distance from the largest entry within which an entry counts as maximal."""
+
+
+def p_norm(x: Array, p: float) -> float:
+    """||x||_p for x >= 0 and p in [1, inf], without overflow for any scale or exponent."""
+    top = float(x.max(initial=0.0))
+    if top == 0.0 or np.isinf(p) or not np.isfinite(top):
+        return top
+    return float(top * np.sum((x / top) ** p) ** (1.0 / p))
+
+
+def norm_gradient(x: Array, p: float) -> Array:
+    """(x/||x||_p)^{p-1}, a subgradient of ||.||_p at x >= 0, on the sphere of the dual norm.
+
+    Where the subdifferential is a face: uniform over the maximal entries at p = inf, uniform at x = 0.
+    """
+    top = float(x.max())
+    if top == 0.0:
+        return np.full(len(x), float(len(x)) ** (-1.0 / conjugate_exponent(p)))
+    ratio = x / top
+    raw = (ratio >= 1.0 - TIE).astype(float) if np.isinf(p) else ratio ** (p - 1.0)
+    return raw / p_norm(raw, conjugate_exponent(p))
+
+
+def quotient(x: Array, y: Array) -> Array:
+    """x/y for x, y >= 0, and 0 where y is 0 or too small to divide by."""
+    divisible = y > np.finfo(float).tiny
+    return np.divide(x, y, out=np.zeros_like(x), where=divisible)
+
+
+def power_sum(x: Array, exponent: float) -> float:
+    """sum x^exponent, inf beyond the range of floating-point numbers."""
+    with np.errstate(over="ignore"):
+        return float(np.sum(x**exponent))
+
+
+def conjugate_exponent(p: float) -> float:
+    """p* with 1/p + 1/p* = 1, for p in [1, inf]."""
+    if p == 1.0:
+        return np.inf
+    return 1.0 if np.isinf(p) else p / (p - 1.0)
+
+
+def block_exponent(p: float) -> float:
+    """q = 2p/(p+1): weights in the unit ball of lp penalise the squared q-norm of the block norms (Kloft (27))."""
+    return 2.0 if np.isinf(p) else 2.0 * p / (p + 1.0)
+
+
+def ball_exponent(q: float) -> float:
+    """p = q/(2-q) for q in [1, 2], the inverse of `block_exponent`."""
+    return np.inf if q == 2.0 else q / (2.0 - q)
+
+
+def norm_atom(x: Any, p: float) -> Any:
+    """||x||_p of a nonnegative cvxpy expression, p in [1, inf], by exact power cones in between."""
+    import cvxpy as cp
+
+    if p == 1.0:
+        return cp.sum(x)
+    if np.isinf(p):
+        return cp.max(x)
+    if p == 2.0:
+        return cp.norm(x, 2)
+    return cp.pnorm(x, p, approx=False)
+
+
+def power_atom(x: Any, exponent: float) -> Any:
+    """x^exponent of a nonnegative cvxpy expression, exponent >= 1, elementwise."""
+    import cvxpy as cp
+
+    return x if exponent == 1.0 else cp.power(x, exponent, approx=False)
+
+
+def norms_atom(components: list[Any]) -> Any:
+    """The vector of the Euclidean norms of affine cvxpy vectors."""
+    import cvxpy as cp
+
+    return cp.hstack([cp.norm(component, 2) for component in components])
+
+
+def squares_atom(components: list[Any]) -> Any:
+    """The vector of the squared Euclidean norms of affine cvxpy vectors."""
+    import cvxpy as cp
+
+    return cp.hstack([cp.sum_squares(component) for component in components])
+
+
+def checked_number(label: str, value: Any, interval: str, inside: Callable[[float], bool], remedy: str) -> float:
+    """`value` as a float if it is a number in the interval, else `InvalidParameter` with the remedy."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not inside(float(value)):
+        raise InvalidParameter(f"{label} = {value!r} must be a number in {interval}: {remedy}")
+    return float(value)
+
+
+def positive_vector(label: str, value: Any, remedy: str) -> Array:
+    """A read-only float64 copy of a vector of positive finite numbers, else `InvalidParameter` with the remedy."""
+    vector = np.array(value, dtype=float)
+    if vector.ndim != 1 or not len(vector):
+        raise InvalidParameter(f"{label} has shape {vector.shape}; give one number for each kernel, (M,).")
+    if not np.all(np.isfinite(vector)) or vector.min() <= 0.0:
+        raise InvalidParameter(f"{label} = {vector} must be finite and positive: {remedy}")
+    vector.flags.writeable = False
+    return vector
+
+
+def check_length(owner: str, label: str, length: int, kernels: int) -> None:
+    """Raise `InvalidParameter` unless a parameter of this length fits the number of kernels."""
+    if length != kernels:
+        raise InvalidParameter(f"regularizer {owner} has {length} {label} for {kernels} kernels; give one for each.")

@@ -1,0 +1,216 @@
+"""Closed forms against twins written from the definitions in the papers, and members that are others in disguise."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from regularizers.instances import ALIGNED, FAMILIES, ONE, OPPOSED, PAIRS, SCALE, SINGLETONS, UNEVEN, M
+from regularizers.laws import points
+
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Mahalanobis,
+    Power,
+    PowerRoot,
+    RootPlusLinear,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
+from mklref.regularizers.mahalanobis import nonnegative_minimiser
+
+
+@pytest.mark.parametrize("regularizer", [r for r in FAMILIES if r.weight_form == "min"], ids=str)
+def test_weights_from_norms_are_the_argmin(regularizer):
+    """argmin over theta of 1/2 sum rho^2/theta + psi(theta), by a conic solver."""
+    rho = np.array([0.8, 0.3, 1.1, 0.6])
+    theta = cp.Variable(M, nonneg=True)
+    penalty, domain = regularizer.weight_atom(theta)
+    quotients = sum(cp.quad_over_lin(size, weight) for size, weight in zip(rho, theta, strict=True))
+    program = cp.Problem(cp.Minimize(0.5 * quotients + penalty), domain)
+    program.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    assert program.value == pytest.approx(regularizer.value(rho), rel=1e-6)
+    np.testing.assert_allclose(theta.value, regularizer.weights_from_norms(rho), rtol=1e-3)
+
+
+@pytest.mark.parametrize("q", [2.2, 3, 6])
+def test_above_two_the_block_norm_is_a_maximum_over_inverse_weights(q, rng):
+    """R = max 1/2 sum vartheta rho^2 over ||vartheta||_r <= 1, r = q/(q-2), attained at 1/theta (Kloft (30))."""
+    r = q / (q - 2)
+    rho = np.array([1.5, 0.7, 1.1])
+    regularizer = BlockNorm(q)
+    best = 1.0 / regularizer.weights_from_norms(rho)
+    assert np.linalg.norm(best, r) == pytest.approx(1.0)
+    assert 0.5 * best @ rho**2 == pytest.approx(regularizer.value(rho))
+    raw = rng.exponential(size=(100_000, 3)) ** rng.uniform(0.3, 4, size=(100_000, 1))
+    inverse_weights = raw / np.linalg.norm(raw, r, axis=1, keepdims=True)
+    sampled = 0.5 * inverse_weights @ rho**2
+    assert sampled.max() <= regularizer.value(rho) * (1 + 1e-12)
+    assert sampled.max() >= regularizer.value(rho) * (1 - 1e-3)
+
+
+GROUPINGS = [PAIRS, UNEVEN, ONE, SINGLETONS]
+
+
+@pytest.mark.parametrize("groups", GROUPINGS, ids=str)
+@pytest.mark.parametrize(("p", "q"), [(0, 1), (1, 0), (0.5, 0.5), (0.2, 0.8), (0.3, 0.3), (0.7, 0.1)])
+def test_groups_are_the_minimum_over_both_simplices(groups, p, q, rng):
+    """Szafranski (8): sum rho^2/(sigma1^p sigma2^q) over the two simplices; (10), (11) attain it, nothing is below."""
+    regularizer = Groups(groups, p, q)
+    sizes, owner = regularizer.sizes, regularizer.group_of
+    rho = np.array([0.8, 0.3, 1.1, 0.6])
+
+    def penalty(sigma1, sigma2):
+        return 0.5 * np.sum(rho**2 / (sigma1[..., owner] ** p * sigma2**q), axis=-1)
+
+    sigma1, sigma2 = regularizer.shares(rho)
+    assert sizes @ sigma1 == pytest.approx(1.0)
+    assert sigma2.sum() == pytest.approx(1.0)
+    assert penalty(sigma1, sigma2) == pytest.approx(regularizer.value(rho))
+    near = np.exp(0.2 * rng.normal(size=(20_000, M)))
+    nearby1 = sigma1 * near[:, : len(sizes)]
+    nearby2 = sigma2 * near[:, ::-1]
+    nearby1 /= (nearby1 @ sizes)[:, None]
+    nearby2 /= nearby2.sum(axis=1)[:, None]
+    assert penalty(nearby1, nearby2).min() >= regularizer.value(rho) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("groups", GROUPINGS, ids=str)
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (0.3, 0.4)])
+def test_the_weights_of_the_simplices_fill_the_ball_of_psi(groups, p, q, rng):
+    """sigma1^p sigma2^q always lies in the mixed-norm ball; from its sphere no larger weights are reached."""
+    regularizer = Groups(groups, p, q)
+    sizes, owner = regularizer.sizes, regularizer.group_of
+    for _ in range(200):
+        sigma1 = rng.dirichlet(np.ones(len(sizes))) / sizes
+        sigma2 = rng.dirichlet(np.ones(M))
+        assert regularizer.weight_penalty(sigma1[owner] ** p * sigma2**q) == 0.0
+    theta = regularizer.weights_from_norms(rng.uniform(0.2, 1.0, size=M))
+    assert regularizer.weight_penalty(theta) == 0.0
+    assert regularizer.weight_penalty(1.001 * theta) == np.inf
+
+
+@pytest.mark.parametrize("E", [ALIGNED, OPPOSED], ids=["aligned", "opposed"])
+def test_mahalanobis_conjugate_is_the_gauge_of_the_ellipsoid_in_the_orthant(E):
+    """R*(g) = max 1/2 theta'q over theta >= 0, theta'E^{-1}theta <= 1, attained by the weights from the dual."""
+    regularizer = Mahalanobis(E)
+    for g in points(M, seed=3):
+        theta = cp.Variable(M, nonneg=True)
+        program = cp.Problem(cp.Maximize(0.5 * theta @ g**2), [cp.quad_form(theta, np.linalg.inv(E)) <= 1])
+        program.solve(solver="CLARABEL")
+        assert regularizer.conjugate(g) == pytest.approx(program.value, rel=1e-6)
+        np.testing.assert_allclose(regularizer.weights_from_dual(g), theta.value, atol=1e-3)
+
+
+def test_nonnegative_minimiser_meets_its_optimality_conditions(rng):
+    for _ in range(300):
+        size = rng.integers(1, 9)
+        root = rng.normal(size=(size, size))
+        E = root @ root.T + 10.0 ** rng.uniform(-4, 0) * np.eye(size)
+        c = rng.normal(size=size)
+        s = nonnegative_minimiser(E, c)
+        slope = E @ s + c
+        assert s.min() >= 0.0
+        assert slope.min() >= -1e-10 * np.abs(c).max()
+        assert np.abs(slope[s > 0]).max(initial=0.0) <= 1e-9 * np.abs(c).max()
+
+
+DISGUISED = [
+    *((BlockNorm(q), Lp(p)) for q, p in ((1, 1), (4 / 3, 2), (1.6, 4), (2, np.inf))),
+    (Groups(PAIRS, 0, 1), Lp(1)),
+    (Groups(PAIRS, 0, 0.4), Lp(2.5)),
+    (Groups(UNEVEN, 0, 0), Lp(np.inf)),
+    (Groups(SINGLETONS, 0.3, 0.2), Lp(2)),
+    (Groups(ONE, 0.5, 0.25), WeightedLp(4, np.full(M, M**-0.5))),
+    (Lp(np.inf), Fixed(np.ones(M))),
+    (WeightedLp(np.inf, SCALE), Fixed(SCALE)),
+    (WeightedL1(np.ones(M)), Power(1)),
+    (HalfPower(2), Power(np.inf)),
+    (Mahalanobis(np.eye(M)), Lp(2)),
+    (Mahalanobis(np.diag(SCALE**2)), WeightedLp(2, SCALE)),
+    *((ConcaveBlock(PowerRoot(p)), Power(p)) for p in (1, 1.5, 4, np.inf)),
+    (ConcaveBlock(RootPlusLinear(0.35)), ElasticNet(0.35)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), DISGUISED, ids=lambda regularizer: f"{regularizer}")
+def test_all_faces_agree(one, other):
+    for x in points(M, seed=4):
+        assert one.value(x) == pytest.approx(other.value(x), rel=1e-12)
+        np.testing.assert_allclose(one.weights_from_norms(x), other.weights_from_norms(x), atol=1e-9)
+        assert one.weight_penalty(0.3 * x) == pytest.approx(other.weight_penalty(0.3 * x), rel=1e-12)
+        assert one.dual_scale(x) == pytest.approx(other.dual_scale(x), rel=1e-12)
+        x = other.dual_scale(x) * x
+        assert one.conjugate(x) == pytest.approx(other.conjugate(x), rel=1e-12)
+        present = x > 0.0
+        np.testing.assert_allclose(one.weights_from_dual(x)[present], other.weights_from_dual(x)[present], atol=1e-9)
+
+
+def test_the_group_lasso_of_sums_of_kernels():
+    """Szafranski's preset (1, 0): one weight for each group, l1 over the groups with factors d_l."""
+    regularizer = Groups(UNEVEN, 1, 0)
+    rho = np.array([0.8, 0.3, 1.1, 0.6])
+    expected = 0.5 * (rho[2] + np.sqrt(3) * np.linalg.norm(rho[[3, 0, 1]])) ** 2
+    assert regularizer.value(rho) == pytest.approx(expected)
+    theta = regularizer.weights_from_norms(rho)
+    assert theta[0] == pytest.approx(theta[1])
+    assert regularizer.sizes @ [theta[2], theta[0]] == pytest.approx(1.0)
+
+
+def test_half_power_and_weighted_l1_are_what_they_say():
+    rho = np.array([0.8, 0.3, 1.1, 0.6])
+    assert HalfPower(1.3).value(rho) == pytest.approx(0.5 * np.sum(rho**1.3))
+    np.testing.assert_allclose(HalfPower(1.3).weights_from_norms(rho), 2 / 1.3 * rho**0.7)
+    assert WeightedL1(SCALE).value(rho) == pytest.approx(SCALE @ rho)
+    np.testing.assert_allclose(WeightedL1(SCALE).weights_from_norms(rho), rho / SCALE)
+    assert WeightedLp(3, SCALE).weight_penalty(SCALE * 4 ** (-1 / 3)) == 0.0
+    assert WeightedLp(3, SCALE).weight_penalty(SCALE * 0.64) == np.inf
+
+
+def test_tikhonov_is_the_best_radius_of_the_ball():
+    """min over s of ||rho||_q^2/(2 s) + mu s^2, Kloft Theorem 1."""
+    rho = np.array([0.8, 0.3, 1.1, 0.6])
+    regularizer = Tikhonov(1.5, 0.4)
+    radii = np.linspace(0.5, 2.0, 200_001) * regularizer.radius(rho)
+    values = Lp(1.5).value(rho) / radii + 0.4 * radii**2
+    assert regularizer.value(rho) == pytest.approx(values.min(), rel=1e-9)
+    assert np.linalg.norm(regularizer.weights_from_norms(rho), 1.5) == pytest.approx(regularizer.radius(rho))
+
+
+@pytest.mark.parametrize(
+    "g",
+    [PowerRoot(1), PowerRoot(1.5), PowerRoot(4), PowerRoot(np.inf), RootPlusLinear(0.35), SmoothedRoot(0.4)],
+    ids=str,
+)
+def test_concave_functions_against_their_definitions(g):
+    """Both conjugates by numeric extrema on a grid, the derivative and the elasticity by differences, concavity."""
+    x = np.concatenate([[0.0], np.geomspace(1e-14, 1e8, 400_001)])
+    values = g.value(x)
+    assert values[0] == 0.0
+    for y in (0.45, 0.5, 0.8, 1.7):
+        infimum = np.min(x * y - values)
+        conjugate = float(g.conjugate(np.array([y]))[0])
+        assert infimum < -1e6 if np.isinf(conjugate) else conjugate == pytest.approx(infimum, rel=1e-6, abs=1e-6)
+    for s in np.array([0.1, 0.6, 0.9, 1.0, 3.0]):
+        supremum = np.max(s * np.sqrt(x) - values)
+        if s <= g.slopes.high:
+            assert g.block_conjugate(np.array([s]))[0] == pytest.approx(supremum, rel=1e-5, abs=1e-4)
+        else:
+            assert supremum > 1e3
+    inner = np.array([0.05, 0.4, 2.0, 30.0])
+    step = 1e-4 * inner
+    slope = (g.value(inner + step) - g.value(inner - step)) / (2 * step)
+    curvature = (g.value(inner + step) - 2 * g.value(inner) + g.value(inner - step)) / step**2
+    np.testing.assert_allclose(g.derivative(inner), slope, rtol=1e-6)
+    np.testing.assert_allclose(g.elasticity(inner), -inner * curvature / slope, atol=1e-5)
+    limits = 2 * np.sqrt([1e-20, 1e20]) * g.derivative(np.array([1e-20, 1e20]))
+    for limit, end in zip(limits, g.slopes, strict=True):
+        assert limit > 1.5 if np.isinf(end) else limit == pytest.approx(end, abs=0.02)

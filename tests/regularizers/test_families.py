@@ -1,0 +1,205 @@
+"""The laws of every regulariser beyond the lp ball, and what they do at the edges of their parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import make_problem
+from regularizers.instances import FAMILIES, PAIRS, SCALE, M
+from regularizers.laws import LAWS, points
+
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Mahalanobis,
+    Power,
+    PowerRoot,
+    Regularizer,
+    RootPlusLinear,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("regularizer", FAMILIES, ids=str)
+def test_laws(regularizer, law):
+    law(regularizer, M)
+
+
+def test_at_q_inf_the_weights_from_the_dual_attain_the_conjugate():
+    """BlockNorm(inf) stands outside the laws of the norms: those leave its weights open."""
+    for g in points(M, seed=1):
+        rho = BlockNorm(np.inf).weights_from_dual(g) * g
+        np.testing.assert_allclose(rho[g > 0], g.sum(), rtol=1e-14)
+        assert BlockNorm(np.inf).value(rho) + BlockNorm(np.inf).conjugate(g) == pytest.approx(g @ rho)
+    np.testing.assert_allclose(BlockNorm(np.inf).weights_from_norms(np.full(M, 0.3)), M)
+
+
+@pytest.mark.parametrize("regularizer", [*FAMILIES, Lp(1), Lp(1.7), Fixed(SCALE)], ids=str)
+@pytest.mark.parametrize("size", [1e-12, 0.3, 1e12])
+def test_value_is_homogeneous_of_the_stated_degree(regularizer, size):
+    rho = np.array([0.7, 0.2, 0.0, 1.4])
+    if regularizer.degree is not None:
+        assert regularizer.value(size * rho) == pytest.approx(size**regularizer.degree * regularizer.value(rho))
+    else:
+        doubled, squared = regularizer.value(2 * rho), regularizer.value(4 * rho)
+        assert doubled / regularizer.value(rho) != pytest.approx(squared / doubled, rel=1e-2)
+
+
+NEAR_THE_EDGE: tuple[Regularizer, ...] = (
+    *(Lp(p) for p in (1 + 1e-9, 1e6)),
+    *(Power(p) for p in (1 + 1e-9, 1e6)),
+    *(HalfPower(q) for q in (1 + 1e-9, 2 - 1e-9)),
+    *(BlockNorm(q) for q in (1 + 1e-9, 2 + 1e-9, 1e6, np.inf)),
+    *(Tikhonov(p, 0.6) for p in (1 + 1e-9, 1e6)),
+    *(ElasticNet(lam, form) for lam in (1e-9, 1 - 1e-9) for form in ("tikhonov", "ivanov")),
+    *(WeightedLp(p, SCALE) for p in (1 + 1e-9, 1e6)),
+    *(Groups(PAIRS, p, q) for p, q in ((1e-9, 1 - 1e-9), (1 - 1e-6, 0), (0.1 + 0.2, 0.7))),
+    *(ConcaveBlock(g) for g in (PowerRoot(1 + 1e-9), PowerRoot(1e6), RootPlusLinear(1e-9), SmoothedRoot(1e-9))),
+)
+
+
+@pytest.mark.parametrize("regularizer", [*FAMILIES, *NEAR_THE_EDGE], ids=str)
+@pytest.mark.parametrize("size", [1e-150, 1e-3, 1.0, 1e3, 1e150])
+def test_no_scale_and_no_exponent_overflows(regularizer, size):
+    """Finite weights and a nonnegative Fenchel gap, without a warning; R* itself may exceed the largest float."""
+    for shape in ([1.0, 0.5, 0.2, 0.8], [0.0, 1.0, 0.0, 0.3], [1.0, 1.0, 1.0, 1.0], [1.0, 1e-160, 1e-300, 0.0]):
+        vector = size * np.array(shape)
+        assert np.isfinite(regularizer.value(vector))
+        g = regularizer.dual_scale(vector) * vector
+        assert regularizer.conjugate(g) >= 0.0
+        for weights in (regularizer.weights_from_norms(vector), regularizer.weights_from_dual(vector)):
+            assert np.all(np.isfinite(weights))
+            assert np.all(weights >= 0.0)
+        rho = size * np.array([0.3, 0.4, 0.2, 0.1])
+        assert regularizer.value(rho) + regularizer.conjugate(g) >= (rho @ g) * (1 - 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("close", "limit"),
+    [
+        (Lp(1 + 1e-9), Lp(1)),
+        (Lp(1e6), Lp(np.inf)),
+        (Power(1e6), Power(np.inf)),
+        (BlockNorm(1e6), BlockNorm(np.inf)),
+        (BlockNorm(2 + 1e-9), BlockNorm(2)),
+        (ElasticNet(1e-9, "ivanov"), Lp(1)),
+        (ElasticNet(1 - 1e-9, "ivanov"), Lp(np.inf)),
+        (ElasticNet(1 - 1e-9), Lp(np.inf)),
+        (Tikhonov(1 + 1e-9, 0.6), Tikhonov(1, 0.6)),
+        (HalfPower(2 - 1e-9), HalfPower(2)),
+        (ConcaveBlock(SmoothedRoot(1e-9)), Power(1)),
+        (Groups(PAIRS, 1e-9, 1 - 1e-9), Lp(1)),
+    ],
+    ids=str,
+)
+def test_limits_are_continuous(close, limit):
+    for x in points(M, seed=2):
+        assert close.value(x) == pytest.approx(limit.value(x), rel=1e-5)
+        x = 0.9 * limit.dual_scale(x) * x
+        assert close.conjugate(x) == pytest.approx(limit.conjugate(x), rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: Power(0.5), "p = 0.5"),
+        (lambda: Power(np.nan), "p = nan"),
+        (lambda: Power("2"), "p = '2'"),
+        (lambda: HalfPower(2.5), "BlockNorm"),
+        (lambda: HalfPower(0.9), "q = 0.9"),
+        (lambda: Tikhonov(0.9, 1.0), "p = 0.9"),
+        (lambda: Tikhonov(2, 0.0), "mu = 0.0"),
+        (lambda: Tikhonov(2, np.inf), "mu = inf"),
+        (lambda: ElasticNet(0.0), "Power"),
+        (lambda: ElasticNet(1.0, "ivanov"), "Lp"),
+        (lambda: ElasticNet(0.5, "block"), "form"),
+        (lambda: BlockNorm(0.99), "q = 0.99"),
+        (lambda: BlockNorm(True), "q = True"),
+        (lambda: WeightedLp(2, [1.0, 0.0]), "scale"),
+        (lambda: WeightedLp(2, [[1.0]]), "shape"),
+        (lambda: WeightedLp(0.2, [1.0]), "p"),
+        (lambda: WeightedL1([1.0, -1.0]), "omega"),
+        (lambda: WeightedL1([np.inf]), "omega"),
+        (lambda: WeightedL1([]), "omega"),
+        (lambda: Groups(PAIRS, 0.6, 0.6), r"p \+ q = 1.2 exceeds 1.*p = 0.5, q = 0.5"),
+        (lambda: Groups(PAIRS, -0.1, 0.5), "p = -0.1"),
+        (lambda: Groups(PAIRS, 0.5, 1.5), "q = 1.5"),
+        (lambda: Groups([[0, 1], [1, 2]], 0, 1), "partition"),
+        (lambda: Groups([[0], []], 0, 1), "nonempty"),
+        (lambda: Groups([], 0, 1), "partition"),
+        (lambda: Groups([[0, 2]], 0, 1), "partition"),
+        (lambda: Groups(3, 0, 1), "sequence"),
+        (lambda: Groups([["a"]], 0, 1), "sequence"),
+        (lambda: Mahalanobis([[1.0, 2.0], [2.0, 1.0]]), "smallest eigenvalue is -1"),
+        (lambda: Mahalanobis([1.0]), "shape"),
+        (lambda: Mahalanobis([[1.0, 0.1], [0.2, 1.0]]), "symmetric"),
+        (lambda: Mahalanobis([[np.nan]]), "finite"),
+        (lambda: PowerRoot(-3), "q > 2"),
+        (lambda: RootPlusLinear(1.0), "lam"),
+        (lambda: SmoothedRoot(0.0), "epsilon"),
+    ],
+)
+def test_bad_parameters_are_refused_with_the_reason(make, argument):
+    with pytest.raises(InvalidParameter, match=argument):
+        make()
+
+
+def test_concave_block_wants_a_concave_function():
+    with pytest.raises(InvalidType, match="PowerRoot"):
+        ConcaveBlock(np.sqrt)
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [WeightedLp(2, SCALE), WeightedL1(SCALE), Groups(PAIRS, 0, 1), Mahalanobis(np.eye(M)), Fixed(SCALE)],
+    ids=str,
+)
+def test_parameters_for_another_number_of_kernels_are_refused(regularizer):
+    regularizer.check(M)
+    with pytest.raises(InvalidParameter, match=f"has {M} .* for {M + 1} kernels"):
+        regularizer.check(M + 1)
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        Lp(1),
+        Power(1),
+        HalfPower(1),
+        Tikhonov(1, 1.0),
+        BlockNorm(1),
+        WeightedL1(SCALE),
+        WeightedLp(1, SCALE),
+        Groups(PAIRS, 0.5, 0.5),
+        ConcaveBlock(PowerRoot(1)),
+    ],
+    ids=str,
+)
+def test_no_jacobian_where_the_weights_jump(regularizer):
+    with pytest.raises(NotApplicable, match="no differentiable function"):
+        regularizer.weights_jacobian(np.full(M, 0.5))
+
+
+def test_parameters_are_copies_that_cannot_be_written_to():
+    scale = SCALE.copy()
+    regularizer = WeightedLp(2, scale)
+    scale[0] = 7.0
+    assert regularizer.scale[0] == SCALE[0]
+    with pytest.raises(ValueError, match="read-only"):
+        regularizer.scale[0] = 7.0
+
+
+@pytest.mark.parametrize("regularizer", [Power(1), HalfPower(1), WeightedL1(SCALE)], ids=str)
+def test_nothing_of_degree_one_goes_with_the_nu_machine(regularizer):
+    with pytest.raises(InvalidParameter, match="degree 1"):
+        make_problem(loss="one_class", M=M, regularizer=regularizer)
