@@ -5,15 +5,15 @@
     "multiplicative"  k / (mean_i k(x_i, x_i) - mean_ij k(x_i, x_j))                             Kloft (25)
     "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))                                            Kloft (26)
 
-The means and sums run over the training samples, always. Every step maps a training matrix (n, n), and new rows
-(k, n) together with their diagonal k(x, x), (k,), so that steps can follow one another; centring comes first.
+The means and sums run over the training samples, always. Centring comes before the normalisation, and gives it
+the centred k(x, x) of new samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -24,16 +24,6 @@ from mklref.kernels.validation import as_float_array, require_finite
 
 Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
 """The names of the normalisations."""
-
-
-class Step(Protocol):
-    """A change of one kernel, with the training statistics that it needs."""
-
-    def train(self, gram: FloatArray) -> FloatArray:
-        """The changed training matrix (n, n)."""
-
-    def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
-        """The changed rows (k, n) of new samples, and their changed diagonal (k,)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ class Centering:
         return (gram - shift).astype(gram.dtype, copy=False)
 
     def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
-        """(K_new - 1 means') H; the diagonal becomes the squared distance from the mean."""
+        """(K_new - 1 means') H, and the squared distances from the mean, for rows (k, n) and their k(x, x), (k,)."""
         own = rows.mean(axis=1, dtype=np.float64)
         shift = own[:, None] + self.means - self.total
         return (rows - shift).astype(rows.dtype, copy=False), diagonal - 2.0 * own + self.total
@@ -94,9 +84,9 @@ class Scaling:
         """factor K."""
         return gram * gram.dtype.type(self.factor)
 
-    def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
+    def new(self, rows: FloatArray, diagonal: Array) -> FloatArray:
         """The same factor."""
-        return rows * rows.dtype.type(self.factor), diagonal * self.factor
+        return rows * rows.dtype.type(self.factor)
 
 
 @dataclass(frozen=True)
@@ -117,42 +107,41 @@ class Projection:
         np.fill_diagonal(sphere, np.isfinite(self.norms))
         return sphere
 
-    def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
+    def new(self, rows: FloatArray, diagonal: Array) -> FloatArray:
         """Rows divided by the norms of both samples."""
         own = _norms(diagonal, "the diagonal of the new samples")
-        return (rows / (own[:, None] * self.norms)).astype(rows.dtype, copy=False), np.isfinite(own).astype(float)
+        return (rows / (own[:, None] * self.norms)).astype(rows.dtype, copy=False)
 
 
 @dataclass(frozen=True)
 class Transform:
-    """Steps in order, with the statistics of one training matrix."""
+    """Centring and normalisation of one kernel, each optional, with the statistics of its training matrix."""
 
-    steps: tuple[Step, ...] = ()
+    centering: Centering | None = None
+    normalization: Scaling | Projection | None = None
 
     @classmethod
-    def fit(cls, gram: FloatArray, label: str, method: Normalization | None, center: bool = False) -> Transform:
-        """Centring if asked for, then the normalisation."""
-        steps: list[Step] = [Centering.fit(gram)] if center else []
-        if center:
-            gram = steps[0].train(gram)
-        if method is not None:
-            steps.append(_FITS[checked_method(method)](gram, label))
-        return cls(tuple(steps))
+    def fit(cls, gram: FloatArray, label: str, method: Normalization | None, center: bool) -> Transform:
+        """The statistics of a training matrix (n, n); `label` names it in errors."""
+        centering = Centering.fit(gram) if center else None
+        if method is None:
+            return cls(centering)
+        return cls(centering, _FITS[checked_method(method)](centering.train(gram) if centering else gram, label))
 
     def train(self, gram: FloatArray) -> FloatArray:
         """The transformed training matrix (n, n)."""
-        for step in self.steps:
-            gram = step.train(gram)
-        return gram
+        if self.centering:
+            gram = self.centering.train(gram)
+        return self.normalization.train(gram) if self.normalization else gram
 
     def new(self, rows: FloatArray, diagonal: Array) -> FloatArray:
         """The transformed rows (k, n) of new samples, whose k(x, x) are `diagonal` (k,)."""
-        for step in self.steps:
-            rows, diagonal = step.new(rows, diagonal)
-        return rows
+        if self.centering:
+            rows, diagonal = self.centering.new(rows, diagonal)
+        return self.normalization.new(rows, diagonal) if self.normalization else rows
 
 
-_FITS: dict[str, Callable[[FloatArray, str], Step]] = {
+_FITS: dict[str, Callable[[FloatArray, str], Scaling | Projection]] = {
     "trace": Scaling.to_unit_trace,
     "multiplicative": Scaling.to_unit_variance,
     "spherical": Projection.fit,

@@ -139,8 +139,9 @@ def _asymmetry(matrix: FloatArray) -> tuple[float, tuple[int, int]]:
 
 
 def psd_tolerance(matrix: FloatArray) -> float:
-    """Most negative eigenvalue that rounding can explain: 8 n eps trace(K), eps that of the stored dtype."""
-    return 8.0 * len(matrix) * float(np.finfo(matrix.dtype).eps) * float(np.trace(np.abs(matrix), dtype=np.float64))
+    """Most negative eigenvalue that rounding can explain: 8 n eps trace(|K|), eps that of the stored dtype."""
+    trace = float(np.abs(np.diagonal(matrix)).sum(dtype=np.float64))
+    return 8.0 * len(matrix) * float(np.finfo(matrix.dtype).eps) * trace
 
 
 def require_psd(matrix: FloatArray, label: str, order_budget: int = 1) -> None:
@@ -202,8 +203,6 @@ def _indefinite(label: str, smallest: float, allowed: float) -> InvalidKernel:
 def smallest_eigenvalue_if_negative(matrix: FloatArray, tolerance: float) -> float | None:
     """The smallest eigenvalue of a symmetric matrix if it is below -tolerance, else None."""
     shifted = matrix.astype(np.float64)
-    if tolerance == 0.0:
-        return None if not shifted.any() else float(np.linalg.eigvalsh(shifted)[0])
     shifted.flat[:: len(shifted) + 1] += tolerance
     try:
         np.linalg.cholesky(shifted)

@@ -84,7 +84,7 @@ def test_definitions(family, names, functions, X, X_new):
 @pytest.mark.parametrize("normalization", [None, "trace", "multiplicative", "spherical"])
 @pytest.mark.parametrize("centred", [False, True])
 def test_new_kernels_of_the_training_samples_are_the_training_kernels(X, normalization, centred):
-    family = linear() + gaussian([0.6, 2.0]) + per_variable(polynomial(2) + gaussian(1.0))
+    family = linear() + polynomial(2, offset=0.3) + per_variable(polynomial(2) + gaussian(1.0))
     K = family.fit(X, normalize=normalization, center=centred)
     np.testing.assert_allclose(K.new(X), K.dense(), rtol=1e-9, atol=1e-12)
 
@@ -117,6 +117,13 @@ def test_the_gaussian_keeps_its_digits_far_from_the_origin(X):
     """Squared distances by ||x||^2 + ||z||^2 - 2 x'z would lose ten digits here."""
     far = gaussian(0.5).fit(X + 1e5)
     np.testing.assert_allclose(far.matrices[0], gaussian(0.5).fit(X).matrices[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [14, 301])
+def test_training_kernels_are_exactly_symmetric_and_the_gaussian_has_unit_diagonal(rng, n):
+    for matrix in (gaussian([0.3, 2.0]) + per_variable(gaussian(0.7))).fit(make_samples(rng, n)).matrices:
+        np.testing.assert_array_equal(matrix, matrix.T)
+        np.testing.assert_array_equal(np.diagonal(matrix), 1.0)
 
 
 def test_training_kernels_lie_in_one_array_and_make_a_problem(X):

@@ -116,6 +116,13 @@ def test_fortran_order_is_not_copied(K):
     np.testing.assert_array_equal(S.dense(), K)
 
 
+def test_dense_is_contiguous_and_read_from_the_matrices(K):
+    for given in (K, np.asfortranarray(K), np.asfortranarray(K[:1]), K[:, ::2, ::2], list(K)):
+        S = stack(given)
+        assert S.dense().flags.c_contiguous
+        np.testing.assert_array_equal(S.dense(), given)
+
+
 def test_strided_arrays_work(K, v):
     wide = np.zeros((M, 2 * N, 3 * N), dtype=K.dtype)
     wide[:, ::2, ::3] = K

@@ -11,7 +11,6 @@ from makers import make_kernels, make_samples
 
 from mklref.exceptions import AsymmetryWarning, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import check_psd, stack
-from mklref.kernels.validation import psd_tolerance
 
 N = 12
 
@@ -19,6 +18,13 @@ N = 12
 @pytest.fixture
 def K(rng):
     return make_kernels(rng, make_samples(rng, N), M=3)
+
+
+def spectrum(rng, eigenvalues, dtype=np.float64):
+    """A symmetric matrix with these eigenvalues."""
+    basis = np.linalg.qr(rng.normal(size=(len(eigenvalues),) * 2))[0]
+    matrix = (basis * eigenvalues) @ basis.T
+    return (0.5 * (matrix + matrix.T)).astype(dtype)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -87,6 +93,18 @@ def test_asymmetry_within_rounding_is_symmetrised_visibly(K):
     np.testing.assert_array_equal(K, before)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_border_of_symmetry_is_64_rounding_units_of_the_sum(rng, dtype):
+    K = spectrum(rng, np.linspace(1.0, 2.0, N), dtype)
+    border = 64 * np.sqrt(N) * np.finfo(dtype).eps * np.abs(K).max()
+    K[3, 1] = K[1, 3] + dtype(0.5 * border)
+    with pytest.warns(AsymmetryWarning, match="only up to"):
+        stack([K])
+    K[3, 1] = K[1, 3] + dtype(2.0 * border)
+    with pytest.raises(InvalidKernel, match="not symmetric"):
+        stack([K])
+
+
 def test_the_warning_points_at_the_caller(K):
     K[0][2, 4] *= 1 + 1e-15
     with warnings.catch_warnings(record=True) as caught:
@@ -132,13 +150,6 @@ def test_half_precision_becomes_float64(K):
     np.testing.assert_array_equal(S.dense(), half)
 
 
-def spectrum(rng, eigenvalues, dtype=np.float64):
-    """A symmetric matrix with these eigenvalues."""
-    basis = np.linalg.qr(rng.normal(size=(len(eigenvalues),) * 2))[0]
-    matrix = (basis * eigenvalues) @ basis.T
-    return (0.5 * (matrix + matrix.T)).astype(dtype)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_check_psd_returns_the_smallest_eigenvalue(rng, dtype):
     assert check_psd(spectrum(rng, np.arange(1.0, 9.0), dtype)) == pytest.approx(1.0, rel=1e-5)
@@ -151,6 +162,11 @@ def test_check_psd_refuses_an_indefinite_matrix_at_any_scale(rng, scale):
     with pytest.raises(InvalidKernel, match=r"K is not positive semidefinite: smallest eigenvalue -.*, allowed -"):
         check_psd(K)
     assert check_psd(K, tolerance=2e-3 * scale) == pytest.approx(-1e-3 * scale)
+
+
+def test_check_psd_refuses_a_negative_matrix():
+    with pytest.raises(InvalidKernel, match=r"smallest eigenvalue -1, allowed -"):
+        check_psd(-np.eye(3))
 
 
 @pytest.mark.parametrize("tolerance", [-1.0, np.nan, np.inf])
@@ -182,8 +198,8 @@ def test_require_psd_names_a_negative_diagonal_entry(K):
 
 def test_require_psd_names_a_negative_minor(K, monkeypatch):
     monkeypatch.setattr("mklref.kernels.validation._TILE", 5)
-    K[2][7, 1] = K[2][1, 7] = 40.0
-    with pytest.raises(InvalidKernel, match=r"\|kernels\[2\]\[(1, 7|7, 1)\]\| = 40 exceeds the geometric mean"):
+    K[2][7, 9] = K[2][9, 7] = 40.0
+    with pytest.raises(InvalidKernel, match=r"\|kernels\[2\]\[7, 9\]\| = 40 exceeds the geometric mean"):
         stack(K).require_psd()
 
 
@@ -201,9 +217,9 @@ def test_require_psd_accepts_what_rounding_makes_indefinite(rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_psd_tolerance_is_the_border(rng, dtype):
+def test_the_border_of_definiteness_is_8_n_eps_trace(rng, dtype):
     eigenvalues = np.linspace(0.0, 2.0, N)
-    border = psd_tolerance(spectrum(rng, eigenvalues, dtype))
+    border = 8 * N * np.finfo(dtype).eps * eigenvalues.sum()
     eigenvalues[0] = -0.5 * border
     stack([spectrum(rng, eigenvalues, dtype)]).require_psd()
     eigenvalues[0] = -2.0 * border
