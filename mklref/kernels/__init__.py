@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mklref.kernels.families import FamilyStack, Kernel, KernelFamily, gaussian, linear, per_variable, polynomial
+from mklref.kernels.families import FamilyStack, KernelFamily, gaussian, linear, per_variable, polynomial
 from mklref.kernels.recipes import simplemkl_recipe
 from mklref.kernels.specification import from_specification, parse
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
@@ -12,7 +12,6 @@ from mklref.kernels.validation import check_psd
 __all__ = [
     "ArrayStack",
     "FamilyStack",
-    "Kernel",
     "KernelFamily",
     "KernelStack",
     "center",

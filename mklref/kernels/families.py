@@ -7,8 +7,8 @@
     family + family           one after the other
 
 A family is a frozen value without data. `family.fit(X)` is a stack for `Problem`, which remembers X and the
-statistics of its normalisation: `stack.new(X_new)` are the matching kernels of new samples. The Gram functions
-are scikit-learn's, which calls gamma = 1/(2 sigma^2) what is a width sigma here, as in SimpleMKL.
+statistics of its normalisation: `stack.new(X_new)` are the matching kernels of new samples. The width sigma is
+SimpleMKL's; scikit-learn's gamma is 1/(2 sigma^2).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels.functions import Gaussian, Kernel, Linear, OnVariable, Polynomial
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalization, Transform, checked_method
 from mklref.kernels.validation import as_float_array, require_finite
@@ -69,128 +70,14 @@ class KernelFamily(ABC):
 
 
 @dataclass(frozen=True)
-class Kernel(KernelFamily):
-    """One positive semidefinite function k(x, z): a family of one."""
+class OnAllVariables(KernelFamily):
+    """The given kernels, each on all variables."""
+
+    kernels: tuple[Kernel, ...]
 
     def expand(self, d: int) -> tuple[Kernel, ...]:
-        """Itself."""
-        return (self,)
-
-    @abstractmethod
-    def cross(self, X: Array, Z: Array) -> Array:
-        """k(x, z) for the rows x of X (k, d) and z of Z (n, d), (k, n)."""
-
-    @abstractmethod
-    def diagonal(self, X: Array) -> Array:
-        """k(x, x) for the rows of X, (k,)."""
-
-    @abstractmethod
-    def name(self, variables: Sequence[str]) -> str:
-        """A short name in the syntax of `from_specification`; `variables` are the d names of the columns."""
-
-    def gram(self, X: Array) -> Array:
-        """k(x, z) for all rows of X, (n, n), exactly symmetric."""
-        K = self.cross(X, X)
-        return 0.5 * (K + K.T)
-
-
-@dataclass(frozen=True)
-class Linear(Kernel):
-    """k(x, z) = x'z."""
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """x'z."""
-        from sklearn.metrics.pairwise import linear_kernel
-
-        return np.asarray(linear_kernel(X, Z))
-
-    def diagonal(self, X: Array) -> Array:
-        """||x||^2."""
-        return _squared_norms(X)
-
-    def name(self, variables: Sequence[str]) -> str:
-        """linear."""
-        return "linear"
-
-
-@dataclass(frozen=True)
-class Polynomial(Kernel):
-    """k(x, z) = (x'z + offset)^degree."""
-
-    degree: int
-    offset: float = 1.0
-
-    def __post_init__(self) -> None:
-        if isinstance(self.degree, bool) or not isinstance(self.degree, int) or self.degree < 1:
-            raise InvalidParameter(f"degree = {self.degree!r} must be a positive integer.")
-        if not 0.0 <= self.offset < np.inf:
-            raise InvalidParameter(
-                f"offset = {self.offset!r} must lie in [0, inf): with a negative one the kernel is indefinite."
-            )
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """(x'z + offset)^degree."""
-        from sklearn.metrics.pairwise import polynomial_kernel
-
-        return np.asarray(polynomial_kernel(X, Z, degree=self.degree, gamma=1.0, coef0=self.offset))
-
-    def diagonal(self, X: Array) -> Array:
-        """(||x||^2 + offset)^degree."""
-        return (_squared_norms(X) + self.offset) ** self.degree
-
-    def name(self, variables: Sequence[str]) -> str:
-        """poly:degree."""
-        return f"poly:{self.degree}" + ("" if self.offset == 1.0 else f"(offset {self.offset:g})")
-
-
-@dataclass(frozen=True)
-class Gaussian(Kernel):
-    """k(x, z) = exp(-||x - z||^2 / (2 width^2))."""
-
-    width: float
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.width < np.inf:
-            raise InvalidParameter(f"width = {self.width!r} must lie in (0, inf): exp(-||x - z||^2 / (2 width^2)).")
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """exp(-||x - z||^2 / (2 width^2))."""
-        from sklearn.metrics.pairwise import rbf_kernel
-
-        origin = Z.mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
-        others = None if X is Z else Z - origin  # None makes the diagonal exact
-        return np.asarray(rbf_kernel(X - origin, others, gamma=0.5 / self.width**2))
-
-    def diagonal(self, X: Array) -> Array:
-        """1."""
-        return np.ones(len(X))
-
-    def name(self, variables: Sequence[str]) -> str:
-        """rbf:width."""
-        return f"rbf:{self.width:.6g}"
-
-
-@dataclass(frozen=True)
-class OnVariable(Kernel):
-    """A kernel on the j-th variable alone."""
-
-    kernel: Kernel
-    variable: int
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """k(x_j, z_j)."""
-        return self.kernel.cross(self._column(X), self._column(Z))
-
-    def diagonal(self, X: Array) -> Array:
-        """k(x_j, x_j)."""
-        return self.kernel.diagonal(self._column(X))
-
-    def name(self, variables: Sequence[str]) -> str:
-        """The name of the kernel, then that of the variable in brackets."""
-        return f"{self.kernel.name(variables)}[{variables[self.variable]}]"
-
-    def _column(self, X: Array) -> Array:
-        return X[:, [self.variable]]
+        """The kernels themselves."""
+        return self.kernels
 
 
 @dataclass(frozen=True)
@@ -215,17 +102,13 @@ class Union(KernelFamily):
         return tuple(kernel for part in self.parts for kernel in part.expand(d))
 
 
-def _squared_norms(X: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", X, X))
-
-
 def _parts(family: KernelFamily) -> tuple[KernelFamily, ...]:
     return family.parts if isinstance(family, Union) else (family,)
 
 
 def linear() -> KernelFamily:
     """The linear kernel x'z."""
-    return Linear()
+    return OnAllVariables((Linear(),))
 
 
 def polynomial(degrees: int | Sequence[int], offset: float = 1.0) -> KernelFamily:
@@ -236,7 +119,9 @@ def polynomial(degrees: int | Sequence[int], offset: float = 1.0) -> KernelFamil
     InvalidParameter
         A degree that is not a positive integer, or an offset outside [0, inf).
     """
-    return _family([Polynomial(_integer(degree), float(offset)) for degree in np.atleast_1d(degrees)], "degrees")
+    return _on_all_variables(
+        [Polynomial(_integer(degree), float(offset)) for degree in np.atleast_1d(degrees)], "degrees"
+    )
 
 
 def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
@@ -247,7 +132,7 @@ def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
     InvalidParameter
         A width outside (0, inf).
     """
-    return _family([Gaussian(float(width)) for width in np.atleast_1d(widths)], "widths")
+    return _on_all_variables([Gaussian(float(width)) for width in np.atleast_1d(widths)], "widths")
 
 
 def per_variable(family: KernelFamily) -> KernelFamily:
@@ -265,10 +150,10 @@ def per_variable(family: KernelFamily) -> KernelFamily:
     return PerVariable(family)
 
 
-def _family(kernels: list[Kernel], argument: str) -> KernelFamily:
+def _on_all_variables(kernels: Sequence[Kernel], argument: str) -> KernelFamily:
     if not kernels:
         raise InvalidParameter(f"{argument} is empty; give at least one.")
-    return kernels[0] if len(kernels) == 1 else Union(tuple(kernels))
+    return OnAllVariables(tuple(kernels))
 
 
 def _integer(degree: Any) -> int:

@@ -1,0 +1,137 @@
+"""Kernel functions on feature vectors, one frozen class each. The Gram functions are scikit-learn's."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """A positive semidefinite function k(x, z) of feature vectors."""
+
+    @abstractmethod
+    def cross(self, X: Array, Z: Array) -> Array:
+        """k(x, z) for the rows x of X (k, d) and z of Z (n, d), (k, n)."""
+
+    @abstractmethod
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) for the rows of X, (k,)."""
+
+    @abstractmethod
+    def name(self, variables: Sequence[str]) -> str:
+        """A short name in the syntax of `from_specification`; `variables` are the d names of the columns."""
+
+    def gram(self, X: Array) -> Array:
+        """k(x, z) for all rows of X, (n, n), exactly symmetric."""
+        K = self.cross(X, X)
+        return 0.5 * (K + K.T)
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, z) = x'z."""
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """x'z."""
+        from sklearn.metrics.pairwise import linear_kernel
+
+        return np.asarray(linear_kernel(X, Z))
+
+    def diagonal(self, X: Array) -> Array:
+        """||x||^2."""
+        return _squared_norms(X)
+
+    def name(self, variables: Sequence[str]) -> str:
+        """linear."""
+        return "linear"
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """k(x, z) = (x'z + offset)^degree."""
+
+    degree: int
+    offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.degree, bool) or not isinstance(self.degree, int) or self.degree < 1:
+            raise InvalidParameter(f"degree = {self.degree!r} must be a positive integer.")
+        if not 0.0 <= self.offset < np.inf:
+            raise InvalidParameter(
+                f"offset = {self.offset!r} must lie in [0, inf): with a negative one the kernel is indefinite."
+            )
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """(x'z + offset)^degree."""
+        from sklearn.metrics.pairwise import polynomial_kernel
+
+        return np.asarray(polynomial_kernel(X, Z, degree=self.degree, gamma=1.0, coef0=self.offset))
+
+    def diagonal(self, X: Array) -> Array:
+        """(||x||^2 + offset)^degree."""
+        return (_squared_norms(X) + self.offset) ** self.degree
+
+    def name(self, variables: Sequence[str]) -> str:
+        """poly:degree."""
+        return f"poly:{self.degree}" + ("" if self.offset == 1.0 else f"(offset {self.offset:g})")
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    """k(x, z) = exp(-||x - z||^2 / (2 width^2))."""
+
+    width: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.width < np.inf:
+            raise InvalidParameter(f"width = {self.width!r} must lie in (0, inf): exp(-||x - z||^2 / (2 width^2)).")
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """exp(-||x - z||^2 / (2 width^2))."""
+        from sklearn.metrics.pairwise import rbf_kernel
+
+        origin = Z.mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
+        others = None if X is Z else Z - origin  # None makes the diagonal exact
+        return np.asarray(rbf_kernel(X - origin, others, gamma=0.5 / self.width**2))
+
+    def diagonal(self, X: Array) -> Array:
+        """1."""
+        return np.ones(len(X))
+
+    def name(self, variables: Sequence[str]) -> str:
+        """rbf:width."""
+        return f"rbf:{self.width:.6g}"
+
+
+@dataclass(frozen=True)
+class OnVariable(Kernel):
+    """A kernel on the j-th variable alone."""
+
+    kernel: Kernel
+    variable: int
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """k(x_j, z_j)."""
+        return self.kernel.cross(self._column(X), self._column(Z))
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x_j, x_j)."""
+        return self.kernel.diagonal(self._column(X))
+
+    def name(self, variables: Sequence[str]) -> str:
+        """The name of the kernel, then that of the variable in brackets."""
+        return f"{self.kernel.name(variables)}[{variables[self.variable]}]"
+
+    def _column(self, X: Array) -> Array:
+        return X[:, [self.variable]]
+
+
+def _squared_norms(X: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", X, X))
