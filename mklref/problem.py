@@ -221,7 +221,8 @@ def _require_attainable(costs: Array, loss: Loss, regularizer: Regularizer) -> N
             f"loss {loss} and regularizer {regularizer} are both homogeneous of degree 1, so that the optimum is 0 or "
             "-inf; use a squared norm such as Lp(1), or the loss 'density_level_set'."
         )
-    if loss.intercept_cost and costs.sum() < loss.intercept_cost:
+    rounding = len(costs) * float(np.finfo(float).eps)  # C = 1/n may sum to just below 1
+    if loss.intercept_cost and costs.sum() < loss.intercept_cost * (1.0 - rounding):
         raise InvalidParameter(
             f"C = {costs.max():g} is too small for loss {loss}: the costs sum to {costs.sum():g} and must reach "
             f"{loss.intercept_cost:g}, that is C = 1/(nu n) with nu <= 1."

@@ -1,0 +1,274 @@
+"""A Problem is validated once: every row of the table of bad input that concerns it, with type and wording."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from makers import DEGENERATE, LOSSES, Frame, make_kernels, make_problem, make_samples
+
+from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, MKLError
+from mklref.kernels import stack
+from mklref.losses import EpsilonInsensitive, Hinge
+from mklref.problem import Problem
+from mklref.regularizers import Fixed, Lp
+
+N = 8
+LABELS = np.array([1.0, -1.0] * 4)
+
+
+@pytest.fixture
+def K(rng):
+    return make_kernels(rng, make_samples(rng, N), M=3)
+
+
+def test_defaults(K):
+    problem = Problem(K, LABELS)
+    assert (problem.n_kernels, problem.n_samples) == (3, N)
+    assert (problem.C, problem.intercept, problem.loss, problem.sample_weight) == (1.0, True, Hinge(), None)
+    assert problem.regularizer.name == Lp(1).name
+    assert problem.intercept_cost == 0.0
+    np.testing.assert_array_equal(problem.costs, np.ones(N))
+    assert repr(problem) == "Problem(M=3, n=8, C=1, loss=hinge, regularizer=Lp(1), intercept=True)"
+
+
+def test_costs_are_C_times_the_sample_weights(K):
+    weight = np.linspace(0.5, 2.0, N)
+    np.testing.assert_array_equal(Problem(K, LABELS, C=3.0, sample_weight=weight).costs, 3.0 * weight)
+
+
+def test_instances_and_names_are_the_same(K):
+    by_name = Problem(K, LABELS, loss="squared", regularizer="uniform")
+    assert by_name.loss.name == "squared"
+    assert by_name.regularizer.p == np.inf
+    problem = Problem(K, LABELS, loss=EpsilonInsensitive(0.3), regularizer=Lp(2))
+    assert problem.loss == EpsilonInsensitive(0.3)
+    assert problem.regularizer.p == 2.0
+
+
+@pytest.mark.parametrize("y", [[1, -1] * 4, tuple([1, -1] * 4), LABELS.astype(np.int8), LABELS.astype(np.float32)])
+def test_labels_may_be_integers_and_lists(K, y):
+    problem = Problem(K, y)
+    assert problem.y.dtype == np.float64
+    np.testing.assert_array_equal(problem.y, LABELS)
+
+
+def test_a_column_of_a_frame_is_a_target(K):
+    class Series:
+        def __array__(self, dtype=None, copy=None):
+            return np.array(LABELS, dtype=dtype, copy=copy)
+
+    np.testing.assert_array_equal(Problem([Frame(k) for k in K], Series()).y, LABELS)
+
+
+def test_single_kernel_and_two_samples_are_valid():
+    problem = Problem([np.array([[2.0, 0.5], [0.5, 1.0]])], [1, -1])
+    assert (problem.n_kernels, problem.n_samples) == (1, 2)
+
+
+@pytest.mark.parametrize("degenerate", DEGENERATE)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_degenerate_kernels_are_valid(loss, degenerate):
+    assert make_problem(loss=loss, degenerate=degenerate).n_kernels == 4
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_extreme_scales_are_valid(K, scale):
+    assert Problem(scale * K, LABELS).n_samples == N
+
+
+def test_nothing_is_copied_or_written_to(K):
+    y, weight = LABELS.copy(), np.ones(N)
+    problem = Problem(K, y, sample_weight=weight)
+    assert np.shares_memory(problem.kernels.dense(), K)
+    assert np.shares_memory(problem.y, y)
+    for array in (problem.y, problem.costs, problem.sample_weight):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5.0
+    assert y.flags.writeable
+    assert weight.flags.writeable
+    assert K.flags.writeable
+
+
+def test_a_problem_is_frozen(K):
+    problem = Problem(K, LABELS)
+    with pytest.raises(AttributeError, match=r"a Problem is frozen; use problem\.replace\(C=\.\.\.\)"):
+        problem.C = 2.0
+    with pytest.raises(AttributeError, match="frozen"):
+        del problem.y
+    with pytest.raises(AttributeError, match="frozen"):
+        problem.extra = 1
+
+
+def test_replace_shares_the_rest(K):
+    problem = Problem(K, LABELS, sample_weight=np.linspace(1, 2, N))
+    other = problem.replace(C=5.0, regularizer=Lp(2))
+    assert (other.C, problem.C) == (5.0, 1.0)
+    assert other.kernels is problem.kernels
+    np.testing.assert_array_equal(other.costs, 5.0 * problem.costs)
+    with pytest.raises(InvalidParameter, match="C = -1"):
+        problem.replace(C=-1)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        problem.replace(c=1.0)
+
+
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_problems_can_be_sent_to_other_processes(K, clone):
+    problem = Problem(K, LABELS, C=2.0, regularizer=Lp(4 / 3), sample_weight=np.linspace(1, 2, N))
+    other = clone(problem)
+    assert repr(other) == repr(problem)
+    np.testing.assert_array_equal(other.costs, problem.costs)
+    np.testing.assert_array_equal(other.kernels.dense(), K)
+
+
+def test_indefinite_kernels_are_refused_with_the_remedy(K):
+    K[1] -= 3.0 * np.eye(N)
+    with pytest.raises(InvalidKernel, match=r"kernels\[1\].* is negative\..*check its sign"):
+        Problem(K, LABELS)
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(N, N)))[0]
+    K[1] = (basis * [-0.05, *np.ones(N - 1)]) @ basis.T
+    K[1] = 0.5 * (K[1] + K[1].T)
+    with pytest.raises(InvalidKernel, match=r"smallest eigenvalue -0\.05, allowed .*clip its negative eigenvalues"):
+        Problem(K, LABELS)
+
+
+def test_definiteness_is_proved_once_for_a_stack(K, monkeypatch):
+    S = stack(K)
+    Problem(S, LABELS)
+    monkeypatch.setattr(np.linalg, "cholesky", None)  # would fail if it were called
+    Problem(S, -LABELS, C=2.0)
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        (LABELS[:-1], r"y has shape \(7,\), kernels are of order 8; expected y of shape \(8,\)"),
+        (LABELS[:, None], r"y has shape \(8, 1\), kernels are of order 8"),
+        (np.float64(1.0), r"y has shape \(\), kernels are of order 8"),
+        ([], r"y has shape \(0,\), kernels are of order 8"),
+        (np.where(np.arange(N) == 5, np.nan, LABELS), r"y\[5\] is nan; every entry must be finite"),
+        (np.where(np.arange(N) == 5, np.inf, LABELS), r"y\[5\] is inf; every entry must be finite"),
+        (np.arange(N) % 2, r"y holds the values 0, 1; loss hinge takes the labels -1 and \+1\. Encode"),
+        (np.arange(N), r"y holds the values 0, 1, 2, 3, 4, 5, \.\.\.; loss hinge takes"),
+        (np.ones(N), r"y holds only the class 1; loss hinge needs samples of both"),
+        (-np.ones(N), r"y holds only the class -1; loss hinge needs samples of both"),
+        ([[1, -1], [1]], r"y is ragged"),
+    ],
+)
+def test_bad_targets(K, y, says):
+    with pytest.raises(InvalidTarget, match=says):
+        Problem(K, y)
+
+
+def test_one_sample_is_not_enough():
+    with pytest.raises(InvalidTarget, match=r"n = 1 sample; give at least two"):
+        Problem([[[1.0]]], [1.0])
+
+
+def test_one_class_losses_take_ones(K):
+    with pytest.raises(InvalidTarget, match=r"y holds the values -1, 1; loss one_class has one class: .*np\.ones\(n\)"):
+        Problem(K, LABELS, loss="one_class")
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        (["a", "b"] * 4, r"y is <U1 data; give real numbers"),
+        (LABELS > 0, r"y is boolean data; give real numbers"),
+        (LABELS.astype(object), r"y is object data"),
+        (LABELS + 0j, r"y is complex data"),
+        (np.ma.masked_less(LABELS, 0), r"y is a masked array; its mask would be lost"),
+    ],
+)
+def test_targets_of_the_wrong_type(K, y, says):
+    with pytest.raises(InvalidType, match=says):
+        Problem(K, y)
+
+
+@pytest.mark.parametrize("C", [0, 0.0, -1.0, np.nan, np.inf, -np.inf])
+def test_C_outside_its_interval(K, C):
+    """libsvm would hang at C = inf."""
+    with pytest.raises(InvalidParameter, match=rf"C = {C!r} must lie in the open interval .0, inf.*hard margin"):
+        Problem(K, LABELS, C=C)
+
+
+@pytest.mark.parametrize("C", ["1", None, True, 1j, [1.0], np.ones(2)])
+def test_C_of_the_wrong_type(K, C):
+    with pytest.raises(InvalidType, match=r"C is .*; give a number in \(0, inf\)"):
+        Problem(K, LABELS, C=C)
+
+
+@pytest.mark.parametrize("C", [1, np.float32(0.5), np.int64(3), 1e-300, 1e300])
+def test_any_positive_number_is_a_C(K, C):
+    problem = Problem(K, LABELS, C=C)
+    assert type(problem.C) is float
+    assert float(C) == problem.C
+
+
+@pytest.mark.parametrize("p", [0.999, 0, -1, np.nan, -np.inf])
+def test_p_outside_its_interval(p):
+    with pytest.raises(InvalidParameter, match=rf"p = {p} must be a number in \[1, inf\]: .* p = 1 is the sparsest"):
+        Lp(p)
+
+
+@pytest.mark.parametrize("p", ["1", None, True, 1j])
+def test_p_of_the_wrong_type(p):
+    with pytest.raises(MKLError, match=r"p .*number in \[1, inf\]"):
+        Lp(p)
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "says"),
+    [
+        (np.ones(N - 1), InvalidParameter, r"sample_weight has shape \(7,\), y has shape \(8,\)"),
+        (np.arange(N), InvalidParameter, r"sample_weight\[0\] = 0 must be positive; drop a sample"),
+        (np.where(np.arange(N) == 2, -2.5, 1.0), InvalidParameter, r"sample_weight\[2\] = -2\.5 must be positive"),
+        (np.where(np.arange(N) == 2, np.nan, 1.0), InvalidParameter, r"sample_weight\[2\] is nan"),
+        (["a"] * N, InvalidType, r"sample_weight is <U1 data"),
+    ],
+)
+def test_bad_sample_weights(K, weight, error, says):
+    with pytest.raises(error, match=says):
+        Problem(K, LABELS, sample_weight=weight)
+
+
+@pytest.mark.parametrize("intercept", ["yes", None, 1, 0.0])
+def test_intercept_is_a_truth_value(K, intercept):
+    with pytest.raises(InvalidType, match=r"intercept is .*; give True or False"):
+        Problem(K, LABELS, intercept=intercept)
+
+
+def test_losses_that_need_or_forbid_an_intercept(K):
+    with pytest.raises(
+        InvalidParameter, match=r"one_class needs an intercept .*intercept=True, or .*density_level_set"
+    ):
+        Problem(K, np.ones(N), loss="one_class", intercept=False, C=1.0)
+    with pytest.raises(InvalidParameter, match=r"density_level_set goes without an intercept .*intercept=False"):
+        Problem(K, np.ones(N), loss="density_level_set", intercept=True)
+
+
+def test_nu_above_one_is_refused(K):
+    for n in range(2, 60):  # n (1/n) rounds below 1 for some of these
+        Problem([np.eye(n)], np.ones(n), loss="one_class", C=1.0 / n)
+    with pytest.raises(InvalidParameter, match=r"C = 0\.1 is too small for loss one_class: .*sum to 0\.8 .*1/\(nu n\)"):
+        Problem(K, np.ones(N), loss="one_class", C=0.1)
+
+
+def test_fixed_weights_must_be_one_for_each_kernel(K):
+    with pytest.raises(InvalidParameter, match=r"Fixed\(2\) has 2 weights for 3 kernels; give one for each"):
+        Problem(K, LABELS, regularizer=Fixed([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("weights", [[], [[1.0]], [1.0, np.nan], [1.0, -0.1], [0.0, 0.0]])
+def test_fixed_weights_are_nonnegative_and_not_all_zero(weights):
+    with pytest.raises(InvalidParameter, match="weights"):
+        Fixed(weights)
+
+
+def test_unknown_regularizers(K):
+    with pytest.raises(InvalidParameter, match=r"regularizer = 'l3' is unknown; known names: l1,"):
+        Problem(K, LABELS, regularizer="l3")
+    with pytest.raises(InvalidType, match=r"regularizer is float; give a name or an instance such as Lp\(4/3\)"):
+        Problem(K, LABELS, regularizer=1.5)
