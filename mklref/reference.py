@@ -12,36 +12,33 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mklref.exceptions import InvalidParameter, NotApplicable, SolverFailure
-from mklref.formulations import FORMULATIONS, Factors, Formulation, Model, as_formulation, factorize
+from mklref.formulations import FORMULATIONS, Factors, Formulation, Model, Point, as_formulation, factorize
 from mklref.formulations.cones import use_second_order_cones
 from mklref.formulations.polish import polish
+from mklref.formulations.scaling import unit_cost
 from mklref.problem import Problem
 from mklref.solution import History, Solution, Status
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-TOLERANCE = 1e-9
-"""What the interior-point solvers are asked for; they often stop short of it and say so."""
+TOLERANCES = (1e-9, 1e-7)
+"""What a solver is asked for first, and what if it breaks down there: the polish and the certificate do the rest."""
 
-SOLVERS: dict[str, dict[str, Any]] = {
-    "CLARABEL": {
-        "use_quad_obj": False,  # measured: as cones, all forms are solved; as a quadratic objective, some fail
-        "tol_gap_abs": TOLERANCE,
-        "tol_gap_rel": TOLERANCE,
-        "tol_feas": TOLERANCE,
-    },
-    "ECOS": {"abstol": TOLERANCE, "reltol": TOLERANCE, "feastol": TOLERANCE, "max_iters": 300},
-    "SCS": {"eps_abs": 10 * TOLERANCE, "eps_rel": 10 * TOLERANCE, "max_iters": 50_000},
+SOLVERS: dict[str, Callable[[float], dict[str, Any]]] = {
+    # Measured: with the quadratic objective as cones Clarabel solves every form, otherwise some fail.
+    "CLARABEL": lambda eps: {"use_quad_obj": False, "tol_gap_abs": eps, "tol_gap_rel": eps, "tol_feas": eps},
+    "ECOS": lambda eps: {"abstol": eps, "reltol": eps, "feastol": eps, "max_iters": 300},
+    "SCS": lambda eps: {"eps_abs": 100 * eps, "eps_rel": 100 * eps, "max_iters": 20_000},
 }
-"""The solvers in the order in which they are tried, with their default options."""
+"""The solvers in the order in which they are tried, and their options for a tolerance."""
 
 
 def solve(
@@ -64,7 +61,7 @@ def solve(
     tol : float
         Certified relative gap from which on the solution counts as optimal.
     **solver_options
-        Passed to the solver by cvxpy, over the defaults in `SOLVERS`.
+        Passed to the solver by cvxpy, on top of the options in `SOLVERS`.
 
     Returns
     -------
@@ -130,12 +127,12 @@ class Compiled:
     def __init__(self, problem: Problem, formulation: Formulation, factors: Factors) -> None:
         self.problem = problem
         self.formulation = formulation
-        self.factors = factors
+        self.scaling = unit_cost(problem)
+        self.factors = self.scaling.factors(factors)
         self._models: dict[bool, Model] = {}
 
-    def model(self, solver: str) -> Model:
-        """The cvxpy model for that solver: ECOS gets one without power cones."""
-        second_order = solver == "ECOS"
+    def model(self, second_order: bool) -> Model:
+        """The cvxpy model, with exact power cones or with second-order cones in their place."""
         if second_order not in self._models:
             model = self.formulation.build(self.problem, self.factors)
             if second_order:
@@ -169,14 +166,11 @@ class Compiled:
 
     def _solve_with(self, solver: str, problem: Problem, tol: float, options: dict[str, Any]) -> Solution:
         started = time.perf_counter()
-        model = self.model(solver)
-        model.set_costs(problem.costs)
-        engine = _Engine(solver, {**SOLVERS[solver], **options})
-        point = model.run(engine)
-        if not all(np.all(np.isfinite(part)) for part in point):
-            raise SolverFailure(f"{solver}: a point that is not finite")
-        point, certificate = polish(problem, point)
+        engine = _Engine(solver, options)
+        point = self._point(engine, problem)
+        point, certificate = polish(problem, self.scaling.restore(point))
         counters = {**engine.counters, "total_seconds": time.perf_counter() - started}
+        counters["claimed"] *= self.scaling.cost
         return Solution(
             dual_coef=point.dual_coef,
             weights=point.weights,
@@ -188,9 +182,24 @@ class Compiled:
             solver=f"{self.formulation.name}/{solver}",
         )
 
+    def _point(self, engine: _Engine, problem: Problem) -> Point:
+        """What the formulation recovers; ECOS has no power cones, and those of others may break down."""
+        for second_order in (True,) if engine.solver == "ECOS" else (False, True):
+            model = self.model(second_order)
+            model.set_costs(self.scaling.costs(problem.costs))
+            try:
+                point = model.run(engine)
+            except SolverFailure as error:
+                failure = error
+                continue
+            if all(np.all(np.isfinite(part)) for part in point):
+                return point
+            failure = SolverFailure(f"{engine.solver}: a point that is not finite")
+        raise failure
+
 
 class _Engine:
-    """Solves cvxpy problems with one solver and keeps count."""
+    """Solves cvxpy programs with one solver and keeps count."""
 
     def __init__(self, solver: str, options: dict[str, Any]) -> None:
         self.solver = solver
@@ -202,13 +211,7 @@ class _Engine:
         import cvxpy as cp
 
         started = time.perf_counter()
-        try:
-            with _quiet():
-                program.solve(solver=self.solver, **self.options)
-        except (cp.error.SolverError, ArithmeticError, ValueError) as error:
-            raise SolverFailure(f"{self.solver}: {str(error) or type(error).__name__}") from error
-        if program.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-            raise SolverFailure(f"{self.solver}: claims that the program is {program.status}")
+        self._attempt(program)
         elapsed = time.perf_counter() - started
         solving = float(program.solver_stats.solve_time or 0.0)
         self.counters["solve_seconds"] += solving
@@ -217,6 +220,23 @@ class _Engine:
         # The solver's own optimum: cvxpy's `value` is evaluated at the point, where ||v||^2/theta may be infinite.
         self.counters["claimed"] = float(program.solution.opt_val)
         self.counters["claimed_accurate"] = float(program.status == cp.OPTIMAL)
+
+    def _attempt(self, program: cp.Problem) -> None:
+        """Each tolerance in turn until the solver returns a point."""
+        import cvxpy as cp
+
+        said = ""
+        for tolerance in TOLERANCES:
+            try:
+                with _quiet():
+                    program.solve(solver=self.solver, **{**SOLVERS[self.solver](tolerance), **self.options})
+            except (cp.error.SolverError, ArithmeticError, ValueError) as error:
+                said = str(error) or type(error).__name__
+                continue
+            if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+                return
+            said = f"claims that the program is {program.status}"
+        raise SolverFailure(f"{self.solver}: {said}")
 
 
 @contextmanager
