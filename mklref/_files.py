@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import struct
+import tokenize
 import zipfile
+import zlib
 from io import BytesIO
+from math import prod
 from os import PathLike
 from typing import Any
 
@@ -14,8 +18,13 @@ from mklref.exceptions import UnsafeFile
 
 _FACTS = "facts"
 _MAX_BYTES = 64 * 2**30
-"""Largest array that is read: beyond this a claimed size is taken for an attack or a mistake."""
+"""What a file may unpack to: beyond this it is taken for an attack or a mistake."""
 _MAX_HEADER = 1 << 16
+
+_ARCHIVE_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
+"""What zipfile raises on damage, depending on the byte that is wrong."""
+_HEADER_DAMAGE = (ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError)
+"""What NumPy's parser of headers raises on damage."""
 
 
 def write_arrays(path: str | PathLike[str], arrays: dict[str, Any], facts: dict[str, Any]) -> None:
@@ -25,31 +34,44 @@ def write_arrays(path: str | PathLike[str], arrays: dict[str, Any], facts: dict[
         np.savez_compressed(file, allow_pickle=False, **arrays, **{_FACTS: text})
 
 
-def read_arrays(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_arrays(path: str | PathLike[str], *, max_bytes: int = _MAX_BYTES) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read arrays and facts; a file without facts yields an empty dictionary.
 
     Raises
     ------
     UnsafeFile
-        Not a zip, truncated, holding pickled objects, or claiming more data than it carries.
+        Not a zip, truncated, holding pickled objects, unpacking to more than max_bytes, or claiming more data
+        than it carries.
     FileNotFoundError, PermissionError
         As `open` does.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            arrays = {_key(info): _read_member(archive, info, path) for info in archive.infolist()}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as damaged:
-        raise UnsafeFile(f"{path} is not a readable .npz file: {damaged}.") from damaged
-    text = arrays.pop(_FACTS, None)
+    with open(path, "rb") as file:  # noqa: PTH123  (any path-like; its errors are the caller's, not damage)
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+                unpacked = sum(info.file_size for info in members)
+                if unpacked > max_bytes:
+                    raise UnsafeFile(f"{path} unpacks to {unpacked} bytes; at most {max_bytes} are read.")
+                arrays = {_key(info): _read_member(archive, info, path) for info in members}
+        except UnsafeFile:
+            raise
+        except _ARCHIVE_DAMAGE as damaged:
+            raise UnsafeFile(f"{path} is not a readable .npz file: {damaged}.") from damaged
+    return arrays, _facts(arrays.pop(_FACTS, None), path)
+
+
+def _facts(text: Any, path: str | PathLike[str]) -> dict[str, Any]:
     if text is None:
-        return arrays, {}
+        return {}
+    if text.dtype != np.uint8:
+        raise UnsafeFile(f"{path} carries facts as {text.dtype}; expected bytes of JSON.")
     try:
-        facts = json.loads(np.asarray(text, dtype=np.uint8).tobytes())
-    except (ValueError, TypeError) as damaged:
+        facts = json.loads(text.tobytes())
+    except (ValueError, RecursionError) as damaged:
         raise UnsafeFile(f"{path} carries damaged facts: {damaged}.") from damaged
     if not isinstance(facts, dict):
         raise UnsafeFile(f"{path} carries facts of type {type(facts).__name__}; expected an object.")
-    return arrays, facts
+    return facts
 
 
 def _key(info: zipfile.ZipInfo) -> str:
@@ -59,17 +81,21 @@ def _key(info: zipfile.ZipInfo) -> str:
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLike[str]) -> Any:
     """One array, after its header has been compared with the size that the archive declares."""
     where = f"{path}, member {info.filename!r}"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise UnsafeFile(f"{where} is packed by a method that NumPy does not write.")
     with archive.open(info) as member:
         try:
             version = np.lib.format.read_magic(member)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = read(member, max_header_size=_MAX_HEADER)
-        except ValueError as damaged:
+        except _HEADER_DAMAGE as damaged:
             raise UnsafeFile(f"{where} is not an array: {damaged}.") from damaged
     if dtype.hasobject:
         raise UnsafeFile(f"{where} holds pickled Python objects, which are never loaded; save plain numeric arrays.")
-    size = dtype.itemsize * int(np.prod([int(length) for length in shape], dtype=object)) if shape else dtype.itemsize
-    if size > min(info.file_size, _MAX_BYTES):
+    if dtype.kind == "V" or dtype.itemsize == 0:
+        raise UnsafeFile(f"{where} holds items of type {dtype}; expected plain numbers or text.")
+    size = dtype.itemsize * prod(shape)
+    if size > info.file_size:
         raise UnsafeFile(f"{where} claims {size} bytes of data and carries {info.file_size}.")
     try:
         return np.lib.format.read_array(BytesIO(archive.read(info)), allow_pickle=False)

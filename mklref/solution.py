@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
@@ -15,6 +13,7 @@ from mklref._files import read_arrays, write_arrays
 from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.exceptions import InvalidInput, UnsafeFile
+from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import as_float_array, require_finite
 
 
@@ -90,7 +89,7 @@ class Solution:
 
         Parameters
         ----------
-        kernels_new : array (M, k, n) or sequence of (k, n) arrays
+        kernels_new : array (M, k, n), sequence of (k, n) arrays, or the training stack
             k_m(new sample, training sample), normalised with the statistics of the training kernels.
 
         Returns
@@ -100,30 +99,35 @@ class Solution:
         Raises
         ------
         InvalidInput
-            Wrong number of kernels or of training samples; the message gives both numbers.
+            Wrong number of kernels or of training samples, with both numbers; or entries that are not finite.
+        InvalidType
+            Complex, sparse, masked, object or bool data.
         """
-        matrices: Sequence[Any] = (
-            kernels_new if isinstance(kernels_new, list | tuple) else list(np.asarray(kernels_new))
-        )
+        n = len(self.dual_coef)
+        if isinstance(kernels_new, KernelStack):
+            if kernels_new.shape[1:] != (n, n) or len(kernels_new) != len(self.weights):
+                raise InvalidInput(
+                    f"kernels_new has shape {kernels_new.shape}; expected ({len(self.weights)}, k, {n})."
+                )
+            return np.asarray(self.weights @ kernels_new.apply(self.dual_coef)) + self.intercept
+        matrices = kernels_new if isinstance(kernels_new, list | tuple) else _members(kernels_new)
         if len(matrices) != len(self.weights):
             raise InvalidInput(
                 f"kernels_new holds {len(matrices)} kernels, the solution has {len(self.weights)} weights."
             )
-        total: Array | None = None
+        terms: list[Array] = []
         for m, (weight, raw) in enumerate(zip(self.weights, matrices, strict=True)):
             matrix = as_float_array(raw, f"kernels_new[{m}]", InvalidInput)
-            if matrix.ndim != 2 or matrix.shape[1] != len(self.dual_coef):
+            if matrix.ndim != 2 or matrix.shape[1] != n:
                 raise InvalidInput(
-                    f"kernels_new[{m}] has shape {matrix.shape}; expected (k, {len(self.dual_coef)}): "
+                    f"kernels_new[{m}] has shape {matrix.shape}; expected (k, {n}): "
                     "rows are new samples, columns are the training samples."
                 )
             require_finite(matrix, f"kernels_new[{m}]", InvalidInput)
-            term = weight * (matrix.astype(np.float64, copy=False) @ self.dual_coef)
-            if total is not None and len(total) != len(term):
-                raise InvalidInput(f"kernels_new[{m}] has {len(term)} rows, kernels_new[0] has {len(total)}.")
-            total = term if total is None else total + term
-        assert total is not None
-        return total + self.intercept
+            terms.append(weight * (matrix.astype(np.float64, copy=False) @ self.dual_coef))
+            if len(terms[m]) != len(terms[0]):
+                raise InvalidInput(f"kernels_new[{m}] has {len(terms[m])} rows, kernels_new[0] has {len(terms[0])}.")
+        return np.asarray(np.sum(terms, axis=0)) + self.intercept
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the point and its certificate as an .npz of plain arrays; no pickle."""
@@ -146,29 +150,40 @@ class Solution:
         UnsafeFile
             Damaged, truncated, hostile or foreign files.
         """
-        arrays, facts = read_arrays(path)
+        arrays, facts = read_arrays(path, max_bytes=_MAX_BYTES)
         try:
             if facts["format"] != _FORMAT:
                 raise UnsafeFile(f"{path} has format {facts['format']!r}; this version reads {_FORMAT!r}.")
             return cls(
-                dual_coef=_vector(arrays["dual_coef"]),
-                weights=_vector(arrays["weights"]),
+                dual_coef=_vector(arrays["dual_coef"], "dual_coef"),
+                weights=_vector(arrays["weights"], "weights"),
                 intercept=float(facts["intercept"]),
                 objective=float(facts["objective"]),
                 certificate=Certificate.from_dict(facts["certificate"]),
                 status=Status[facts["status"]],
                 solver=str(facts["solver"]),
             )
-        except (KeyError, TypeError, ValueError, json.JSONDecodeError) as damaged:
+        except (KeyError, TypeError, ValueError) as damaged:
             if isinstance(damaged, UnsafeFile):
                 raise
             raise UnsafeFile(f"{path} is not a saved Solution: {damaged!r}.") from damaged
 
 
 _FORMAT = "mklref-solution-1"
+_MAX_BYTES = 2**30
+"""What a model file may unpack to; its vectors have one entry for each sample and each kernel."""
 
 
-def _vector(array: Array) -> Array:
+def _members(kernels_new: Any) -> list[Any]:
+    """The (k, n) members of an (M, k, n) array."""
+    array = as_float_array(kernels_new, "kernels_new", InvalidInput)
+    if array.ndim != 3:
+        raise InvalidInput(f"kernels_new has shape {array.shape}; expected (M, k, n).")
+    return list(array)
+
+
+def _vector(array: Array, label: str) -> Array:
     if array.ndim != 1 or array.dtype != np.float64:
-        raise UnsafeFile(f"expected a float64 vector, found {array.dtype} of shape {array.shape}.")
+        raise UnsafeFile(f"{label}: expected a float64 vector, found {array.dtype} of shape {array.shape}.")
+    require_finite(array, label)
     return array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -101,10 +102,21 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Certificate:
-        """The inverse of `to_dict`."""
-        values = {field.name: facts[field.name] for field in fields(cls)}
-        values["violations"] = tuple(values["violations"])
-        return cls(**values)
+        """The inverse of `to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            A field is missing or of the wrong type.
+        """
+        convert: dict[str, Callable[[Any], Any]] = {"float": float, "int": int, "tuple[str, ...]": _texts}
+        return cls(**{field.name: convert[str(field.type)](facts[field.name]) for field in fields(cls)})
 
     def __str__(self) -> str:
         return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"expected texts, found {values!r}")
+    return tuple(values)

@@ -1,0 +1,363 @@
+"""Solutions: prediction, files without pickle, and what a damaged or hostile file meets."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse
+from makers import make_kernels, make_problem, make_samples
+
+from mklref._files import read_arrays, write_arrays
+from mklref.certificate import certify
+from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
+from mklref.kernels import stack
+from mklref.solution import History, Record, Solution, Status
+
+N, M, NEW = 15, 3, 4
+
+
+@pytest.fixture
+def solution(rng):
+    problem = make_problem(n=N, M=M)
+    dual_coef = 0.3 * problem.y * rng.uniform(size=N)
+    certificate = certify(problem, dual_coef, weights=[0.2, 0.5, 0.3], intercept=0.25)
+    return Solution(
+        dual_coef=dual_coef,
+        weights=np.array([0.2, 0.5, 0.3]),
+        intercept=0.25,
+        objective=certificate.upper,
+        certificate=certificate,
+        status=Status.ITERATION_LIMIT,
+        history=History((Record(1, 0.1, -1.0, 2.0, 5, np.ones(3)),), {"svm": 2}),
+        solver="somebody",
+    )
+
+
+@pytest.fixture
+def kernels_new(rng):
+    return rng.normal(size=(M, NEW, N))
+
+
+def scores_by_definition(solution, kernels_new):
+    """f(x) = sum_m weights_m sum_i dual_coef_i k_m(x_i, x) + intercept."""
+    return np.array(
+        [
+            sum(
+                solution.weights[m] * solution.dual_coef[i] * float(kernels_new[m][x][i])
+                for m in range(M)
+                for i in range(N)
+            )
+            + solution.intercept
+            for x in range(len(kernels_new[0]))
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda K: K,
+        lambda K: K.astype(np.float32),
+        list,
+        lambda K: [np.asfortranarray(matrix) for matrix in K],
+        lambda K: np.repeat(K, 2, axis=1)[:, ::2],
+        lambda K: K[:, :1],
+    ],
+)
+def test_decision_function(solution, kernels_new, form):
+    given = form(kernels_new)
+    np.testing.assert_allclose(solution.decision_function(given), scores_by_definition(solution, given), rtol=1e-12)
+
+
+def test_decision_function_of_the_training_stack(solution, rng):
+    K = make_kernels(rng, make_samples(rng, N), M)
+    np.testing.assert_allclose(solution.decision_function(stack(K)), solution.decision_function(K), rtol=1e-12)
+
+
+def test_no_new_samples_give_no_scores(solution):
+    assert solution.decision_function(np.empty((M, 0, N))).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "says"),
+    [
+        (lambda K: K[:2], InvalidInput, r"kernels_new holds 2 kernels, the solution has 3 weights"),
+        (lambda K: list(K) * 2, InvalidInput, r"kernels_new holds 6 kernels, the solution has 3 weights"),
+        (
+            lambda K: K.transpose(0, 2, 1),
+            InvalidInput,
+            r"kernels_new\[0\] has shape \(15, 4\); expected \(k, 15\): rows",
+        ),
+        (lambda K: K[:, :, 1:], InvalidInput, r"kernels_new\[0\] has shape \(4, 14\); expected \(k, 15\)"),
+        (lambda K: [K[0], K[1][:2], K[2]], InvalidInput, r"kernels_new\[1\] has 2 rows, kernels_new\[0\] has 4"),
+        (lambda K: [K[0], K[1][0], K[2]], InvalidInput, r"kernels_new\[1\] has shape \(15,\); expected \(k, 15\)"),
+        (lambda K: K[0], InvalidInput, r"kernels_new has shape \(4, 15\); expected \(M, k, n\)"),
+        (lambda K: 1.0, InvalidInput, r"kernels_new has shape \(\); expected \(M, k, n\)"),
+        (lambda K: stack([np.eye(4)] * 3), InvalidInput, r"kernels_new has shape \(3, 4, 4\); expected \(3, k, 15\)"),
+        (lambda K: np.where(K[1, 2, 3] == K, np.nan, K), InvalidInput, r"kernels_new\[1\]\[2, 3\] is nan"),
+        (lambda K: K + 0j, InvalidType, r"kernels_new is complex data"),
+        (lambda K: np.ma.masked_less(K, 0), InvalidType, r"kernels_new is a masked array"),
+        (lambda K: scipy.sparse.csr_array(K[0]), InvalidType, r"kernels_new is a sparse matrix"),
+        (lambda K: [scipy.sparse.csr_array(k) for k in K], InvalidType, r"kernels_new\[0\] is a sparse matrix"),
+    ],
+)
+def test_decision_function_refuses_what_does_not_fit(solution, kernels_new, spoil, error, says):
+    with pytest.raises(error, match=says):
+        solution.decision_function(spoil(kernels_new))
+
+
+def test_history_columns():
+    records = tuple(Record(t, 0.5 * t, -1.0 / (t + 1), 10.0 / (t + 1), 3, np.full(M, t)) for t in range(3))
+    history = History(records)
+    assert len(history) == 3
+    np.testing.assert_allclose(history.column("relative_gap"), [1.1, 1.1, 1.1])
+    np.testing.assert_array_equal(history.column("weights"), [[0] * M, [1] * M, [2] * M])
+    assert History().column("seconds").shape == (0,)
+
+
+def test_every_status_says_what_to_do_next():
+    assert all(len(status.value) > 20 for status in Status)
+
+
+@pytest.mark.parametrize("name", ["model.npz", "model", "model.mkl"])
+def test_round_trip(solution, tmp_path, name, kernels_new):
+    path = tmp_path / name
+    solution.save(path)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    loaded = Solution.load(path)
+    np.testing.assert_array_equal(loaded.dual_coef, solution.dual_coef)
+    np.testing.assert_array_equal(loaded.weights, solution.weights)
+    for field in ("intercept", "objective", "certificate", "status", "solver"):
+        assert getattr(loaded, field) == getattr(solution, field)
+    assert len(loaded.history) == 0
+    np.testing.assert_array_equal(loaded.decision_function(kernels_new), solution.decision_function(kernels_new))
+
+
+def test_infinite_bounds_survive(solution, tmp_path):
+    certificate = type(solution.certificate).from_dict({**solution.certificate.to_dict(), "lower": -np.inf})
+    changed = Solution(solution.dual_coef, solution.weights, 0.0, np.inf, certificate, Status.STALLED)
+    changed.save(tmp_path / "s.npz")
+    loaded = Solution.load(tmp_path / "s.npz")
+    assert (loaded.objective, loaded.certificate.lower) == (np.inf, -np.inf)
+
+
+def test_files_are_json_and_plain_arrays(solution, tmp_path):
+    solution.save(tmp_path / "s.npz")
+    with np.load(tmp_path / "s.npz", allow_pickle=False) as archive:
+        assert sorted(archive.files) == ["dual_coef", "facts", "weights"]
+        assert json.loads(archive["facts"].tobytes())["format"] == "mklref-solution-1"
+
+
+def test_missing_files_are_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Solution.load(tmp_path / "nothing.npz")
+
+
+@pytest.fixture
+def saved(solution, tmp_path):
+    path = tmp_path / "saved.npz"
+    solution.save(path)
+    return path
+
+
+def rewrite(path, **changed):
+    """The same file with some facts changed, or removed where the change is None."""
+    arrays, facts = read_arrays(path)
+    facts = {key: value for key, value in {**facts, **changed}.items() if value is not None}
+    write_arrays(path, arrays, facts)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": "mklref-solution-9"}, r"has format 'mklref-solution-9'; this version reads 'mklref-solution-1'"),
+        ({"format": None}, r"is not a saved Solution: KeyError\('format'\)"),
+        ({"status": "FINE"}, r"is not a saved Solution: KeyError\('FINE'\)"),
+        ({"status": None}, r"is not a saved Solution"),
+        ({"intercept": "much"}, r"is not a saved Solution"),
+        ({"intercept": [1]}, r"is not a saved Solution"),
+        ({"certificate": {"lower": 1.0}}, r"is not a saved Solution"),
+        ({"certificate": 3}, r"is not a saved Solution"),
+    ],
+)
+def test_foreign_facts_are_refused(saved, change, says):
+    rewrite(saved, **change)
+    with pytest.raises(UnsafeFile, match=says):
+        Solution.load(saved)
+
+
+@pytest.mark.parametrize("field", ["lower", "violations", "worst_kernel", "intercept"])
+@pytest.mark.parametrize("value", ["text", {"a": 1}, None, [["x"]]])
+def test_certificates_of_the_wrong_types_are_refused(saved, field, value):
+    certificate = {**read_arrays(saved)[1]["certificate"], field: value}
+    rewrite(saved, certificate=certificate)
+    with pytest.raises(UnsafeFile, match="is not a saved Solution"):
+        Solution.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "says"),
+    [
+        ({"weights": np.ones((2, 2))}, r"expected a float64 vector, found float64 of shape \(2, 2\)"),
+        ({"weights": np.ones(3, np.float32)}, r"expected a float64 vector, found float32"),
+        ({"dual_coef": np.array(["a"])}, r"expected a float64 vector, found <U1"),
+        ({"dual_coef": np.array([1.0, np.nan])}, r"dual_coef\[1\] is nan"),
+        ({"weights": np.array([1.0, np.inf])}, r"weights\[1\] is inf"),
+    ],
+)
+def test_foreign_arrays_are_refused(saved, arrays, says):
+    old, facts = read_arrays(saved)
+    write_arrays(saved, {**old, **arrays}, facts)
+    with pytest.raises(UnsafeFile, match=says):
+        Solution.load(saved)
+
+
+def test_missing_arrays_are_refused(saved):
+    old, facts = read_arrays(saved)
+    write_arrays(saved, {"weights": old["weights"]}, facts)
+    with pytest.raises(UnsafeFile, match=r"is not a saved Solution: KeyError\('dual_coef'\)"):
+        Solution.load(saved)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + b"\0" * 30, pickle.dumps({"weights": 1})])
+def test_files_that_are_no_archives_are_refused(tmp_path, content):
+    (tmp_path / "s.npz").write_bytes(content)
+    with pytest.raises(UnsafeFile, match=r"s\.npz is not a readable \.npz file"):
+        Solution.load(tmp_path / "s.npz")
+
+
+def test_a_bare_array_is_no_archive(tmp_path):
+    np.save(tmp_path / "s.npy", np.ones(3))
+    with pytest.raises(UnsafeFile, match=r"is not a readable \.npz file"):
+        Solution.load(tmp_path / "s.npy")
+
+
+def test_somebody_elses_arrays_are_refused(tmp_path):
+    np.savez(tmp_path / "s.npz", kernels=np.ones((2, 3, 3)))
+    with pytest.raises(UnsafeFile, match="is not a saved Solution"):
+        Solution.load(tmp_path / "s.npz")
+    arrays, facts = read_arrays(tmp_path / "s.npz")
+    assert facts == {}
+    assert arrays["kernels"].shape == (2, 3, 3)
+
+
+class Bomb:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('a pickle was loaded')",))
+
+
+def test_pickled_objects_are_never_loaded(tmp_path):
+    np.savez(tmp_path / "s.npz", weights=np.array([Bomb()], dtype=object))
+    with pytest.raises(UnsafeFile, match=r"member 'weights\.npy' holds pickled Python objects, which are never loaded"):
+        read_arrays(tmp_path / "s.npz")
+
+
+def archive(path, *members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members:
+            file.writestr(name, content)
+
+
+def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
+    text = header.encode() + b"\n"
+    size = len(text).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + size + text + data
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,)}"), "claims 8000000000000 bytes"),
+        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}"), "claims"),
+        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4,)}", b"\0" * 31), "is damaged|claims"),
+        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", b"\0" * 8), "damaged|not an array|claims"),
+        (npy("{'descr': '|S0', 'fortran_order': False, 'shape': (1000000000000,)}"), "plain numbers or text"),
+        (npy("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}", b"\0" * 8), "plain numbers or text"),
+        (npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", b"cos\nsystem\n."), "pickled Python objects"),
+        (
+            npy("{'descr': '<f8', 'fortran_order': False, 'shape': (" + "1," * 40000 + ")}", version=2),
+            "is not an array",
+        ),
+        (npy("(" * 60000, version=2), "is not an array"),
+        (npy("{'descr': '<f8', 'fortran"), "is not an array"),
+        (npy("{'descr': 'nonsense', 'fortran_order': False, 'shape': (1,)}"), "is not an array"),
+        (b"\x93NUMPY\x09\x00", "is not an array"),
+        (b"not an array", "is not an array"),
+        (b"", "is not an array"),
+    ],
+)
+def test_hostile_members_are_refused_before_memory_is_taken(tmp_path, content, says):
+    archive(tmp_path / "s.npz", ("weights.npy", content))
+    with pytest.raises(UnsafeFile, match=f"member 'weights.npy'.*({says})"):
+        read_arrays(tmp_path / "s.npz")
+
+
+def test_other_compressions_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "s.npz", "w", zipfile.ZIP_LZMA) as file:
+        file.writestr("weights.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", b"\0" * 8))
+    with pytest.raises(UnsafeFile, match=r"member 'weights\.npy' is packed by a method that NumPy does not write"):
+        read_arrays(tmp_path / "s.npz")
+
+
+def test_a_model_of_absurd_size_is_not_unpacked(tmp_path, monkeypatch):
+    """A megabyte of zeros packs into a kilobyte: what counts is the size after unpacking, of all members together."""
+    path = tmp_path / "s.npz"
+    np.savez_compressed(path, a=np.zeros(70_000), b=np.zeros(70_000))
+    assert path.stat().st_size < 3000
+    assert set(read_arrays(path, max_bytes=2_000_000)[0]) == {"a", "b"}
+    with pytest.raises(UnsafeFile, match=r"s\.npz unpacks to 1120\d\d\d bytes; at most 1000000 are read"):
+        read_arrays(path, max_bytes=1_000_000)
+    monkeypatch.setattr("mklref.solution._MAX_BYTES", 1_000_000)
+    with pytest.raises(UnsafeFile, match="at most 1000000 are read"):
+        Solution.load(path)
+
+
+@pytest.mark.parametrize("facts", [b"{", b"[1]", b'"x"', b"\xff\xfe", b"[" * 100_000])
+def test_damaged_facts_are_refused(tmp_path, facts):
+    np.savez(tmp_path / "s.npz", facts=np.frombuffer(facts, dtype=np.uint8))
+    with pytest.raises(UnsafeFile, match="facts"):
+        read_arrays(tmp_path / "s.npz")
+
+
+def test_facts_of_another_type_are_refused(tmp_path):
+    np.savez(tmp_path / "s.npz", facts=np.array([300.5]))
+    with pytest.raises(UnsafeFile, match="facts"):
+        read_arrays(tmp_path / "s.npz")
+
+
+def test_truncation_anywhere_is_refused(saved):
+    content = saved.read_bytes()
+    for length in range(0, len(content), 7):
+        saved.write_bytes(content[:length])
+        with pytest.raises(UnsafeFile):
+            Solution.load(saved)
+
+
+@pytest.mark.parametrize("compress", [True, False])
+def test_flipped_bytes_are_refused_or_harmless(solution, saved, rng, compress):
+    """Whatever byte is wrong, the error is ours; and what loads is what was saved."""
+    if not compress:
+        arrays, facts = read_arrays(saved)
+        text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays, facts=text)
+        saved.write_bytes(buffer.getvalue())
+    content = saved.read_bytes()
+    refused = 0
+    for position in range(0, len(content), 3):
+        spoiled = bytearray(content)
+        spoiled[position] ^= int(rng.integers(1, 256))
+        saved.write_bytes(spoiled)
+        try:
+            loaded = Solution.load(saved)
+        except UnsafeFile:
+            refused += 1
+        else:
+            np.testing.assert_array_equal(loaded.dual_coef, solution.dual_coef)
+            assert loaded.certificate == solution.certificate
+    assert refused > len(content) / 3 / 2
