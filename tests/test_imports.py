@@ -1,0 +1,202 @@
+"""`import mklref` is light, and imports inside the package point upwards in the order of the architecture."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mklref
+
+PACKAGE = Path(mklref.__file__).parent
+
+ORDER = (
+    "_typing",
+    "exceptions",
+    "_files",
+    "progress",
+    "kernels",
+    "losses",
+    "regularizers",
+    "problem",
+    "certificate",
+    "solution",  # holds a certificate
+    "formulations",
+    "reference",
+    "equivalences",
+    "algorithms",
+    "native",
+    "synthesis",
+    "evidence",
+    "bounds",
+    "crosscheck",
+    "testing",
+    "estimators",
+    "datasets",
+    "plotting",
+    "report",
+    "cli",
+    "__main__",
+)
+"""The units of the package; each one may import those above it."""
+
+CONVENIENCES = {("crosscheck", "report")}
+"""The one import that points downwards: `CrossCheck.to_html` asks for the page when it is called."""
+
+HEAVY = ("cvxpy", "sklearn", "matplotlib", "scipy", "rich", "jinja2", "pandas", "clarabel", "ecos", "scs")
+
+
+def unit_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def sources() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def runtime_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every import of the module with its line, also inside functions, but not under `if TYPE_CHECKING`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in line {node.lineno}: the package imports by full name"
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "mklref" else [node.module]
+            )
+            yield from ((str(name), node.lineno) for name in names)
+        else:
+            yield from runtime_imports(node)
+
+
+def edges(path: Path) -> list[tuple[str, str, str]]:
+    """(unit, imported unit, where) for every import of the package by itself."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = []
+    for name, line in runtime_imports(tree):
+        parts = name.split(".")
+        if parts[0] == "mklref" and len(parts) > 1:
+            found.append((unit_of(path), parts[1], f"{path.relative_to(PACKAGE.parent)}:{line}"))
+    return found
+
+
+def wrong_edges(found: list[tuple[str, str, str]]) -> list[str]:
+    return [
+        f"{where}: {unit} imports {other}"
+        for unit, other, where in found
+        if other != "__version__" and (unit, other) not in CONVENIENCES and ORDER.index(other) > ORDER.index(unit)
+    ]
+
+
+def test_every_unit_has_a_place_in_the_order():
+    assert {unit_of(path) for path in sources()} <= set(ORDER)
+
+
+def test_imports_point_upwards():
+    found = [edge for path in sources() for edge in edges(path)]
+    assert len(found) > 50
+    assert wrong_edges(found) == []
+
+
+def test_the_graph_test_can_see_a_wrong_import(tmp_path):
+    """Planted faults: at the top, in a function, and one that only the type checker sees."""
+    planted = """
+        from typing import TYPE_CHECKING
+        from mklref.problem import Problem
+        if TYPE_CHECKING:
+            from mklref.cli import main
+        def lazy():
+            import mklref.reference
+            from mklref import cli
+    """
+    imports = [name for name, _ in runtime_imports(ast.parse(textwrap.dedent(planted)))]
+    assert imports == ["typing", "mklref.problem", "mklref.reference", "mklref.cli"]
+    assert wrong_edges([("native", "cli", "here"), ("native", "problem", "here")]) == ["here: native imports cli"]
+
+
+@pytest.mark.parametrize("unit", ["native", "algorithms"])
+def test_solvers_share_nothing_with_the_reference(unit):
+    """The two sides that check each other share problem, losses, regularisers and certificate only."""
+    found = [edge for path in sources() if unit_of(path) == unit for edge in edges(path)]
+    assert [edge for edge in found if edge[1] in ("formulations", "reference", "equivalences", "crosscheck")] == []
+
+
+def test_formulations_share_nothing_with_the_solvers():
+    found = [edge for path in sources() if unit_of(path) in ("formulations", "reference") for edge in edges(path)]
+    assert [edge for edge in found if edge[1] in ("native", "algorithms", "crosscheck")] == []
+
+
+def test_the_certificate_imports_no_solver():
+    """NumPy and the standard library only."""
+    for path in (PACKAGE / "certificate").glob("*.py"):
+        for name, line in runtime_imports(ast.parse(path.read_text(encoding="utf-8"))):
+            root = name.split(".")[0]
+            assert root in ("numpy", "mklref") or root in sys.stdlib_module_names, f"{path.name}:{line} imports {name}"
+
+
+def test_only_the_reference_side_imports_cvxpy():
+    """The atoms of losses and regularisers do so inside their functions, which only the reference calls."""
+    allowed = {"losses", "regularizers", "formulations", "reference", "equivalences", "cli", "crosscheck", "testing"}
+    for path in sources():
+        names = {name.split(".")[0] for name, _ in runtime_imports(ast.parse(path.read_text(encoding="utf-8")))}
+        assert "cvxpy" not in names or unit_of(path) in allowed, path
+
+
+def python(code: str) -> str:
+    """The output of a fresh interpreter that treats warnings as errors."""
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "mklref.__version__",
+        "mklref.Problem, mklref.Solution, mklref.certify, mklref.Certificate, mklref.Lp, mklref.kernels.gaussian(1.0)",
+        "mklref.certify(mklref.Problem([[[2, 1], [1, 2]]], [1, -1]), [0.5, -0.5])",
+    ],
+)
+def test_importing_and_certifying_loads_nothing_heavy(use):
+    loaded = python(f"""
+        import sys
+        import mklref
+        {use}
+        print(*sorted({{name.split(".")[0] for name in sys.modules}}))
+    """).split()
+    assert ("numpy" in loaded) == ("Problem" in use)
+    assert set(loaded).isdisjoint(HEAVY)
+
+
+def test_importing_adds_under_a_tenth_of_a_second_to_numpy():
+    """The best of five: a busy machine makes single measurements meaningless."""
+    seconds = [
+        float(
+            python("""
+                import time
+                import numpy
+                start = time.perf_counter()
+                import mklref
+                mklref.Problem, mklref.Solution, mklref.certify
+                print(time.perf_counter() - start)
+            """)
+        )
+        for _ in range(5)
+    ]
+    assert min(seconds) < 0.1
+
+
+def test_public_names_are_there():
+    assert set(mklref.__all__) <= set(dir(mklref))
+    for name in mklref.__all__:
+        assert getattr(mklref, name) is not None
+    with pytest.raises(AttributeError, match="module 'mklref' has no attribute 'solv'"):
+        mklref.solv  # noqa: B018
