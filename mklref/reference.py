@@ -46,7 +46,7 @@ def solve(
     formulation: str = "dual",
     *,
     solver: str | None = None,
-    tol: float = 1e-5,
+    tol: float = 1e-6,
     **solver_options: Any,
 ) -> Solution:
     """Solve a problem in one formulation with cvxpy.
@@ -141,7 +141,7 @@ class Compiled:
         return self._models[second_order]
 
     def solve(
-        self, *, C: float | None = None, solver: str | None = None, tol: float = 1e-5, **solver_options: Any
+        self, *, C: float | None = None, solver: str | None = None, tol: float = 1e-6, **solver_options: Any
     ) -> Solution:
         """Solve, at another C if one is given; otherwise as `reference.solve`."""
         problem = self.problem if C is None else self.problem.replace(C=C)
