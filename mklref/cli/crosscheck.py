@@ -34,14 +34,9 @@ def run(arguments: Any) -> bool:
     formulations = {title: _formulations(problem, arguments.formulations) for title, problem in problems.items()}
     render.show_facts(out, data.facts)
     checks: dict[str, CrossCheck] = {}
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as progress:
+    terminal = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
         for title, problem in problems.items():
             checks[title] = _check(title, problem, formulations[title], arguments, progress)
             render.show_check(out, checks[title], title)

@@ -1,0 +1,122 @@
+"""What the docs take from the package: one page for each formulation, the options of the command line, docstrings.
+
+Docstrings are plain text: prose, formulas as indented blocks, code in single backticks, NumPy sections. In
+reStructuredText a formula such as R*(g) would start an emphasis, and an indented block would be a quotation.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+from itertools import groupby
+from pathlib import Path
+
+HEADING = re.compile(r"^-{3,}\s*$")
+EQUATION = re.compile(r"^(\S.{0,24}?\s*=\s|\s)")
+"""A line of a block of aligned equations, or the continuation of one."""
+
+PROSE_SECTIONS = ("Notes", "Examples", "References")
+
+
+def formulation_pages(directory: Path) -> None:
+    """One page for each formulation: the docstring of its module, with the source beside it."""
+    from mklref.formulations import FORMULATIONS
+
+    for name, formulation in FORMULATIONS.items():
+        module = inspect.getmodule(formulation)
+        source = Path(module.__file__)
+        title, _, statement = inspect.getdoc(module).partition("\n")
+        text = "\n".join(prose(statement.strip().splitlines()))
+        for other in FORMULATIONS:
+            if other != name:
+                text = text.replace(f"`{other}`", f":doc:`{other}`")
+        write(
+            directory / f"{name}.rst",
+            [
+                ":hide-toc:",
+                "",
+                name,
+                "=" * len(name),
+                "",
+                *prose([title]),
+                "",
+                ".. container:: beside",
+                "",
+                "   .. container:: statement",
+                "",
+                *indent(text.splitlines(), 6),
+                "",
+                f"   .. literalinclude:: {os.path.relpath(source, directory)}",
+                "      :language: python",
+                f"      :lines: {code_starts(source)}-",
+            ],
+        )
+
+
+def command_line_help(directory: Path) -> None:
+    """What --help prints, one file for each command."""
+    from mklref.cli.options import parser
+
+    os.environ["COLUMNS"] = "96"
+    root = parser()
+    commands = next(action for action in root._actions if action.dest == "command").choices
+    directory.mkdir(exist_ok=True)
+    for name, command in commands.items():
+        write(directory / f"{name}.txt", command.format_help().splitlines())
+
+
+def plain_docstring(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Rewrite a docstring in place, before napoleon reads its sections."""
+    lines[:] = prose(lines)
+
+
+def prose(lines: list[str]) -> list[str]:
+    """Plain text as reStructuredText: formulas become literal blocks, special characters are escaped.
+
+    Below the heading of a NumPy section indentation belongs to the syntax of the section, and is kept.
+    """
+    result: list[str] = []
+    in_section = False
+    for block in blocks(lines):
+        if len(block) > 1 and HEADING.match(block[1]):
+            in_section = block[0].strip() not in PROSE_SECTIONS
+            result += block[:2]
+            block = block[2:]
+        if in_section:
+            result += [escape(line) if line.startswith(" ") else line for line in block]
+        elif all(line.startswith("    ") for line in block) or (len(block) > 1 and all(map(EQUATION.match, block))):
+            result += ["::", "", *indent(block, 0 if block[0].startswith(" ") else 4)]
+        else:
+            result += [escape(line) for line in block]
+        result.append("")
+    return result
+
+
+def blocks(lines: list[str]) -> list[list[str]]:
+    """Runs of lines between blank ones."""
+    return [list(run) for blank, run in groupby(lines, key=lambda line: not line.strip()) if not blank]
+
+
+def escape(line: str) -> str:
+    """Escape what reStructuredText would read as markup, outside of backticks."""
+    parts = re.split(r"(`[^`]*`)", line)
+    return "".join(part if part.startswith("`") else re.sub(r"([*|]|_(?=\W|$))", r"\\\1", part) for part in parts)
+
+
+def code_starts(source: Path) -> int:
+    """The line after the docstring of a module."""
+    docstring = ast.parse(source.read_text(encoding="utf-8")).body[0]
+    return docstring.end_lineno + 2
+
+
+def indent(lines: list[str], width: int) -> list[str]:
+    return [" " * width + line if line else line for line in lines]
+
+
+def write(path: Path, lines: list[str]) -> None:
+    """Write a generated file, only if it changed: Sphinx rebuilds by date."""
+    text = "\n".join(lines) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,203 @@
+"""Data sets by name, from a directory with a manifest, and from CSV files; labels; standardisation."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from mklref import datasets
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile
+
+TABLE = "a,b,class\n1,2.5,yes\n-3,4e1,no\n5,6,yes\n"
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """Writes a CSV file and returns its path."""
+
+    def write(text: str, name: str = "data.csv"):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", datasets.BUNDLED)
+def test_bundled_sets_load_with_matching_shapes(name):
+    data = datasets.load(name)
+    assert data.X.shape == (len(data.y), len(data.features))
+    assert data.X.dtype == np.float64
+    assert "scikit-learn" in data.source
+
+
+def test_breast_cancer_has_the_numbers_of_its_documentation():
+    data = datasets.load("breast_cancer")
+    classes, counts = np.unique(data.y, return_counts=True)
+    assert data.X.shape == (569, 30)
+    assert dict(zip(classes, counts, strict=True)) == {"malignant": 212, "benign": 357}
+
+
+@pytest.mark.parametrize("name", ["plain.csv", "packed.csv.gz"])
+def test_csv(csv, name):
+    data = datasets.read_csv(csv(TABLE, name))
+    assert data.features == ("a", "b")
+    np.testing.assert_array_equal(data.X, [[1, 2.5], [-3, 40], [5, 6]])
+    assert data.y.tolist() == ["yes", "no", "yes"]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_csv_separators_byte_order_mark_and_blank_lines(csv, separator):
+    text = "\ufeff" + TABLE.replace(",", separator).replace("\n", "\r\n\r\n")
+    assert datasets.read_csv(csv(text)).features == ("a", "b")
+
+
+def test_csv_target_by_name_and_numeric_target(csv):
+    data = datasets.read_csv(csv("y,a\n1.5,2\n2.5,3\n"), target="y")
+    assert data.features == ("a",)
+    assert data.y.dtype == np.float64
+    assert data.y.tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "0 column"),
+        ("a\n1\n", "1 column"),
+        ("a,b\n", "no rows"),
+        ("1,2\n3,4\n", "no header"),
+        ("a,a,y\n1,2,3\n", "several columns named 'a'"),
+        ("a,y\n1,2\n3\n", "line 3: 1 cells, the header has 2"),
+        ("a,y\n1,2\n,4\n", "line 3: column 'a' is missing"),
+        ("a,y\nred,2\n", "line 2: column 'a' is 'red', not a finite number"),
+        ("a,y\nnan,2\n", "line 2: column 'a' is 'nan'"),
+        ("a,y\n1e999,2\n", "column 'a' is '1e999'"),
+        ("a,y\n1_0,2\n", "column 'a' is '1_0'"),
+        ("a,y\n1,\n", "line 2: target 'y' is ''"),
+        ("a,y\n1,NaN\n", "target 'y' is 'NaN'"),
+        ("a,y\n1,inf\n", "target 'y' is 'inf'"),
+    ],
+)
+def test_bad_csv_names_line_and_column(csv, text, message):
+    with pytest.raises(InvalidInput, match=message):
+        datasets.read_csv(csv(text))
+
+
+def test_csv_that_is_none(csv, tmp_path):
+    binary = tmp_path / "binary.csv"
+    binary.write_bytes(b"a,b\n\xff\xfe,1\n")
+    fake = tmp_path / "fake.csv.gz"
+    fake.write_bytes(b"a,b\n1,2\n")
+    cut = tmp_path / "cut.csv.gz"
+    cut.write_bytes(gzip.compress(TABLE.encode())[:-12])
+    for path in (binary, fake, cut):
+        with pytest.raises(InvalidInput, match="not a readable CSV file"):
+            datasets.read_csv(path)
+    with pytest.raises(FileNotFoundError):
+        datasets.read_csv(tmp_path / "absent.csv")
+    with pytest.raises(InvalidParameter, match=r"target = 'z' is no column .* its columns: a, b, class"):
+        datasets.read_csv(csv(TABLE), target="z")
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    """A data directory with one good set, one that was changed, and one that points outside."""
+    packed = gzip.compress(TABLE.encode())
+    good, changed = tmp_path / "data" / "good", tmp_path / "data" / "changed"
+    for folder in (good, changed):
+        folder.mkdir(parents=True)
+        (folder / "data.csv.gz").write_bytes(packed)
+    (tmp_path / "outside.csv.gz").write_bytes(packed)
+    digest = hashlib.sha256(packed).hexdigest()
+    files = {"good": ("good/data.csv.gz", digest), "changed": ("changed/data.csv.gz", "0" * 64)}
+    files["outside"] = ("../outside.csv.gz", digest)
+    sets = [{"name": name, "files": [{"path": path, "sha256": sha}]} for name, (path, sha) in files.items()]
+    sets.append({"name": "pictures", "files": [{"path": "pictures.idx", "sha256": digest}]})
+    (tmp_path / "data" / "MANIFEST.json").write_text(json.dumps({"data_sets": sets}))
+    monkeypatch.setenv(datasets.DIRECTORY, str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def test_directory(directory):
+    assert datasets.load("good").y.tolist() == ["yes", "no", "yes"]
+    with pytest.raises(UnsafeFile, match=r"SHA-256 .* the manifest says 0000"):
+        datasets.load("changed")
+    with pytest.raises(UnsafeFile, match="points outside"):
+        datasets.load("outside")
+    with pytest.raises(InvalidParameter, match=r"'pictures' is unknown.*good, changed, outside"):
+        datasets.load("pictures")
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"data_sets": [{"name": "x"}]}'])
+def test_damaged_manifest(directory, text):
+    (directory / "MANIFEST.json").write_text(text)
+    with pytest.raises(UnsafeFile, match="not a manifest"):
+        datasets.load("good")
+
+
+def test_unknown_name_without_directory(monkeypatch):
+    monkeypatch.delenv(datasets.DIRECTORY, raising=False)
+    with pytest.raises(InvalidParameter, match=r"'sonar' is unknown.*breast_cancer.*set MKLREF_DATA"):
+        datasets.load("sonar")
+
+
+@pytest.mark.parametrize(
+    ("y", "positive", "expected", "classes"),
+    [
+        (["b", "a", "b"], None, [1, -1, 1], ("a", "b")),
+        (["b", "a", "b"], "a", [-1, 1, -1], ("b", "a")),
+        ([0.0, 1.0, 0.0], None, [-1, 1, -1], ("0", "1")),
+        ([1, 2], None, [-1, 1], ("1", "2")),
+        ([-1.0, 1.0], None, [-1, 1], ("-1", "1")),
+        ([True, False], None, [1, -1], ("False", "True")),
+        (["x", "y", "z"], "y", [-1, 1, -1], ("not y", "y")),
+        ([3.0, 1.5, 2.0], "1.5", [-1, 1, -1], ("not 1.5", "1.5")),
+    ],
+)
+def test_encode(y, positive, expected, classes):
+    labels, names = datasets.encode(np.array(y), positive)
+    assert labels.tolist() == expected
+    assert names == classes
+
+
+@pytest.mark.parametrize(
+    ("y", "positive", "message"),
+    [
+        (["a", "a"], None, "only the class a"),
+        (["a", "b", "c"], None, r"3 classes \(a, b, c\).*--positive"),
+        (["a", "b"], "c", "positive = 'c' is no class of the target; found a, b"),
+    ],
+)
+def test_encode_refuses(y, positive, message):
+    with pytest.raises(InvalidTarget, match=message):
+        datasets.encode(np.array(y), positive)
+
+
+def test_standardized(rng):
+    X = rng.normal(size=(20, 3)) * [1.0, 50.0, 0.0] + [0.1, -7.0, 0.1]
+    data = datasets.Dataset("d", X, np.ones(20), ("a", "b", "c"), "here").standardized()
+    np.testing.assert_allclose(data.X.mean(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(data.X.std(axis=0), [1.0, 1.0, 0.0], atol=1e-14)
+    np.testing.assert_array_equal(data.X[:, 2], 0.0)
+
+
+def test_subset_is_seeded_and_keeps_rows_together():
+    data = datasets.load("breast_cancer")
+    drawn, again, other = data.subset(50, 1), data.subset(50, 1), data.subset(50, 2)
+    np.testing.assert_array_equal(drawn.X, again.X)
+    assert not np.array_equal(drawn.X, other.X)
+    rows = [int(np.flatnonzero((x == data.X).all(axis=1))[0]) for x in drawn.X]
+    assert rows == sorted(set(rows))
+    assert drawn.y.tolist() == data.y[rows].tolist()
+    assert data.subset(569, 1) is data
+
+
+def test_kernels_of_single_variables_carry_the_names_of_columns(csv):
+    from mklref.kernels import parse
+
+    data = datasets.read_csv(csv(TABLE))
+    assert parse("linear,per-variable").fit(data).names == ("linear", "linear[a]", "linear[b]")

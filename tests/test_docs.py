@@ -1,0 +1,166 @@
+"""What README and docs say: their code runs, their versions are those of the project, their names exist."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import mklref
+from mklref.formulations import FORMULATIONS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def code_blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_readme_code_runs_and_ends_in_a_printed_gap(capsys):
+    names: dict[str, object] = {}
+    blocks = code_blocks(README, "python")
+    assert len(blocks) == 2
+    exec(compile(blocks[0], "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    gap = re.search(r"relative gap (\S+)", printed)
+    assert gap is not None
+    assert float(gap.group(1)) <= 1e-6
+    lower, upper = map(float, re.search(r"(\S+) <= P\* <= (\S+)", printed).groups())
+    assert lower <= upper + 1e-3
+    assert upper - lower <= 2e-3 * upper
+    exec(compile(blocks[1], "README.md", "exec"), names)
+    assert "relative gap" in capsys.readouterr().out
+
+
+def test_readme_example_is_ten_lines():
+    code = [line for line in code_blocks(README, "python")[0].splitlines() if line and not line.startswith("import")]
+    assert len(code) <= 10
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_of_the_docs_runs(page):
+    for block in code_blocks(page.read_text(encoding="utf-8"), "python"):
+        exec(compile(block, str(page), "exec"), {})
+
+
+def test_versions_are_those_of_the_project():
+    assert PROJECT["version"] == mklref.__version__
+    assert f"version = {{{mklref.__version__}}}" in README
+    minimum = PROJECT["requires-python"].removeprefix(">=")
+    for page in (README, (ROOT / "docs" / "install.md").read_text(encoding="utf-8")):
+        assert f"Python {minimum} or newer" in page
+    standard = re.search(r"CMAKE_CXX_STANDARD (\d+)", (ROOT / "mklref/native/_core/CMakeLists.txt").read_text())
+    assert f"C++{standard.group(1)}" in README
+
+
+def test_table_of_formulations_is_complete():
+    table = README.partition("## Formulations")[2].partition("##")[0]
+    named = re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)
+    assert sorted(named) == sorted(FORMULATIONS)
+
+
+def test_two_commands_do_all_the_setup():
+    """`.ci/run` takes these two from the README and runs them as they are."""
+    commands = dict(re.findall(r"<!-- command: (\w+) -->\n```sh\n(.+)\n```", README))
+    assert commands["main"].endswith(".venv/bin/pip install . && .venv/bin/mklref crosscheck")
+    assert commands["test"].endswith("/pip install '.[test]' && .venv-test/bin/pytest -n 2")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "readme_command main" in script
+    assert "readme_command test" in script
+
+
+def test_options_in_readme_and_docs_exist():
+    from mklref.cli.options import parser
+
+    commands = next(action for action in parser()._actions if action.dest == "command").choices
+    text = "\n".join([README, *(page.read_text(encoding="utf-8") for page in PAGES)])
+    for command, options in re.findall(r"mklref (crosscheck|solve|list)((?: [^\n`]+)?)", text):
+        known = commands[command]._option_string_actions
+        for option in re.findall(r"--[a-z-]+", options):
+            assert option in known, f"mklref {command} {option}"
+
+
+def test_extras_in_readme_and_docs_exist():
+    text = "\n".join([README, *(page.read_text(encoding="utf-8") for page in PAGES)])
+    for extras in re.findall(r"'(?:\.|mklref)\[([a-z,]+)\]'", text):
+        assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
+
+
+def test_relative_links_lead_somewhere():
+    for page in [ROOT / "README.md", *PAGES]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.fixture
+def generate(monkeypatch):
+    """The module of the docs that turns docstrings into pages."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import generate
+
+    return generate
+
+
+def test_docstrings_survive_as_text(generate):
+    lines = """V*(s, y) on |s| <= 1, for x_ and `a*b`.
+
+    R*(g) = 0
+      more
+
+R(rho)     = 1/2 S^2
+theta      = rho/S
+
+Parameters
+----------
+p : float
+    In [1, inf*].
+
+Notes
+-----
+Prose*.
+
+    a = b""".splitlines()
+    expected = r"""V\*(s, y) on \|s\| <= 1, for x\_ and `a*b`.
+
+::
+
+    R*(g) = 0
+      more
+
+::
+
+    R(rho)     = 1/2 S^2
+    theta      = rho/S
+
+Parameters
+----------
+p : float
+    In [1, inf\*].
+
+Notes
+-----
+Prose\*.
+
+::
+
+    a = b
+""".splitlines()
+    assert generate.prose(lines)[:-1] == expected
+
+
+def test_pages_of_formulations_hold_statement_and_source(generate, tmp_path):
+    pages = tmp_path / "formulations"
+    pages.mkdir()
+    generate.formulation_pages(pages)
+    assert sorted(page.stem for page in pages.iterdir()) == sorted(FORMULATIONS)
+    page = (pages / "qcqp.rst").read_text()
+    assert "Recovery: theta_m is the multiplier" in page
+    assert ":doc:`mixed_norm`" in page
+    source, first = re.search(r"literalinclude:: (\S+)\n.*\n +:lines: (\d+)-", page).groups()
+    code = (pages / source).read_text().splitlines()[int(first) - 1 :]
+    assert code[0] == "from __future__ import annotations"
