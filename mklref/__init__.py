@@ -54,7 +54,7 @@ _HOMES = {
 }
 """Where each public name lives; it is imported from there when it is first asked for."""
 
-_MODULES = ("kernels", "losses", "native", "reference", "regularizers")
+_MODULES = ("equivalences", "kernels", "losses", "native", "reference", "regularizers")
 
 if TYPE_CHECKING:
     from mklref.certificate import Certificate as Certificate

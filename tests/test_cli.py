@@ -15,7 +15,7 @@ import pytest
 from makers import make_problem
 
 import mklref
-from mklref import native, reference, report
+from mklref import equivalences, native, reference, report
 from mklref.cli import main, render
 from mklref.exceptions import Interrupted, SlowWarning, SolverFailure
 from mklref.solution import Solution
@@ -187,6 +187,14 @@ def test_list_names_everything_that_is_there(capsys):
     import clarabel
 
     assert clarabel.__version__ in out
+
+
+def test_list_equivalences(capsys):
+    assert main(["list", "--equivalences"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for row in equivalences.table():
+        for word in ("left", "right", "parameters", "condition", "source"):
+            assert row[word] == equivalences.NONE or " ".join(row[word].split()) in out
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ import inspect
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mklref import native, reference
+from mklref import equivalences, native, reference
 from mklref.cli import render
 from mklref.crosscheck import NATIVE
 from mklref.datasets import BUNDLED
@@ -19,8 +20,11 @@ from mklref.regularizers import Regularizer
 
 
 def run(arguments: Any) -> bool:
-    """Print formulations, losses, regularisers, solvers and data sets."""
+    """Print formulations, losses, regularisers, solvers and data sets, or the table of equivalences."""
     out = render.console()
+    if arguments.equivalences:
+        _show_equivalences(out)
+        return True
     for title, lines in _sections().items():
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True, min_width=24)
@@ -31,6 +35,14 @@ def run(arguments: Any) -> bool:
         out.print(table)
         out.print()
     return True
+
+
+def _show_equivalences(out: Console) -> None:
+    for row in equivalences.table():
+        out.print(f"[bold]{escape(row['left'])}  ->  {escape(row['right'])}[/bold]")
+        facts = {word: row[word] for word in ("parameters", "condition", "source") if row[word] != equivalences.NONE}
+        render.show_facts(out, facts)
+        out.print()
 
 
 def _sections() -> dict[str, dict[str, str]]:

@@ -42,7 +42,8 @@ def parser() -> argparse.ArgumentParser:
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_crosscheck(commands)
     _add_solve(commands)
-    commands.add_parser("list", help="formulations, losses, regularisers and solvers that are here")
+    listing = commands.add_parser("list", help="formulations, losses, regularisers and solvers that are here")
+    listing.add_argument("--equivalences", action="store_true", help="problems with the same solutions instead")
     return root
 
 
