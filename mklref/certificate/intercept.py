@@ -8,6 +8,8 @@ least continuous, so a binary search over the kinks followed by bisection finds 
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,46 +37,32 @@ def best_intercept(problem: Problem, scores: Array) -> float:
     def slope(b: float) -> float:
         return float(problem.costs @ problem.loss.subgradient(scores + b, problem.y)) + problem.intercept_cost
 
-    low, high, kink = _bracket(problem, scores, slope)
-    if kink is not None and np.isinf(problem.loss.smoothness):
-        return kink if slope(high) > 0.0 else high
-    return _bisect(slope, low, high)
-
-
-def _bracket(problem: Problem, scores: Array, slope: object) -> tuple[float, float, float | None]:
-    """An interval with slope(low) < 0 <= slope(high), and the only kink in it, if the loss has kinks."""
-    assert callable(slope)
     kinks = np.unique(problem.loss.kinks(problem.y) - scores)
     if not len(kinks):
-        centre = float(np.median(problem.y - scores))
-        width = 1.0 + abs(centre)
-        while slope(centre - width) >= 0.0:
-            width *= 2.0
-        low = centre - width
-        width = 1.0 + abs(centre)
-        while slope(centre + width) < 0.0:
-            width *= 2.0
-        return low, centre + width, None
+        return _bisect(slope, *_expand(slope, float(np.median(problem.y - scores))))
     margin = 1.0 + float(kinks[-1] - kinks[0])
-    middles = np.concatenate([[kinks[0] - margin], 0.5 * (kinks[1:] + kinks[:-1]), [kinks[-1] + margin]])
-    first, last = (
-        0,
-        len(middles) - 1,
-    )  # invariant: slope(middles[last]) >= 0, and all before `first` are negative
-    while first < last:
-        probe = (first + last) // 2
-        if slope(float(middles[probe])) >= 0.0:
-            last = probe
-        else:
-            first = probe + 1
-    if last == 0:
-        return float(middles[0]) - margin, float(middles[0]), float(kinks[0])
-    return float(middles[last - 1]), float(middles[last]), float(kinks[last - 1])
+    probes = np.concatenate([[kinks[0] - margin], 0.5 * (kinks[1:] + kinks[:-1]), [kinks[-1] + margin]])
+    # The first probe with slope >= 0, which the last one always has; slope < 0 at the probe before it.
+    rising = bisect_left(range(len(probes) - 1), True, key=lambda j: slope(float(probes[j])) >= 0.0)
+    rising = max(rising, 1)  # slope >= 0 even before the first kink: h is constant there
+    low, kink, high = float(probes[rising - 1]), float(kinks[rising - 1]), float(probes[rising])
+    if np.isfinite(problem.loss.smoothness):
+        return _bisect(slope, low, high)
+    return kink if slope(high) > 0.0 else high  # h is linear on both sides of its only kink here
 
 
-def _bisect(slope: object, low: float, high: float) -> float:
+def _expand(slope: Callable[[float], float], centre: float) -> tuple[float, float]:
+    """An interval around a centre with slope(low) < 0 <= slope(high)."""
+    below = above = 1.0 + abs(centre)
+    while slope(centre - below) >= 0.0:
+        below *= 2.0
+    while slope(centre + above) < 0.0:
+        above *= 2.0
+    return centre - below, centre + above
+
+
+def _bisect(slope: Callable[[float], float], low: float, high: float) -> float:
     """A zero of a non-decreasing function, to the last bit."""
-    assert callable(slope)
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         if not low < middle < high:

@@ -1,0 +1,117 @@
+"""The best intercept against brute force over all kinks, and against a general minimiser for smooth losses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import LOSSES, make_problem
+from scipy.optimize import minimize_scalar
+
+from mklref.certificate import best_intercept
+from mklref.certificate.intercept import intercept_objective
+
+WITH_INTERCEPT = [loss for loss in LOSSES if loss.intercept != "forbidden"]
+PIECEWISE_LINEAR = ["hinge", "epsilon_insensitive", "pinball", "one_class"]
+
+every_loss = pytest.mark.parametrize("loss", WITH_INTERCEPT, ids=str)
+
+
+def objective(problem, scores, b):
+    """sum_i c_i V(s_i + b, y_i) + c_b b, sample by sample."""
+    losses = [
+        c * problem.loss.value(np.array([s + b]), np.array([y]))[0]
+        for c, s, y in zip(problem.costs, scores, problem.y, strict=True)
+    ]
+    return sum(losses) + problem.intercept_cost * b
+
+
+def cases(loss, rng):
+    """Problems with and without sample weights; scores of several scales, with ties, and all equal."""
+    for seed, C in ((0, 1.0), (1, 0.3), (2, 40.0)):
+        plain = make_problem(loss=loss, seed=seed, n=24, M=2, C=C * (0.3 if loss.intercept_cost else 1.0))
+        for problem in (plain, plain.replace(sample_weight=rng.uniform(0.3, 4.0, size=24))):
+            for scale in (0.01, 1.0, 30.0):
+                yield problem, scale * rng.normal(size=24)
+            yield problem, rng.integers(-2, 3, size=24).astype(float)
+            yield problem, np.full(24, 0.7)
+
+
+@every_loss
+def test_objective_is_the_definition(loss, rng):
+    for problem, scores in cases(loss, rng):
+        assert intercept_objective(problem, scores, 0.37) == pytest.approx(objective(problem, scores, 0.37), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.name in PIECEWISE_LINEAR], ids=str)
+def test_brute_force_over_all_kinks(loss, rng):
+    """A piecewise linear function that is bounded below attains its minimum at a kink."""
+    assert np.isinf(loss.smoothness)
+    for problem, scores in cases(loss, rng):
+        kinks = (loss.kinks(problem.y) - scores).ravel()
+        smallest = min(objective(problem, scores, b) for b in kinks)
+        found = objective(problem, scores, best_intercept(problem, scores))
+        assert found == pytest.approx(smallest, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in WITH_INTERCEPT if loss.name not in PIECEWISE_LINEAR], ids=str)
+def test_smooth_losses_against_a_general_minimiser(loss, rng):
+    assert np.isfinite(loss.smoothness)
+    for problem, scores in cases(loss, rng):
+        reference = minimize_scalar(lambda b, p=problem, s=scores: objective(p, s, b), bounds=(-200, 200))
+        b = best_intercept(problem, scores)
+        assert objective(problem, scores, b) <= reference.fun + 1e-12 * abs(reference.fun)
+        slope = problem.costs @ loss.subgradient(scores + b, problem.y)
+        assert abs(slope) <= 1e-11 * problem.costs.sum() * (1 + np.abs(scores).max())
+
+
+@every_loss
+def test_no_other_intercept_is_better(loss, rng):
+    for problem, scores in cases(loss, rng):
+        b = best_intercept(problem, scores)
+        best = objective(problem, scores, b)
+        for step in (1e-6, 1e-3, 0.1, 1.0, 100.0):
+            for other in (b - step, b + step):
+                assert objective(problem, scores, other) >= best - 1e-12 * max(1.0, abs(best))
+
+
+def test_squared_loss_has_the_weighted_mean_of_the_residuals(rng):
+    for problem, scores in cases(LOSSES[3], rng):
+        mean = np.average(problem.y - scores, weights=problem.costs)
+        assert best_intercept(problem, scores) == pytest.approx(mean, rel=1e-12, abs=1e-12)
+
+
+@every_loss
+def test_without_intercept_it_is_zero(loss, rng):
+    if loss.intercept == "optional":
+        problem = make_problem(loss=loss, intercept=False)
+        assert best_intercept(problem, rng.normal(size=25)) == 0.0
+
+
+@every_loss
+@pytest.mark.parametrize("shift", [1e8, -1e12])
+def test_shifted_scores_shift_the_intercept(loss, rng, shift):
+    problem = make_problem(loss=loss)
+    scores = rng.normal(size=25)
+    here, there = best_intercept(problem, scores), best_intercept(problem, scores + shift)
+    best = objective(problem, scores, here)
+    precision = 50 * np.spacing(abs(shift)) * problem.costs.sum()
+    assert objective(problem, scores, there + shift) == pytest.approx(best, abs=precision)
+
+
+def test_one_dominant_class_of_the_logistic_loss():
+    """The optimum is far out, where the slope is the difference of tiny numbers."""
+    problem = make_problem(loss="logistic", sample_weight=np.where(np.arange(25) == 1, 1e-20, 1.0))
+    y = problem.y.copy()
+    y[2:] = 1.0
+    problem = problem.replace(y=y)
+    assert np.sum(y < 0) == 1
+    b = best_intercept(problem, np.zeros(25))
+    assert b == pytest.approx(np.log(24 / 1e-20), rel=1e-12)
+
+
+def test_a_plateau_of_minimisers():
+    """nu = 1: every intercept below all kinks is optimal."""
+    for n in (3, 10, 24, 49):
+        problem = make_problem(loss="one_class", n=n, C=1.0 / n)
+        scores = np.random.default_rng(n).normal(size=n)
+        assert objective(problem, scores, best_intercept(problem, scores)) == pytest.approx(-scores.mean(), rel=1e-12)
