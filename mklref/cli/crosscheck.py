@@ -34,12 +34,9 @@ def run(arguments: Any) -> bool:
     formulations = {title: _formulations(problem, arguments.formulations) for title, problem in problems.items()}
     render.show_facts(out, data.facts)
     checks: dict[str, CrossCheck] = {}
-    terminal = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
-        for title, problem in problems.items():
-            checks[title] = _check(title, problem, formulations[title], arguments, progress)
-            render.show_check(out, checks[title], title)
+    for title, problem in problems.items():
+        checks[title] = _check(title, problem, formulations[title], arguments)
+        render.show_check(out, checks[title], title)
     _write(arguments, data, checks)
     failed = [title for title, check in checks.items() if not check.passed]
     if len(checks) > 1:
@@ -53,13 +50,16 @@ def _formulations(problem: Problem, names: list[str] | None) -> tuple[str, ...]:
     return reference.formulations(problem) if names == ["all"] else chosen_formulations(problem, names)
 
 
-def _check(title: str, problem: Problem, formulations: Sequence[str], arguments: Any, progress: Progress) -> CrossCheck:
-    bar = progress.add_task(title, total=None)
+def _check(title: str, problem: Problem, formulations: Sequence[str], arguments: Any) -> CrossCheck:
+    """One cross-check, with a bar on standard error that is gone before the table is printed."""
+    terminal = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
+        bar = progress.add_task(title, total=None)
 
-    def advance(done: int, total: int, label: str) -> None:
-        progress.update(bar, completed=done, total=total, description=f"{title}: {label}")
+        def advance(done: int, total: int, label: str) -> None:
+            progress.update(bar, completed=done, total=total, description=f"{title}: {label}")
 
-    try:
         return crosscheck(
             problem,
             formulations=formulations,
@@ -68,8 +68,6 @@ def _check(title: str, problem: Problem, formulations: Sequence[str], arguments:
             reference_tol=arguments.reference_tol,
             progress=advance,
         )
-    finally:
-        progress.remove_task(bar)
 
 
 def _write(arguments: Any, data: Input, checks: dict[str, CrossCheck]) -> None:
