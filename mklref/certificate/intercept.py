@@ -40,15 +40,12 @@ def best_intercept(problem: Problem, scores: Array) -> float:
     kinks = np.unique(problem.loss.kinks(problem.y) - scores)
     if not len(kinks):
         return _bisect(slope, *_expand(slope, float(np.median(problem.y - scores))))
-    margin = 1.0 + float(kinks[-1] - kinks[0])
-    probes = np.concatenate([[kinks[0] - margin], 0.5 * (kinks[1:] + kinks[:-1]), [kinks[-1] + margin]])
-    # The first probe with slope >= 0, which the last one always has; slope < 0 at the probe before it.
-    rising = bisect_left(range(len(probes) - 1), True, key=lambda j: slope(float(probes[j])) >= 0.0)
-    rising = max(rising, 1)  # slope >= 0 even before the first kink: h is constant there
-    low, kink, high = float(probes[rising - 1]), float(kinks[rising - 1]), float(probes[rising])
-    if np.isfinite(problem.loss.smoothness):
-        return _bisect(slope, low, high)
-    return kink if slope(high) > 0.0 else high  # h is linear on both sides of its only kink here
+    # Some minimiser lies between the first and the last kink, and h' has one formula on each side of a kink.
+    probes = np.concatenate([kinks[:1], 0.5 * (kinks[1:] + kinks[:-1]), kinks[-1:]])
+    rising = bisect_left(range(1, len(kinks)), True, key=lambda j: slope(float(probes[j])) >= 0.0) + 1
+    if np.isinf(problem.loss.smoothness):
+        return float(kinks[rising - 1])
+    return _bisect(slope, float(probes[rising - 1]), float(probes[rising]))
 
 
 def _expand(slope: Callable[[float], float], centre: float) -> tuple[float, float]:
