@@ -166,7 +166,7 @@ class Compiled:
 
     def _solve_with(self, solver: str, problem: Problem, tol: float, options: dict[str, Any]) -> Solution:
         started = time.perf_counter()
-        engine = _Engine(solver, options)
+        engine = Engine(solver, options)
         point = self._point(engine, problem)
         point, certificate = polish(problem, self.scaling.restore(point))
         counters = {**engine.counters, "total_seconds": time.perf_counter() - started}
@@ -182,7 +182,7 @@ class Compiled:
             solver=f"{self.formulation.name}/{solver}",
         )
 
-    def _point(self, engine: _Engine, problem: Problem) -> Point:
+    def _point(self, engine: Engine, problem: Problem) -> Point:
         """What the formulation recovers; ECOS has no power cones, and those of others may break down."""
         for second_order in (True,) if engine.solver == "ECOS" else (False, True):
             model = self.model(second_order)
@@ -198,12 +198,12 @@ class Compiled:
         raise failure
 
 
-class _Engine:
+class Engine:
     """Solves cvxpy programs with one solver and keeps count."""
 
-    def __init__(self, solver: str, options: dict[str, Any]) -> None:
+    def __init__(self, solver: str, options: dict[str, Any] | None = None) -> None:
         self.solver = solver
-        self.options = options
+        self.options = options or {}
         self.counters: dict[str, float] = {"compile_seconds": 0.0, "solve_seconds": 0.0, "programs": 0.0}
 
     def __call__(self, program: cp.Problem) -> None:

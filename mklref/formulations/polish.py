@@ -20,8 +20,10 @@ is valid at every point, picks the best outcome, and the solver's own point if n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
@@ -29,6 +31,8 @@ from mklref.formulations.base import Point
 from mklref.losses.base import QuadraticDual
 from mklref.problem import Problem
 from mklref.regularizers import Lp
+
+Mask: TypeAlias = NDArray[np.bool_]
 
 SNAP = (1e-8, 1e-6, 1e-5, 1e-4)
 """Distances from a bound, relative to the cost of the sample, within which beta_i is taken to lie on it."""
@@ -85,7 +89,7 @@ def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
     yield point._replace(weights=problem.regularizer.weights_from_dual(g))
 
 
-def _snap(problem: Problem, terms: QuadraticDual, beta: Array, tolerance: float) -> tuple[Array, Array]:
+def _snap(problem: Problem, terms: QuadraticDual, beta: Array, tolerance: float) -> tuple[Array, Mask]:
     """Beta with its near-bound entries on their bounds, and which entries are strictly inside."""
     lower, upper = problem.costs * terms.lower, problem.costs * terms.upper
     margin = tolerance * problem.costs
@@ -99,7 +103,7 @@ def _snap(problem: Problem, terms: QuadraticDual, beta: Array, tolerance: float)
     return snapped, free
 
 
-def _on_the_simplex(problem: Problem, terms: QuadraticDual, point: Point, free: Array, threshold: float) -> Point:
+def _on_the_simplex(problem: Problem, terms: QuadraticDual, point: Point, free: Mask, threshold: float) -> Point:
     """Newton's method in beta_F, b and theta_A for p = 1."""
     active = point.weights > threshold * point.weights.max()
     theta = np.where(active, point.weights, 0.0)
@@ -109,7 +113,7 @@ def _on_the_simplex(problem: Problem, terms: QuadraticDual, point: Point, free: 
     return point._replace(weights=np.maximum(point.weights, 0.0))
 
 
-def _newton_step(problem: Problem, terms: QuadraticDual, point: Point, free: Array, active: Array) -> Point:
+def _newton_step(problem: Problem, terms: QuadraticDual, point: Point, free: Mask, active: Mask) -> Point:
     """One Newton step for the stationarity conditions; theta stays where no kernel is active.
 
     The unknowns are beta_F, theta_A, lambda (with A) and b (with an intercept). The matrix is symmetric and

@@ -1,0 +1,180 @@
+"""The reference solver: fallback, honesty about accuracy, refusals, and silence."""
+
+from __future__ import annotations
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from makers import make_problem
+
+from mklref import reference
+from mklref.certificate import certify
+from mklref.exceptions import InvalidParameter, NotApplicable, SolverFailure
+from mklref.regularizers import BlockNorm, Lp
+from mklref.solution import Status
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_problem(seed=1, C=2.0)
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Make named solvers fail, or spoil what they return; the list collects who was asked."""
+    genuine = cp.Problem.solve
+    asked: list[str] = []
+
+    def arrange(*names, error=None, after=None):
+        def solve(self, *args, solver, **options):
+            asked.append(solver)
+            if solver in names and error is not None:
+                raise error
+            value = genuine(self, *args, solver=solver, **options)
+            if solver in names and after is not None:
+                after(self)
+            return value
+
+        monkeypatch.setattr(cp.Problem, "solve", solve)
+        return asked
+
+    return arrange
+
+
+def test_the_returned_point_is_the_certified_one(problem):
+    for name in reference.formulations(problem):
+        solution = reference.solve(problem, name)
+        again = certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+        assert again == solution.certificate
+        assert solution.objective == again.upper
+        assert solution.status is Status.OPTIMAL
+        assert solution.solver == f"{name}/CLARABEL"
+        assert solution.history.counters["solve_seconds"] > 0.0
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
+def test_each_solver_by_name(problem, solver):
+    solution = reference.solve(problem, "mixed_norm", solver=solver)
+    assert solution.solver == f"mixed_norm/{solver}"
+    assert solution.certificate.is_optimal(1e-6)
+
+
+def test_falls_back_and_says_who_answered(problem, failing):
+    asked = failing("CLARABEL", error=cp.error.SolverError("numerical breakdown"))
+    solution = reference.solve(problem)
+    assert solution.solver == "dual/ECOS"
+    assert solution.status is Status.OPTIMAL
+    assert asked[0] == "CLARABEL"
+    assert asked[-1] == "ECOS"
+
+
+def test_a_named_solver_is_not_replaced(problem, failing):
+    asked = failing("CLARABEL", error=cp.error.SolverError("numerical breakdown"))
+    with pytest.raises(SolverFailure, match=r"CLARABEL: numerical breakdown.*weighted_primal"):
+        reference.solve(problem, solver="CLARABEL")
+    assert set(asked) == {"CLARABEL"}
+
+
+def test_a_failure_lists_everybody(problem, failing):
+    failing("CLARABEL", "ECOS", "SCS", error=cp.error.SolverError("broken"))
+    with pytest.raises(SolverFailure, match=r"'dual': CLARABEL: broken; ECOS: broken; SCS: broken"):
+        reference.solve(problem)
+
+
+def test_unexpected_errors_pass_through(problem, failing):
+    failing("CLARABEL", error=KeyError("a bug"))
+    with pytest.raises(KeyError, match="a bug"):
+        reference.solve(problem)
+
+
+@pytest.mark.parametrize("status", [cp.OPTIMAL, cp.OPTIMAL_INACCURATE])
+def test_the_status_is_the_certificates_not_the_solvers(problem, failing, status):
+    """A good point counts as optimal whatever was claimed, a bad one never does."""
+
+    def relabel(program):
+        program._status = status
+
+    failing("CLARABEL", after=relabel)
+    good = reference.solve(problem, solver="CLARABEL")
+    assert good.status is Status.OPTIMAL
+    assert good.history.counters["claimed_accurate"] == float(status == cp.OPTIMAL)
+
+    def spoil(program):
+        program._status = status
+        for variable in program.variables():
+            variable.save_value(0.3 * np.ones(variable.shape))
+
+    failing("CLARABEL", after=spoil)
+    bad = reference.solve(problem, solver="CLARABEL")
+    assert bad.status is Status.INACCURATE
+    assert bad.certificate.relative_gap > 1e-3
+
+
+def test_an_inaccurate_point_makes_way_for_a_better_solver(problem, failing):
+    def spoil(program):
+        for variable in program.variables():
+            variable.save_value(0.3 * np.ones(variable.shape))
+
+    failing("CLARABEL", after=spoil)
+    solution = reference.solve(problem)
+    assert solution.solver == "dual/ECOS"
+    assert solution.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("claim", [cp.INFEASIBLE, cp.UNBOUNDED_INACCURATE])
+def test_a_wrong_claim_of_infeasibility_is_a_failure(problem, failing, claim):
+    def relabel(program):
+        program._status = claim
+
+    failing("ECOS", after=relabel)
+    with pytest.raises(SolverFailure, match=f"ECOS: claims that the program is {claim}"):
+        reference.solve(problem, solver="ECOS")
+
+
+def test_points_that_are_not_finite_are_failures(problem, failing):
+    def spoil(program):
+        program.variables()[0].save_value(np.full(program.variables()[0].shape, np.nan))
+
+    failing("ECOS", after=spoil)
+    with pytest.raises(SolverFailure, match="ECOS: a point that is not finite"):
+        reference.solve(problem, solver="ECOS")
+
+
+def test_options_reach_the_solver(problem):
+    solution = reference.solve(problem, solver="SCS", max_iters=20)
+    assert solution.status is Status.INACCURATE
+    assert solution.history.counters["claimed_accurate"] == 0.0
+
+
+def test_nothing_leaks(problem, capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for solver in reference.SOLVERS:
+            reference.solve(problem, "weighted_primal", solver=solver)
+        reference.solve(problem, solver="SCS", max_iters=20)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_names(problem):
+    assert set(reference.formulations(problem)) <= set(reference.formulations())
+    with pytest.raises(InvalidParameter, match=r"formulation = 'primal' is unknown; known names: .*mixed_norm"):
+        reference.solve(problem, "primal")
+    with pytest.raises(InvalidParameter, match="solver = 'MOSEK' is unknown; known names: CLARABEL, ECOS, SCS"):
+        reference.solve(problem, solver="MOSEK")
+
+
+def test_reasons(problem):
+    squared = problem.replace(regularizer=Lp(2))
+    reasons = reference.explain(squared)
+    assert reasons["dual"] is None
+    assert reasons["qcqp"] is not None
+    with pytest.raises(NotApplicable, match=r"Lp\(1\), not at Lp\(2\); use 'dual'.*These apply here: dual"):
+        reference.solve(squared, "qcqp")
+    spread = problem.replace(regularizer=BlockNorm(3))
+    with pytest.raises(NotApplicable, match=r"no minimum over kernel weights.*use 'mixed_norm' or 'dual'"):
+        reference.solve(spread, "weighted_primal")
+    for case in (problem, squared, spread):
+        for name, reason in reference.explain(case).items():
+            assert (reason is None) == (name in reference.formulations(case))
