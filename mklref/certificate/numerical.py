@@ -136,7 +136,7 @@ def repair(problem: Problem, beta: Array) -> tuple[Array, list[tuple[str, float]
         i = int(excess.argmax())
         violations.append(
             (
-                f"dual_coef[{i}] = {beta[i]:.6g} lies outside [{lower[i]:.6g}, {upper[i]:.6g}]",
+                f"dual_coef[{i}] = {beta[i]:.6g} lies outside [{lower[i] + 0.0:.6g}, {upper[i] + 0.0:.6g}]",  # not -0
                 float(excess[i]),
             )
         )
@@ -160,7 +160,10 @@ def _spread(beta: Array, imbalance: float, lower: Array, upper: Array) -> Array:
     room = np.minimum(below, above)
     if room.sum() < abs(imbalance):
         room = below if imbalance > 0.0 else above
-    share = min(1.0, abs(imbalance) / float(room.sum()))
+    total = float(room.sum())
+    if total == 0.0:  # every variable is at its bound, and the bounds sum to c_b up to rounding
+        return beta
+    share = min(1.0, abs(imbalance) / total)
     spread: Array = beta - np.sign(imbalance) * share * room
     return np.clip(spread, lower, upper)
 
