@@ -6,9 +6,11 @@ J(theta) = max_beta  linear'beta - absolute |beta|_1 - 1/2 beta'(Q + diag(shift)
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from mklref._typing import Array
 from mklref.losses import QuadraticDual
@@ -16,7 +18,10 @@ from mklref.native.loops import loops
 from mklref.native.machine import Machine
 from mklref.problem import Problem
 
-_MAX_STEPS = 2**62
+_JITTER = 1e-13
+_STEPS_PER_SAMPLE = 100
+"""Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
+nearly singular."""
 _LOOSE = 0.02
 """The first machine is solved to this share of the spread of the gradient: its weights are a guess."""
 _SHARE = 0.1
@@ -50,8 +55,18 @@ class BoxMachine(Machine):
     def solve(self, gap: float) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
         total = float(np.abs(self.beta).sum())
-        loosest = _LOOSE * float(np.ptp(self.gradient)) if not self.solves else np.inf
-        steps, formed, _ = loops.smo(
+        spread = np.ptp(self.gradient) if self.problem.intercept else np.abs(self.gradient).max()
+        loosest = _LOOSE * float(spread) if not self.solves else np.inf
+        tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
+        while self._smo(tol) > tol and time.perf_counter() < self.deadline:
+            if not self._newton():
+                break
+        self.solves += 1
+        self.refresh()
+
+    def _smo(self, tol: float) -> float:
+        """One round of pair steps; returns the violation that is left."""
+        steps, formed, violation = loops.smo(
             self.stack,
             self.weights,
             self.rows,
@@ -63,23 +78,74 @@ class BoxMachine(Machine):
             self.problem.intercept,
             self.beta,
             self.gradient,
-            min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny)),
-            _MAX_STEPS,
+            tol,
+            _STEPS_PER_SAMPLE * len(self.beta),
+            self.deadline - time.perf_counter(),
         )
         self.steps += steps
-        self.solves += 1
         self.rows_read += formed * int(np.count_nonzero(self.weights))
-        self.refresh()
+        return float(violation)
+
+    def _newton(self) -> bool:
+        """Solve the optimality conditions of the free samples as equations; False if that changes nothing.
+
+        (Q_FF + shift) step + nu 1 = -gradient_F (with the slope of the absolute term), 1'step = 0, up to the
+        first bound or kink on the way.
+        """
+        free = self.free()
+        if not len(free):
+            return False
+        root = self._factor(free)
+        slope = self.gradient[free] + self.absolute * np.sign(self.beta[free])
+        sides = np.stack([slope, np.ones(len(free))], axis=1)
+        solved = scipy.linalg.cho_solve((root, True), sides, check_finite=False)
+        step = -solved[:, 0]
+        if self.problem.intercept:
+            step -= step.sum() / solved[:, 1].sum() * solved[:, 1]
+        value = self.beta[free]
+        kink = (self.absolute > 0.0) & (value * step < 0.0)
+        end = np.where(kink, 0.0, np.where(step > 0.0, self.upper[free], self.lower[free]))
+        moving = step != 0.0
+        t = min(1.0, float(np.min((end - value)[moving] / step[moving], initial=1.0)))
+        moved = np.clip(value + t * step, self.lower[free], self.upper[free])
+        if not t * float(-slope @ step) > np.finfo(float).eps * abs(self.linear @ self.beta):
+            return False
+        change = moved - value
+        self.beta[free] = moved
+        self.gradient += change @ self.rows[free]
+        self.gradient[free] += self.shift[free] * change
+        return True
 
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""
         linear = self.linear @ self.beta - self.absolute * np.abs(self.beta).sum()
         return float(linear - 0.5 * self.shift @ self.beta**2 - 0.5 * self.weights @ self.squares)
 
-    def free(self) -> tuple[Any, Array]:
-        """Samples strictly between their bounds and off the kink at 0, with the diagonal shift."""
+    def hessian_root(self) -> Array:
+        """W = L^{-1} U' on the free samples, the intercept projected out."""
+        free = self.free()
+        if not len(free):
+            return np.zeros((0, len(self.weights)))
+        sides = np.vstack([self.images[:, free], np.ones(len(free))]).T
+        solved = scipy.linalg.solve_triangular(self._factor(free), sides, lower=True, check_finite=False)
+        return self._without_intercept(solved)
+
+    def free(self) -> Any:
+        """Samples strictly between their bounds and off the kink at 0."""
         inside = (self.beta > self.lower) & (self.beta < self.upper)
         if self.absolute > 0.0:
             inside &= self.beta != 0.0
-        index = np.flatnonzero(inside)
-        return index, self.shift[index]
+        return np.flatnonzero(inside)
+
+    def _factor(self, free: Any) -> Array:
+        """Lower Cholesky factor of Q_FF + shift, with the smallest jitter that lets it exist."""
+        self.form(free)
+        Q = self.rows[np.ix_(free, free)]
+        Q.flat[:: len(free) + 1] += self.shift[free]
+        jitter = _JITTER * max(float(np.trace(Q)) / len(Q), np.finfo(float).tiny)
+        while True:
+            Q.flat[:: len(free) + 1] += jitter
+            factor, failed = scipy.linalg.lapack.dpotrf(Q, lower=True, overwrite_a=False, clean=True)
+            if not failed:
+                return np.asarray(factor)
+            jitter *= 100.0

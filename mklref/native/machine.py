@@ -19,7 +19,6 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from mklref._typing import Array
 from mklref.certificate.intercept import best_intercept, intercept_objective
@@ -27,8 +26,6 @@ from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
 from mklref.native.loops import loops, threads
 from mklref.problem import Problem
-
-_JITTER = 1e-13
 
 
 class Machine(ABC):
@@ -54,6 +51,7 @@ class Machine(ABC):
         self.steps = 0
         self.solves = 0
         self.rows_read = 0.0
+        self.deadline = np.inf
         self._applied = np.zeros(n)
         self.refresh()
 
@@ -66,14 +64,19 @@ class Machine(ABC):
         """The dual objective at beta: a lower bound of J."""
 
     @abstractmethod
-    def free(self) -> tuple[Any, Array]:
-        """The free samples (indices) and the curvature of the loss's dual term on them."""
+    def hessian_root(self) -> Array:
+        """W (f, M) with d2J/dtheta2 = W'W at the present free samples; f = 0 rows if none is free."""
 
     def move(self, weights: Array) -> None:
         """Change the weights; rows of Q are forgotten."""
         if not np.array_equal(weights, self.weights):
             self.weights = weights
             self.ready[:] = 0
+
+    def jump(self, beta: Array) -> None:
+        """Go to another feasible dual point."""
+        self.beta = beta
+        self.refresh()
 
     def refresh(self) -> None:
         """Bring the images K_m beta and the squares beta'K_m beta of all kernels up to date."""
@@ -97,29 +100,9 @@ class Machine(ABC):
         intercept = best_intercept(self.problem, scores)
         return scores, intercept, intercept_objective(self.problem, scores, intercept)
 
-    def hessian_root(self) -> Array:
-        """W (f, M) with d2J/dtheta2 = W'W at the present free samples; f = 0 rows if none is free."""
-        free, curvature = self.free()
-        if not len(free):
-            return np.zeros((0, len(self.weights)))
-        root = self.factor(free, curvature)
-        sides = np.vstack([self.images[:, free], np.ones(len(free))]).T
-        solved = scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False)
+    def _without_intercept(self, solved: Array) -> Array:
+        """Drop the last column, L^{-1} 1, after projecting it out of the others if there is an intercept."""
         W, ones = solved[:, :-1], solved[:, -1]
         if self.problem.intercept:
             W = W - np.outer(ones, ones @ W) / (ones @ ones)
         return np.asarray(W)
-
-    def factor(self, free: Any, curvature: Array) -> Array:
-        """Lower Cholesky factor of Q_FF + diag(curvature), with the smallest jitter that lets it exist."""
-        self.form(free)
-        everything = len(free) == len(self.beta)
-        Q = self.rows.copy() if everything else self.rows[np.ix_(free, free)]
-        Q.flat[:: len(free) + 1] += curvature
-        jitter = _JITTER * max(float(np.trace(Q)) / len(Q), np.finfo(float).tiny)
-        while True:
-            Q.flat[:: len(free) + 1] += jitter
-            factor, failed = scipy.linalg.lapack.dpotrf(Q, lower=True, overwrite_a=False, clean=True)
-            if not failed:
-                return np.asarray(factor)
-            jitter *= 100.0

@@ -15,45 +15,65 @@ orthant, solved by an interior point method.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.linalg
 
 from mklref._typing import Array
+from mklref.native.relatives import path
 from mklref.regularizers import Regularizer
 
 _NEWTON_STEPS = 100
 _ARMIJO = 1e-4
 _SMALLEST_STEP = 1e-10
+_COLLAPSED = 1e-6
 
 
-def minimise_smooth(regularizer: Regularizer, q: Array, W: Array, theta: Array, tol: float = 1e-12) -> Array:
-    """Weights (M,) that minimise the model, for a regulariser whose R* is differentiable in q."""
+def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Array:
+    """Weights (M,) that minimise the model; feasible for psi, from smooth relatives where R* has kinks."""
     W = _compressed(W)
     centre = q + 2.0 * W.T @ (W @ theta)
-
-    def state(z: Array) -> tuple[float, Array, Array]:
-        g = np.sqrt(np.maximum(centre - 2.0 * W.T @ z, 0.0))
-        return 0.5 * float(z @ z) + regularizer.conjugate(g), g, regularizer.weights_from_dual(g)
-
     z = W @ theta
-    value, g, weights = state(z)
+    members = path(regularizer)
+    for member in members if len(z) else ():
+        z = _newton(member, centre, W, z)
+    qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
+    if qhat.max() <= _COLLAPSED * q.max():
+        # The model has its minimum inside the weight set, which J, decreasing in theta, never has: the closed
+        # form, exact for the present block norms, decreases J however far the model is off (Kloft (17)).
+        return regularizer.weights_from_norms(theta * np.sqrt(q))
+    g = np.sqrt(qhat)
+    weights = members[-1].weights_from_dual(g)
+    return weights if members[-1] is regularizer else regularizer.weights_from_norms(weights * g)
+
+
+def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: float = 1e-13) -> Array:
+    """Minimise 1/2 ||z||^2 + R*(sqrt(centre - 2 W'z)) by Newton's method with a line search."""
+
+    def state(z: Array) -> tuple[float, Array]:
+        g = np.sqrt(np.maximum(centre - 2.0 * W.T @ z, 0.0))
+        return 0.5 * float(z @ z) + regularizer.conjugate(g), g
+
+    value, g = state(z)
     for _ in range(_NEWTON_STEPS):
+        weights = regularizer.weights_from_dual(g)
         gradient = z - W @ weights
         hessian = np.eye(len(z)) + 2.0 * W @ regularizer.weights_jacobian(g) @ W.T
-        step = -scipy.linalg.solve(hessian, gradient, assume_a="pos", check_finite=False)
+        step = -scipy.linalg.cho_solve(_factor(hessian), gradient, check_finite=False)
         slope = float(gradient @ step)
-        if not slope < -tol * max(abs(value), float(q @ weights)):
+        if not slope < -tol * max(abs(value), float(g**2 @ weights)):
             break
         t = 1.0
         while t > _SMALLEST_STEP:
-            new_value, new_g, new_weights = state(z + t * step)
+            new_value, new_g = state(z + t * step)
             if new_value <= value + _ARMIJO * t * slope:
                 break
             t *= 0.5
         else:
             break
-        z, value, g, weights = z + t * step, new_value, new_g, new_weights
-    return weights
+        z, value, g = z + t * step, new_value, new_g
+    return z
 
 
 def _compressed(W: Array) -> Array:
@@ -66,51 +86,60 @@ def _compressed(W: Array) -> Array:
     return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
 
 
-def minimise_quadratic(H: Array, c: Array, normal: Array | None, tol: float = 1e-13, max_steps: int = 100) -> Array:
-    """Minimise 1/2 x'Hx + c'x over x >= 0, with normal'x = 1 if a normal is given: primal-dual interior point.
+class QuadraticProgram(NamedTuple):
+    """Minimise 1/2 x'Px + c'x subject to Gx <= h and a'x = 1."""
 
-    Mehrotra's predictor and corrector on  Hx + c + nu normal - s = 0,  normal'x = 1,  x_m s_m = 0.
+    P: Array
+    c: Array
+    G: Array
+    h: Array
+    a: Array
 
-    Parameters
-    ----------
-    H : array (M, M)
-        Symmetric positive semidefinite; positive definite, or c > 0, if there is no normal.
-    c : array (M,)
-    normal : array (M,) of positive entries, or None
-    tol : float
-        Relative complementarity at which to stop.
-    """
-    M = len(c)
-    normal_ = np.zeros(M) if normal is None else normal
-    scale = max(float(np.abs(c).max()), float(np.abs(H).max()), np.finfo(float).tiny)
-    H, c = H / scale, c / scale
-    x = np.full(M, 1.0) if normal is None else 1.0 / (M * normal_)
-    s = np.full(M, max(1.0, float(np.abs(c).max())))
-    nu = 0.0
-    for _ in range(max_steps):
-        dual_residual = H @ x + c + nu * normal_ - s
-        primal_residual = 0.0 if normal is None else float(normal_ @ x) - 1.0
-        mu = float(x @ s) / M
-        if mu <= tol and np.abs(dual_residual).max() <= tol and abs(primal_residual) <= tol:
-            break
-        system = H.copy()
-        system.flat[:: M + 1] += s / x
-        factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
-        along = scipy.linalg.cho_solve(factor, normal_, check_finite=False)
+    def solve(self, x: Array, tol: float = 1e-13, max_steps: int = 100) -> tuple[Array, Array]:
+        """Primal-dual interior point after Mehrotra, from any x; returns x and the multipliers of Gx <= h.
 
-        def direction(complementarity: Array) -> tuple[Array, Array, float]:
-            free = scipy.linalg.cho_solve(factor, complementarity / x - dual_residual, check_finite=False)  # noqa: B023
-            dnu = 0.0 if normal is None else (float(normal_ @ free) + primal_residual) / float(normal_ @ along)  # noqa: B023
-            dx = free - dnu * along  # noqa: B023
-            return dx, (complementarity - s * dx) / x, dnu  # noqa: B023
+        Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
+        """
+        P, c, G, h, a = self
+        s = np.maximum(h - G @ x, 1.0)
+        u = np.ones_like(s)
+        nu = 0.0
+        for _ in range(max_steps):
+            dual = P @ x + c + G.T @ u + nu * a
+            primal = G @ x + s - h
+            balance = float(a @ x) - 1.0
+            mu = float(u @ s) / len(s)
+            if max(mu, np.abs(dual).max(), np.abs(primal).max(), abs(balance)) <= tol:
+                break
+            factor = _factor(P + (G.T * (u / s)) @ G)
+            along = scipy.linalg.cho_solve(factor, a, check_finite=False)
 
-        dx, ds, _ = direction(-x * s)
-        longest = min(_longest(x, dx), _longest(s, ds))
-        centring = (float((x + longest * dx) @ (s + longest * ds)) / M / mu) ** 3
-        dx, ds, dnu = direction(centring * mu - x * s - dx * ds)
-        t = min(1.0, 0.995 * _longest(x, dx), 0.995 * _longest(s, ds))
-        x, s, nu = x + t * dx, s + t * ds, nu + t * dnu
-    return x
+            def direction(complementarity: Array) -> tuple[Array, Array, Array, float]:
+                right = -dual - G.T @ ((complementarity + u * primal) / s)  # noqa: B023
+                free = scipy.linalg.cho_solve(factor, right, check_finite=False)  # noqa: B023
+                dnu = (float(a @ free) + balance) / float(a @ along)  # noqa: B023
+                dx = free - dnu * along  # noqa: B023
+                ds = -primal - G @ dx  # noqa: B023
+                return dx, ds, (complementarity - u * ds) / s, dnu  # noqa: B023
+
+            dx, ds, du, _ = direction(-u * s)
+            t = min(_longest(s, ds), _longest(u, du))
+            centring = (float((s + t * ds) @ (u + t * du)) / len(s) / mu) ** 3
+            dx, ds, du, dnu = direction(centring * mu - u * s - ds * du)
+            t = min(1.0, 0.995 * _longest(s, ds), 0.995 * _longest(u, du))
+            x, s, u, nu = x + t * dx, s + t * ds, u + t * du, nu + t * dnu
+        return x, u
+
+
+def _factor(system: Array) -> tuple[Array, bool]:
+    """Cholesky factor, with the smallest jitter that lets it exist."""
+    jitter = 1e-15 * float(np.trace(system)) / len(system)
+    while True:
+        factor, failed = scipy.linalg.lapack.dpotrf(system, lower=True, overwrite_a=False, clean=False)
+        if not failed:
+            return factor, True
+        system.flat[:: len(system) + 1] += jitter
+        jitter *= 10.0
 
 
 def _longest(x: Array, dx: Array) -> float:

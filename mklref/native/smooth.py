@@ -1,10 +1,11 @@
-"""Machines whose dual has no active bounds (half square, logistic): Newton's method with one Cholesky a step.
+"""Machines whose loss is twice differentiable (half square, logistic): Newton's method in the scores.
 
-    maximise  D(beta) - 1/2 beta'Q beta,   1'beta = 0 with an intercept;   D concave and smooth in the open box
-    Newton    (Q - D'') step + nu 1 = D'(beta) - Q beta,   1'step = 0
+    minimise  1/2 beta'Q beta + sum_i c_i V(t_i, y_i),   t = Q beta + b 1
+    Newton    (Q + D) beta+ + b+ 1 = t + D r,   1'beta+ = 0,   D = diag(1/w),  w = c V''(t),  r = -c V'(t)
 
-For the half square one step is exact. For the logistic loss steps stay inside the box 0 < y_i beta_i < c_i, and
-a line search on the dual objective safeguards them; the entropy is self-concordant up to a factor.
+One Cholesky factorisation of B = I + w^{1/2} Q w^{1/2} a step, which is well conditioned however small some w
+become. For the half square one step is exact; for the logistic loss a line search on the objective safeguards it.
+At the optimum beta = r, and r lies inside the box of the dual for any scores.
 """
 
 from __future__ import annotations
@@ -15,86 +16,89 @@ import numpy as np
 import scipy.linalg
 
 from mklref._typing import Array
+from mklref.certificate import repair
 from mklref.native.machine import Machine
 from mklref.problem import Problem
 
 _MAX_NEWTON = 100
-_STAY_INSIDE = 0.99
 _ARMIJO = 1e-4
+_SMALLEST_CURVATURE = 1e-10
+"""Of a loss of unit cost: keeps the Newton system in range, and its direction one of descent."""
 
 
 class SmoothMachine(Machine):
-    """Solved by Newton's method on the dual; the last Cholesky factor serves the Hessian of J."""
+    """Solved by Newton's method; the last Cholesky factor serves the Hessian of J."""
 
     def __init__(self, problem: Problem) -> None:
-        self.logistic = problem.loss.quadratic_dual(problem.y) is None
-        # The logistic start u = 1/2 is interior; scaled by class so that 1'beta = 0.
-        start = np.zeros(problem.n_samples)
-        if self.logistic:
-            positive, negative = (float(problem.costs[problem.y * s > 0].sum()) for s in (1.0, -1.0))
-            smaller = min(positive, negative)
-            share = np.where(problem.y > 0, smaller / positive, smaller / negative)
-            start = 0.5 * problem.y * problem.costs * share
-        super().__init__(problem, start)
+        super().__init__(problem, np.zeros(problem.n_samples))
+        self.intercept = 0.0
 
     def solve(self, gap: float) -> None:
         """Newton steps until half the squared decrement, the predicted gap, is below a tenth of `gap`."""
+        problem = self.problem
         everything = np.arange(len(self.beta))
-        image = self.weights @ self.images
+        self.form(everything)
+        point, image, intercept = self.beta, self.weights @ self.images, self.intercept
+        value = self._objective(point, image, intercept)
         for _ in range(_MAX_NEWTON):
-            slope, curvature = self._derivatives(self.beta)
-            root = self.factor(everything, curvature)
-            residual = slope - image
-            step = scipy.linalg.cho_solve((root, True), residual, check_finite=False)
-            if self.problem.intercept:
-                ones = scipy.linalg.cho_solve((root, True), np.ones_like(residual), check_finite=False)
-                step -= step.sum() / ones.sum() * ones
-            decrement = float(residual @ step)
+            scores = image + intercept
+            pull = -problem.costs * problem.loss.subgradient(scores, problem.y)
+            root_w, root = self._factor(scores)
+            known = root_w * scores + pull / root_w
+            solved = scipy.linalg.cho_solve((root, True), np.stack([known, root_w], axis=1), check_finite=False)
+            new_intercept = float(root_w @ solved[:, 0] / (root_w @ solved[:, 1])) if problem.intercept else 0.0
+            new_point = root_w * (solved[:, 0] - new_intercept * solved[:, 1])
+            new_image = self.rows @ new_point
             self.steps += 1
-            if decrement <= 0.0:
+            slope = float((point - pull) @ (new_image - image)) - float(pull.sum()) * (new_intercept - intercept)
+            if not slope < 0.0:
                 break
-            image_step = self.rows @ step
-            t = self._search(step, image, image_step, decrement)
-            if t == 0.0:
+            t = 1.0
+            while t > np.finfo(float).eps:
+                trial = (point + t * (new_point - point), image + t * (new_image - image))
+                trial_intercept = intercept + t * (new_intercept - intercept)
+                trial_value = self._objective(*trial, trial_intercept)
+                if trial_value <= value + _ARMIJO * t * slope:
+                    break
+                t *= 0.5
+            else:
                 break
-            self.beta = self.beta + t * step
-            image = image + t * image_step
-            if not self.logistic or 0.5 * decrement <= 0.1 * gap:
+            (point, image), intercept, value = trial, trial_intercept, trial_value
+            if -0.5 * slope <= 0.1 * gap:
                 break
+        self.intercept = intercept
+        self._free_scores = image + intercept
+        pull = -problem.costs * problem.loss.subgradient(self._free_scores, problem.y)
+        self.beta, _ = repair(problem, pull)
         self.solves += 1
         self.refresh()
 
-    def _search(self, step: Array, image: Array, image_step: Array, decrement: float) -> float:
-        """The first of t, t/2, ... with sufficient increase, from the longest step that stays in the box."""
-        if not self.logistic:
-            return 1.0
-        room = np.where(self.problem.y * step > 0.0, self.problem.y * self.problem.costs - self.beta, -self.beta)
-        moving = step != 0.0
-        t = min(1.0, _STAY_INSIDE * float(np.min(room[moving] / step[moving], initial=np.inf)))
-        value = self._dual_term(self.beta)
-        linear, quadratic = float(image @ step), float(step @ image_step)
-        while t > np.finfo(float).eps:
-            gain = self._dual_term(self.beta + t * step) - value - t * linear - 0.5 * t**2 * quadratic
-            if gain >= _ARMIJO * t * decrement:
-                return t
-            t *= 0.5
-        return 0.0
+    def _objective(self, beta: Array, image: Array, intercept: float) -> float:
+        losses = self.problem.loss.value(image + intercept, self.problem.y)
+        return 0.5 * float(beta @ image) + float(self.problem.costs @ losses)
 
-    def _dual_term(self, beta: Array) -> float:
-        return self.problem.loss.dual_value(beta, self.problem.y, self.problem.costs)
-
-    def _derivatives(self, beta: Array) -> tuple[Array, Array]:
-        """D'(beta) and -D''(beta)."""
-        y, c = self.problem.y, self.problem.costs
-        if not self.logistic:
-            return y - beta / c, 1.0 / c
-        u = y * beta / c
-        return y * (np.log1p(-u) - np.log(u)), 1.0 / (c * u * (1.0 - u))
+    def _factor(self, scores: Array) -> tuple[Array, Array]:
+        """w^{1/2} and the Cholesky factor of I + w^{1/2} Q w^{1/2}."""
+        pull = self.problem.loss.subgradient(scores, self.problem.y)
+        second = np.ones_like(pull) if self.problem.loss.targets == "real" else np.abs(pull) * (1.0 - np.abs(pull))
+        root_w = np.sqrt(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
+        B = self.rows * root_w
+        B *= root_w[:, None]
+        B.flat[:: len(B) + 1] += 1.0
+        return root_w, np.asarray(np.linalg.cholesky(B))
 
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""
-        return self._dual_term(self.beta) - 0.5 * float(self.weights @ self.squares)
+        problem = self.problem
+        dual = problem.loss.dual_value(self.beta, problem.y, problem.costs)
+        return dual - 0.5 * float(self.weights @ self.squares)
 
-    def free(self) -> tuple[Any, Array]:
-        """Every sample, with the curvature of the dual term."""
-        return np.arange(len(self.beta)), self._derivatives(self.beta)[1]
+    def hessian_root(self) -> Array:
+        """W (n, M) with d2J/dtheta2 = W'W; every sample is free."""
+        root_w, root = self._factor(self._free_scores)
+        sides = np.vstack([self.images * root_w, root_w]).T
+        return self._without_intercept(scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False))
+
+    def free(self) -> Any:
+        """Every sample."""
+        return np.arange(len(self.beta))

@@ -26,14 +26,21 @@ from mklref.certificate import certify, dual_objective
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.box import BoxMachine
 from mklref.native.machine import Machine
+from mklref.native.model import minimise
 from mklref.native.smooth import SmoothMachine
-from mklref.native.steps import next_weights
+from mklref.native.steps import Cut, bundle_step
 from mklref.problem import Problem
 from mklref.progress import Progress
+from mklref.regularizers import Lp
 from mklref.solution import History, Record, Solution, Status
 
 _ARMIJO = 1e-4
 _SHORTEST = 1e-4
+_SERIOUS = 0.1
+"""Share of the predicted decrease with which a trial point becomes the new centre."""
+_LONGEST_BUNDLE = 30
+_AS_GOOD_AS_ONE = 1.0 + 1e-7
+"""Up to this p the lp ball is taken for the simplex: the values differ by a relative (p - 1) log M."""
 _PATIENCE = 12
 """Outer iterations without a smaller gap after which rounding is held responsible."""
 
@@ -50,6 +57,11 @@ class _Point:
     upper: float
     lower: float
     inner_gap: float
+    value: float
+
+    def cut(self) -> Cut:
+        """The lower bound of J that this dual point gives."""
+        return Cut(self.beta, self.squares, self.value + 0.5 * float(self.weights @ self.squares))
 
     @property
     def gap(self) -> float:
@@ -120,6 +132,8 @@ class _Run:
         self.deadline = np.inf if max_time is None else self.start + max_time
         self.progress = Progress(progress, "solving", target=tol)
         self.machine = _machine(problem)
+        self.machine.deadline = self.deadline
+        self.inner_gap = np.inf
         self.best: _Point | None = None
         self.lower, self.upper = -np.inf, np.inf
         self.records: list[Record] = []
@@ -127,14 +141,13 @@ class _Run:
     def iterate(self, max_iter: int) -> Status:
         """Run the outer loop; says why it ended."""
         problem = self.problem
-        inner_gap = np.inf
-        point = self._evaluate(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels)), inner_gap)
+        point = self._evaluate(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels)))
         since_better = 0
         smallest = np.inf
         while True:
             if stopped := self._record(point):
                 return stopped
-            target = self.tol * max(1.0, abs(point.upper))
+            target = self.target = self.tol * max(1.0, abs(point.upper))
             if point.gap <= target:
                 return Status.OPTIMAL
             if len(self.records) >= max_iter:
@@ -143,19 +156,24 @@ class _Run:
             smallest = min(smallest, point.gap)
             if since_better > _PATIENCE:
                 return Status.STALLED
-            inner_gap = min(inner_gap, max(target, smallest))
+            self.inner_gap = min(self.inner_gap, max(target, smallest))
             if point.inner_gap > 0.5 * point.gap:
                 outer_done = point.gap - point.inner_gap <= 0.5 * target
-                inner_gap = min(0.1 * inner_gap, target if outer_done else np.inf)
-                point = self._evaluate(point.weights, inner_gap)
+                self.inner_gap = min(0.1 * self.inner_gap, target if outer_done else np.inf)
+                point = self._evaluate(point.weights)
             else:
-                point = self._step(point, inner_gap)
+                point = self._step(point)
 
-    def _evaluate(self, weights: Array, inner_gap: float) -> _Point:
+    def _evaluate(self, weights: Array) -> _Point:
         """Solve the machine at these weights and bound the optimum from what it found."""
+        self.machine.move(weights)
+        self.machine.solve(self.inner_gap)
+        return self._assess(weights)
+
+    def _assess(self, weights: Array) -> _Point:
+        """Bounds at these weights and the present dual point of the machine."""
         machine, regularizer = self.machine, self.problem.regularizer
         machine.move(weights)
-        machine.solve(inner_gap)
         squares = machine.squares
         _, intercept, losses = machine.scores()
         value = machine.value()
@@ -170,33 +188,62 @@ class _Run:
             upper=losses + regularizer.value(weights * np.sqrt(squares)),
             lower=lower,
             inner_gap=losses + 0.5 * float(weights @ squares) - value,
+            value=value,
         )
 
-    def _step(self, point: _Point, inner_gap: float) -> _Point:
+    def _bundle_step(self, point: _Point) -> _Point:
+        """Minimise the model over the simplex; add cuts while J at the trial point is not below J at the centre."""
+        W = self.machine.hessian_root()
+        cuts = [point.cut()]
+        while True:
+            weights, predicted, mixture = bundle_step(cuts, W, point.weights)
+            if len(cuts) > 1:
+                self.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
+                mixed = self._assess(weights)
+                self._note(mixed)
+                if mixed.gap <= self.target:
+                    return mixed
+            trial = self._evaluate(weights)
+            noise = 2.0 * max(trial.inner_gap, point.inner_gap)
+            excess = trial.merit - point.merit + _SERIOUS * (point.merit - predicted)
+            self._sharpen(excess, noise)
+            if excess <= noise or len(cuts) == _LONGEST_BUNDLE or self._record(trial):
+                return trial
+            cuts.append(trial.cut())
+
+    def _step(self, point: _Point) -> _Point:
         """Go to the minimiser of the model, or as far on the way there as the merit falls."""
         regularizer = self.problem.regularizer
-        trial_weights = next_weights(regularizer, point.squares, self.machine.hessian_root(), point.weights)
+        if isinstance(regularizer, Lp) and regularizer.p <= _AS_GOOD_AS_ONE:
+            return self._bundle_step(point)
+        trial_weights = minimise(regularizer, point.squares, self.machine.hessian_root(), point.weights)
         direction = trial_weights - point.weights
         if not direction.any():
-            return self._evaluate(point.weights, 0.1 * inner_gap)
+            self.inner_gap *= 0.1
+            return self._evaluate(point.weights)
         slope = -0.5 * float(point.squares @ direction)
         if regularizer.weight_form == "min":
             slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
         t = 1.0
         while True:
-            trial = self._evaluate(point.weights + t * direction if t < 1.0 else trial_weights, inner_gap)
+            trial = self._evaluate(point.weights + t * direction if t < 1.0 else trial_weights)
             noise = 2.0 * max(trial.inner_gap, point.inner_gap)
             rise = trial.merit - point.merit
-            if rise <= _ARMIJO * t * slope + noise or t < _SHORTEST:
+            excess = rise - _ARMIJO * t * slope
+            self._sharpen(excess, noise)
+            if excess <= noise or t < _SHORTEST:
                 return trial
             self._record(trial)
             t *= min(0.5, max(0.1, -0.5 * t * slope / max(rise - t * slope, np.finfo(float).tiny)))
 
+    def _sharpen(self, excess: float, noise: float) -> None:
+        """Solve the next machines more accurately if only their error can excuse this rise of the merit."""
+        if 0.0 < excess <= noise:
+            self.inner_gap *= 0.1
+
     def _record(self, point: _Point) -> Status | None:
         """Note the bounds and the point, tell the callback; says whether time or the callback ends the run."""
-        if self.best is None or point.gap < self.best.gap:
-            self.best = point
-        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
+        self._note(point)
         steps_before = sum(record.inner_steps for record in self.records)
         record = Record(
             iteration=len(self.records),
@@ -211,6 +258,12 @@ class _Run:
         if self.callback is not None and self.callback(record):
             return Status.STOPPED
         return Status.TIME_LIMIT if time.perf_counter() > self.deadline else None
+
+    def _note(self, point: _Point) -> None:
+        """Keep the best bounds, and the point of smallest gap."""
+        if self.best is None or point.gap < self.best.gap:
+            self.best = point
+        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
 
     def solution(self, status: Status) -> Solution:
         """The best point with a certificate recomputed from scratch."""

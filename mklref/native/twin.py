@@ -6,6 +6,7 @@ reassociated the results agree bit for bit.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,6 +55,7 @@ def smo(
     gradient: Array,
     tol: float,
     max_steps: int,
+    max_seconds: float,
 ) -> tuple[int, int, float]:
     """Minimise 1/2 beta'(Q + shift) beta - linear'beta + absolute |beta|_1 on the box; see `_core/smo.cpp`.
 
@@ -69,25 +71,29 @@ def smo(
             formed += 1
         return np.asarray(rows[i])
 
+    deadline = time.perf_counter() + max_seconds
     for step in range(max_steps + 1):
         # One-sided derivatives; the kink of the absolute value sits at 0.
         right = np.where(beta < upper, gradient + np.where(beta >= 0.0, absolute, -absolute), np.inf)
         left = np.where(beta > lower, gradient + np.where(beta > 0.0, absolute, -absolute), -np.inf)
         violation = left.max() - right.min() if equality else max(left.max(), -right.min())
-        if violation <= tol or step == max_steps:
+        if violation <= max(tol, 0.0) or step == max_steps or time.perf_counter() > deadline:
             return step, formed, float(violation)
-        if equality:
+        single, single_gain = 0, -1.0
+        if not equality:
+            worst = np.maximum(0.0, np.maximum(left, -right)) ** 2 / np.maximum(floor, diagonal)
+            single, single_gain = int(worst.argmax()), float(worst.max())
+        pair_exists = np.isfinite(right.min()) and np.isfinite(left.max())
+        if equality or pair_exists:
             i = int(right.argmin())
             row_i = row(i)
             gain = np.maximum(0.0, left - right[i]) ** 2 / np.maximum(floor, (diagonal[i] + diagonal) - 2.0 * row_i)
             j = int(gain.argmax())
+        if equality or (pair_exists and gain[j] >= single_gain):
             row_j = row(j)
             curvature = max(floor, (diagonal[i] + diagonal[j]) - 2.0 * row_i[j])
-            t = min(
-                (left[j] - right[i]) / curvature,
-                _room(beta[i], upper[i], absolute),
-                _room(-beta[j], -lower[j], absolute),
-            )
+            room = min(_room(beta[i], upper[i], absolute), _room(-beta[j], -lower[j], absolute))
+            t = min((left[j] - right[i]) / curvature, room)
             shift_i, shift_j = diagonal[i] - row_i[i], diagonal[j] - row_j[j]
             beta[i] = _moved(beta[i], upper[i], absolute, t)
             beta[j] = -_moved(-beta[j], -lower[j], absolute, t)
@@ -95,19 +101,17 @@ def smo(
             gradient[j] -= t * shift_j
             gradient += t * row_i - t * row_j
         else:
-            worst = np.maximum(0.0, np.maximum(left, -right))
-            i = int((worst**2 / np.maximum(floor, diagonal)).argmax())
-            row_i = row(i)
-            curvature = max(floor, diagonal[i])
-            shift_i = diagonal[i] - row_i[i]
-            if -right[i] >= left[i]:
-                t = min(-right[i] / curvature, _room(beta[i], upper[i], absolute))
-                beta[i] = _moved(beta[i], upper[i], absolute, t)
+            row_k = row(single)
+            curvature = max(floor, diagonal[single])
+            shift = diagonal[single] - row_k[single]
+            if -right[single] >= left[single]:
+                t = min(-right[single] / curvature, _room(beta[single], upper[single], absolute))
+                beta[single] = _moved(beta[single], upper[single], absolute, t)
             else:
-                t = -min(left[i] / curvature, _room(-beta[i], -lower[i], absolute))
-                beta[i] = -_moved(-beta[i], -lower[i], absolute, -t)
-            gradient[i] += t * shift_i
-            gradient += t * row_i
+                t = -min(left[single] / curvature, _room(-beta[single], -lower[single], absolute))
+                beta[single] = -_moved(-beta[single], -lower[single], absolute, -t)
+            gradient[single] += t * shift
+            gradient += t * row_k
     raise AssertionError("unreachable: the loop returns at max_steps")
 
 

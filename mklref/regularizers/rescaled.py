@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from mklref.regularizers.power import Power
 
 
 @dataclass(frozen=True, eq=False)
-class _Rescaled(Regularizer):
+class Rescaled(Regularizer):
     """A regulariser S on rescaled kernels, with root (M,) or 1, factor > 0, and theta_S the weights of S.
 
     R(rho)     = factor S(rho/root)
@@ -25,39 +26,45 @@ class _Rescaled(Regularizer):
     theta      = root^2/factor theta_S(root g / factor)        from the dual
     """
 
-    _base: Regularizer = field(init=False, repr=False)
+    base: Regularizer = field(init=False, repr=False)
     _root: Any = field(init=False, repr=False)
     _factor: float = field(init=False, repr=False)
 
     def _rescale(self, base: Regularizer, root: Any, factor: float) -> None:
-        object.__setattr__(self, "_base", base)
+        object.__setattr__(self, "base", base)
         object.__setattr__(self, "_root", root)
         object.__setattr__(self, "_factor", factor)
+
+    def with_base(self, base: Regularizer) -> Rescaled:
+        """The same rescaling of another regulariser."""
+        other = copy.copy(self)
+        object.__setattr__(other, "base", base)
+        return other
 
     @property
     def degree(self) -> float | None:
         """That of S."""
-        return self._base.degree
+        return self.base.degree
 
     def value(self, rho: Array) -> float:
         """Factor S(rho/root)."""
-        return self._factor * self._base.value(rho / self._root)
+        return self._factor * self.base.value(rho / self._root)
 
     def conjugate(self, g: Array) -> float:
         """Factor S*(root g / factor)."""
-        return self._factor * self._base.conjugate(self._inner(g))
+        return self._factor * self.base.conjugate(self._inner(g))
 
     def weight_penalty(self, theta: Array) -> float:
         """Factor psi_S(factor theta / root^2)."""
-        return self._factor * self._base.weight_penalty(self._factor * theta / self._root / self._root)
+        return self._factor * self.base.weight_penalty(self._factor * theta / self._root / self._root)
 
     def weights_from_norms(self, rho: Array) -> Array:
         """root^2/factor theta_S(rho/root)."""
-        return self._outer(self._base.weights_from_norms(rho / self._root))
+        return self._outer(self.base.weights_from_norms(rho / self._root))
 
     def weights_from_dual(self, g: Array) -> Array:
         """root^2/factor theta_S(root g / factor)."""
-        return self._outer(self._base.weights_from_dual(self._inner(g)))
+        return self._outer(self.base.weights_from_dual(self._inner(g)))
 
     def weights_jacobian(self, g: Array) -> Array:
         """root_m^2 T_S root_l^2 / factor^3.
@@ -67,32 +74,32 @@ class _Rescaled(Regularizer):
         NotApplicable
             If the weights of S are not differentiable.
         """
-        inner = self._base.weights_jacobian(self._inner(g))
+        inner = self.base.weights_jacobian(self._inner(g))
         return self._outer(self._outer(inner).T) / self._factor
 
     def dual_scale(self, g: Array) -> float:
         """That of S at root g / factor."""
-        return self._base.dual_scale(self._inner(g))
+        return self.base.dual_scale(self._inner(g))
 
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
         """Factor S(rho/root)."""
         import cvxpy as cp
 
-        value, constraints = self._base.value_atom(cp.multiply(1.0 / self._root, rho))
+        value, constraints = self.base.value_atom(cp.multiply(1.0 / self._root, rho))
         return self._factor * value, constraints
 
     def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
         """Factor S*(root g / factor)."""
         roots = np.broadcast_to(self._root / self._factor, len(components))
         scaled = [root * component for root, component in zip(roots, components, strict=True)]
-        value, constraints = self._base.conjugate_atom(scaled)
+        value, constraints = self.base.conjugate_atom(scaled)
         return self._factor * value, constraints
 
     def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
         """Factor psi_S(factor theta / root^2)."""
         import cvxpy as cp
 
-        value, constraints = self._base.weight_atom(cp.multiply(self._factor / self._root / self._root, theta))
+        value, constraints = self.base.weight_atom(cp.multiply(self._factor / self._root / self._root, theta))
         return self._factor * value, constraints
 
     def _inner(self, g: Array) -> Array:
@@ -103,7 +110,7 @@ class _Rescaled(Regularizer):
 
 
 @dataclass(frozen=True, eq=False)
-class HalfPower(_Rescaled):
+class HalfPower(Rescaled):
     """Half the sum of powers of the block norms, q in [1, 2] (Kloft (28), and (14) for q = 1).
 
     R(rho)     = 1/2 sum rho^q = q/2 times `Power(p)`,   p = q/(2-q), q* = q/(q-1)
@@ -141,7 +148,7 @@ class HalfPower(_Rescaled):
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedLp(_Rescaled):
+class WeightedLp(Rescaled):
     """The weighted lp ball, theta >= 0 and ||theta/scale||_p <= 1: `Lp(p)` on the kernels scale_m K_m.
 
     With q = 2p/(p+1) and p* = p/(p-1):
@@ -185,7 +192,7 @@ class WeightedLp(_Rescaled):
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedL1(_Rescaled):
+class WeightedL1(Rescaled):
     """A weighted sum of the block norms (Tomioka section 4, with omega_m = sqrt(z_m)).
 
     R(rho)     = sum omega_m rho_m

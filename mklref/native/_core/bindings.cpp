@@ -5,7 +5,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
-#include <stdexcept>
+#include <chrono>
 #include <string>
 
 namespace nb = nanobind;
@@ -51,9 +51,16 @@ struct Stack {
     }
 };
 
-void poll_signals() {
-    nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+// False once `seconds` have passed; raises KeyboardInterrupt on Ctrl-C.
+std::function<bool()> poll_until(double seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    return [=] {
+        {
+            nb::gil_scoped_acquire gil;
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        }
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds;
+    };
 }
 
 }  // namespace
@@ -97,7 +104,7 @@ NB_MODULE(_loops, m) {
     m.def(
         "smo",
         [](const Stack &stack, ConstVector weights, Matrix rows, Flags ready, ConstVector diagonal, ConstVector lower,
-           ConstVector upper, double absolute, bool equality, Vector beta, Vector gradient, double tol, Index max_steps) {
+           ConstVector upper, double absolute, bool equality, Vector beta, Vector gradient, double tol, Index max_steps, double max_seconds) {
             const auto &K = stack.matrices;
             const auto n = static_cast<std::size_t>(K.n);
             require(static_cast<Index>(weights.shape(0)) == K.count(), "weights must be (M,)");
@@ -108,11 +115,11 @@ NB_MODULE(_loops, m) {
             const mklref::BoxQuadratic problem{K,           weights.data(), rows.data(),  ready.data(), diagonal.data(),
                                                lower.data(), upper.data(),   absolute, equality};
             nb::gil_scoped_release nogil;
-            const auto result = mklref::smo(problem, beta.data(), gradient.data(), tol, max_steps, poll_signals);
+            const auto result = mklref::smo(problem, beta.data(), gradient.data(), tol, max_steps, poll_until(max_seconds));
             return std::make_tuple(result.steps, result.rows_formed, result.violation);
         },
         "stack"_a, "weights"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "diagonal"_a.noconvert(),
         "lower"_a.noconvert(), "upper"_a.noconvert(), "absolute"_a, "equality"_a, "beta"_a.noconvert(),
-        "gradient"_a.noconvert(), "tol"_a, "max_steps"_a,
+        "gradient"_a.noconvert(), "tol"_a, "max_steps"_a, "max_seconds"_a,
         "Sequential minimal optimisation; updates beta and gradient, returns (steps, rows formed, violation).");
 }

@@ -57,8 +57,8 @@ struct SmoResult {
 };
 
 // Sequential minimal optimisation with second-order working sets, from any feasible beta and its gradient
-// (Q + diag(shift)) beta - linear; both are updated in place. `poll` is called every few milliseconds.
+// (Q + diag(shift)) beta - linear; both are updated in place. `poll` is called about twenty times a second; false ends the loop.
 SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps,
-              const std::function<void()> &poll);
+              const std::function<bool()> &poll);
 
 }  // namespace mklref

@@ -6,7 +6,8 @@
 // and beta is optimal on {1'beta = const} when max left <= min right. A step moves t from the coordinate j of a
 // large left derivative to the coordinate i of the smallest right one; i is the most violating coordinate and j
 // maximises the decrease (left_j - right_i)^2 / (2 a_ij), a_ij = Q_ii + Q_jj - 2 Q_ij (Fan, Chen and Lin 2005).
-// Without the constraint a step moves one coordinate, the one of largest decrease.
+// Without the constraint a step moves one coordinate or such a pair, whichever decreases more: pairs alone see
+// past a large constant in Q, which makes single coordinates crawl (Steinwart, Hush and Scovel 2011).
 #include "loops.hpp"
 
 #include <algorithm>
@@ -81,17 +82,18 @@ class Solver {
         floor_ = kTinyCurvature * (top > 0.0 ? top : 1.0);
     }
 
-    SmoResult run(double tol, Index max_steps, const std::function<void()> &poll) {
+    SmoResult run(double tol, Index max_steps, const std::function<bool()> &poll) {
         Extremes best = scan();
         auto last = std::chrono::steady_clock::now();
         Index steps = 0;
         double left_over = violation(best);
-        for (; left_over > tol && steps < max_steps; ++steps) {
+        for (; left_over > std::max(tol, 0.0) && steps < max_steps; ++steps) {
             if (steps % kPollEvery == kPollEvery - 1) {
                 const auto now = std::chrono::steady_clock::now();
-                if (now - last > std::chrono::milliseconds(50)) poll(), last = now;
+                if (now - last > std::chrono::milliseconds(50) && !poll()) break;
+                if (now - last > std::chrono::milliseconds(50)) last = now;
             }
-            best = p_.equality ? pair_step(best) : single_step();
+            best = step(best);
             left_over = violation(best);
         }
         return {steps, formed_, left_over};
@@ -139,13 +141,29 @@ class Solver {
         refresh(k);
     }
 
-    Extremes pair_step(const Extremes &best) {
+    Extremes step(const Extremes &best) {
+        if (p_.equality) return pair_step(best, 0.0);
+        // Both one-sided violations on their own; their gains bound what a pair has to beat.
+        Index single = 0;
+        double gain = -1.0;
+        for (Index k = 0; k < n_; ++k) {
+            const double v = std::max({0.0, G_[k] + left_offset_[k], -(G_[k] + right_offset_[k])});
+            const double value = v * v / std::max(floor_, p_.diagonal[k]);
+            if (value > gain) gain = value, single = k;
+        }
+        if (best.largest_left == -kInf || best.smallest_right == kInf) return single_step(single);
+        return pair_step(best, gain, single);
+    }
+
+    // A pair step, or a step of the coordinate `single` if its gain is larger.
+    Extremes pair_step(const Extremes &best, double single_gain, Index single = 0) {
         Index i = best.block_of_smallest;
         while (G_[i] + right_offset_[i] != best.smallest_right) ++i;
         const double *row_i = row(i);
         const double right = best.smallest_right;
         double gain;
         Index j = best_partner_block(G_, left_offset_.data(), row_i, p_.diagonal, right, p_.diagonal[i], floor_, n_, &gain);
+        if (gain < single_gain) return single_step(single);
         for (;; ++j) {
             const double d = std::max(0.0, (G_[j] + left_offset_[j]) - right);
             const double a = std::max(floor_, (p_.diagonal[i] + p_.diagonal[j]) - 2.0 * row_i[j]);
@@ -164,14 +182,7 @@ class Solver {
         return update_gradient(G_, row_i, row_j, t, t, right_offset_.data(), left_offset_.data(), n_);
     }
 
-    Extremes single_step() {
-        Index i = 0;
-        double gain = -1.0;
-        for (Index k = 0; k < n_; ++k) {
-            const double v = std::max({0.0, G_[k] + left_offset_[k], -(G_[k] + right_offset_[k])});
-            const double value = v * v / std::max(floor_, p_.diagonal[k]);
-            if (value > gain) gain = value, i = k;
-        }
+    Extremes single_step(Index i) {
         const double *row_i = row(i);
         const double a = std::max(floor_, p_.diagonal[i]);
         const double down = G_[i] + left_offset_[i], up = -(G_[i] + right_offset_[i]);
@@ -196,7 +207,7 @@ class Solver {
 }  // namespace
 
 SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps,
-              const std::function<void()> &poll) {
+              const std::function<bool()> &poll) {
     return Solver(problem, beta, gradient).run(tol, max_steps, poll);
 }
 
