@@ -37,7 +37,8 @@ def polish(problem: Problem, point: Point) -> tuple[Point, Certificate]:
     for candidate in _candidates(problem, point):
         if best[1].relative_gap <= _ENOUGH:
             break
-        best = min(best, assess(problem, candidate), key=lambda pair: _rank(pair[1]))
+        if all(np.all(np.isfinite(part)) for part in candidate):
+            best = min(best, assess(problem, candidate), key=lambda pair: _rank(pair[1]))
     return best
 
 

@@ -55,6 +55,8 @@ def with_free_weights(problem: Problem, terms: QuadraticDual, point: Point, free
         if step == 0:  # theta'q over the kernels of a piece is lambda_l N_l
             shares = (conditions.gradients > 0.0) @ contributions
             active = shares > threshold * shares.max()
+            if not active.any():  # beta = 0, for which every weight is as good
+                return point
             multipliers = shares[active] / (conditions.gradients[active] @ squares)
         gradients = conditions.gradients[active]
         point = point._replace(weights=multipliers @ gradients)
