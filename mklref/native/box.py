@@ -149,3 +149,5 @@ class BoxMachine(Machine):
             if not failed:
                 return np.asarray(factor)
             jitter *= 100.0
+            if not np.isfinite(jitter):
+                raise FloatingPointError("a matrix to be factorised is not finite")

@@ -28,6 +28,7 @@ _NEWTON_STEPS = 100
 _ARMIJO = 1e-4
 _SMALLEST_STEP = 1e-10
 _COLLAPSED = 1e-6
+_LOG_STEP = 2.0
 
 
 def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Array:
@@ -76,6 +77,22 @@ def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: fl
     return z
 
 
+def newton_fixed_point(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Array:
+    """One Newton step on log theta = log weights_from_dual(sqrt(q(theta))), with dq/dtheta = -2 W'W.
+
+    The step in each log weight is held to a factor of e^2.
+    """
+    g = np.sqrt(q)
+    mapped = regularizer.weights_from_dual(g)
+    live = (mapped > 0.0) & (theta > 0.0)
+    T, W, old, new = regularizer.weights_jacobian(g)[np.ix_(live, live)], W[:, live], theta[live], mapped[live]
+    system = np.eye(len(old)) + (T @ (2.0 * W.T @ W)) * old / new[:, None]
+    step = np.linalg.lstsq(system, np.log(new / old), rcond=None)[0]
+    weights = mapped.copy()
+    weights[live] = old * np.exp(np.clip(step, -_LOG_STEP, _LOG_STEP))
+    return weights
+
+
 def _compressed(W: Array) -> Array:
     """A root of W'W with at most M rows."""
     f, M = W.shape
@@ -87,27 +104,28 @@ def _compressed(W: Array) -> Array:
 
 
 class QuadraticProgram(NamedTuple):
-    """Minimise 1/2 x'Px + c'x subject to Gx <= h and a'x = 1."""
+    """Minimise 1/2 x'Px + c'x subject to Gx <= h and, unless a is None, a'x = 1."""
 
     P: Array
     c: Array
     G: Array
     h: Array
-    a: Array
+    a: Array | None
 
     def solve(self, x: Array, tol: float = 1e-13, max_steps: int = 100) -> tuple[Array, Array]:
         """Primal-dual interior point after Mehrotra, from any x; returns x and the multipliers of Gx <= h.
 
         Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
         """
-        P, c, G, h, a = self
+        P, c, G, h, _ = self
+        a = np.zeros_like(c) if self.a is None else self.a
         s = np.maximum(h - G @ x, 1.0)
         u = np.ones_like(s)
         nu = 0.0
         for _ in range(max_steps):
             dual = P @ x + c + G.T @ u + nu * a
             primal = G @ x + s - h
-            balance = float(a @ x) - 1.0
+            balance = 0.0 if self.a is None else float(a @ x) - 1.0
             mu = float(u @ s) / len(s)
             if max(mu, np.abs(dual).max(), np.abs(primal).max(), abs(balance)) <= tol:
                 break
@@ -117,7 +135,7 @@ class QuadraticProgram(NamedTuple):
             def direction(complementarity: Array) -> tuple[Array, Array, Array, float]:
                 right = -dual - G.T @ ((complementarity + u * primal) / s)  # noqa: B023
                 free = scipy.linalg.cho_solve(factor, right, check_finite=False)  # noqa: B023
-                dnu = (float(a @ free) + balance) / float(a @ along)  # noqa: B023
+                dnu = 0.0 if self.a is None else (float(a @ free) + balance) / float(a @ along)  # noqa: B023
                 dx = free - dnu * along  # noqa: B023
                 ds = -primal - G @ dx  # noqa: B023
                 return dx, ds, (complementarity - u * ds) / s, dnu  # noqa: B023
@@ -140,6 +158,8 @@ def _factor(system: Array) -> tuple[Array, bool]:
             return factor, True
         system.flat[:: len(system) + 1] += jitter
         jitter *= 10.0
+        if not np.isfinite(jitter):
+            raise FloatingPointError("a matrix to be factorised is not finite")
 
 
 def _longest(x: Array, dx: Array) -> float:

@@ -26,12 +26,12 @@ from mklref.certificate import certify, dual_objective
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.box import BoxMachine
 from mklref.native.machine import Machine
-from mklref.native.model import minimise
+from mklref.native.model import minimise, newton_fixed_point
+from mklref.native.polyhedral import Polyhedral, polyhedral
 from mklref.native.smooth import SmoothMachine
 from mklref.native.steps import Cut, bundle_step
 from mklref.problem import Problem
 from mklref.progress import Progress
-from mklref.regularizers import Lp
 from mklref.solution import History, Record, Solution, Status
 
 _ARMIJO = 1e-4
@@ -39,8 +39,6 @@ _SHORTEST = 1e-4
 _SERIOUS = 0.1
 """Share of the predicted decrease with which a trial point becomes the new centre."""
 _LONGEST_BUNDLE = 30
-_AS_GOOD_AS_ONE = 1.0 + 1e-7
-"""Up to this p the lp ball is taken for the simplex: the values differ by a relative (p - 1) log M."""
 _PATIENCE = 12
 """Outer iterations without a smaller gap after which rounding is held responsible."""
 
@@ -191,12 +189,12 @@ class _Run:
             value=value,
         )
 
-    def _bundle_step(self, point: _Point) -> _Point:
-        """Minimise the model over the simplex; add cuts while J at the trial point is not below J at the centre."""
+    def _bundle_step(self, point: _Point, psi: Polyhedral) -> _Point:
+        """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
         W = self.machine.hessian_root()
         cuts = [point.cut()]
         while True:
-            weights, predicted, mixture = bundle_step(cuts, W, point.weights)
+            weights, predicted, mixture = bundle_step(psi, cuts, W, point.weights)
             if len(cuts) > 1:
                 self.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = self._assess(weights)
@@ -214,16 +212,18 @@ class _Run:
     def _step(self, point: _Point) -> _Point:
         """Go to the minimiser of the model, or as far on the way there as the merit falls."""
         regularizer = self.problem.regularizer
-        if isinstance(regularizer, Lp) and regularizer.p <= _AS_GOOD_AS_ONE:
-            return self._bundle_step(point)
+        if regularizer.weight_form == "max":
+            return self._ascent_step(point)
+        psi = polyhedral(regularizer, self.problem.n_kernels)
+        if psi is not None:
+            return self._bundle_step(point, psi)
         trial_weights = minimise(regularizer, point.squares, self.machine.hessian_root(), point.weights)
         direction = trial_weights - point.weights
         if not direction.any():
             self.inner_gap *= 0.1
             return self._evaluate(point.weights)
         slope = -0.5 * float(point.squares @ direction)
-        if regularizer.weight_form == "min":
-            slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
+        slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
         t = 1.0
         while True:
             trial = self._evaluate(point.weights + t * direction if t < 1.0 else trial_weights)
@@ -235,6 +235,21 @@ class _Run:
                 return trial
             self._record(trial)
             t *= min(0.5, max(0.1, -0.5 * t * slope / max(rise - t * slope, np.finfo(float).tiny)))
+
+    def _ascent_step(self, point: _Point) -> _Point:
+        """Where R* is concave in q (block norms beyond 2): Newton on theta = theta(q), or theta(q) itself.
+
+        The dual objective then rises for theta = theta(q): R*(q') <= R*(q) + 1/2 theta(q)'(q' - q).
+        """
+        trial = self._evaluate(
+            newton_fixed_point(self.problem.regularizer, point.squares, self.machine.hessian_root(), point.weights)
+        )
+        noise = 2.0 * max(trial.inner_gap, point.inner_gap)
+        excess = trial.merit - point.merit
+        self._sharpen(excess, noise)
+        if excess <= noise or self._record(trial):
+            return trial
+        return self._evaluate(self.problem.regularizer.weights_from_dual(np.sqrt(point.squares)))
 
     def _sharpen(self, excess: float, noise: float) -> None:
         """Solve the next machines more accurately if only their error can excuse this rise of the merit."""

@@ -27,13 +27,13 @@ class Rescaled(Regularizer):
     """
 
     base: Regularizer = field(init=False, repr=False)
-    _root: Any = field(init=False, repr=False)
-    _factor: float = field(init=False, repr=False)
+    root: Any = field(init=False, repr=False)
+    factor: float = field(init=False, repr=False)
 
     def _rescale(self, base: Regularizer, root: Any, factor: float) -> None:
         object.__setattr__(self, "base", base)
-        object.__setattr__(self, "_root", root)
-        object.__setattr__(self, "_factor", factor)
+        object.__setattr__(self, "root", root)
+        object.__setattr__(self, "factor", factor)
 
     def with_base(self, base: Regularizer) -> Rescaled:
         """The same rescaling of another regulariser."""
@@ -48,19 +48,19 @@ class Rescaled(Regularizer):
 
     def value(self, rho: Array) -> float:
         """Factor S(rho/root)."""
-        return self._factor * self.base.value(rho / self._root)
+        return self.factor * self.base.value(rho / self.root)
 
     def conjugate(self, g: Array) -> float:
         """Factor S*(root g / factor)."""
-        return self._factor * self.base.conjugate(self._inner(g))
+        return self.factor * self.base.conjugate(self._inner(g))
 
     def weight_penalty(self, theta: Array) -> float:
         """Factor psi_S(factor theta / root^2)."""
-        return self._factor * self.base.weight_penalty(self._factor * theta / self._root / self._root)
+        return self.factor * self.base.weight_penalty(self.factor * theta / self.root / self.root)
 
     def weights_from_norms(self, rho: Array) -> Array:
         """root^2/factor theta_S(rho/root)."""
-        return self._outer(self.base.weights_from_norms(rho / self._root))
+        return self._outer(self.base.weights_from_norms(rho / self.root))
 
     def weights_from_dual(self, g: Array) -> Array:
         """root^2/factor theta_S(root g / factor)."""
@@ -75,7 +75,7 @@ class Rescaled(Regularizer):
             If the weights of S are not differentiable.
         """
         inner = self.base.weights_jacobian(self._inner(g))
-        return self._outer(self._outer(inner).T) / self._factor
+        return self._outer(self._outer(inner).T) / self.factor
 
     def dual_scale(self, g: Array) -> float:
         """That of S at root g / factor."""
@@ -85,28 +85,28 @@ class Rescaled(Regularizer):
         """Factor S(rho/root)."""
         import cvxpy as cp
 
-        value, constraints = self.base.value_atom(cp.multiply(1.0 / self._root, rho))
-        return self._factor * value, constraints
+        value, constraints = self.base.value_atom(cp.multiply(1.0 / self.root, rho))
+        return self.factor * value, constraints
 
     def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
         """Factor S*(root g / factor)."""
-        roots = np.broadcast_to(self._root / self._factor, len(components))
+        roots = np.broadcast_to(self.root / self.factor, len(components))
         scaled = [root * component for root, component in zip(roots, components, strict=True)]
         value, constraints = self.base.conjugate_atom(scaled)
-        return self._factor * value, constraints
+        return self.factor * value, constraints
 
     def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
         """Factor psi_S(factor theta / root^2)."""
         import cvxpy as cp
 
-        value, constraints = self.base.weight_atom(cp.multiply(self._factor / self._root / self._root, theta))
-        return self._factor * value, constraints
+        value, constraints = self.base.weight_atom(cp.multiply(self.factor / self.root / self.root, theta))
+        return self.factor * value, constraints
 
     def _inner(self, g: Array) -> Array:
-        return np.asarray(self._root * g / self._factor)
+        return np.asarray(self.root * g / self.factor)
 
     def _outer(self, theta: Array) -> Array:
-        return np.asarray(self._root * self._root * theta / self._factor)
+        return np.asarray(self.root * self.root * theta / self.factor)
 
 
 @dataclass(frozen=True, eq=False)
