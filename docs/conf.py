@@ -20,7 +20,7 @@ version = release = mklref.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_generated"]
 default_role = "code"
 highlight_language = "none"  # blocks without a language are formulas
 suppress_warnings = ["toc.empty_glob"]
@@ -40,4 +40,5 @@ def setup(app: object) -> None:
     """Write the generated pages, and let autodoc read docstrings as the plain text that they are."""
     generate.formulation_pages(HERE / "formulations")
     generate.command_line_help(HERE / "_generated")
+    generate.equivalence_table(HERE / "_generated")
     app.connect("autodoc-process-docstring", generate.plain_docstring, priority=400)

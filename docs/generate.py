@@ -67,6 +67,19 @@ def command_line_help(directory: Path) -> None:
         write(directory / f"{name}.txt", command.format_help().splitlines())
 
 
+def equivalence_table(directory: Path) -> None:
+    """The table of equivalences as Markdown, to be included in a page."""
+    from mklref.equivalences import table
+
+    lines = ["from | to | parameters | source", "--- | --- | --- | ---"]
+    for edge in table():
+        condition = "" if edge["condition"] == "none" else f"; if {edge['condition']}"
+        cells = edge["left"], edge["right"], edge["parameters"] + condition, edge["source"]
+        lines.append(" | ".join(re.sub(r"([|*_])", r"\\\1", cell) for cell in cells))
+    directory.mkdir(exist_ok=True)
+    write(directory / "equivalences.md", lines)
+
+
 def plain_docstring(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
     """Rewrite a docstring in place, before napoleon reads its sections."""
     lines[:] = prose(lines)

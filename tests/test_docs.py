@@ -13,7 +13,7 @@ from mklref.formulations import FORMULATIONS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if not {"_build", "_generated"} & set(path.parts))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

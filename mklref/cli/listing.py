@@ -27,7 +27,7 @@ def run(arguments: Any) -> bool:
         return True
     for title, lines in _sections().items():
         table = Table(box=None, pad_edge=False, show_header=False)
-        table.add_column(no_wrap=True, min_width=24)
+        table.add_column(no_wrap=True, min_width=27)
         table.add_column()
         for name, text in lines.items():
             table.add_row(escape(name), escape(text))
