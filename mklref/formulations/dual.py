@@ -13,7 +13,8 @@ rho_m = ||v_m|| are at hand even where the weights are no function of beta (p = 
 in closed form. b is the multiplier of 1'beta = c_b.
 
 Source: Kloft (D), where R*(g) = 1/2 ||(g_m^2)_m||_{p*} for an lp ball; its (10) holds for norms that are
-monotone on the orthant, which R* as defined here repairs for all others.
+monotone on the orthant, which R* as defined here repairs for all others (erratum L3). In the display before it C
+belongs to V alone (L2), and the dual of the group lasso, (15), goes without labels (L5).
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ class OneClass(Loss):
     dual     = 0   on  0 <= beta_i <= c_i,  1'beta = 1
 
     The intercept is minus the margin r of the paper: f(x) + b >= 0 for the samples inside.
+    The optimal value is negative, which SimpleMKL's Algorithm 1 does not foresee where it starts at 0 (erratum R4).
     With sum c_i < 1 the dual is infeasible and the primal unbounded, so `Problem` refuses it.
     """
 
@@ -67,7 +68,7 @@ class OneClass(Loss):
 
 @dataclass(frozen=True)
 class DensityLevelSet(Loss):
-    """One-class loss with fixed margin 1 and no intercept (Kloft 3.5, whose primal prints max(0, f)).
+    """One-class loss with fixed margin 1 and no intercept (Kloft 3.5, whose primal prints max(0, f), erratum L6).
 
     V(t, y)  = max(0, 1 - t)
     V*(s, y) = s   on  -1 <= s <= 0

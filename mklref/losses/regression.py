@@ -31,6 +31,9 @@ class Squared(Loss):
     V(t, y)  = 1/2 (y - t)^2
     V*(s, y) = s y + s^2 / 2
     dual     = sum y_i beta_i - beta_i^2 / (2 c_i)
+
+    Tomioka prints two quadratic losses, a factor 2 apart (erratum T6): with C_TS on the regulariser, C is
+    2/(sigma^2 C_TS) for that of section 2 and 1/(sigma^2 C_TS) for that of section 4.
     """
 
     name: ClassVar[str] = "squared"
@@ -84,7 +87,7 @@ class EpsilonInsensitive(Loss):
     dual     = sum y_i beta_i - epsilon |beta_i|   on  |beta_i| <= c_i
 
     SimpleMKL's two multipliers per sample are beta = (multiplier of y - f <= eps + xi) - (the other one);
-    its (16) prints xi* <= 0, which should read xi* >= 0.
+    its (16) prints xi* <= 0, which should read xi* >= 0 (erratum R3).
     """
 
     epsilon: float = 0.1

@@ -1,0 +1,128 @@
+"""The index of equations and the index of errata: nothing is missing, and what they name exists."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+with (ROOT / "docs" / "equation_index.csv").open(encoding="utf-8", newline="") as file:
+    ROWS = list(csv.DictReader(file))
+ERRATA = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+
+
+def numbered(*parts: str) -> set[str]:
+    """ "(1-3)" -> (1), (2), (3); "Table 1-2" -> Table 1, Table 2; anything else as it is."""
+    items = set()
+    for part in parts:
+        match = re.fullmatch(r"(\D*)(\d+)-(\d+)(\D*)", part)
+        if match is None:
+            items.add(part)
+        else:
+            before, first, last, after = match.groups()
+            items |= {f"{before}{number}{after}" for number in range(int(first), int(last) + 1)}
+    return items
+
+
+PAPERS = {
+    "Kowalski": numbered(
+        "(1-6)", "Definition 1-2", "Theorem 1-3", "Lemma 1", "Proposition 1-3", "Algorithm 1-2"
+    ),
+    "Szafranski": numbered("(1-13)", "(15)", "Proposition 1-3", "Table 1-2"),
+    "Tomioka": numbered("(1-16)", "Table 1"),
+    "Kloft": numbered(
+        "(1-8)", "(9a)", "(9b)", "(10-35)", "(36a)", "(36b)", "(37-38)", "(P)", "(D)",
+        "Theorem 1", "Proposition 2-3", "Theorem 4", "Proposition 5", "Theorem 6", "Remark 7", "Theorem 8",
+        "Corollary after Theorem 8", "Corollary 9-10", "Proposition 11", "Example 1-2", "Algorithm 1-2", "Table 1-2",
+    ),
+    "SimpleMKL": numbered("(1-22)", "Algorithm 1", "Theorem 1", "Table 1-6"),
+}  # fmt: skip
+"""Everything that carries a number in the papers, apart from figures."""
+
+COUNTS = {"K": 9, "S": 5, "T": 9, "L": 17, "R": 7}
+"""Errata by paper."""
+
+
+@cache
+def functions(path: str) -> set[str]:
+    """Names of the test functions in a file."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_numbered_item_has_one_row(paper):
+    items = [row["item"] for row in ROWS if row["paper"] == paper]
+    assert len(items) == len(set(items))
+    assert set(items) == PAPERS[paper]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['paper']} {row['item']}")
+def test_what_a_row_names_exists(row):
+    if row["object"]:
+        parts = row["object"].split(".")
+        for split in range(len(parts), 0, -1):
+            try:
+                thing = import_module(".".join(parts[:split]))
+                break
+            except ModuleNotFoundError:
+                continue
+        for part in parts[split:]:
+            thing = getattr(thing, part)
+    if row["test"]:
+        path, name = row["test"].split("::")
+        assert name in functions(path)
+    assert row["statement"]
+    if not (row["object"] and row["test"]):
+        assert re.search("not yet|quoted|left out|textbook", row["note"]), (
+            "an item without object and test needs a reason"
+        )
+
+
+def test_errata_named_in_the_index_are_in_the_list_of_errata():
+    named = set(re.findall(r"\b[KSTLR]\d+\b", " ".join(row["note"] for row in ROWS)))
+    assert len(named) > 30
+    assert named <= set(errata())
+
+
+def errata() -> dict[str, str]:
+    """The lines of the tables of errata, by id."""
+    return dict(re.findall(r"^\| ([KSTLR]\d+)†? (\|.*\|)$", ERRATA, flags=re.MULTILINE))
+
+
+def test_every_erratum_has_a_line_with_what_is_printed_and_what_is_meant():
+    expected = [f"{letter}{number}" for letter, count in COUNTS.items() for number in range(1, count + 1)]
+    assert sorted(errata()) == sorted(expected)
+    for line in errata().values():
+        assert len([cell for cell in line.split("|") if cell.strip()]) == 4
+
+
+def test_every_erratum_has_its_test():
+    tests = {name for path in (ROOT / "tests" / "errata").glob("test_*.py") for name in functions(str(path))}
+    for number, line in errata().items():
+        named = re.findall(r"`(test_\w+)`", line)
+        assert set(named) <= tests
+        if named:
+            assert any(name.startswith(f"test_{number}_") for name in named)
+        else:
+            assert "no test" in line
+    tested = {match.group(1) for name in tests if (match := re.match(r"test_([KSTLR]\d+)_", name))}
+    assert tested <= set(errata())
+    assert {number for number, line in errata().items() if "no test" not in line} == tested
+
+
+@pytest.mark.parametrize("number", ["S1", "S2", "S3", "S4", "T1", "T2", "T3", "T4", "T5", "T8", "T9",
+                                    "L1", "L3", "L4", "L7", "L10", "L11"])  # fmt: skip
+def test_errata_of_formulations_are_marked_where_the_formula_is(number):
+    """The docstrings of regularisers and equivalences carry the id of every erratum in what they state."""
+    places = [*(ROOT / "mklref" / "regularizers").glob("*.py"), *(ROOT / "mklref" / "equivalences").glob("*.py")]
+    letter, digits = number[0], int(number[1:])
+    text = " ".join(path.read_text(encoding="utf-8") for path in places)
+    spans = re.findall(rf"\b{letter}(\d+)(?:(?:-| to ){letter}(\d+))?\b", text)
+    assert any(int(first) <= digits <= int(last or first) for first, last in spans)
