@@ -49,7 +49,7 @@ Carry = Callable[[Problem, Solution], Carried]
 
 
 def block_norms(problem: Problem, solution: Solution) -> Array:
-    """rho_m = ||f_m|| = theta_m sqrt(beta'K_m beta), (M,).
+    """rho_m = ||f_m|| = theta_m sqrt(beta'K_m beta), (M,) (Kloft (22) with the transpose of erratum L8).
 
     Raises
     ------
@@ -83,6 +83,7 @@ def tikhonov_to_ivanov(problem: Problem, solution: Solution) -> Carried:
     """`Tikhonov(p, mu)` at C is `Lp(p)` at C s, s = ||theta||_p = (||rho||_q^2/(4 mu))^{1/3} (Kloft Theorem 1).
 
     The theorem says that some constant exists; this one follows from the minimum over s of ||rho||_q^2/(2s) + mu s^2.
+    Prop. 11, from which the paper derives it, needs a penalty that is unique at the optimum (erratum L16); s is.
     """
     penalty = problem.regularizer
     assert isinstance(penalty, Tikhonov)

@@ -38,6 +38,9 @@ class Power(Regularizer):
     them (`mklref.equivalences`). p = 1 is the kernelised group lasso, R = sum rho: its R* is an indicator, and
     at g_m = 1 any weight attains it; `weights_from_dual` returns 1 there. p = inf is the unweighted sum.
 
+    As a MAP estimate with weights of density exp(-mu h), as Tomioka reads (6), the problem would have 2 mu in place of
+    mu, and another term rank(K_m)/2 log theta_m (erratum T7).
+
     Parameters
     ----------
     p : float
