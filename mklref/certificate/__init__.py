@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mklref.certificate.intercept import best_intercept
-from mklref.certificate.numerical import assess, certify, dual_objective, repair
+from mklref.certificate.numerical import certify, dual_objective, repair
 from mklref.certificate.verdict import Certificate
 
-__all__ = ["Certificate", "assess", "best_intercept", "certify", "dual_objective", "repair"]
+__all__ = ["Certificate", "best_intercept", "certify", "dual_objective", "repair"]

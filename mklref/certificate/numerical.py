@@ -12,6 +12,7 @@ the dual point had to be moved by more than rounding. `float64` rounding is not 
 
 from __future__ import annotations
 
+import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.verdict import Certificate
-from mklref.exceptions import InvalidKernel, InvalidParameter
+from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels.validation import INDEFINITE_REMEDY, as_float_array, require_finite
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _NEGLIGIBLE = 1e-13
 """Relative change of the quadratic forms up to which a repaired dual point needs no second read of the stack."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # an absurd point has infinite bounds, which is an answer
 def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: float | None = None) -> Certificate:
     """Certified bounds on the optimal value, and how far this point is from it.
 
@@ -58,56 +60,42 @@ def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept:
     beta = _vector(dual_coef, "dual_coef", problem.n_samples)
     images = problem.kernels.apply(beta)
     squares = _squares(problem, beta, images)
-    given = None if weights is None else _vector(weights, "weights", problem.n_kernels)
-    theta = problem.regularizer.weights_from_dual(np.sqrt(squares)) if given is None else given
-    return assess(problem, beta, theta, intercept, images, squares)
-
-
-def assess(
-    problem: Problem, beta: Array, theta: Array, intercept: float | None, images: Array, squares: Array
-) -> Certificate:
-    """`certify` for a point whose images K_m beta (M, n) and squares beta'K_m beta (M,) are at hand."""
-    violations: list[tuple[str, float]] = []
-    if theta.min() < 0.0:
-        violations.append((f"weights[{theta.argmin()}] = {theta.min():.3g} is negative", -float(theta.min())))
-        theta = np.maximum(theta, 0.0)
-    violations += _weight_violations(problem, theta)
-
-    norms = theta * np.sqrt(squares)
-    scores = theta @ images
-    better = best_intercept(problem, scores)
-    chosen = better if intercept is None else float(intercept)
-    if not np.isfinite(chosen) or (not problem.intercept and chosen != 0.0):
-        raise InvalidParameter(
-            f"intercept = {chosen!r} must be a finite number"
-            + ("." if problem.intercept else ", and 0 without intercept.")
-        )
-    penalty = problem.regularizer.value(norms)
-    losses = intercept_objective(problem, scores, chosen)
-    upper = _finite_or(losses + penalty, np.inf)
-
-    feasible, moved = repair(problem, beta)
-    violations += moved
+    feasible, violations = repair(problem, beta)
     lower_squares = _squares_after_repair(problem, beta, feasible, images, squares)
     lower, scale = dual_objective(problem, feasible, lower_squares)
+    point, g = scale * feasible, scale * np.sqrt(lower_squares)
 
-    pointwise = problem.costs * (
-        problem.loss.value(scores + chosen, problem.y) + problem.loss.conjugate(-feasible / problem.costs, problem.y)
-    ) + feasible * (scores + chosen)
-    closed = problem.regularizer.weights_from_dual(scale * np.sqrt(lower_squares))
+    fitting = problem.regularizer.weights_from_dual(g)
+    theta = fitting
+    if weights is not None:
+        theta = _vector(weights, "weights", problem.n_kernels)
+        violations += _weight_violations(problem, theta)
+        theta = np.maximum(theta, 0.0)
+    norms, scores = theta * np.sqrt(squares), theta @ images
+    better = best_intercept(problem, scores)
+    b = better if intercept is None else _checked_intercept(problem, intercept)
+    penalty = problem.regularizer.value(norms)
+
+    fitting_scores = fitting @ images
+    fitting_losses = intercept_objective(problem, fitting_scores, best_intercept(problem, fitting_scores))
+    t = scores + b
+    sample_gaps = (
+        problem.costs * problem.loss.value(t, problem.y)
+        - problem.loss.dual_terms(point, problem.y, problem.costs)
+        + point * t
+    )
     return Certificate(
         lower=_finite_or(lower, -np.inf),
-        upper=upper,
+        upper=_finite_or(intercept_objective(problem, scores, b) + penalty, np.inf),
         infeasibility=max((size for _, size in violations), default=0.0),
         violations=tuple(text for text, _ in violations),
-        intercept=chosen,
+        intercept=b,
         better_intercept=better,
         better_upper=_finite_or(intercept_objective(problem, scores, better) + penalty, np.inf),
-        worst_sample=int(np.argmax(np.nan_to_num(pointwise, nan=np.inf))),
-        worst_kernel=int(np.argmax(np.abs(closed - theta) * lower_squares)),
-        regularizer_gap=float(
-            penalty + problem.regularizer.conjugate(np.sqrt(lower_squares)) - norms @ np.sqrt(squares)
-        ),
+        fitting_upper=_finite_or(fitting_losses + problem.regularizer.value(fitting * np.sqrt(squares)), np.inf),
+        worst_sample=int(np.argmax(np.nan_to_num(sample_gaps, nan=np.inf))),
+        worst_kernel=int(np.argmax(np.abs(fitting - theta) * lower_squares)),
+        regularizer_gap=_finite_or(penalty + problem.regularizer.conjugate(g) - norms @ g, np.inf),
     )
 
 
@@ -198,20 +186,36 @@ def _squares_after_repair(problem: Problem, beta: Array, feasible: Array, images
 
 
 def _weight_violations(problem: Problem, theta: Array) -> list[tuple[str, float]]:
-    """A violated constraint on the weights, where the regulariser has one."""
-    if problem.regularizer.weight_form != "min" or np.isfinite(problem.regularizer.weight_penalty(theta)):
-        return []
+    """Negative weights, and a violated constraint on the others where the regulariser has one."""
+    violations: list[tuple[str, float]] = []
+    m = int(theta.argmin())
+    if theta[m] < 0.0:
+        violations.append((f"weights[{m}] = {theta[m]:.3g} is negative", -float(theta[m])))
+    positive = np.maximum(theta, 0.0)
+    if problem.regularizer.weight_form != "min" or np.isfinite(problem.regularizer.weight_penalty(positive)):
+        return violations
     # Scale the weights down until they are allowed: the factor says by how much they were not.
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = 0.5 * (low + high)
-        allowed = np.isfinite(problem.regularizer.weight_penalty(middle * theta))
+        allowed = np.isfinite(problem.regularizer.weight_penalty(middle * positive))
         low, high = (middle, high) if allowed else (low, middle)
     text = f"weights lie outside the domain of {problem.regularizer}: only {low:.6g} times them is allowed"
-    return [(text, 1.0 - low)]
+    return [*violations, (text, 1.0 - low)]
 
 
-def _finite_or(value: float, otherwise: float) -> float:
+def _checked_intercept(problem: Problem, intercept: Any) -> float:
+    if isinstance(intercept, bool | np.bool_) or not isinstance(intercept, numbers.Real):
+        raise InvalidType(f"intercept is {intercept!r} ({type(intercept).__name__}); give a number.")
+    value = float(intercept)
+    if not np.isfinite(value):
+        raise InvalidParameter(f"intercept = {intercept!r} must be a finite number; leave it out for the best one.")
+    if not problem.intercept and value != 0.0:
+        raise InvalidParameter(f"intercept = {intercept!r} must be 0: the problem has no intercept.")
+    return value
+
+
+def _finite_or(value: Any, otherwise: float) -> float:
     return float(value) if np.isfinite(value) else otherwise
 
 

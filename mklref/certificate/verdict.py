@@ -33,6 +33,8 @@ class Certificate:
     """The best intercept for these scores."""
     better_upper: float
     """The primal objective with the best intercept."""
+    fitting_upper: float
+    """The primal objective with the weights that fit the dual point in closed form, and their best intercept."""
     worst_sample: int
     """The sample that contributes most to the gap."""
     worst_kernel: int
@@ -77,18 +79,19 @@ class Certificate:
                 f"The intercept {self.intercept:.6g} is not the best: {self.better_intercept:.6g} lowers the upper "
                 f"bound by {gain:.3g} to {self.better_upper:.9g}."
             )
-        if self.gap > _WORTH_SAYING * max(1.0, abs(self.upper)) and self.gap < float("inf"):
-            share = self.regularizer_gap / self.gap
-            if share > 0.5:
+        if _WORTH_SAYING * max(1.0, abs(self.upper)) < self.gap < float("inf"):
+            gain = self.upper - self.fitting_upper
+            if max(self.regularizer_gap, gain) > 0.5 * self.gap:
+                remedy = f"; the weights that fit it lower the upper bound to {self.fitting_upper:.9g}" * (gain > 0.0)
                 lines.append(
-                    f"{100 * min(share, 1.0):.0f} % of the gap comes from the kernel weights: the weight of kernel "
-                    f"{self.worst_kernel} disagrees most with beta'K beta. "
-                    "Weights and dual_coef may stem from different iterates."
+                    f"Most of the gap comes from the kernel weights: that of kernel {self.worst_kernel} disagrees most "
+                    f"with the dual point{remedy}. Weights and dual_coef may stem from different iterates."
                 )
             else:
                 lines.append(
                     f"Most of the gap comes from the samples, most of all sample {self.worst_sample}: "
-                    "its dual variable does not fit its score. Check the scale of C and the sign of dual_coef."
+                    "its dual variable does not fit its score. Check the scale of C, the sign of dual_coef, and that "
+                    "weights and dual_coef stem from the same iterate."
                 )
         if self.upper == float("inf"):
             lines.append("The primal objective is not finite at this point.")

@@ -106,14 +106,18 @@ class Loss(ABC):
         lower, upper = self.domain(y)
         return -costs * upper, -costs * lower
 
-    def dual_value(self, beta: Array, y: Array, costs: Array) -> float:
-        """-sum_i c_i V*(-beta_i/c_i, y_i): the loss part of the dual objective, -inf outside the box."""
+    def dual_terms(self, beta: Array, y: Array, costs: Array) -> Array:
+        """-c_i V*(-beta_i/c_i, y_i), elementwise, -inf outside the box."""
         lower, upper = self.domain(y)
         s = -beta / costs
         # c * bound / c may miss the bound by a rounding error: such a point is on the boundary, not outside.
         nearest = np.clip(s, lower, upper)
         s = np.where(np.abs(s - nearest) <= 4 * np.finfo(float).eps * np.abs(s), nearest, s)
-        return -float(np.sum(costs * self.conjugate(s, y)))
+        return -costs * self.conjugate(s, y)
+
+    def dual_value(self, beta: Array, y: Array, costs: Array) -> float:
+        """The loss part of the dual objective, the sum of `dual_terms`."""
+        return float(np.sum(self.dual_terms(beta, y, costs)))
 
     def __str__(self) -> str:
         return self.name
