@@ -15,9 +15,11 @@ import pytest
 from makers import make_problem
 
 import mklref
-from mklref import equivalences, native, reference, report
+from mklref import datasets, equivalences, native, reference, report
 from mklref.cli import main, render
 from mklref.exceptions import Interrupted, SlowWarning, SolverFailure
+from mklref.kernels import from_specification
+from mklref.problem import Problem
 from mklref.solution import Solution
 
 SMALL = ["--samples", "30", "--kernels", "linear,rbf:1..4:2"]
@@ -118,6 +120,31 @@ def test_own_kernels(capsys, npz):
     assert f"{native.solve(problem).objective:.6g}"[:6] in out
     assert main(["crosscheck", "--data", path, "--samples", "15", "--normalize", "trace", *ONE_ROW]) == 0
     assert "15 of 20" in capsys.readouterr().out
+
+
+def saved_objective(tmp_path, *arguments: str) -> float:
+    """The objective of `mklref solve` with these arguments."""
+    file = tmp_path / "solved.npz"
+    assert main(["solve", *arguments, "--tol", "1e-9", "--save", str(file)]) == 0
+    return Solution.load(file).objective
+
+
+def test_a_table_is_drawn_encoded_standardised_and_normalised(tmp_path, table):
+    data = datasets.read_csv(table).subset(25, 3).standardized()
+    kernels = from_specification("linear,rbf:1", data.X, normalize="spherical")
+    y = np.where(data.y == "ill", 1.0, -1.0)
+    problem = Problem(kernels, y, C=3.0, loss="squared_hinge", regularizer=mklref.Lp(2))
+    options = ["--samples", "25", "--seed", "3", "--kernels", "linear,rbf:1", "--normalize", "spherical"]
+    solved = saved_objective(tmp_path, "--data", table, *options, "--C", "3", "--p", "2", "--loss", "squared_hinge")
+    assert solved == pytest.approx(native.solve(problem, tol=1e-9).objective, rel=1e-8)
+
+
+def test_samples_of_kernels_keep_their_labels(tmp_path, npz):
+    path, problem = npz
+    rows = np.sort(np.random.default_rng(5).permutation(20)[:12])
+    drawn = Problem(problem.kernels.dense()[:, rows][:, :, rows], problem.y[rows], C=100.0)
+    solved = saved_objective(tmp_path, "--data", path, "--samples", "12", "--seed", "5")
+    assert solved == pytest.approx(native.solve(drawn, tol=1e-9).objective, rel=1e-8)
 
 
 def test_normalised_kernels_of_a_file_are_normalised(capsys, npz):
@@ -352,6 +379,11 @@ def test_bars():
     assert render._bar(1 / 64, False) == "▏       "
     assert render._bar(0.5, True) == "####    "
     assert {len(render._bar(share, False)) for share in np.linspace(0, 1, 200)} == {8}
+
+
+def test_bars_of_all_columns_have_one_scale(capsys):
+    render.show_weights(render.console(), ["K"], {"native": np.array([1.0]), "dual": np.array([0.5])})
+    assert [cell.count("█") for cell in capsys.readouterr().out.splitlines()[1].split()[2::2]] == [8, 4]
 
 
 def test_many_kernels_are_cut_to_the_largest(capsys):

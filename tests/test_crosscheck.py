@@ -65,6 +65,26 @@ def test_rounding_is_allowed_for_and_no_more(problem, solution):
     assert not check(0.4e-9)
 
 
+def test_rounding_is_that_of_each_row(problem, solution):
+    """The largest lower bound is not the decisive one if it is the least precise."""
+    vague = made_up(solution, 10.0 + 2e-9, 10.001, slack=3e-9)
+    sharp = made_up(solution, 10.0 + 1e-9, 10.001, formulation="qcqp")
+    below = made_up(solution, 9.999, 10.0, formulation="mixed_norm")
+    assert CrossCheck(problem, (vague, below)).passed
+    assert "qcqp/MADE-UP and mixed_norm/MADE-UP" in CrossCheck(problem, (vague, sharp, below)).verdict
+    vague = made_up(solution, 9.999, 10.0 - 2e-9, slack=3e-9)
+    sharp = made_up(solution, 9.999, 10.0 - 1e-9, formulation="qcqp")
+    above = made_up(solution, 10.0, 10.001, formulation="mixed_norm")
+    assert CrossCheck(problem, (vague, above)).passed
+    assert "mixed_norm/MADE-UP and qcqp/MADE-UP" in CrossCheck(problem, (vague, sharp, above)).verdict
+
+
+def test_best_rows_have_the_smallest_gap_of_their_formulation(problem, solution):
+    rows = [made_up(solution, 10.0 - gap, 10.0) for gap in (1e-3, 1e-5, 1e-4)]
+    rows.append(Row("qcqp", "MADE-UP", 0.0, None, "failed", 1e-3))
+    assert CrossCheck(problem, tuple(rows)).best_rows == {"dual": rows[1]}
+
+
 def test_a_wide_gap_fails_and_is_named(problem, solution):
     rows = (made_up(solution, 9.999, 10.0), made_up(solution, 9.9, 10.0, formulation="qcqp"))
     assert (
