@@ -20,7 +20,6 @@ import numpy as np
 
 from mklref.exceptions import InvalidParameter, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Factors, Formulation, Model, Point, as_formulation, factorize
-from mklref.formulations.cones import use_second_order_cones
 from mklref.formulations.polish import polish
 from mklref.formulations.scaling import unit_cost
 from mklref.problem import Problem
@@ -136,7 +135,7 @@ class Compiled:
         if second_order not in self._models:
             model = self.formulation.build(self.problem, self.factors)
             if second_order:
-                use_second_order_cones(model.program)
+                model.avoid_power_cones()
             self._models[second_order] = model
         return self._models[second_order]
 

@@ -4,13 +4,39 @@ from __future__ import annotations
 
 from mklref.exceptions import InvalidParameter
 from mklref.formulations.base import Factors, Formulation, Model, Point, factorize
+from mklref.formulations.block_norm import BlockNormForm
+from mklref.formulations.cap import CAP
 from mklref.formulations.dual import Dual
+from mklref.formulations.elastic_net import ElasticNetForm
+from mklref.formulations.generalized_block_norm import GeneralizedBlockNorm
+from mklref.formulations.groups import GroupsForm
+from mklref.formulations.ivanov import IvanovForm
 from mklref.formulations.mixed_norm import MixedNorm
 from mklref.formulations.qcqp import QCQP
+from mklref.formulations.semi_infinite import SemiInfinite
+from mklref.formulations.silp import SILP
+from mklref.formulations.sup_block_norm import SupBlockNorm
+from mklref.formulations.tikhonov import TikhonovForm
 from mklref.formulations.weighted_primal import WeightedPrimal
 
 FORMULATIONS: dict[str, Formulation] = {
-    formulation.name: formulation for formulation in (QCQP(), Dual(), WeightedPrimal(), MixedNorm())
+    formulation.name: formulation
+    for formulation in (
+        Dual(),
+        MixedNorm(),
+        WeightedPrimal(),
+        QCQP(),
+        SILP(),
+        SemiInfinite(),
+        BlockNormForm(),
+        SupBlockNorm(),
+        GeneralizedBlockNorm(),
+        IvanovForm(),
+        TikhonovForm(),
+        ElasticNetForm(),
+        GroupsForm(),
+        CAP(),
+    )
 }
 """Every formulation by its name."""
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
+from mklref.formulations.cones import use_second_order_cones
 from mklref.kernels.stack import KernelStack
 from mklref.losses.base import Costs
 from mklref.problem import Problem
@@ -94,6 +95,10 @@ class Model:
         self.costs.value.value = costs
         self.costs.inverse.value = 1.0 / costs
 
+    def avoid_power_cones(self) -> None:
+        """Use towers of second-order cones instead, in a model that was never solved."""
+        use_second_order_cones(self.program)
+
     def run(self, solve: Solve) -> Point:
         """Solve the program and recover the point."""
         solve(self.program)
@@ -140,6 +145,14 @@ def scores_and_losses(problem: Problem, factors: Factors, costs: Costs) -> tuple
     scores = t == factors.stacked @ v + b
     losses = cp.sum(cp.multiply(costs.value, problem.loss.atom(t, problem.y)))
     return v, b, scores, losses + problem.intercept_cost * b
+
+
+def half_ratios(factors: Factors, v: Any, theta: list[Any]) -> Any:
+    """1/2 sum_m ||v_m||^2 / theta_m for positive concave theta_m, with 0/0 = 0: jointly convex."""
+    import cvxpy as cp
+
+    blocks = zip(factors.split(v), theta, strict=True)
+    return 0.5 * cp.sum(cp.hstack([cp.quad_over_lin(block, weight) for block, weight in blocks]))
 
 
 def recovered_intercept(b: Any) -> float:

@@ -25,6 +25,7 @@ from mklref.formulations.base import (
     Model,
     Point,
     cost_parameters,
+    half_ratios,
     multiplier,
     recovered_intercept,
     scores_and_losses,
@@ -54,11 +55,10 @@ class WeightedPrimal(Formulation):
         costs = cost_parameters(problem.n_samples)
         v, b, scores, losses = scores_and_losses(problem, factors, costs)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
-        quotients = [cp.quad_over_lin(block, theta[m]) for m, block in enumerate(factors.split(v))]
         penalty, domain = problem.regularizer.weight_atom(theta)
 
         def recover() -> Point:
             return Point(multiplier(scores), np.maximum(theta.value, 0.0), recovered_intercept(b))
 
-        objective = losses + 0.5 * cp.sum(cp.hstack(quotients)) + penalty
+        objective = losses + half_ratios(factors, v, list(theta)) + penalty
         return Model(cp.Problem(cp.Minimize(objective), [scores, *domain]), costs, recover)

@@ -1,0 +1,80 @@
+r"""Primal with a block norm of the functions, squared or not.
+
+Statement, over v_m (r_m,), t (n,) and b, with rho = (||v_1||, ..., ||v_M||):
+
+    minimise    sum_i c_i V(t_i, y_i) + c_b b + { 1/2 ||rho||_q^2       Kloft (27), (30); Tomioka (5)
+                                                { 1/q sum_m rho_m^q     Tomioka (7)
+                                                { 1/2 sum_m rho_m^q     Kloft (28)
+    subject to  t = sum_m L_m v_m + b
+
+for q in [1, inf], in the squared form also above 2. The three have the same solutions at costs C that depend on
+them; Kloft's Prop. 5 prints the cost of the third without its factor q/2 (erratum L10).
+
+Dual: `dual`, with R*(g) = 1/2 ||g||_{q*}^2, 1/q* sum g^{q*}, and the latter rescaled.
+
+Recovery: beta is the multiplier of the scores, theta_m = rho_m / (dR/drho_m), which is proportional to
+rho_m^{2-q}; b is a variable.
+
+Source: Kloft (27)-(30); Tomioka (5), (7).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mklref.formulations.base import (
+    Factors,
+    Formulation,
+    Model,
+    Point,
+    cost_parameters,
+    multiplier,
+    recovered_intercept,
+    scores_and_losses,
+)
+from mklref.problem import Problem
+from mklref.regularizers import BlockNorm, HalfPower, Lp, Power, Regularizer
+from mklref.regularizers.norms import norm_atom, norms_atom, power_atom
+
+
+class BlockNormForm(Formulation):
+    """Compositions of Euclidean norms and q-norms, without auxiliary variables."""
+
+    name = "block_norm"
+
+    def applies(self, problem: Problem) -> str | None:
+        """The isotropic norms only."""
+        if isinstance(problem.regularizer, Lp | BlockNorm | Power | HalfPower):
+            return None
+        return (
+            f"block_norm takes Lp, BlockNorm, Power and HalfPower, not {problem.regularizer}; "
+            "use 'mixed_norm', which takes every regulariser."
+        )
+
+    def build(self, problem: Problem, factors: Factors) -> Model:
+        """The model over v, t and b."""
+        import cvxpy as cp
+
+        costs = cost_parameters(problem.n_samples)
+        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        penalty = _penalty(problem.regularizer, norms_atom(factors.split(v)))
+
+        def recover() -> Point:
+            theta = problem.regularizer.weights_from_norms(factors.norms(v.value))
+            return Point(multiplier(scores), theta, recovered_intercept(b))
+
+        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores]), costs, recover)
+
+
+def _penalty(regularizer: Regularizer, rho: Any) -> Any:
+    """The third line of the statement."""
+    import cvxpy as cp
+
+    match regularizer:
+        case Power(block_exponent=q):
+            return cp.sum(power_atom(rho, q)) / q
+        case HalfPower(q=q):
+            return 0.5 * cp.sum(power_atom(rho, q))
+        case BlockNorm(q=q) | Lp(block_exponent=q):
+            return 0.5 * cp.square(norm_atom(rho, q))
+    raise AssertionError(regularizer)

@@ -1,0 +1,71 @@
+r"""Primal with a composite absolute penalty: one norm within groups of kernels, another across them.
+
+Statement, over v_m (r_m,), t (n,) and b, with d_l the size of group l and
+
+    gamma = 2/(q+1),    gamma0 = 2/(p+q+1),    gamma* = p/(p+q+1):
+
+    minimise    sum_i c_i V(t_i, y_i) + 1/2 A^{2/gamma0} + c_b b
+    subject to  t = sum_m L_m v_m + b
+
+    A = sum_l d_l^{gamma*} (sum_{m in l} ||v_m||^gamma)^{gamma0/gamma}
+
+A^{1/gamma0} is the gamma0-norm of (d_l^{p/2} || (||v_m||)_{m in l} ||_gamma)_l, which is how it is modelled. Presets:
+(p, q) = (0, 1) is l1-MKL, (1, 0) the group lasso over sums of kernels, (1/2, 1/2) the penalty of (6).
+
+Dual: `dual`, with R*(g) the half square of the dual mixed norm. The weight form is `groups`.
+
+Recovery: beta is the multiplier of the scores; sigma1 and sigma2 by (10) and (11), theta = sigma1^p sigma2^q, with 0
+where (11) reads 0 times infinity; b is a variable.
+
+Source: Szafranski (5), (9)-(11) and Prop. 1, which needs p, q >= 0 (erratum S2).
+"""
+
+from __future__ import annotations
+
+from mklref.formulations.base import (
+    Factors,
+    Formulation,
+    Model,
+    Point,
+    cost_parameters,
+    multiplier,
+    recovered_intercept,
+    scores_and_losses,
+)
+from mklref.problem import Problem
+from mklref.regularizers import Groups
+from mklref.regularizers.norms import norm_atom, norms_atom
+
+
+class CAP(Formulation):
+    """A norm of norms of norms."""
+
+    name = "cap"
+
+    def applies(self, problem: Problem) -> str | None:
+        """Only groups of kernels."""
+        if isinstance(problem.regularizer, Groups):
+            return None
+        return f"cap is for Groups, not for {problem.regularizer}; use 'mixed_norm', which takes every regulariser."
+
+    def build(self, problem: Problem, factors: Factors) -> Model:
+        """The model over v, t and b."""
+        import cvxpy as cp
+
+        regularizer = problem.regularizer
+        assert isinstance(regularizer, Groups)
+        costs = cost_parameters(problem.n_samples)
+        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        blocks = factors.split(v)
+        within = [
+            len(group) ** (0.5 * regularizer.p) * norm_atom(norms_atom([blocks[m] for m in group]), regularizer.gamma)
+            for group in regularizer.groups
+        ]
+        penalty = 0.5 * cp.square(norm_atom(cp.hstack(within), regularizer.gamma0))
+
+        def recover() -> Point:
+            sigma1, sigma2 = regularizer.shares(factors.norms(v.value))
+            theta = sigma1[regularizer.group_of] ** regularizer.p * sigma2**regularizer.q
+            return Point(multiplier(scores), theta, recovered_intercept(b))
+
+        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores]), costs, recover)

@@ -1,0 +1,76 @@
+r"""Primal with a concave function of every squared block norm.
+
+Statement, over v_m (r_m,), t (n,) and b, for g concave and non-decreasing with rho -> g(rho^2) convex:
+
+    minimise    sum_i c_i V(t_i, y_i) + sum_m g(||v_m||^2) + c_b b
+    subject to  t = sum_m L_m v_m + b
+
+Rows of Tomioka's Table 1: g(x) = (1+p)/(2p) x^{p/(1+p)} is `Power(p)`, and g(x) = (1-lam) sqrt(x) + lam/2 x is
+`ElasticNet(lam)`. Its row for q > 2 prints a convex g, to which (10) and (11) do not apply (erratum T5).
+
+Dual: `dual`, with R*(s) = sum_m sup_{rho >= 0} s_m rho - g(rho^2). The weight form is Tomioka (11).
+
+Recovery: beta is the multiplier of the scores; theta_m = 1/(2 g'(rho_m^2)), where the tangent of g in the
+variational form is attained; b is a variable.
+
+Source: Tomioka (9)-(11).
+"""
+
+from __future__ import annotations
+
+from mklref.formulations.base import (
+    Factors,
+    Formulation,
+    Model,
+    Point,
+    cost_parameters,
+    multiplier,
+    recovered_intercept,
+    scores_and_losses,
+)
+from mklref.problem import Problem
+from mklref.regularizers import ConcaveBlock, ElasticNet, Power, PowerRoot, Regularizer, RootPlusLinear
+from mklref.regularizers.norms import norms_atom
+
+
+class GeneralizedBlockNorm(Formulation):
+    """A sum over kernels of g of the squared norm."""
+
+    name = "generalized_block_norm"
+
+    def applies(self, problem: Problem) -> str | None:
+        """Needs a concave g for each kernel by itself."""
+        if concave_form(problem.regularizer) is not None:
+            return None
+        return (
+            f"{problem.regularizer} is no sum of concave functions of the squared norms; "
+            "ConcaveBlock, Power and ElasticNet in Tikhonov form are. Use 'mixed_norm', which takes every regulariser."
+        )
+
+    def build(self, problem: Problem, factors: Factors) -> Model:
+        """The model over v, t and b."""
+        import cvxpy as cp
+
+        block = concave_form(problem.regularizer)
+        assert block is not None
+        costs = cost_parameters(problem.n_samples)
+        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        penalty = cp.sum(block.g.block_atom(norms_atom(factors.split(v))))
+
+        def recover() -> Point:
+            theta = block.weights_from_norms(factors.norms(v.value))
+            return Point(multiplier(scores), theta, recovered_intercept(b))
+
+        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores]), costs, recover)
+
+
+def concave_form(regularizer: Regularizer) -> ConcaveBlock | None:
+    """The regulariser as a sum of g(rho_m^2), or None."""
+    match regularizer:
+        case ConcaveBlock():
+            return regularizer
+        case Power(p=p):
+            return ConcaveBlock(PowerRoot(p))
+        case ElasticNet(lam=lam, form="tikhonov"):
+            return ConcaveBlock(RootPlusLinear(lam))
+    return None

@@ -1,0 +1,52 @@
+r"""Semi-infinite program for every regulariser with a penalty psi on the weights, by column generation.
+
+Statement, over theta (M,) and tau:
+
+    minimise    tau + psi(theta)
+    subject to  tau >= S(beta) - 1/2 sum_m theta_m beta'K_m beta    for every feasible beta,    theta >= 0
+
+where S(beta) = -sum_i c_i V*(-beta_i/c_i, y_i): `silp` with another psi, for instance the indicator of an lp ball.
+The master is conic instead of linear. A psi that grows only linearly would leave the first masters unbounded below;
+no loss is negative, so psi(theta) may be bounded by the objective at f = 0.
+
+Dual: a mixture of the beta found: the multipliers of the constraints sum to 1.
+
+Recovery: theta from the master, beta as the mixture of the separating points by the master's multipliers, b as the
+multiplier of 1'beta = c_b in the best separation.
+
+Source: Kloft 4.3, the SIP of its companion paper for p > 1; SimpleMKL 3.4 for p = 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mklref.formulations.base import Factors, Formulation, Model
+from mklref.formulations.cutting_planes import cutting_planes
+from mklref.problem import Problem
+from mklref.regularizers import Lp
+
+
+class SemiInfinite(Formulation):
+    """Cutting planes on J(theta), with psi as it is."""
+
+    name = "semi_infinite"
+
+    def applies(self, problem: Problem) -> str | None:
+        """Needs psi; at p = 1 the program is linear and has its own name."""
+        regularizer = problem.regularizer
+        if isinstance(regularizer, Lp) and regularizer.p == 1.0:
+            return f"at {regularizer} the semi-infinite program is linear; use 'silp'."
+        if regularizer.weight_form == "min":
+            return None
+        return f"{regularizer} has no penalty on the weights that is minimised; use 'sup_block_norm' or 'dual'."
+
+    def build(self, problem: Problem, factors: Factors) -> Model:
+        """The separation program; the master adds psi."""
+
+        def penalty(theta: Any, at_zero: float) -> tuple[Any, list[Any]]:
+            psi, domain = problem.regularizer.weight_atom(theta)
+            indicator = isinstance(psi, int | float) or psi.is_constant()
+            return psi, domain if indicator or problem.intercept_cost else [*domain, psi <= at_zero]
+
+        return cutting_planes(problem, factors, penalty)

@@ -1,0 +1,74 @@
+r"""Primal of block norms with q >= 2, whose weights solve a maximisation.
+
+Statement, over v_m (r_m,), x (M,), t (n,) and b, with r = q/(q-2):
+
+    minimise    sum_i c_i V(t_i, y_i) + sup { 1/2 sum_m vartheta_m x_m : vartheta >= 0, ||vartheta||_r <= 1 } + c_b b
+    subject to  t = sum_m L_m v_m + b,    ||v_m||^2 <= x_m    for every m
+
+The supremum is 1/2 ||x||_{q/2}, so that the penalty is 1/2 ||rho||_q^2. It is a saddle point: minimising over
+theta = 1/vartheta as for q <= 2 would be unbounded below. Tomioka prints a minimum for q > 2, an unsquared norm and a
+concave g (errata T3 to T5).
+
+Dual: `dual`, with R*(g) = 1/2 ||g||_{q*}^2.
+
+Recovery: beta is the multiplier of the scores; vartheta_m is twice the multiplier of ||v_m||^2 <= x_m, and
+theta_m = 1/vartheta_m; Kloft (31) prints the reciprocal of its last factor (erratum L11). b is a variable.
+
+Source: Kloft (30), (31); Tomioka (8) and its remarks on q > 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mklref.formulations.base import (
+    Factors,
+    Formulation,
+    Model,
+    Point,
+    cost_parameters,
+    multiplier,
+    recovered_intercept,
+    scores_and_losses,
+)
+from mklref.problem import Problem
+from mklref.regularizers import BlockNorm
+from mklref.regularizers.norms import norm_atom
+
+
+class SupBlockNorm(Formulation):
+    """The supremum over inverse weights as a norm of the squared norms."""
+
+    name = "sup_block_norm"
+
+    def applies(self, problem: Problem) -> str | None:
+        """Block norms with q >= 2."""
+        if isinstance(problem.regularizer, BlockNorm) and problem.regularizer.q >= 2.0:
+            return None
+        return (
+            f"sup_block_norm is for BlockNorm(q) with q >= 2, not for {problem.regularizer}: below, the weights "
+            "solve a minimisation; use 'weighted_primal' or 'block_norm'."
+        )
+
+    def build(self, problem: Problem, factors: Factors) -> Model:
+        """The model over v, x, t and b."""
+        import cvxpy as cp
+
+        assert isinstance(problem.regularizer, BlockNorm)
+        costs = cost_parameters(problem.n_samples)
+        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        x = cp.Variable(problem.n_kernels, nonneg=True, name="x")
+        squares = [cp.sum_squares(block) <= x[m] for m, block in enumerate(factors.split(v))]
+        penalty = 0.5 * norm_atom(x, 0.5 * problem.regularizer.q)
+        closed_form = problem.regularizer.weights_from_norms
+
+        def recover() -> Point:
+            vartheta = 2.0 * np.concatenate([multiplier(constraint) for constraint in squares])
+            # A function of norm 0 has no say in the supremum: its vartheta may be 0, and its theta is anything.
+            present = factors.norms(v.value) > 1e-9 * factors.norms(v.value).max(initial=1e-300)
+            theta = closed_form(factors.norms(v.value))
+            known = present & (vartheta > 0.0)
+            theta[known] = 1.0 / vartheta[known]
+            return Point(multiplier(scores), theta, recovered_intercept(b))
+
+        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores, *squares]), costs, recover)

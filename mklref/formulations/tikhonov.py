@@ -1,0 +1,86 @@
+r"""Primal over functions and weights, with a penalty on the weights.
+
+Statement, over v_m (r_m,), theta (M,), t (n,) and b:
+
+    minimise    sum_i c_i V(t_i, y_i) + 1/2 sum_m ||v_m||^2 / theta_m + c_b b + { mu ||theta||_p^2          Kloft (4)
+                                                                              { mu/2 sum_m h(theta_m)      Tomioka (6)
+    subject to  t = sum_m L_m v_m + b,    theta >= 0
+
+with Tomioka's Table 1: h(theta) = theta^p and mu = 1/p for `Power(p)`, the indicator of [0, 1] at p = inf; and
+h(theta) = omega_m^2 theta, mu = 1 for `WeightedL1`. The row of the elastic net has a form of its own, `elastic_net`.
+Kloft 2.2 calls (4) Ivanov and (P) Tikhonov; it is the reverse (erratum L1).
+
+Dual: `dual`, with the R* of the regulariser. Minimising over theta gives `mixed_norm`. Every solution is one of
+`ivanov` at another cost C (Kloft Theorem 1).
+
+Recovery: beta is the multiplier of the scores; theta and b are variables.
+
+Source: Kloft (3), (4), (18); Tomioka (6) and Table 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref.formulations.base import (
+    Factors,
+    Formulation,
+    Model,
+    Point,
+    cost_parameters,
+    half_ratios,
+    multiplier,
+    recovered_intercept,
+    scores_and_losses,
+)
+from mklref.problem import Problem
+from mklref.regularizers import Power, Regularizer, Tikhonov, WeightedL1
+from mklref.regularizers.norms import norm_atom, power_atom
+
+
+class TikhonovForm(Formulation):
+    """A finite penalty on explicit kernel weights."""
+
+    name = "tikhonov"
+
+    def applies(self, problem: Problem) -> str | None:
+        """The rows of the table."""
+        if isinstance(problem.regularizer, Tikhonov | Power | WeightedL1):
+            return None
+        return (
+            f"{problem.regularizer} is no Tikhonov penalty of Kloft (4) or of Tomioka's Table 1; use "
+            "'weighted_primal', which takes every penalty on the weights, or 'elastic_net' for the elastic net."
+        )
+
+    def build(self, problem: Problem, factors: Factors) -> Model:
+        """The model over v, theta, t and b."""
+        import cvxpy as cp
+
+        costs = cost_parameters(problem.n_samples)
+        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
+        penalty, domain = _penalty(problem.regularizer, theta)
+
+        def recover() -> Point:
+            return Point(multiplier(scores), np.maximum(theta.value, 0.0), recovered_intercept(b))
+
+        objective = losses + half_ratios(factors, v, list(theta)) + penalty
+        return Model(cp.Problem(cp.Minimize(objective), [scores, *domain]), costs, recover)
+
+
+def _penalty(regularizer: Regularizer, theta: Any) -> tuple[Any, list[Any]]:
+    """mu ||theta||_p^2 or mu/2 sum h(theta), and the domain of h."""
+    import cvxpy as cp
+
+    match regularizer:
+        case Tikhonov(p=p, mu=mu):
+            return mu * cp.square(norm_atom(theta, p)), []
+        case Power(p=p) if np.isinf(p):
+            return 0.0, [theta <= 1]
+        case Power(p=p):
+            return 0.5 / p * cp.sum(power_atom(theta, p)), []
+        case WeightedL1(omega=omega):
+            return 0.5 * omega**2 @ theta, []
+    raise AssertionError(regularizer)
