@@ -49,8 +49,8 @@ class BoxMachine(Machine):
     def move(self, weights: Array) -> None:
         """Change the weights; the gradient follows from the images."""
         super().move(weights)
-        self.diagonal = weights @ self.diagonals + self.shift
-        self.gradient = weights @ self.images + self.shift * self.beta - self.linear
+        self.diagonal = weights @ self.images.diagonals + self.shift
+        self.gradient = weights @ self.images.values + self.shift * self.beta - self.linear
 
     def solve(self, gap: float) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
@@ -62,12 +62,12 @@ class BoxMachine(Machine):
             if not self._newton():
                 break
         self.solves += 1
-        self.refresh()
+        self.images.update(self.beta)
 
     def _smo(self, tol: float) -> float:
         """One round of pair steps; returns the violation that is left."""
         steps, formed, violation = loops.smo(
-            self.stack,
+            self.images.stack,
             self.weights,
             self.rows,
             self.ready,
@@ -119,14 +119,14 @@ class BoxMachine(Machine):
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""
         linear = self.linear @ self.beta - self.absolute * np.abs(self.beta).sum()
-        return float(linear - 0.5 * self.shift @ self.beta**2 - 0.5 * self.weights @ self.squares)
+        return float(linear - 0.5 * self.shift @ self.beta**2 - 0.5 * self.weights @ self.images.squares)
 
-    def hessian_root(self) -> Array:
+    def hessian_root(self, kernels: Any) -> Array:
         """W = L^{-1} U' on the free samples, the intercept projected out."""
         free = self.free()
         if not len(free):
-            return np.zeros((0, len(self.weights)))
-        sides = np.vstack([self.images[:, free], np.ones(len(free))]).T
+            return np.zeros((0, len(kernels)))
+        sides = np.vstack([self.images.values[np.ix_(kernels, free)], np.ones(len(free))]).T
         solved = scipy.linalg.solve_triangular(self._factor(free), sides, lower=True, check_finite=False)
         return self._without_intercept(solved)
 

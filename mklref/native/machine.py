@@ -9,8 +9,8 @@ For weights theta, with Q = sum_m theta_m K_m,
 where U_m = (K_m beta)_F on the free samples F, on which the optimality conditions stay equations, and D is the
 curvature of the loss's dual term there (Chapelle and Rakotomamonjy 2008).
 
-This file holds what every loss shares: rows of Q that are formed when first touched, and images K_m beta that
-are updated over the samples whose beta changed. `box.py` and `smooth.py` solve the machine.
+This file holds what every loss shares: rows of Q that are formed when first touched, and the images K_m beta.
+`box.py` and `smooth.py` solve the machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from mklref._typing import Array
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
-from mklref.native.loops import loops, threads
+from mklref.native.images import Images
+from mklref.native.loops import loops
 from mklref.problem import Problem
 
 
@@ -39,21 +40,16 @@ class Machine(ABC):
             )
         M, n, _ = problem.kernels.shape
         self.problem = problem
-        self.threads = threads()
-        self.stack = loops.Stack(list(problem.kernels.matrices))
-        self.diagonals = np.stack([np.diagonal(matrix).astype(np.float64) for matrix in problem.kernels.matrices])
+        self.images = Images(problem.kernels)
         self.rows = np.empty((n, n))
         self.ready = np.zeros(n, dtype=np.uint8)
         self.weights = np.zeros(M)
         self.beta = start
-        self.images = np.zeros((M, n))
-        self.squares = np.zeros(M)
         self.steps = 0
         self.solves = 0
         self.rows_read = 0.0
         self.deadline = np.inf
-        self._applied = np.zeros(n)
-        self.refresh()
+        self.images.update(start)
 
     @abstractmethod
     def solve(self, gap: float) -> None:
@@ -64,8 +60,8 @@ class Machine(ABC):
         """The dual objective at beta: a lower bound of J."""
 
     @abstractmethod
-    def hessian_root(self) -> Array:
-        """W (f, M) with d2J/dtheta2 = W'W at the present free samples; f = 0 rows if none is free."""
+    def hessian_root(self, kernels: Any) -> Array:
+        """W (f, k) with d2J/dtheta2 = W'W for these k kernels; f = 0 rows if no sample is free."""
 
     def move(self, weights: Array) -> None:
         """Change the weights; rows of Q are forgotten."""
@@ -76,27 +72,17 @@ class Machine(ABC):
     def jump(self, beta: Array) -> None:
         """Go to another feasible dual point."""
         self.beta = beta
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Bring the images K_m beta and the squares beta'K_m beta of all kernels up to date."""
-        step = self.beta - self._applied
-        changed = np.flatnonzero(step)
-        everything = np.arange(len(self.weights))
-        loops.apply_rows(self.stack, everything, changed, step[changed], self.images, self.threads)
-        self.rows_read += len(changed) * len(everything)
-        self._applied = self.beta.copy()
-        self.squares = np.maximum(self.images @ self.beta, 0.0)
+        self.images.update(beta)
 
     def form(self, index: Any) -> None:
         """Make sure that these rows of Q are formed."""
         missing = index[self.ready[index] == 0]
-        loops.combine_rows(self.stack, self.weights, missing, self.rows, self.ready, self.threads)
+        loops.combine_rows(self.images.stack, self.weights, missing, self.rows, self.ready, self.images.threads)
         self.rows_read += len(missing) * int(np.count_nonzero(self.weights))
 
     def scores(self) -> tuple[Array, float, float]:
         """Scores without intercept, the best intercept, and sum_i c_i V + c_b b there."""
-        scores = self.weights @ self.images
+        scores = self.weights @ self.images.values
         intercept = best_intercept(self.problem, scores)
         return scores, intercept, intercept_objective(self.problem, scores, intercept)
 

@@ -61,7 +61,7 @@ def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: fl
         weights = regularizer.weights_from_dual(g)
         gradient = z - W @ weights
         hessian = np.eye(len(z)) + 2.0 * W @ regularizer.weights_jacobian(g) @ W.T
-        step = -scipy.linalg.cho_solve(_factor(hessian), gradient, check_finite=False)
+        step = -_solve(_factor(hessian), gradient)
         slope = float(gradient @ step)
         if not slope < -tol * max(abs(value), float(g**2 @ weights)):
             break
@@ -112,7 +112,7 @@ class QuadraticProgram(NamedTuple):
     h: Array
     a: Array | None
 
-    def solve(self, x: Array, tol: float = 1e-13, max_steps: int = 100) -> tuple[Array, Array]:
+    def solve(self, x: Array, tol: float = 1e-12, max_steps: int = 60) -> tuple[Array, Array]:
         """Primal-dual interior point after Mehrotra, from any x; returns x and the multipliers of Gx <= h.
 
         Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
@@ -122,19 +122,21 @@ class QuadraticProgram(NamedTuple):
         s = np.maximum(h - G @ x, 1.0)
         u = np.ones_like(s)
         nu = 0.0
+        size = 1.0 + float(np.abs(P).max()) + float(np.abs(c).max())
         for _ in range(max_steps):
             dual = P @ x + c + G.T @ u + nu * a
             primal = G @ x + s - h
             balance = 0.0 if self.a is None else float(a @ x) - 1.0
             mu = float(u @ s) / len(s)
-            if max(mu, np.abs(dual).max(), np.abs(primal).max(), abs(balance)) <= tol:
+            residual = max(float(np.abs(dual).max()) / size, float(np.abs(primal).max()), abs(balance))
+            if mu <= tol and residual <= 100.0 * tol:
                 break
             factor = _factor(P + (G.T * (u / s)) @ G)
-            along = scipy.linalg.cho_solve(factor, a, check_finite=False)
+            along = _solve(factor, a)
 
             def direction(complementarity: Array) -> tuple[Array, Array, Array, float]:
                 right = -dual - G.T @ ((complementarity + u * primal) / s)  # noqa: B023
-                free = scipy.linalg.cho_solve(factor, right, check_finite=False)  # noqa: B023
+                free = _solve(factor, right)  # noqa: B023
                 dnu = 0.0 if self.a is None else (float(a @ free) + balance) / float(a @ along)  # noqa: B023
                 dx = free - dnu * along  # noqa: B023
                 ds = -primal - G @ dx  # noqa: B023
@@ -149,20 +151,24 @@ class QuadraticProgram(NamedTuple):
         return x, u
 
 
-def _factor(system: Array) -> tuple[Array, bool]:
+def _factor(system: Array) -> Array:
     """Cholesky factor, with the smallest jitter that lets it exist."""
     jitter = 1e-15 * float(np.trace(system)) / len(system)
     while True:
         factor, failed = scipy.linalg.lapack.dpotrf(system, lower=True, overwrite_a=False, clean=False)
         if not failed:
-            return factor, True
+            return np.asarray(factor)
         system.flat[:: len(system) + 1] += jitter
         jitter *= 10.0
         if not np.isfinite(jitter):
             raise FloatingPointError("a matrix to be factorised is not finite")
 
 
+def _solve(factor: Array, right: Array) -> Array:
+    """Solve with a lower Cholesky factor."""
+    return np.asarray(scipy.linalg.lapack.dpotrs(factor, right, lower=True)[0])
+
+
 def _longest(x: Array, dx: Array) -> float:
     """The longest step in [0, 1] along dx that keeps x >= 0."""
-    falling = dx < 0.0
-    return min(1.0, float(np.min(-x[falling] / dx[falling], initial=1.0)))
+    return 1.0 / max(1.0, float(np.max(-dx / x)))

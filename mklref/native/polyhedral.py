@@ -8,6 +8,7 @@ For these the model of the outer loop is a quadratic program, and R* has kinks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,10 @@ class Polyhedral:
     cost: Array
     mu: float = 0.0
     normal: Array | None = None
+
+    def of(self, kernels: Any) -> Polyhedral:
+        """The same for some of the kernels, all others having weight 0."""
+        return Polyhedral(self.cost[kernels], self.mu, None if self.normal is None else self.normal[kernels])
 
     def penalty(self, theta: Array) -> float:
         """cost'theta + mu (1'theta)^2."""

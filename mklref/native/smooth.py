@@ -22,6 +22,8 @@ from mklref.problem import Problem
 
 _MAX_NEWTON = 100
 _ARMIJO = 1e-4
+_COARSE = 0.05
+"""Share of the objective to which every machine is solved, however large the gap that is asked for."""
 _SMALLEST_CURVATURE = 1e-10
 """Of a loss of unit cost: keeps the Newton system in range, and its direction one of descent."""
 
@@ -38,7 +40,7 @@ class SmoothMachine(Machine):
         problem = self.problem
         everything = np.arange(len(self.beta))
         self.form(everything)
-        point, image, intercept = self.beta, self.weights @ self.images, self.intercept
+        point, image, intercept = self.beta, self.weights @ self.images.values, self.intercept
         value = self._objective(point, image, intercept)
         for _ in range(_MAX_NEWTON):
             scores = image + intercept
@@ -64,14 +66,14 @@ class SmoothMachine(Machine):
             else:
                 break
             (point, image), intercept, value = trial, trial_intercept, trial_value
-            if -0.5 * slope <= 0.1 * gap:
+            if -0.5 * slope <= 0.1 * min(gap, _COARSE * abs(value)):
                 break
         self.intercept = intercept
         self._free_scores = image + intercept
         pull = -problem.costs * problem.loss.subgradient(self._free_scores, problem.y)
         self.beta, _ = repair(problem, pull)
         self.solves += 1
-        self.refresh()
+        self.images.update(self.beta)
 
     def _objective(self, beta: Array, image: Array, intercept: float) -> float:
         losses = self.problem.loss.value(image + intercept, self.problem.y)
@@ -91,12 +93,12 @@ class SmoothMachine(Machine):
         """The dual objective at beta: a lower bound of J."""
         problem = self.problem
         dual = problem.loss.dual_value(self.beta, problem.y, problem.costs)
-        return dual - 0.5 * float(self.weights @ self.squares)
+        return dual - 0.5 * float(self.weights @ self.images.squares)
 
-    def hessian_root(self) -> Array:
+    def hessian_root(self, kernels: Any) -> Array:
         """W (n, M) with d2J/dtheta2 = W'W; every sample is free."""
         root_w, root = self._factor(self._free_scores)
-        sides = np.vstack([self.images * root_w, root_w]).T
+        sides = np.vstack([self.images.values[kernels] * root_w, root_w]).T
         return self._without_intercept(scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False))
 
     def free(self) -> Any:

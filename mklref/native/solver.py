@@ -36,9 +36,16 @@ from mklref.solution import History, Record, Solution, Status
 
 _ARMIJO = 1e-4
 _SHORTEST = 1e-4
+_COARSE = 0.05
+"""No machine is solved more coarsely than to this share of the objective."""
 _SERIOUS = 0.1
 """Share of the predicted decrease with which a trial point becomes the new centre."""
 _LONGEST_BUNDLE = 30
+_WATCHED = 30
+"""Kernels, or a tenth of them if that is more, that a sparse problem starts with."""
+_NEARLY = 0.9
+_WIDER = 0.1
+"""The other kernels are looked at each time the gap on the watched ones has shrunk by this factor."""
 _PATIENCE = 12
 """Outer iterations without a smaller gap after which rounding is held responsible."""
 
@@ -56,6 +63,8 @@ class _Point:
     lower: float
     inner_gap: float
     value: float
+    working_gap: float
+    """The gap as it would be if the kernels that are not watched were not there."""
 
     def cut(self) -> Cut:
         """The lower bound of J that this dual point gives."""
@@ -142,6 +151,10 @@ class _Run:
         point = self._evaluate(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels)))
         since_better = 0
         smallest = np.inf
+        psi = polyhedral(problem.regularizer, problem.n_kernels)
+        if psi is not None:
+            self._watch_the_largest(point)
+        look_wider = _WIDER * point.working_gap
         while True:
             if stopped := self._record(point):
                 return stopped
@@ -150,17 +163,40 @@ class _Run:
                 return Status.OPTIMAL
             if len(self.records) >= max_iter:
                 return Status.ITERATION_LIMIT
-            since_better = 0 if point.gap < 0.9 * smallest else since_better + 1
-            smallest = min(smallest, point.gap)
+            if point.working_gap <= look_wider:
+                point, look_wider = self._look_wider(point), _WIDER * point.working_gap
+                if point.gap <= target:
+                    continue
+            since_better = 0 if point.working_gap < 0.9 * smallest else since_better + 1
+            smallest = min(smallest, point.working_gap)
             if since_better > _PATIENCE:
                 return Status.STALLED
-            self.inner_gap = min(self.inner_gap, max(target, smallest))
-            if point.inner_gap > 0.5 * point.gap:
-                outer_done = point.gap - point.inner_gap <= 0.5 * target
+            self.inner_gap = min(self.inner_gap, max(target, min(smallest, _COARSE * abs(self.upper))))
+            if point.inner_gap > 0.5 * point.working_gap:
+                outer_done = point.working_gap - point.inner_gap <= 0.5 * target
                 self.inner_gap = min(0.1 * self.inner_gap, target if outer_done else np.inf)
                 point = self._evaluate(point.weights)
             else:
                 point = self._step(point)
+
+    def _watch_the_largest(self, point: _Point) -> None:
+        """Watch only the kernels that are likely to be active in a sparse solution."""
+        count = max(_WATCHED, self.problem.n_kernels // 10)
+        if count < self.problem.n_kernels:
+            self.machine.images.watched[:] = False
+            self.machine.images.watched[np.argsort(point.squares)[-count:]] = True
+
+    def _look_wider(self, point: _Point) -> _Point:
+        """Read the kernels again whose bounds show that they could matter, and watch those that nearly do."""
+        images = self.machine.images
+        known = images.watched.copy()
+        inside = point.squares[known].max()
+        images.watched |= point.squares > inside
+        if np.array_equal(known, images.watched):
+            return point
+        self.machine.jump(point.beta)
+        images.watched &= known | (images.squares > _NEARLY * inside)
+        return self._assess(point.weights)
 
     def _evaluate(self, weights: Array) -> _Point:
         """Solve the machine at these weights and bound the optimum from what it found."""
@@ -172,10 +208,12 @@ class _Run:
         """Bounds at these weights and the present dual point of the machine."""
         machine, regularizer = self.machine, self.problem.regularizer
         machine.move(weights)
-        squares = machine.squares
+        squares = machine.images.squares.copy()
         _, intercept, losses = machine.scores()
         value = machine.value()
         lower, _ = dual_objective(self.problem, machine.beta, squares)
+        known, _ = dual_objective(self.problem, machine.beta, np.where(machine.images.watched, squares, 0.0))
+        upper = losses + regularizer.value(weights * np.sqrt(squares))
         penalty = regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0
         return _Point(
             weights=weights,
@@ -183,18 +221,24 @@ class _Run:
             squares=squares,
             intercept=intercept,
             merit=value + penalty if regularizer.weight_form == "min" else -lower,
-            upper=losses + regularizer.value(weights * np.sqrt(squares)),
+            upper=upper,
             lower=lower,
             inner_gap=losses + 0.5 * float(weights @ squares) - value,
             value=value,
+            working_gap=upper - known,
         )
 
     def _bundle_step(self, point: _Point, psi: Polyhedral) -> _Point:
         """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
-        W = self.machine.hessian_root()
+        watched = np.flatnonzero(self.machine.images.watched)
+        W = self.machine.hessian_root(watched)
         cuts = [point.cut()]
         while True:
-            weights, predicted, mixture = bundle_step(psi, cuts, W, point.weights)
+            part, predicted, mixture = bundle_step(
+                psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched]
+            )
+            weights = np.zeros_like(point.weights)
+            weights[watched] = part
             if len(cuts) > 1:
                 self.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = self._assess(weights)
@@ -217,7 +261,9 @@ class _Run:
         psi = polyhedral(regularizer, self.problem.n_kernels)
         if psi is not None:
             return self._bundle_step(point, psi)
-        trial_weights = minimise(regularizer, point.squares, self.machine.hessian_root(), point.weights)
+        trial_weights = minimise(
+            regularizer, point.squares, self.machine.hessian_root(np.arange(self.problem.n_kernels)), point.weights
+        )
         direction = trial_weights - point.weights
         if not direction.any():
             self.inner_gap *= 0.1
@@ -242,7 +288,12 @@ class _Run:
         The dual objective then rises for theta = theta(q): R*(q') <= R*(q) + 1/2 theta(q)'(q' - q).
         """
         trial = self._evaluate(
-            newton_fixed_point(self.problem.regularizer, point.squares, self.machine.hessian_root(), point.weights)
+            newton_fixed_point(
+                self.problem.regularizer,
+                point.squares,
+                self.machine.hessian_root(np.arange(self.problem.n_kernels)),
+                point.weights,
+            )
         )
         noise = 2.0 * max(trial.inner_gap, point.inner_gap)
         excess = trial.merit - point.merit
@@ -293,7 +344,7 @@ class _Run:
         counters = {
             "machines": float(self.machine.solves),
             "inner_steps": float(self.machine.steps),
-            "passes": self.machine.rows_read / (M * n),
+            "passes": (self.machine.rows_read + self.machine.images.rows_read) / (M * n),
         }
         return Solution(
             dual_coef=best.beta,

@@ -27,6 +27,8 @@ from mklref.native.polyhedral import Polyhedral
 _NEGLIGIBLE = 1e-10
 """Weights below this share of the largest are set to 0 before they are used: such a kernel costs nothing."""
 _RIDGE = 1e-13
+_MOST = 60
+"""With more active kernels than this at the centre, they have to earn their place in the program again."""
 _CANDIDATES = 20
 """Kernels of largest q that join the active ones before the first solve; all violators join later."""
 
@@ -38,6 +40,10 @@ class Cut:
     beta: Array
     squares: Array
     dual_term: float
+
+    def of(self, kernels: Any) -> Cut:
+        """The same for some of the kernels, all others having weight 0."""
+        return Cut(self.beta, self.squares[kernels], self.dual_term)
 
     def at(self, weights: Array) -> float:
         """D - 1/2 q'theta."""
@@ -55,7 +61,9 @@ def bundle_step(psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array) -> tu
     mixture : array (k,)
         The multipliers lambda of the cuts.
     """
-    candidates = centre > 0.0
+    candidates = (
+        centre > _NEGLIGIBLE * centre.max() if np.count_nonzero(centre) <= _MOST else np.zeros(len(centre), bool)
+    )
     for cut in cuts:
         candidates[np.argsort(cut.squares)[-_CANDIDATES:]] = True
     normal = np.ones_like(centre) if psi.normal is None else psi.normal

@@ -1,0 +1,63 @@
+"""The images K_m beta and the squares beta'K_m beta, kept up to date for the kernels that are watched.
+
+An image is updated over the samples whose beta changed since it was last computed. For a kernel that is not
+watched, the triangle inequality in its norm bounds what its square can be by now,
+
+    g_m(beta) <= g_m(beta_0) + g_m(d),   g_m(d) <= min(||d||_2 sqrt(tr K_m), sum_i |d_i| sqrt(K_ii)),   d = beta - beta_0,
+
+so that bounds of the optimum stay valid without reading it, and it is read again only if it could matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.kernels import ArrayStack
+from mklref.native.loops import loops, threads
+
+
+class Images:
+    """K_m beta for every kernel, each for the beta at which it was last updated."""
+
+    def __init__(self, stack: ArrayStack) -> None:
+        M, n, _ = stack.shape
+        self.threads = threads()
+        self.stack = loops.Stack(list(stack.matrices))
+        self.diagonals = np.stack([np.diagonal(matrix).astype(np.float64) for matrix in stack.matrices])
+        self.values = np.zeros((M, n))
+        self.squares = np.zeros(M)
+        self.watched = np.ones(M, dtype=bool)
+        self.rows_read = 0.0
+        self._lengths = np.sqrt(np.maximum(self.diagonals, 0.0))
+        self._traces = np.sqrt(np.maximum(self.diagonals.sum(axis=1), 0.0))
+        self._age = np.zeros(M, dtype=int)
+        self._points = [np.zeros(n)]
+
+    def update(self, beta: Array) -> None:
+        """Bring the watched kernels to beta; squares of the others become upper bounds."""
+        point = beta.copy()
+        for age in np.unique(self._age[self.watched]):
+            self._apply(np.flatnonzero(self.watched & (self._age == age)), point - self._points[age])
+        self._points.append(point)
+        self._age[self.watched] = len(self._points) - 1
+        self._forget()
+        self.squares[self.watched] = np.maximum(self.values[self.watched] @ point, 0.0)
+        for age in np.unique(self._age[~self.watched]):
+            stale = np.flatnonzero(~self.watched & (self._age == age))
+            step = np.abs(point - self._points[age])
+            reach = np.minimum(np.linalg.norm(step) * self._traces[stale], self._lengths[stale] @ step)
+            known = np.sqrt(np.maximum(self.values[stale] @ self._points[age], 0.0))
+            self.squares[stale] = (known + reach) ** 2
+
+    def _apply(self, kernels: Any, step: Array) -> None:
+        changed = np.flatnonzero(step)
+        loops.apply_rows(self.stack, kernels, changed, step[changed], self.values, self.threads)
+        self.rows_read += len(changed) * len(kernels)
+
+    def _forget(self) -> None:
+        """Drop the points that no image refers to."""
+        used, self._age = np.unique(self._age, return_inverse=True)
+        self._points = [self._points[age] for age in used]
