@@ -36,6 +36,30 @@ LP_EDGES: tuple[Equivalence, ...] = (
         formulations=("mixed_norm", "qcqp"),
     ),
     Equivalence(
+        name="l1: dual and semi-infinite program",
+        left="Lp(1), quadratically constrained dual",
+        right="Lp(1), semi-infinite linear program",
+        parameters=NONE,
+        condition=NONE,
+        source="SimpleMKL 3.4; Kloft 4.3",
+        kind=Lp,
+        where=lambda ball, problem: ball.p == 1,
+        carry=maps.unchanged,
+        formulations=("qcqp", "silp"),
+    ),
+    Equivalence(
+        name="lp: weights and semi-infinite program",
+        left="Lp(p), minimised over weights",
+        right="Lp(p), semi-infinite program",
+        parameters=NONE,
+        condition="p > 1",
+        source="Kloft 4.3",
+        kind=Lp,
+        where=lambda ball, problem: ball.p > 1,
+        carry=maps.unchanged,
+        formulations=("ivanov", "semi_infinite"),
+    ),
+    Equivalence(
         name="lp: weights and norms",
         left="Lp(p), minimised over weights",
         right="Lp(p), block norms",
@@ -43,8 +67,8 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONE,
         source="Kloft (P), (17), (27); Tomioka (3), (5)",
         kind=Lp,
+        formulations=("ivanov", "block_norm"),
         carry=maps.unchanged,
-        formulations=("weighted_primal", "mixed_norm"),
     ),
     Equivalence(
         name="lp: weights and dual",
@@ -54,8 +78,8 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONE,
         source="Kloft (P), (D), (12)",
         kind=Lp,
+        formulations=("ivanov", "dual"),
         carry=maps.unchanged,
-        formulations=("weighted_primal", "dual"),
     ),
     Equivalence(
         name="tikhonov to ivanov",
@@ -65,8 +89,8 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONZERO,
         source="Kloft (4), (P), Theorem 1, Prop. 11",
         kind=Tikhonov,
+        formulations=("tikhonov", "ivanov"),
         carry=maps.tikhonov_to_ivanov,
-        formulations=("weighted_primal", "dual"),
     ),
     Equivalence(
         name="ivanov to tikhonov",
@@ -76,6 +100,7 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONZERO,
         source="Kloft (P), (4), Theorem 1, Prop. 11",
         kind=Lp,
+        formulations=("ivanov", "tikhonov"),
         carry=maps.ivanov_to_tikhonov,
     ),
     Equivalence(
@@ -86,6 +111,7 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONZERO,
         source="Kloft (27), (28), Prop. 5; constant by erratum L10",
         kind=Lp,
+        formulations=("block_norm", "block_norm"),
         carry=maps.lp_to_half_power,
     ),
     Equivalence(
@@ -96,6 +122,7 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONZERO,
         source="Kloft (28), (27), Prop. 5; constant by erratum L10",
         kind=HalfPower,
+        formulations=("block_norm", "dual"),
         carry=maps.half_power_to_lp,
     ),
     Equivalence(
@@ -118,8 +145,8 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONZERO,
         source="Tomioka (5), (7); Table 1, rows 1 to 3, Ivanov and Tikhonov",
         kind=Lp,
+        formulations=("block_norm", "tikhonov"),
         carry=maps.lp_to_power,
-        formulations=("mixed_norm", "weighted_primal"),
     ),
     Equivalence(
         name="power to lp",
@@ -129,6 +156,7 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONZERO,
         source="Tomioka (7), (5); Table 1, rows 1 to 3, Tikhonov and Ivanov",
         kind=Power,
+        formulations=("tikhonov", "ivanov"),
         carry=maps.power_to_lp,
     ),
     Equivalence(
@@ -139,8 +167,8 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONE,
         source="Tomioka (6), (7)",
         kind=Power,
+        formulations=("tikhonov", "block_norm"),
         carry=maps.unchanged,
-        formulations=("weighted_primal", "mixed_norm"),
     ),
     Equivalence(
         name="block norm",
@@ -151,6 +179,7 @@ LP_EDGES: tuple[Equivalence, ...] = (
         source="Kloft after Prop. 5; Tomioka (5)",
         kind=BlockNorm,
         where=lambda block, problem: block.q <= 2,
+        formulations=("block_norm", "ivanov"),
         carry=maps.renamed(lambda block: Lp(ball_exponent(block.q))),
     ),
     Equivalence(
@@ -182,6 +211,7 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONE,
         source="substitution in Kloft (P)",
         kind=WeightedLp,
+        formulations=("ivanov", "ivanov"),
         carry=maps.scale_kernels,
     ),
     Equivalence(
@@ -192,6 +222,7 @@ LP_EDGES: tuple[Equivalence, ...] = (
         condition=NONE,
         source="substitution in Tomioka (7), q = 1; section 4",
         kind=WeightedL1,
+        formulations=("tikhonov", "tikhonov"),
         carry=maps.scale_kernels,
     ),
 )

@@ -30,8 +30,8 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         condition="g concave and g(rho^2) convex",
         source="Tomioka (6), (9)-(11)",
         kind=ConcaveBlock,
+        formulations=("weighted_primal", "generalized_block_norm"),
         carry=maps.unchanged,
-        formulations=("weighted_primal", "mixed_norm"),
     ),
     Equivalence(
         name="table 1, rows 1 to 3",
@@ -42,6 +42,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         source="Tomioka Table 1, (9), (7)",
         kind=ConcaveBlock,
         where=lambda block, problem: isinstance(block.g, PowerRoot),
+        formulations=("generalized_block_norm", "block_norm"),
         carry=maps.renamed(lambda block: Power(block.g.p)),
     ),
     Equivalence(
@@ -53,6 +54,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         source="Tomioka Table 1, (8); Kloft (30), (31)",
         kind=BlockNorm,
         where=lambda block, problem: block.q > 2,
+        formulations=("sup_block_norm", "dual"),
         carry=maps.unchanged,
     ),
     Equivalence(
@@ -64,6 +66,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         source="Tomioka Table 1, (9), (12), (13)",
         kind=ConcaveBlock,
         where=lambda block, problem: isinstance(block.g, RootPlusLinear),
+        formulations=("generalized_block_norm", "elastic_net"),
         carry=maps.renamed(lambda block: ElasticNet(block.g.lam)),
     ),
     Equivalence(
@@ -74,8 +77,8 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         condition=NONE,
         source="Tomioka (13), 3.3",
         kind=ElasticNet,
+        formulations=("elastic_net", "mixed_norm"),
         carry=maps.unchanged,
-        formulations=("weighted_primal", "mixed_norm"),
     ),
     Equivalence(
         name="elastic net to tikhonov",
@@ -86,6 +89,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         source="Tomioka 3.3, Ivanov elastic net",
         kind=ElasticNet,
         where=lambda net, problem: net.form == "ivanov",
+        formulations=("elastic_net", "elastic_net"),
         carry=maps.elastic_net_to_tikhonov,
     ),
     Equivalence(
@@ -97,6 +101,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         source="Tomioka (13), 3.3",
         kind=ElasticNet,
         where=lambda net, problem: net.form == "tikhonov",
+        formulations=("elastic_net", "elastic_net"),
         carry=maps.elastic_net_to_ivanov,
     ),
     Equivalence(
@@ -129,8 +134,8 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         condition="p, q >= 0 (erratum S2) and p + q <= 1",
         source="Szafranski (8), (9), Prop. 1",
         kind=Groups,
+        formulations=("groups", "cap"),
         carry=maps.unchanged,
-        formulations=("weighted_primal", "mixed_norm"),
     ),
     Equivalence(
         name="groups without groups",
@@ -141,6 +146,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         source="Szafranski 4.2, case p = 0, q = 1; (4)",
         kind=Groups,
         where=lambda groups, problem: groups.p == 0 and groups.q > 0,
+        formulations=("cap", "block_norm"),
         carry=maps.renamed(lambda groups: Lp(1.0 / groups.q)),
     ),
     Equivalence(
@@ -152,6 +158,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         source="Szafranski 4.2, case p = 1, q = 0",
         kind=Groups,
         where=lambda groups, problem: groups.p == 1,
+        formulations=("cap", "ivanov"),
         carry=maps.sum_groups,
     ),
     Equivalence(
@@ -163,6 +170,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         source="Kloft 3.6, (P)",
         kind=Mahalanobis,
         where=lambda ellipsoid, problem: not np.any(ellipsoid.E - np.diag(np.diag(ellipsoid.E))),
+        formulations=("ivanov", "ivanov"),
         carry=maps.renamed(lambda ellipsoid: WeightedLp(2, np.sqrt(np.diag(ellipsoid.E)))),
     ),
     Equivalence(
@@ -173,7 +181,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         condition=NONE,
         source="Kloft 3.6, (D) with erratum L3",
         kind=Mahalanobis,
+        formulations=("ivanov", "dual"),
         carry=maps.unchanged,
-        formulations=("weighted_primal", "dual"),
     ),
 )

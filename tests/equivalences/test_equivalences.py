@@ -51,6 +51,8 @@ def both(*regularizers: Regularizer) -> list[dict]:
 CASES: dict[str, list[dict]] = {
     "l1: weights and norms": both(Lp(1)),
     "l1: norms and dual": both(Lp(1)),
+    "l1: dual and semi-infinite program": both(Lp(1)),
+    "lp: weights and semi-infinite program": both(Lp(1.5), Lp(4)),
     "lp: weights and norms": both(Lp(1.5), Lp(4), Lp(np.inf)),
     "lp: weights and dual": both(Lp(1), Lp(1.5), Lp(4)),
     "tikhonov to ivanov": both(Tikhonov(1, 0.5), Tikhonov(4, 0.05), Tikhonov(np.inf, 0.3), Tikhonov(2, 7.0)),
