@@ -9,7 +9,9 @@ from mklref.formulations.cap import CAP
 from mklref.formulations.dual import Dual
 from mklref.formulations.elastic_net import ElasticNetForm
 from mklref.formulations.generalized_block_norm import GeneralizedBlockNorm
+from mklref.formulations.group_lasso import GroupLasso
 from mklref.formulations.groups import GroupsForm
+from mklref.formulations.hierarchical import Hierarchical
 from mklref.formulations.ivanov import IvanovForm
 from mklref.formulations.mixed_norm import MixedNorm
 from mklref.formulations.qcqp import QCQP
@@ -36,6 +38,8 @@ FORMULATIONS: dict[str, Formulation] = {
         ElasticNetForm(),
         GroupsForm(),
         CAP(),
+        Hierarchical(),
+        GroupLasso(),
     )
 }
 """Every formulation by its name."""
