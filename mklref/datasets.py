@@ -87,7 +87,7 @@ def load(name: str) -> Dataset:
     entries = _manifest(Path(directory)) if directory else {}
     if directory and name in entries:
         return _from_directory(Path(directory), entries[name])
-    more = f" in {directory}: {', '.join(entries)}" if directory else f"; set {DIRECTORY} to a data directory for more"
+    more = f"; in {directory}: {', '.join(entries)}" if directory else f"; set {DIRECTORY} to a data directory for more"
     raise InvalidParameter(
         f"data set {name!r} is unknown. Known: {', '.join(BUNDLED)}{more}. For a file of your own give its path."
     )
