@@ -160,7 +160,7 @@ def _squares(problem: Problem, beta: Array, images: Array) -> Array:
     """beta'K_m beta, with rounding below zero removed; a truly negative value proves K_m indefinite."""
     squares: Array = images @ beta
     rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
-    allowed = rounding * problem.kernels.traces() * float(beta @ beta)
+    allowed = rounding * _largest_squares(problem, beta)
     m = int(np.argmin(squares + allowed))
     if squares[m] < -allowed[m]:
         raise InvalidKernel(
@@ -178,11 +178,19 @@ def _squares_after_repair(problem: Problem, beta: Array, feasible: Array, images
     step = feasible - beta
     if not step.any():
         return squares
-    remainder = float(step @ step) * problem.kernels.traces()
+    remainder = _largest_squares(problem, step)
     moved = np.maximum(squares + 2.0 * (images @ step), 0.0) + remainder
     if np.all(remainder <= _NEGLIGIBLE * moved.max()):
         return np.asarray(moved)
     return _squares(problem, feasible, problem.kernels.apply(feasible))
+
+
+def _largest_squares(problem: Problem, v: Array) -> Array:
+    """||v||^2 trace(K_m) >= v'K_m v, in an order in which kernels of scale 1e+-250 neither overflow nor vanish."""
+    size = float(np.abs(v).max()) or 1.0
+    unit = v / size
+    bounds: Array = problem.kernels.traces() * size * float(unit @ unit) * size
+    return bounds
 
 
 def _weight_violations(problem: Problem, theta: Array) -> list[tuple[str, float]]:

@@ -205,7 +205,7 @@ def test_default_intercept_is_the_best_one(loss, rng):
 # --- invariances ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("exponent", [-400, -40, 40, 400])
+@pytest.mark.parametrize("exponent", [-900, -40, 40, 900])
 def test_scaling_by_a_power_of_two_is_exact(exponent, rng):
     """P(cK, C) = P(K, cC)/c, bit for bit: the point (beta, theta, b) becomes (beta/c, theta, b)."""
     c = 2.0**exponent
