@@ -1,0 +1,50 @@
+"""Small problems, their optimal values by a conic solver, and random points, for the tests of the certificate."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+from makers import make_problem
+
+N, M = 20, 4
+
+
+def small(loss="hinge", regularizer="l1", **arguments):
+    return make_problem(loss=loss, regularizer=regularizer, n=N, M=M, **arguments)
+
+
+def factors(problem):
+    """L_m with K_m = L_m L_m'."""
+    for K in problem.kernels.dense():
+        values, vectors = np.linalg.eigh(K)
+        kept = values > 1e-13 * values[-1]
+        yield vectors[:, kept] * np.sqrt(values[kept])
+
+
+def optimum(problem):
+    """(P*, beta, rho, b) from the block-norm primal, declared from the definition of the problem.
+
+    minimise C sum V(t) + R(s) + c_b b over v_m, s, b with t = sum L_m v_m + b and ||v_m|| <= s_m; beta is the
+    multiplier of the definition of t.
+    """
+    L = list(factors(problem))
+    v = [cp.Variable(Lm.shape[1]) for Lm in L]
+    s = cp.Variable(len(L), nonneg=True)
+    b = cp.Variable() if problem.intercept else 0.0
+    t = cp.Variable(problem.n_samples)
+    penalty, domain = problem.regularizer.value_atom(s)
+    scores = t == sum(Lm @ vm for Lm, vm in zip(L, v, strict=True)) + b
+    objective = problem.costs @ problem.loss.atom(t, problem.y) + penalty + problem.intercept_cost * b
+    program = cp.Problem(
+        cp.Minimize(objective), [scores, *domain, *(cp.norm(vm) <= sm for vm, sm in zip(v, s, strict=True))]
+    )
+    program.solve(solver="CLARABEL", use_quad_obj=False)
+    rho = np.array([np.linalg.norm(vm.value) for vm in v])
+    return program.value, scores.dual_value, rho, float(b.value) if problem.intercept else 0.0
+
+
+def random_point(problem, rng, scale):
+    """Anything: mostly infeasible dual variables, weights and intercept."""
+    weights = rng.exponential(size=M) * (rng.uniform(size=M) < 0.8)
+    intercept = float(scale * rng.normal()) if problem.intercept else None
+    return scale * rng.normal(size=problem.n_samples), weights, intercept

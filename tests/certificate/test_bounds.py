@@ -1,0 +1,192 @@
+"""The bounds by definition, weak duality at every point, and invariances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from certificate.points import M, N, factors, optimum, random_point, small
+from makers import DEGENERATE, LOSSES
+
+from mklref.certificate import certify, repair
+from mklref.problem import Problem
+from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Lp, Power, SmoothedRoot
+
+PS = (1, 4 / 3, 2, np.inf)
+REGULARIZERS = (*(Lp(p) for p in PS), Fixed([0.3, 0.0, 1.0, 0.2]), ElasticNet(0.4), Power(1))
+
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
+every_pair = pytest.mark.parametrize(
+    ("loss", "regularizer"),
+    # The nu machine refuses penalties of degree 1: its optimum would be 0 or -inf.
+    [(loss, r) for loss in LOSSES for r in REGULARIZERS if not (loss.intercept_cost and r.degree == 1.0)],
+    ids=str,
+)
+
+
+@every_pair
+def test_bounds_by_definition(loss, regularizer, rng):
+    """Functions f_m = theta_m K_m beta in feature space, and the dual objective at the repaired point."""
+    problem = small(loss, regularizer, sample_weight=rng.uniform(0.5, 2.0, size=N))
+    for scale in (0.03, 1.0):
+        beta, theta, b = random_point(problem, rng, scale)
+        b = 0.0 if b is None else b
+        functions = [weight * L.T @ beta for weight, L in zip(theta, factors(problem), strict=True)]
+        scores = sum(L @ w for L, w in zip(factors(problem), functions, strict=True)) + b
+        upper = sum(
+            c * problem.loss.value(np.array([t]), np.array([y]))[0]
+            for c, t, y in zip(problem.costs, scores, problem.y, strict=True)
+        )
+        upper += (
+            problem.regularizer.value(np.array([np.linalg.norm(w) for w in functions])) + problem.intercept_cost * b
+        )
+
+        point, _ = repair(problem, beta)
+        g = np.array([np.linalg.norm(L.T @ point) for L in factors(problem)])
+        shrink = problem.regularizer.dual_scale(g)
+        lower = -problem.regularizer.conjugate(shrink * g) - sum(
+            c * problem.loss.conjugate(np.array([-shrink * a / c]) * (1 - 1e-15), np.array([y]))[0]
+            for c, a, y in zip(problem.costs, point, problem.y, strict=True)
+        )
+        found = certify(problem, beta, weights=theta, intercept=b)
+        assert found.upper == pytest.approx(upper, rel=1e-9)
+        assert found.lower == pytest.approx(lower, rel=1e-9, abs=1e-12)
+        assert found.intercept == b
+
+
+@every_pair
+def test_every_point_encloses_the_optimum(loss, regularizer, rng):
+    """lower <= P* <= upper, whatever the point; and at the optimum the interval is narrow."""
+    problem = small(loss, regularizer)
+    value, beta, rho, b = optimum(problem)
+    accuracy = 1e-6 * max(1.0, abs(value))
+    for scale in (1e-6, 0.1, 1.0, 100.0):
+        for _ in range(4):
+            point, weights, intercept = random_point(problem, rng, scale)
+            for certificate in (
+                certify(problem, point),
+                certify(problem, point, weights=weights),
+                certify(problem, point, weights=weights, intercept=intercept),
+            ):
+                assert certificate.lower <= value + accuracy
+                assert certificate.upper >= value - accuracy
+                assert certificate.gap >= -1e-12 * max(1.0, abs(certificate.upper))
+    theta = problem.regularizer.weights_from_norms(rho)
+    certificate = certify(problem, beta, weights=theta, intercept=b)
+    assert certificate.lower == pytest.approx(value, abs=10 * accuracy)
+    assert certificate.relative_gap < 2e-3  # a dual error of eps costs the hinge primal about sqrt(eps)
+
+
+@pytest.mark.parametrize("degenerate", DEGENERATE)
+@pytest.mark.parametrize("p", PS)
+@pytest.mark.parametrize("loss", ["hinge", "squared", "one_class"])
+def test_weak_duality_with_degenerate_kernels(loss, p, degenerate, rng):
+    problem = small(loss, Lp(p), degenerate=degenerate)
+    for scale in (1e-3, 1.0, 1e3):
+        beta, weights, intercept = random_point(problem, rng, scale)
+        certificate = certify(problem, beta, weights=weights, intercept=intercept)
+        assert -np.inf < certificate.lower <= certificate.upper < np.inf
+    assert np.isfinite(certify(problem, np.zeros(N)).gap)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_single_precision_kernels_are_certified_as_they_are(dtype, rng):
+    reference = small()
+    K = (reference.kernels.dense() + 1e-3 * np.eye(N)).astype(dtype)
+    problem = Problem(K, reference.y)
+    converted = Problem(K.astype(np.float64), reference.y)
+    beta, weights, _ = random_point(problem, rng, 1.0)
+    found, expected = certify(problem, beta, weights=weights), certify(converted, beta, weights=weights)
+    assert found.lower == pytest.approx(expected.lower, rel=1e-12)
+    assert found.upper == pytest.approx(expected.upper, rel=1e-12)
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+def test_regularizer_gap_by_definition(regularizer, rng):
+    """R(rho) + R*(g) - rho'g, with g shrunk into the domain of R* where it is an indicator."""
+    problem = small("squared", regularizer)
+    beta = repair(problem, rng.normal(size=N))[0]
+    theta = rng.uniform(0.1, 0.4, size=M) * (regularizer.weights_from_dual(np.ones(M)) > 0.0)
+    g = np.sqrt([beta @ K @ beta for K in problem.kernels.dense()])
+    shrunk = regularizer.dual_scale(g) * g
+    expected = regularizer.value(theta * g) + regularizer.conjugate(shrunk) - (theta * g) @ shrunk
+    found = certify(problem, beta, weights=theta).regularizer_gap
+    assert found == pytest.approx(expected, rel=1e-9)
+    assert found > 0.0
+
+
+def test_the_nu_machine_has_no_lower_bound_outside_the_domain_of_the_conjugate():
+    """Shrinking the dual point would break 1'beta = 1."""
+    base = small("one_class", ConcaveBlock(SmoothedRoot(0.1)))
+    uniform = np.full(N, 1.0 / N)
+    inside, outside = (
+        Problem(scale * base.kernels.dense(), base.y, C=base.C, loss=base.loss, regularizer=base.regularizer)
+        for scale in (1e-2, 1e4)
+    )
+    assert certify(inside, uniform).lower > -np.inf
+    bad = certify(outside, uniform)
+    assert bad.lower == -np.inf
+    assert "The dual objective is not finite at this point, even after repair." in bad.explain()
+
+
+@pytest.mark.parametrize("p", PS)
+def test_default_weights_are_the_closed_form(p, rng):
+    problem = small(regularizer=Lp(p))
+    beta = repair(problem, rng.normal(size=N))[0]
+    g = np.sqrt(problem.kernels.quadratic(beta))
+    assert certify(problem, beta) == certify(problem, beta, weights=problem.regularizer.weights_from_dual(g))
+
+
+@every_loss
+def test_default_intercept_is_the_best_one(loss, rng):
+    problem = small(loss, Lp(2))
+    beta = repair(problem, 0.1 * rng.normal(size=N))[0]
+    best = certify(problem, beta)
+    assert best.intercept == best.better_intercept
+    assert best.upper == best.better_upper
+    if problem.intercept:
+        other = certify(problem, beta, intercept=best.intercept + 0.3)
+        assert other.better_upper == best.upper < other.upper
+        assert other.lower == best.lower
+
+
+@pytest.mark.parametrize("exponent", [-900, -40, 40, 900])
+def test_scaling_by_a_power_of_two_is_exact(exponent, rng):
+    """P(cK, C) = P(K, cC)/c, bit for bit: the point (beta, theta, b) becomes (beta/c, theta, b)."""
+    c = 2.0**exponent
+    problem = small(regularizer=Lp(4 / 3), C=0.7)
+    beta, weights, b = random_point(problem, rng, 0.3)
+    here = certify(problem, beta, weights=weights, intercept=b)
+    scaled = Problem(c * problem.kernels.dense(), problem.y, C=0.7 / c, regularizer=Lp(4 / 3))
+    there = certify(scaled, beta / c, weights=weights, intercept=b)
+    assert (c * there.lower, c * there.upper, there.intercept) == (here.lower, here.upper, here.intercept)
+
+
+def test_permuting_samples_or_kernels_changes_nothing(rng):
+    problem = small(regularizer=Lp(2))
+    beta, weights, b = random_point(problem, rng, 0.3)
+    here = certify(problem, beta, weights=weights, intercept=b)
+    samples, kernels = rng.permutation(N), rng.permutation(M)
+    K = problem.kernels.dense()[kernels][:, samples][:, :, samples]
+    other = Problem(K, problem.y[samples], regularizer=Lp(2))
+    there = certify(other, beta[samples], weights=weights[kernels], intercept=b)
+    assert there.lower == pytest.approx(here.lower, rel=1e-12)
+    assert there.upper == pytest.approx(here.upper, rel=1e-12)
+    assert samples[there.worst_sample] == here.worst_sample
+    assert kernels[there.worst_kernel] == here.worst_kernel
+
+
+def test_relabelling_flips_the_point(rng):
+    problem = small()
+    beta, weights, b = random_point(problem, rng, 0.3)
+    here = certify(problem, beta, weights=weights, intercept=b)
+    there = certify(problem.replace(y=-problem.y), -beta, weights=weights, intercept=-b)
+    assert (there.lower, there.upper) == (here.lower, here.upper)
+
+
+def test_a_constant_kernel_matrix_added_changes_nothing_with_an_intercept(rng):
+    problem = small(regularizer="uniform")
+    beta = repair(problem, rng.normal(size=N))[0]
+    shifted = Problem(problem.kernels.dense() + 0.9, problem.y, regularizer="uniform")
+    here, there = certify(problem, beta), certify(shifted, beta)
+    assert there.lower == pytest.approx(here.lower, rel=1e-12)
+    assert there.upper == pytest.approx(here.upper, rel=1e-12)
