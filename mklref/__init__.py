@@ -51,6 +51,7 @@ _HOMES = {
     "certify": "mklref.certificate",
     "crosscheck": "mklref.crosscheck",
     "solve": "mklref.native",
+    "solve_path": "mklref.native",
 }
 """Where each public name lives; it is imported from there when it is first asked for."""
 

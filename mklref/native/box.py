@@ -19,6 +19,8 @@ from mklref.native.machine import Machine
 from mklref.problem import Problem
 
 _JITTER = 1e-13
+_ROUNDING = 16 * float(np.finfo(float).eps)
+"""No violation below this share of the gradient's terms can be told from rounding."""
 _STEPS_PER_SAMPLE = 100
 """Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
 nearly singular."""
@@ -31,12 +33,12 @@ _SHARE = 0.1
 class BoxMachine(Machine):
     """Solved by sequential minimal optimisation from the last beta and its known gradient."""
 
-    def __init__(self, problem: Problem, dual: QuadraticDual) -> None:
+    def __init__(self, problem: Problem, dual: QuadraticDual, start: Array | None) -> None:
         self.linear = dual.linear
         self.absolute = dual.absolute
         self.shift = dual.curvature / problem.costs
         self.lower, self.upper = problem.costs * dual.lower, problem.costs * dual.upper
-        super().__init__(problem, self._start(problem))
+        super().__init__(problem, self._start(problem) if start is None else start)
         self.gradient = -self.linear
 
     def _start(self, problem: Problem) -> Array:
@@ -58,6 +60,7 @@ class BoxMachine(Machine):
         spread = np.ptp(self.gradient) if self.problem.intercept else np.abs(self.gradient).max()
         loosest = _LOOSE * float(spread) if not self.solves else np.inf
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
+        tol = max(tol, _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max()))
         while self._smo(tol) > tol and time.perf_counter() < self.deadline:
             if not self._newton():
                 break

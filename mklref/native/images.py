@@ -3,7 +3,7 @@
 An image is updated over the samples whose beta changed since it was last computed. For a kernel that is not
 watched, the triangle inequality in its norm bounds what its square can be by now,
 
-    g_m(beta) <= g_m(beta_0) + g_m(d),   g_m(d) <= min(||d||_2 sqrt(tr K_m), sum_i |d_i| sqrt(K_ii)),   d = beta - beta_0,
+    g_m(beta) <= g_m(beta_0) + g_m(d),   g_m(d) <= min(||d|| sqrt(tr K_m), sum_i |d_i| sqrt(K_ii)),   d = beta - beta_0,
 
 so that bounds of the optimum stay valid without reading it, and it is read again only if it could matter.
 """
@@ -17,6 +17,9 @@ import numpy as np
 from mklref._typing import Array
 from mklref.kernels import ArrayStack
 from mklref.native.loops import loops, threads
+
+_ROUNDING = 4 * float(np.finfo(float).eps)
+"""A square below this share of ||beta||^2 tr K_m cannot be told from 0."""
 
 
 class Images:
@@ -44,7 +47,9 @@ class Images:
         self._points.append(point)
         self._age[self.watched] = len(self._points) - 1
         self._forget()
-        self.squares[self.watched] = np.maximum(self.values[self.watched] @ point, 0.0)
+        squares = self.values[self.watched] @ point
+        noise = _ROUNDING * float(point @ point) * self._traces[self.watched] ** 2
+        self.squares[self.watched] = np.where(squares > noise, squares, 0.0)
         for age in np.unique(self._age[~self.watched]):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])

@@ -32,25 +32,34 @@ _LOG_STEP = 2.0
 
 
 def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Array:
-    """Weights (M,) that minimise the model; feasible for psi, from smooth relatives where R* has kinks."""
+    """Weights (M,) that minimise the model; feasible for psi, from smooth relatives where R* has kinks.
+
+    J falls along every ray of weights, its model need not: where the model has its minimum inside the weight set,
+    every qhat is 0 and says nothing about the weights. The curvature is halved until that is no longer so; with
+    no curvature at all the step goes to weights_from_dual, a direction of descent (Frank and Wolfe).
+    """
     W = _compressed(W)
-    centre = q + 2.0 * W.T @ (W @ theta)
-    z = W @ theta
     members = path(regularizer)
-    for member in members if len(z) else ():
-        z = _newton(member, centre, W, z)
-    qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
-    if qhat.max() <= _COLLAPSED * q.max():
-        # The model has its minimum inside the weight set, which J, decreasing in theta, never has: the closed
-        # form, exact for the present block norms, decreases J however far the model is off (Kloft (17)).
-        return regularizer.weights_from_norms(theta * np.sqrt(q))
+    while True:
+        z = W @ theta
+        centre = q + 2.0 * W.T @ z
+        for member in members if len(z) else ():
+            z = _newton(member, centre, W, z)
+        qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
+        if qhat.max() > _COLLAPSED * q.max() or not q.any():
+            break
+        W = W / np.sqrt(2.0)
     g = np.sqrt(qhat)
     weights = members[-1].weights_from_dual(g)
     return weights if members[-1] is regularizer else regularizer.weights_from_norms(weights * g)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: float = 1e-13) -> Array:
-    """Minimise 1/2 ||z||^2 + R*(sqrt(centre - 2 W'z)) by Newton's method with a line search."""
+    """Minimise 1/2 ||z||^2 + R*(sqrt(centre - 2 W'z)) by Newton's method with a line search.
+
+    Steep relatives overflow far from their minimum; such a step is never taken.
+    """
 
     def state(z: Array) -> tuple[float, Array]:
         g = np.sqrt(np.maximum(centre - 2.0 * W.T @ z, 0.0))
@@ -61,6 +70,8 @@ def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: fl
         weights = regularizer.weights_from_dual(g)
         gradient = z - W @ weights
         hessian = np.eye(len(z)) + 2.0 * W @ regularizer.weights_jacobian(g) @ W.T
+        if not np.isfinite(hessian.sum()):
+            break
         step = -_solve(_factor(hessian), gradient)
         slope = float(gradient @ step)
         if not slope < -tol * max(abs(value), float(g**2 @ weights)):
@@ -122,13 +133,13 @@ class QuadraticProgram(NamedTuple):
         s = np.maximum(h - G @ x, 1.0)
         u = np.ones_like(s)
         nu = 0.0
-        size = 1.0 + float(np.abs(P).max()) + float(np.abs(c).max())
         for _ in range(max_steps):
             dual = P @ x + c + G.T @ u + nu * a
             primal = G @ x + s - h
             balance = 0.0 if self.a is None else float(a @ x) - 1.0
             mu = float(u @ s) / len(s)
-            residual = max(float(np.abs(dual).max()) / size, float(np.abs(primal).max()), abs(balance))
+            size = 1.0 + np.abs(c) + np.abs(P) @ np.abs(x)
+            residual = max(float(np.max(np.abs(dual) / size)), float(np.abs(primal).max()), abs(balance))
             if mu <= tol and residual <= 100.0 * tol:
                 break
             factor = _factor(P + (G.T * (u / s)) @ G)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.regularizers import BlockNorm, ConcaveBlock, Lp, Power, Regularizer, Tikhonov
+from mklref.regularizers import BlockNorm, ConcaveBlock, Groups, Lp, Power, Regularizer, Tikhonov
 from mklref.regularizers.concave_functions import PowerRoot
 from mklref.regularizers.rescaled import Rescaled
 
@@ -46,6 +46,8 @@ def polyhedral(regularizer: Regularizer, kernels: int) -> Polyhedral | None:
     """psi in this form, or None if it is curved."""
     none, one = np.zeros(kernels), np.ones(kernels)
     if isinstance(regularizer, BlockNorm) and regularizer.q == 1.0:
+        return Polyhedral(none, normal=one)
+    if isinstance(regularizer, Groups) and regularizer.q == 1.0:
         return Polyhedral(none, normal=one)
     if isinstance(regularizer, Lp) and regularizer.p <= _AS_GOOD_AS_ONE:
         return Polyhedral(none, normal=one)

@@ -14,7 +14,7 @@ from mklref.regularizers import BlockNorm, ConcaveBlock, Groups, Lp, Power, Regu
 from mklref.regularizers.concave_functions import PowerRoot
 from mklref.regularizers.rescaled import Rescaled
 
-_FIRST, _FACTOR, _LAST = 0.5, 0.25, 2e-9
+_FIRST, _FACTOR, _LAST = 0.5, 0.25, 5e-8
 
 
 @singledispatch

@@ -31,8 +31,8 @@ _SMALLEST_CURVATURE = 1e-10
 class SmoothMachine(Machine):
     """Solved by Newton's method; the last Cholesky factor serves the Hessian of J."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem, np.zeros(problem.n_samples))
+    def __init__(self, problem: Problem, start: Array | None) -> None:
+        super().__init__(problem, np.zeros(problem.n_samples) if start is None else start)
         self.intercept = 0.0
 
     def solve(self, gap: float) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import certify, dual_objective
+from mklref.certificate import certify, dual_objective, repair
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.box import BoxMachine
 from mklref.native.machine import Machine
@@ -35,7 +35,7 @@ from mklref.progress import Progress
 from mklref.solution import History, Record, Solution, Status
 
 _ARMIJO = 1e-4
-_SHORTEST = 1e-4
+_SHORTEST = 1e-2
 _COARSE = 0.05
 """No machine is solved more coarsely than to this share of the objective."""
 _SERIOUS = 0.1
@@ -83,6 +83,7 @@ def solve(
     max_time: float | None = None,
     callback: Callable[[Record], object] | None = None,
     progress: bool = False,
+    start: Solution | None = None,
 ) -> Solution:
     """Solve a multiple kernel learning problem to a certified relative duality gap.
 
@@ -99,6 +100,8 @@ def solve(
         Called with the `Record` of every outer iteration; a true return value stops the solver.
     progress : bool
         Show a progress line.
+    start : Solution, optional
+        A solution of a problem with the same kernels, to start from (for instance with another C or p).
 
     Returns
     -------
@@ -115,7 +118,7 @@ def solve(
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     _check_options(tol, max_iter, max_time)
-    run = _Run(problem, tol, max_time, callback, progress)
+    run = _Run(problem, tol, max_time, callback, progress, start)
     try:
         status = run.iterate(max_iter)
     except KeyboardInterrupt:
@@ -133,12 +136,18 @@ class _Run:
         max_time: float | None,
         callback: Callable[[Record], object] | None,
         progress: bool,
+        start: Solution | None,
     ) -> None:
         self.problem, self.tol, self.callback = problem, tol, callback
         self.start = time.perf_counter()
         self.deadline = np.inf if max_time is None else self.start + max_time
         self.progress = Progress(progress, "solving", target=tol)
-        self.machine = _machine(problem)
+        self.machine = _machine(problem, start)
+        regularizer = problem.regularizer
+        norms = np.ones(problem.n_kernels)
+        if start is not None:
+            norms = start.weights * np.sqrt(self.machine.images.squares)
+        self.first_weights = regularizer.weights_from_norms(norms)
         self.machine.deadline = self.deadline
         self.inner_gap = np.inf
         self.best: _Point | None = None
@@ -148,7 +157,7 @@ class _Run:
     def iterate(self, max_iter: int) -> Status:
         """Run the outer loop; says why it ended."""
         problem = self.problem
-        point = self._evaluate(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels)))
+        point = self._evaluate(self.first_weights)
         since_better = 0
         smallest = np.inf
         psi = polyhedral(problem.regularizer, problem.n_kernels)
@@ -233,13 +242,16 @@ class _Run:
         watched = np.flatnonzero(self.machine.images.watched)
         W = self.machine.hessian_root(watched)
         cuts = [point.cut()]
+        if psi.normal is None and not self.problem.intercept_cost:  # only beta = 0, J >= 0, bounds the weights then
+            cuts.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
+        first = len(cuts)
         while True:
             part, predicted, mixture = bundle_step(
                 psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched]
             )
             weights = np.zeros_like(point.weights)
             weights[watched] = part
-            if len(cuts) > 1:
+            if len(cuts) > first:
                 self.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = self._assess(weights)
                 self._note(mixed)
@@ -249,8 +261,10 @@ class _Run:
             noise = 2.0 * max(trial.inner_gap, point.inner_gap)
             excess = trial.merit - point.merit + _SERIOUS * (point.merit - predicted)
             self._sharpen(excess, noise)
-            if excess <= noise or len(cuts) == _LONGEST_BUNDLE or self._record(trial):
+            if excess <= noise or self._record(trial):
                 return trial
+            if len(cuts) == _LONGEST_BUNDLE or np.array_equal(trial.weights, point.weights):
+                return self._closed_form_step(point)
             cuts.append(trial.cut())
 
     def _step(self, point: _Point) -> _Point:
@@ -277,10 +291,16 @@ class _Run:
             rise = trial.merit - point.merit
             excess = rise - _ARMIJO * t * slope
             self._sharpen(excess, noise)
-            if excess <= noise or t < _SHORTEST:
+            if excess <= noise:
                 return trial
             self._record(trial)
+            if t < _SHORTEST:
+                return self._closed_form_step(point)
             t *= min(0.5, max(0.1, -0.5 * t * slope / max(rise - t * slope, np.finfo(float).tiny)))
+
+    def _closed_form_step(self, point: _Point) -> _Point:
+        """The weights for the present block norms: the merit falls, however far the model is off (Kloft (17))."""
+        return self._evaluate(self.problem.regularizer.weights_from_norms(point.weights * np.sqrt(point.squares)))
 
     def _ascent_step(self, point: _Point) -> _Point:
         """Where R* is concave in q (block norms beyond 2): Newton on theta = theta(q), or theta(q) itself.
@@ -357,13 +377,27 @@ class _Run:
         )
 
 
-def _machine(problem: Problem) -> Machine:
+def _machine(problem: Problem, start: Solution | None) -> Machine:
     """The machine that fits the loss: SMO where bounds can be active, Newton where none are."""
+    beta = None if start is None else _carried_over(problem, start.dual_coef)
     dual = problem.loss.quadratic_dual(problem.y)
     if dual is None:
-        return SmoothMachine(problem)
+        return SmoothMachine(problem, beta)
     unbounded = bool(np.all(np.isinf(dual.lower)) and np.all(np.isinf(dual.upper)))
-    return SmoothMachine(problem) if unbounded and dual.absolute == 0.0 else BoxMachine(problem, dual)
+    if unbounded and dual.absolute == 0.0:
+        return SmoothMachine(problem, beta)
+    return BoxMachine(problem, dual, beta)
+
+
+def _carried_over(problem: Problem, beta: Array) -> Array:
+    """A feasible dual point from that of a relative: scaled into the box, so that 1'beta = 0 survives."""
+    if beta.shape != (problem.n_samples,):
+        raise InvalidParameter(f"start has {len(beta)} dual variables, the problem has {problem.n_samples} samples.")
+    lower, upper = problem.loss.box(problem.y, problem.costs)
+    bound = np.where(beta > 0.0, upper, -lower)
+    outside = np.abs(beta) > bound
+    scale = float(np.min(bound[outside] / np.abs(beta[outside]), initial=1.0))
+    return repair(problem, scale * beta)[0]
 
 
 def _check_options(tol: float, max_iter: int, max_time: float | None) -> None:
