@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import tokenize
 import zipfile
 import zlib
@@ -21,7 +20,7 @@ _MAX_BYTES = 64 * 2**30
 """What a file may unpack to: beyond this it is taken for an attack or a mistake."""
 _MAX_HEADER = 1 << 16
 
-_ARCHIVE_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
+_ARCHIVE_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 """What zipfile raises on damage, depending on the byte that is wrong."""
 _HEADER_DAMAGE = (ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError)
 """What NumPy's parser of headers raises on damage."""
@@ -29,9 +28,9 @@ _HEADER_DAMAGE = (ValueError, SyntaxError, tokenize.TokenError, RecursionError, 
 
 def write_arrays(path: str | PathLike[str], arrays: dict[str, Any], facts: dict[str, Any]) -> None:
     """Write arrays and JSON facts to one compressed .npz file at exactly this path."""
-    text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    members: dict[str, Any] = {**arrays, _FACTS: np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)}
     with open(path, "wb") as file:  # noqa: PTH123  (np.savez appends .npz to a name, not to a file)
-        np.savez_compressed(file, allow_pickle=False, **arrays, **{_FACTS: text})
+        np.savez_compressed(file, **members)
 
 
 def read_arrays(path: str | PathLike[str], *, max_bytes: int = _MAX_BYTES) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -63,8 +62,6 @@ def read_arrays(path: str | PathLike[str], *, max_bytes: int = _MAX_BYTES) -> tu
 def _facts(text: Any, path: str | PathLike[str]) -> dict[str, Any]:
     if text is None:
         return {}
-    if text.dtype != np.uint8:
-        raise UnsafeFile(f"{path} carries facts as {text.dtype}; expected bytes of JSON.")
     try:
         facts = json.loads(text.tobytes())
     except (ValueError, RecursionError) as damaged:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import struct
 import zipfile
 
 import numpy as np
@@ -64,6 +66,9 @@ def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
         ),
         (npy("(" * 60000, version=2), "is not an array"),
         (npy("{'descr': '<f8', 'fortran"), "is not an array"),
+        (npy("1" + "+1" * 20000), "is not an array"),  # the parser runs out of stack
+        (npy("not " * 15000 + "1"), "is not an array"),  # and out of memory, as it says
+        (npy("if x:\n    y\n  z"), "is not an array"),
         (npy("{'descr': 'nonsense', 'fortran_order': False, 'shape': (1,)}"), "is not an array"),
         (b"\x93NUMPY\x09\x00", "is not an array"),
         (b"not an array", "is not an array"),
@@ -73,6 +78,18 @@ def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
 def test_hostile_members_are_refused_before_memory_is_taken(tmp_path, content, says):
     archive(tmp_path / "s.npz", ("weights.npy", content))
     with pytest.raises(UnsafeFile, match=f"member 'weights.npy'.*({says})"):
+        read_arrays(tmp_path / "s.npz")
+
+
+def test_a_directory_that_promises_more_than_there_is(tmp_path):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("weights.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (500,)}", b"\0" * 80))
+    content = bytearray(buffer.getvalue())
+    sizes = content.index(b"PK\x01\x02") + 20
+    content[sizes : sizes + 8] = struct.pack("<II", 5000, 5000)
+    (tmp_path / "s.npz").write_bytes(content)
+    with pytest.raises(UnsafeFile, match=r"s\.npz is not a readable \.npz file"):
         read_arrays(tmp_path / "s.npz")
 
 

@@ -13,7 +13,7 @@ from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, In
 from mklref.kernels import stack
 from mklref.losses import EpsilonInsensitive, Hinge
 from mklref.problem import Problem
-from mklref.regularizers import Fixed, Lp
+from mklref.regularizers import Fixed, Lp, Power
 
 N = 8
 LABELS = np.array([1.0, -1.0] * 4)
@@ -254,6 +254,14 @@ def test_nu_above_one_is_refused(K):
         Problem([np.eye(n)], np.ones(n), loss="one_class", C=1.0 / n)
     with pytest.raises(InvalidParameter, match=r"C = 0\.1 is too small for loss one_class: .*sum to 0\.8 .*1/\(nu n\)"):
         Problem(K, np.ones(N), loss="one_class", C=0.1)
+
+
+def test_the_nu_machine_refuses_penalties_of_degree_one(K):
+    with pytest.raises(
+        InvalidParameter, match=r"one_class and regularizer Power\(1\) are both homogeneous of degree 1"
+    ):
+        Problem(K, np.ones(N), loss="one_class", regularizer=Power(1))
+    assert Problem(K, np.ones(N), loss="one_class", regularizer=Power(2)).C == 1.0
 
 
 def test_fixed_weights_must_be_one_for_each_kernel(K):

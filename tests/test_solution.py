@@ -97,6 +97,11 @@ def test_no_new_samples_give_no_scores(solution):
         (lambda K: K[0], InvalidInput, r"kernels_new has shape \(4, 15\); expected \(M, k, n\)"),
         (lambda K: 1.0, InvalidInput, r"kernels_new has shape \(\); expected \(M, k, n\)"),
         (lambda K: stack([np.eye(4)] * 3), InvalidInput, r"kernels_new has shape \(3, 4, 4\); expected \(3, k, 15\)"),
+        (
+            lambda K: stack([np.eye(15)] * 2),
+            InvalidInput,
+            r"kernels_new has shape \(2, 15, 15\); expected \(3, k, 15\)",
+        ),
         (lambda K: np.where(K[1, 2, 3] == K, np.nan, K), InvalidInput, r"kernels_new\[1\]\[2, 3\] is nan"),
         (lambda K: K + 0j, InvalidType, r"kernels_new is complex data"),
         (lambda K: np.ma.masked_less(K, 0), InvalidType, r"kernels_new is a masked array"),
@@ -248,6 +253,16 @@ def test_truncation_anywhere_is_refused(saved):
     content = saved.read_bytes()
     for length in range(0, len(content), 7):
         saved.write_bytes(content[:length])
+        with pytest.raises(UnsafeFile):
+            Solution.load(saved)
+
+
+def test_a_hole_in_the_data_is_refused(saved, rng):
+    """The directory at the end is whole and points into what is no longer there."""
+    content = saved.read_bytes()
+    for _ in range(200):
+        first, last = np.sort(rng.integers(0, len(content), size=2))
+        saved.write_bytes(content[:first] + content[last + 1 :])
         with pytest.raises(UnsafeFile):
             Solution.load(saved)
 
