@@ -35,7 +35,7 @@ from mklref.problem import Problem
 if TYPE_CHECKING:
     import cvxpy as cp
 
-TOLERANCE = 1e-8
+TOLERANCE = 1e-7
 """Relative gap between the master and the best machine at which the loop ends."""
 
 MAX_CUTS = 300

@@ -57,13 +57,27 @@ def _rank(certificate: Certificate) -> float:
 
 
 def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
-    """Stationary points for each guess of the active sets, then the closed form of the weights."""
+    """Stationary points for the given weights, then for those that the regulariser gives the norms and the dual point.
+
+    At an optimum all three are the same weights; off it, the closed forms at least satisfy all constraints.
+    """
+    g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+    yield from _stationary_points(problem, point)
+    from_norms = point._replace(weights=problem.regularizer.weights_from_norms(np.maximum(point.weights, 0.0) * g))
+    yield from_norms
+    yield from _stationary_points(problem, from_norms)
+    yield point._replace(weights=problem.regularizer.weights_from_dual(g))
+
+
+def _stationary_points(problem: Problem, point: Point) -> Iterator[Point]:
+    """One for each guess of the active sets."""
     terms = problem.loss.quadratic_dual(problem.y)
+    if terms is None:
+        return
     squares = np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0)
     has_kinks = kink(problem.regularizer, squares) is not None
     seen: set[bytes] = set()
-    for tolerance in SNAP if terms is not None else ():
-        assert terms is not None
+    for tolerance in SNAP:
         beta, free = _snap(problem, terms, point.dual_coef, tolerance)
         if free.tobytes() in seen:
             continue
@@ -72,7 +86,6 @@ def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
         yield with_fixed_weights(problem, terms, start, free)
         for threshold in NEGLIGIBLE if has_kinks else ():
             yield with_free_weights(problem, terms, start, free, threshold)
-    yield point._replace(weights=problem.regularizer.weights_from_dual(np.sqrt(squares)))
 
 
 def _snap(problem: Problem, terms: QuadraticDual, beta: Array, tolerance: float) -> tuple[Array, Mask]:

@@ -37,7 +37,7 @@ class SILP(Formulation):
         """Only Lp(1) makes the master linear."""
         if isinstance(problem.regularizer, Lp) and problem.regularizer.p == 1.0:
             return None
-        return f"the master of silp is linear at Lp(1), not at {problem.regularizer}; use 'semi_infinite'."
+        return f"the master of silp is linear at Lp(1), not at {problem.regularizer}; use 'semi_infinite' or 'dual'."
 
     def build(self, problem: Problem, factors: Factors) -> Model:
         """The separation program; the master adds the simplex."""

@@ -1,0 +1,98 @@
+"""What agreement of formulations means: certified intervals that overlap, are narrow, and hold what was claimed."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import numpy as np
+import pytest
+from makers import make_problem
+
+from mklref import reference
+from mklref.formulations import factorize
+from mklref.problem import Problem
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Groups,
+    HalfPower,
+    Lp,
+    Mahalanobis,
+    Power,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedLp,
+)
+from mklref.solution import Status
+
+AGREEMENT = 1e-6
+"""Relative width of the certified interval, and distance of what a solver claims from it."""
+
+CUTTING_PLANES = {"silp", "semi_infinite"}
+
+OPPOSITE = ("dual", "qcqp")
+"""Formulations that minimise the negative dual objective: strong duality makes their value minus that of the primal."""
+
+
+def agree(problem: Problem, solvers=("CLARABEL", "ECOS", "SCS"), only=None, rotate: int | None = None) -> float:
+    """Every applicable formulation is certified by every solver, and claims the certified value, which is returned.
+
+    With `rotate`, each formulation goes to one solver only, in turns that start at that number. Cutting planes take
+    some twenty programs and are left out unless `only` names them.
+    """
+    factors = factorize(problem.kernels)
+    wanted = set(reference.formulations(problem)) - CUTTING_PLANES if only is None else set(only)
+    names = [name for name in reference.formulations(problem) if name in wanted]
+    tasks = [(name, solver) for name in names for solver in solvers]
+    if rotate is not None:
+        turns = cycle(solvers[rotate % len(solvers) :] + solvers[: rotate % len(solvers)])
+        tasks = list(zip(names, turns, strict=False))
+    solutions = [reference.compile(problem, name, factors=factors).solve(solver=solver) for name, solver in tasks]
+    lower = max(solution.certificate.lower for solution in solutions)
+    upper = min(solution.certificate.upper for solution in solutions)
+    scale = max(1.0, abs(upper))
+    assert -1e-9 * scale <= upper - lower <= AGREEMENT * scale
+    for solution in solutions:
+        assert solution.status is Status.OPTIMAL, f"{solution.solver}: {solution.certificate.explain()}"
+        sign = -1.0 if solution.solver.split("/")[0] in OPPOSITE else 1.0
+        claimed = sign * solution.history.counters["claimed"]
+        assert claimed == pytest.approx(upper, rel=AGREEMENT, abs=AGREEMENT), solution.solver
+    return 0.5 * (lower + upper)
+
+
+def suited(name: str, loss, seed: int) -> list[Problem]:
+    """Problems of that loss to which the formulation applies, one for each case in it; none if the loss is wrong."""
+    if name == "group_lasso":
+        if str(loss) != "squared":
+            return []
+        common = {"loss": loss, "seed": seed, "intercept": False}
+        return [make_problem(regularizer=regularizer, **common) for regularizer in (HalfPower(1), Lp(1), Lp(1.5))]
+    problems = [make_problem(loss=loss, seed=seed, regularizer=regularizer) for regularizer in SUITED[name]]
+    if name == "hierarchical":
+        rows = np.random.default_rng(seed).normal(size=(4, 25))
+        return [problem.replace(kernels=[np.outer(x, x) for x in rows]) for problem in problems]
+    return problems
+
+
+PAIRS = ((0, 2), (1, 3))
+OPPOSED = np.array([[1.0, 0.2, -0.8, 0.1], [0.2, 1.0, -0.3, -0.4], [-0.8, -0.3, 1.0, 0.2], [0.1, -0.4, 0.2, 1.0]])
+SCALE = (0.4, 1.3, 0.9, 2.0)
+
+SUITED = {
+    "dual": (Lp(1), Lp(4 / 3), BlockNorm(3)),
+    "mixed_norm": (Lp(1), Lp(4 / 3), BlockNorm(3)),
+    "weighted_primal": (Lp(1), Lp(4 / 3), Tikhonov(2, 0.3)),
+    "qcqp": (Lp(1),),
+    "silp": (Lp(1),),
+    "semi_infinite": (Lp(4 / 3), Tikhonov(2, 0.3)),
+    "block_norm": (Lp(2), BlockNorm(3), Power(2), HalfPower(1.5)),
+    "sup_block_norm": (BlockNorm(2), BlockNorm(3), BlockNorm(np.inf)),
+    "generalized_block_norm": (Power(2), ElasticNet(0.4), ConcaveBlock(SmoothedRoot(0.4))),
+    "ivanov": (Lp(2), Lp(np.inf), WeightedLp(1.7, SCALE), Mahalanobis(OPPOSED)),
+    "tikhonov": (Tikhonov(2, 0.3), Power(2), Power(np.inf)),
+    "elastic_net": (ElasticNet(0.4), ElasticNet(0.4, "ivanov")),
+    "groups": (Groups(PAIRS, 0.5, 0.5), Groups(PAIRS, 0.3, 0.4), Groups(PAIRS, 0, 1)),
+    "cap": (Groups(PAIRS, 0.5, 0.5), Groups(PAIRS, 0.3, 0.4), Groups(PAIRS, 1, 0)),
+    "hierarchical": (Groups(PAIRS, 0.5, 0.5),),
+}
