@@ -53,7 +53,9 @@ def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept:
     Raises
     ------
     InvalidParameter
-        Arrays of the wrong shape or not finite.
+        Arrays of the wrong shape or not finite; an intercept that is not finite, or not 0 where there is none.
+    InvalidType
+        Data or an intercept of a kind that is no real number.
     InvalidKernel
         beta'K_m beta < 0 beyond rounding: a proof that K_m is indefinite.
     """
