@@ -47,7 +47,7 @@ class SupBlockNorm(Formulation):
             return None
         return (
             f"sup_block_norm is for BlockNorm(q) with q >= 2, not for {problem.regularizer}: below, the weights "
-            "solve a minimisation; use 'weighted_primal' or 'block_norm'."
+            "solve a minimisation; use 'mixed_norm' or 'weighted_primal'."
         )
 
     def build(self, problem: Problem, factors: Factors) -> Model:

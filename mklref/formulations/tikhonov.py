@@ -51,7 +51,7 @@ class TikhonovForm(Formulation):
             return None
         return (
             f"{problem.regularizer} is no Tikhonov penalty of Kloft (4) or of Tomioka's Table 1; use "
-            "'weighted_primal', which takes every penalty on the weights, or 'elastic_net' for the elastic net."
+            "'weighted_primal', which takes every penalty on the weights, or 'mixed_norm'."
         )
 
     def build(self, problem: Problem, factors: Factors) -> Model:
