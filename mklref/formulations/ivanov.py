@@ -52,7 +52,7 @@ class IvanovForm(Formulation):
             return None
         return (
             f"ivanov bounds the weights by Lp, WeightedLp or Mahalanobis, not by {problem.regularizer}; "
-            "use 'mixed_norm', which takes every regulariser, or 'weighted_primal' where the weights are minimised over."
+            "use 'mixed_norm', which takes every regulariser, or 'weighted_primal' where it applies."
         )
 
     def build(self, problem: Problem, factors: Factors) -> Model:
