@@ -160,9 +160,7 @@ class _Run:
         point = self._evaluate(self.first_weights)
         since_better = 0
         smallest = np.inf
-        psi = polyhedral(problem.regularizer, problem.n_kernels)
-        if psi is not None:
-            self._watch_the_largest(point)
+        sparse = polyhedral(problem.regularizer, problem.n_kernels) is not None
         look_wider = _WIDER * point.working_gap
         while True:
             if stopped := self._record(point):
@@ -186,13 +184,15 @@ class _Run:
                 self.inner_gap = min(0.1 * self.inner_gap, target if outer_done else np.inf)
                 point = self._evaluate(point.weights)
             else:
+                if sparse and self.machine.images.watched.all():
+                    self._watch_the_largest(point)
                 point = self._step(point)
 
     def _watch_the_largest(self, point: _Point) -> None:
-        """Watch only the kernels that are likely to be active in a sparse solution."""
+        """Watch only the kernels that are or are likely to be active, once the weights are sparse."""
         count = max(_WATCHED, self.problem.n_kernels // 10)
-        if count < self.problem.n_kernels:
-            self.machine.images.watched[:] = False
+        if np.count_nonzero(point.weights) < count < self.problem.n_kernels:
+            self.machine.images.watched[:] = point.weights > 0.0
             self.machine.images.watched[np.argsort(point.squares)[-count:]] = True
 
     def _look_wider(self, point: _Point) -> _Point:
