@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from mklref.certificate.intercept import best_intercept
 from mklref.certificate.numerical import certify, dual_objective, repair
-from mklref.certificate.verdict import Certificate
+from mklref.certificate.verdict import Bounds, Certificate
 
-__all__ = ["Certificate", "best_intercept", "certify", "dual_objective", "repair"]
+__all__ = ["Bounds", "Certificate", "best_intercept", "certify", "dual_objective", "repair"]

@@ -13,7 +13,7 @@ _WORTH_SAYING = 1e-9
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Bounds:
     """lower <= P* <= upper for the optimal value P* of a problem, from one point.
 
     The point itself is feasible for the primal, so its objective `upper` exceeds P* by at most `gap`.
@@ -27,20 +27,6 @@ class Certificate:
     """The largest violation that had to be repaired for the bounds: box, 1'beta = c_b, weights. 0 if none."""
     violations: tuple[str, ...]
     """Each violation in words."""
-    intercept: float
-    """The intercept that `upper` uses."""
-    better_intercept: float
-    """The best intercept for these scores."""
-    better_upper: float
-    """The primal objective with the best intercept."""
-    fitting_upper: float
-    """The primal objective with the weights that fit the dual point in closed form, and their best intercept."""
-    worst_sample: int
-    """The sample that contributes most to the gap."""
-    worst_kernel: int
-    """The kernel whose weight disagrees most with the dual point."""
-    regularizer_gap: float
-    """The share R(rho) + R*(g) - rho'g of the gap, which vanishes when the weights fit the dual point."""
 
     @property
     def gap(self) -> float:
@@ -64,6 +50,33 @@ class Certificate:
         if not tol >= 0:
             raise InvalidParameter(f"tol = {tol!r} must be a nonnegative number: a relative duality gap.")
         return -tol <= self.relative_gap <= tol
+
+    def explain(self) -> str:
+        """The bounds, and each violation, in words."""
+        return "\n".join([str(self), *(f"Infeasible: {violation}." for violation in self.violations)])
+
+    def __str__(self) -> str:
+        return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"
+
+
+@dataclass(frozen=True)
+class Certificate(Bounds):
+    """Bounds on the optimal value of a `Problem`, and what to improve in the point."""
+
+    intercept: float
+    """The intercept that `upper` uses."""
+    better_intercept: float
+    """The best intercept for these scores."""
+    better_upper: float
+    """The primal objective with the best intercept."""
+    fitting_upper: float
+    """The primal objective with the weights that fit the dual point in closed form, and their best intercept."""
+    worst_sample: int
+    """The sample that contributes most to the gap."""
+    worst_kernel: int
+    """The kernel whose weight disagrees most with the dual point."""
+    regularizer_gap: float
+    """The share R(rho) + R*(g) - rho'g of the gap, which vanishes when the weights fit the dual point."""
 
     def explain(self) -> str:
         """What is certain, and what is wrong with the point, in words."""
@@ -114,9 +127,6 @@ class Certificate:
         """
         convert: dict[str, Callable[[Any], Any]] = {"float": float, "int": int, "tuple[str, ...]": _texts}
         return cls(**{field.name: convert[str(field.type)](facts[field.name]) for field in fields(cls)})
-
-    def __str__(self) -> str:
-        return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"
 
 
 def _texts(values: Any) -> tuple[str, ...]:
