@@ -14,6 +14,7 @@ import scipy.linalg
 
 from mklref._typing import Array
 from mklref.losses import QuadraticDual
+from mklref.native.blas import blas_threads
 from mklref.native.loops import loops
 from mklref.native.machine import Machine
 from mklref.problem import Problem
@@ -61,6 +62,8 @@ class BoxMachine(Machine):
         loosest = _LOOSE * float(spread) if not self.solves else np.inf
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
         tol = max(tol, _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max()))
+        if self.solves:
+            self.form(self.free())
         while self._smo(tol) > tol and time.perf_counter() < self.deadline:
             if not self._newton():
                 break
@@ -84,6 +87,7 @@ class BoxMachine(Machine):
             tol,
             _STEPS_PER_SAMPLE * len(self.beta),
             self.deadline - time.perf_counter(),
+            self.images.threads,
         )
         self.steps += steps
         self.rows_read += formed * int(np.count_nonzero(self.weights))
@@ -130,7 +134,9 @@ class BoxMachine(Machine):
         if not len(free):
             return np.zeros((0, len(kernels)))
         sides = np.vstack([self.images.values[np.ix_(kernels, free)], np.ones(len(free))]).T
-        solved = scipy.linalg.solve_triangular(self._factor(free), sides, lower=True, check_finite=False)
+        root = self._factor(free)
+        with blas_threads(len(free)):
+            solved = scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False)
         return self._without_intercept(solved)
 
     def free(self) -> Any:
@@ -148,7 +154,8 @@ class BoxMachine(Machine):
         jitter = _JITTER * max(float(np.trace(Q)) / len(Q), np.finfo(float).tiny)
         while True:
             Q.flat[:: len(free) + 1] += jitter
-            factor, failed = scipy.linalg.lapack.dpotrf(Q, lower=True, overwrite_a=False, clean=True)
+            with blas_threads(len(free)):
+                factor, failed = scipy.linalg.lapack.dpotrf(Q, lower=True, overwrite_a=False, clean=True)
             if not failed:
                 return np.asarray(factor)
             jitter *= 100.0

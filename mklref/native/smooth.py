@@ -17,6 +17,7 @@ import scipy.linalg
 
 from mklref._typing import Array
 from mklref.certificate import repair
+from mklref.native.blas import blas_threads
 from mklref.native.machine import Machine
 from mklref.problem import Problem
 
@@ -87,7 +88,8 @@ class SmoothMachine(Machine):
         B = self.rows * root_w
         B *= root_w[:, None]
         B.flat[:: len(B) + 1] += 1.0
-        return root_w, np.asarray(np.linalg.cholesky(B))
+        with blas_threads(len(B)):
+            return root_w, np.asarray(np.linalg.cholesky(B))
 
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""
@@ -99,7 +101,8 @@ class SmoothMachine(Machine):
         """W (n, M) with d2J/dtheta2 = W'W; every sample is free."""
         root_w, root = self._factor(self._free_scores)
         sides = np.vstack([self.images.values[kernels] * root_w, root_w]).T
-        return self._without_intercept(scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False))
+        with blas_threads(len(root)):
+            return self._without_intercept(scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False))
 
     def free(self) -> Any:
         """Every sample."""

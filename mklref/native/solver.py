@@ -24,6 +24,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import certify, dual_objective, repair
 from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.native.blas import blas_threads
 from mklref.native.box import BoxMachine
 from mklref.native.machine import Machine
 from mklref.native.model import minimise, newton_fixed_point
@@ -40,7 +41,9 @@ _COARSE = 0.05
 """No machine is solved more coarsely than to this share of the objective."""
 _SERIOUS = 0.1
 """Share of the predicted decrease with which a trial point becomes the new centre."""
-_LONGEST_BUNDLE = 30
+_BUNDLE = 15
+"""Cuts that are kept beside that of the centre, the latest ones."""
+_MOST_FAILURES = 30
 _WATCHED = 30
 """Kernels, or a tenth of them if that is more, that a sparse problem starts with."""
 _NEARLY = 0.9
@@ -120,7 +123,8 @@ def solve(
     _check_options(tol, max_iter, max_time)
     run = _Run(problem, tol, max_time, callback, progress, start)
     try:
-        status = run.iterate(max_iter)
+        with blas_threads():
+            status = run.iterate(max_iter)
     except KeyboardInterrupt:
         raise Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None) from None
     finally:
@@ -150,6 +154,7 @@ class _Run:
         self.first_weights = regularizer.weights_from_norms(norms)
         self.machine.deadline = self.deadline
         self.inner_gap = np.inf
+        self.cuts: list[Cut] = []
         self.best: _Point | None = None
         self.lower, self.upper = -np.inf, np.inf
         self.records: list[Record] = []
@@ -241,17 +246,20 @@ class _Run:
         """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
         watched = np.flatnonzero(self.machine.images.watched)
         W = self.machine.hessian_root(watched)
-        cuts = [point.cut()]
-        if psi.normal is None and not self.problem.intercept_cost:  # only beta = 0, J >= 0, bounds the weights then
-            cuts.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
-        first = len(cuts)
+        always = [point.cut()]
+        if psi.normal is None and not self.problem.intercept_cost:
+            # Nothing else bounds the weights: beta = 0 says that J >= 0.
+            always.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
+        failures = 0
         while True:
+            self.cuts = self.cuts[-_BUNDLE:]
+            cuts = always + self.cuts
             part, predicted, mixture = bundle_step(
                 psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched]
             )
             weights = np.zeros_like(point.weights)
             weights[watched] = part
-            if len(cuts) > first:
+            if point.merit - predicted <= self.target:
                 self.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = self._assess(weights)
                 self._note(mixed)
@@ -261,11 +269,12 @@ class _Run:
             noise = 2.0 * max(trial.inner_gap, point.inner_gap)
             excess = trial.merit - point.merit + _SERIOUS * (point.merit - predicted)
             self._sharpen(excess, noise)
+            self.cuts.append(always[0] if excess <= noise else trial.cut())
             if excess <= noise or self._record(trial):
                 return trial
-            if len(cuts) == _LONGEST_BUNDLE or np.array_equal(trial.weights, point.weights):
+            failures += 1
+            if failures == _MOST_FAILURES or np.array_equal(trial.weights, point.weights):
                 return self._closed_form_step(point)
-            cuts.append(trial.cut())
 
     def _step(self, point: _Point) -> _Point:
         """Go to the minimiser of the model, or as far on the way there as the merit falls."""

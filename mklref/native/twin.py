@@ -56,6 +56,7 @@ def smo(
     tol: float,
     max_steps: int,
     max_seconds: float,
+    threads: int = 1,
 ) -> tuple[int, int, float]:
     """Minimise 1/2 beta'(Q + shift) beta - linear'beta + absolute |beta|_1 on the box; see `_core/smo.cpp`.
 

@@ -48,6 +48,7 @@ struct BoxQuadratic {
     const double *lower, *upper;
     double absolute;
     bool equality;
+    int threads;  // with more than one, rows that are likely to be touched next are formed along with a missing one
 };
 
 struct SmoResult {

@@ -22,6 +22,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kTinyCurvature = 1e-12;  // relative to the diagonal: a direction in which Q is singular
 constexpr Index kBlock = 128;             // the best entry is found by block first, so that the loop vectorises
 constexpr Index kPollEvery = 1024;
+constexpr Index kBatch = 8;  // rows that are formed at a time by several threads
 
 struct Extremes {
     double smallest_right, largest_left;
@@ -116,8 +117,25 @@ class Solver {
 
     const double *row(Index i) {
         double *r = p_.rows + i * n_;
-        if (!p_.ready[i]) combine_row(p_.K, p_.weights, i, r), p_.ready[i] = 1, ++formed_;
+        if (!p_.ready[i]) form(i);
         return r;
+    }
+
+    // Row i, and with several threads the missing rows of the largest violations: they are likely to be next.
+    void form(Index i) {
+        Index batch[kBatch] = {i};
+        double score[kBatch] = {kInf};
+        Index count = 1;
+        for (Index k = 0; p_.threads > 1 && k < n_; ++k) {
+            if (p_.ready[k] || k == i) continue;
+            const double v = std::max(G_[k] + left_offset_[k] - middle_, middle_ - G_[k] - right_offset_[k]);
+            if (count == kBatch && !(v > score[kBatch - 1])) continue;
+            Index at = count < kBatch ? count++ : kBatch - 1;
+            for (; at > 1 && score[at - 1] < v; --at) score[at] = score[at - 1], batch[at] = batch[at - 1];
+            score[at] = v, batch[at] = k;
+        }
+        combine_rows(p_.K, p_.weights, batch, count, p_.rows, p_.ready, p_.threads);
+        formed_ += count;
     }
 
     // How far beta_k can go up or down before a bound or the kink at 0.
@@ -142,6 +160,8 @@ class Solver {
     }
 
     Extremes step(const Extremes &best) {
+        const bool bounded = best.largest_left > -kInf && best.smallest_right < kInf;
+        middle_ = p_.equality && bounded ? 0.5 * (best.largest_left + best.smallest_right) : 0.0;
         if (p_.equality) return pair_step(best, 0.0);
         // Both one-sided violations on their own; their gains bound what a pair has to beat.
         Index single = 0;
@@ -201,6 +221,7 @@ class Solver {
     double *beta_, *G_;
     std::vector<double> right_offset_, left_offset_;
     double floor_ = 0.0;
+    double middle_ = 0.0;  // between the extremes: the multiplier of the constraint, so far
     Index formed_ = 0;
 };
 
