@@ -34,11 +34,13 @@ _HOMES = {
     "MKLError": "mklref.exceptions",
     "Mahalanobis": "mklref.regularizers",
     "OneClass": "mklref.losses",
+    "MulticlassProblem": "mklref.multiclass",
     "Pinball": "mklref.losses",
     "Power": "mklref.regularizers",
     "PowerRoot": "mklref.regularizers",
     "Problem": "mklref.problem",
     "RootPlusLinear": "mklref.regularizers",
+    "SignedProblem": "mklref.signed",
     "SmoothedRoot": "mklref.regularizers",
     "Solution": "mklref.solution",
     "Squared": "mklref.losses",
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from mklref.losses import Squared as Squared
     from mklref.losses import SquaredEpsilonInsensitive as SquaredEpsilonInsensitive
     from mklref.losses import SquaredHinge as SquaredHinge
+    from mklref.multiclass import MulticlassProblem as MulticlassProblem
     from mklref.problem import Problem as Problem
     from mklref.regularizers import BlockNorm as BlockNorm
     from mklref.regularizers import ConcaveBlock as ConcaveBlock
@@ -90,6 +93,7 @@ if TYPE_CHECKING:
     from mklref.regularizers import Tikhonov as Tikhonov
     from mklref.regularizers import WeightedL1 as WeightedL1
     from mklref.regularizers import WeightedLp as WeightedLp
+    from mklref.signed import SignedProblem as SignedProblem
     from mklref.solution import History as History
     from mklref.solution import Solution as Solution
     from mklref.solution import Status as Status

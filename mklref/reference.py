@@ -14,15 +14,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from mklref.certificate import Bounds
 from mklref.exceptions import InvalidParameter, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Factors, Formulation, Model, Point, as_formulation, factorize
-from mklref.formulations.polish import polish
-from mklref.formulations.scaling import unit_cost
+from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.problem import Problem
+from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import History, Solution, Status
 
 if TYPE_CHECKING:
@@ -40,21 +41,27 @@ SOLVERS: dict[str, Callable[[float], dict[str, Any]]] = {
 """The solvers in the order in which they are tried, and their options for a tolerance."""
 
 
+@overload
+def solve(problem: Problem, formulation: str = ..., **options: Any) -> Solution: ...
+@overload
+def solve(problem: MulticlassProblem, formulation: str, **options: Any) -> MulticlassSolution: ...
+@overload
+def solve(problem: SignedProblem, formulation: str, **options: Any) -> SignedSolution: ...
 def solve(
-    problem: Problem,
+    problem: Any,
     formulation: str = "dual",
     *,
     solver: str | None = None,
     tol: float = 1e-6,
     **solver_options: Any,
-) -> Solution:
+) -> Any:
     """Solve a problem in one formulation with cvxpy.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem, MulticlassProblem or SignedProblem
     formulation : str
-        One of `formulations(problem)`.
+        One of `formulations(problem)`; "multiclass" and "sdp" for the last two.
     solver : str, optional
         "CLARABEL", "ECOS" or "SCS"; by default the first of them that reaches `tol`.
     tol : float
@@ -64,7 +71,7 @@ def solve(
 
     Returns
     -------
-    Solution
+    Solution, MulticlassSolution or SignedSolution
         `solver` names formulation and solver, for instance "dual/CLARABEL"; `status` is OPTIMAL if the
         certificate confirms `tol`, whatever the solver said, and INACCURATE otherwise. The counters of the
         history hold the solver's own optimal value ("claimed") and the seconds to compile and to solve.
@@ -81,19 +88,19 @@ def solve(
     return compile(problem, formulation).solve(solver=solver, tol=tol, **solver_options)
 
 
-def formulations(problem: Problem | None = None) -> tuple[str, ...]:
+def formulations(problem: Any = None) -> tuple[str, ...]:
     """The names of all formulations, or of those that apply to the problem."""
     if problem is None:
         return tuple(FORMULATIONS)
     return tuple(name for name, reason in explain(problem).items() if reason is None)
 
 
-def explain(problem: Problem) -> dict[str, str | None]:
+def explain(problem: Any) -> dict[str, str | None]:
     """For every formulation None if it applies to the problem, else the reason why it does not."""
-    return {name: formulation.applies(problem) for name, formulation in FORMULATIONS.items()}
+    return {name: formulation.explain(problem) for name, formulation in FORMULATIONS.items()}
 
 
-def compile(problem: Problem, formulation: str = "dual", *, factors: Factors | None = None) -> Compiled:  # noqa: A001
+def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None = None) -> Compiled:  # noqa: A001
     """Prepare a formulation of a problem for repeated solves with other solvers or another C.
 
     Parameters
@@ -114,7 +121,7 @@ def compile(problem: Problem, formulation: str = "dual", *, factors: Factors | N
         As for `solve`.
     """
     form = as_formulation(formulation)
-    reason = form.applies(problem)
+    reason = form.explain(problem)
     if reason is not None:
         raise NotApplicable(f"{reason} These apply here: {', '.join(formulations(problem))}.")
     return Compiled(problem, form, factors or factorize(problem.kernels))
@@ -123,11 +130,11 @@ def compile(problem: Problem, formulation: str = "dual", *, factors: Factors | N
 class Compiled:
     """A formulation of a problem, compiled by cvxpy at the first solve and reused afterwards."""
 
-    def __init__(self, problem: Problem, formulation: Formulation, factors: Factors) -> None:
+    def __init__(self, problem: Any, formulation: Formulation, factors: Factors) -> None:
         self.problem = problem
         self.formulation = formulation
-        self.scaling = unit_cost(problem)
-        self.factors = self.scaling.factors(factors)
+        self.scaling = formulation.scaling(problem)
+        self.factors = factors.scaled(self.scaling.factor)
         self._models: dict[bool, Model] = {}
 
     def model(self, second_order: bool) -> Model:
@@ -141,10 +148,10 @@ class Compiled:
 
     def solve(
         self, *, C: float | None = None, solver: str | None = None, tol: float = 1e-6, **solver_options: Any
-    ) -> Solution:
+    ) -> Any:
         """Solve, at another C if one is given; otherwise as `reference.solve`."""
         problem = self.problem if C is None else self.problem.replace(C=C)
-        best: Solution | None = None
+        best: Any = None
         said: list[str] = []
         for name in _chain(solver):
             try:
@@ -163,25 +170,23 @@ class Compiled:
             )
         return best
 
-    def _solve_with(self, solver: str, problem: Problem, tol: float, options: dict[str, Any]) -> Solution:
+    def _solve_with(self, solver: str, problem: Any, tol: float, options: dict[str, Any]) -> Any:
         started = time.perf_counter()
         engine = Engine(solver, options)
-        point = self._point(engine, problem)
-        point, certificate = polish(problem, self.scaling.restore(point))
+        point, model = self._point(engine, problem)
+        facts = self.formulation.finish(problem, self.scaling.restore(point), model)
+        certificate: Bounds = facts["certificate"]
         counters = {**engine.counters, "total_seconds": time.perf_counter() - started}
         counters["claimed"] *= self.scaling.cost
-        return Solution(
-            dual_coef=point.dual_coef,
-            weights=point.weights,
-            intercept=point.intercept,
+        return self.formulation.solution(
+            **facts,
             objective=certificate.upper,
-            certificate=certificate,
             status=Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE,
             history=History(counters=counters),
             solver=f"{self.formulation.name}/{solver}",
         )
 
-    def _point(self, engine: Engine, problem: Problem) -> Point:
+    def _point(self, engine: Engine, problem: Any) -> tuple[Point, Model]:
         """What the formulation recovers; ECOS has no power cones, and those of others may break down."""
         for second_order in (True,) if engine.solver == "ECOS" else (False, True):
             model = self.model(second_order)
@@ -192,7 +197,7 @@ class Compiled:
                 failure = error
                 continue
             if all(np.all(np.isfinite(part)) for part in point):
-                return point
+                return point, model
             failure = SolverFailure(f"{engine.solver}: a point that is not finite")
         raise failure
 

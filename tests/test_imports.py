@@ -26,6 +26,8 @@ ORDER = (
     "problem",
     "certificate",
     "solution",  # holds a certificate
+    "multiclass",
+    "signed",
     "formulations",
     "reference",
     "equivalences",

@@ -14,7 +14,9 @@ from mklref.formulations.groups import GroupsForm
 from mklref.formulations.hierarchical import Hierarchical
 from mklref.formulations.ivanov import IvanovForm
 from mklref.formulations.mixed_norm import MixedNorm
+from mklref.formulations.multiclass import Multiclass
 from mklref.formulations.qcqp import QCQP
+from mklref.formulations.sdp import SDP
 from mklref.formulations.semi_infinite import SemiInfinite
 from mklref.formulations.silp import SILP
 from mklref.formulations.sup_block_norm import SupBlockNorm
@@ -40,6 +42,8 @@ FORMULATIONS: dict[str, Formulation] = {
         CAP(),
         Hierarchical(),
         GroupLasso(),
+        Multiclass(),
+        SDP(),
     )
 }
 """Every formulation by its name."""

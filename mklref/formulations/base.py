@@ -14,15 +14,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.formulations.cones import use_second_order_cones
+from mklref.formulations.point import Point as Point
+from mklref.formulations.polish import polish
+from mklref.formulations.scaling import Scaling, unit_cost
 from mklref.kernels.stack import KernelStack
 from mklref.losses.base import Costs
 from mklref.problem import Problem
+from mklref.solution import Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -32,14 +36,6 @@ RANK_TOLERANCE = 1e-10
 
 Solve = Callable[["cp.Problem"], None]
 """Solves a cvxpy problem in place or raises `SolverFailure`; made by `reference`, the only caller of solvers."""
-
-
-class Point(NamedTuple):
-    """beta (n,), theta (M,) and b, as a formulation recovers them from its variables and multipliers."""
-
-    dual_coef: Array
-    weights: Array
-    intercept: float
 
 
 @dataclass(frozen=True)
@@ -58,6 +54,10 @@ class Factors:
         """Where each kernel's columns lie in `stacked`."""
         ends = np.cumsum([matrix.shape[1] for matrix in self.matrices])
         return [slice(int(end) - matrix.shape[1], int(end)) for end, matrix in zip(ends, self.matrices, strict=True)]
+
+    def scaled(self, factor: float) -> Factors:
+        """factor L_m, the factors of factor^2 K_m."""
+        return self if factor == 1.0 else Factors(tuple(factor * L for L in self.matrices))
 
     def split(self, v: Any) -> list[Any]:
         """The blocks v_m of a stacked vector or cvxpy expression."""
@@ -109,14 +109,33 @@ class Formulation(ABC):
     """One formulation of the papers: statement, dual, recovery and source in the docstring of its module."""
 
     name: ClassVar[str]
+    kind: ClassVar[type] = Problem
+    """The type of its problems."""
+    solution: ClassVar[type] = Solution
+    """The type of its solutions."""
 
-    def applies(self, problem: Problem) -> str | None:
+    def explain(self, problem: Any) -> str | None:
         """None if the formulation covers the problem, else the reason in words, with an alternative."""
+        if isinstance(problem, self.kind):
+            return self.applies(problem)
+        return f"{self.name} is for a {self.kind.__name__}, this is a {type(problem).__name__}."
+
+    def applies(self, problem: Any) -> str | None:
+        """`explain` for a problem of its kind."""
         return None
 
     @abstractmethod
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Any, factors: Factors) -> Model:
         """The cvxpy model of a problem to which the formulation applies."""
+
+    def scaling(self, problem: Any) -> Scaling:
+        """The scaling under which the model is built."""
+        return unit_cost(problem)
+
+    def finish(self, problem: Any, point: Point, model: Model) -> dict[str, Any]:
+        """What the formulation contributes to the solution, from its point: the polished one and its certificate."""
+        polished, certificate = polish(problem, point)
+        return {**polished._asdict(), "certificate": certificate}
 
 
 def cost_parameters(n: int) -> Costs:

@@ -15,8 +15,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
-from mklref.formulations.base import Point
 from mklref.formulations.kinks import kink
+from mklref.formulations.point import Point
 from mklref.formulations.stationary import Mask, with_fixed_weights, with_free_weights
 from mklref.losses.base import QuadraticDual
 from mklref.problem import Problem

@@ -16,10 +16,10 @@ net as a penalty), and the nu one-class machine, whose intercept has a cost of i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mklref._typing import Array
-from mklref.formulations.base import Factors, Point
-from mklref.problem import Problem
+from mklref.formulations.point import Point
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,6 @@ class Scaling:
 
     cost: float = 1.0
     factor: float = 1.0
-
-    def factors(self, factors: Factors) -> Factors:
-        """sigma L_m."""
-        return factors if self.factor == 1.0 else Factors(tuple(self.factor * L for L in factors.matrices))
 
     def costs(self, costs: Array) -> Array:
         """c / C."""
@@ -42,7 +38,7 @@ class Scaling:
         return Point(self.cost * point.dual_coef, self.factor**2 / self.cost * point.weights, point.intercept)
 
 
-def unit_cost(problem: Problem) -> Scaling:
+def unit_cost(problem: Any) -> Scaling:
     """The scaling that takes C to 1, or none where the problem does not allow it."""
     degree = problem.regularizer.degree
     if degree is None or problem.intercept_cost:

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref.formulations.base import Point
 from mklref.formulations.kinks import kink
+from mklref.formulations.point import Point
 from mklref.losses.base import QuadraticDual
 from mklref.problem import Problem
 

@@ -1,0 +1,78 @@
+r"""Multiclass machines, one against the rest or one against one, with shared kernel weights.
+
+Statement, over V_m (r_m, P), s (M,), t_p (n_p,) and b_p for P binary machines:
+
+    minimise    sum_p sum_i c_i V(t_{i,p}, y_{i,p}) + R(s_1, ..., s_M)
+    subject to  t_p = sum_m L_{m,p} V_{m,p} + b_p    for every p,    ||V_m||_F <= s_m    for every m
+
+where L_{m,p} holds the rows of L_m that belong to the samples of machine p. At p = 1 and for the hinge loss its value
+is the minimum over the simplex of J(d) = sum_p J_p(d).
+
+Dual: maximise sum_p [ -sum_i c_i V*(-beta_{i,p}/c_i, y_{i,p}) ] - R*(g) with g_m^2 = sum_p beta_p'K_m beta_p and
+1'beta_p = 0: the gradient of J is -g_m^2/2, (22) with the labels of each machine (erratum R6).
+
+Recovery: beta_p is the multiplier of the scores of machine p, theta follows from the norms ||V_m||_F in closed form,
+b_p is a variable.
+
+Source: SimpleMKL 4.3, (22).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref.formulations.base import Factors, Formulation, Model, Point, cost_parameters, multiplier
+from mklref.formulations.polish import polish
+from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.regularizers import Fixed
+
+
+class Multiclass(Formulation):
+    """Binary machines side by side, one matrix of coefficients for each kernel."""
+
+    name = "multiclass"
+    kind = MulticlassProblem
+    solution = MulticlassSolution
+
+    def build(self, problem: MulticlassProblem, factors: Factors) -> Model:
+        """The model over V, s, t and b; the costs of all samples are equal."""
+        import cvxpy as cp
+
+        machines = problem.machines
+        costs = cost_parameters(1)
+        V = cp.Variable((factors.stacked.shape[1], len(machines)), name="V")
+        b = cp.Variable(len(machines), name="b") if problem.intercept else np.zeros(len(machines))
+        s = cp.Variable(problem.n_kernels, nonneg=True, name="s")
+        scores: list[Any] = []
+        losses: list[Any] = []
+        for p, machine in enumerate(machines):
+            t = cp.Variable(len(machine.samples), name=f"t{p}")
+            scores.append(t == factors.stacked[machine.samples] @ V[:, p] + b[p])
+            losses.append(cp.sum(problem.loss.atom(t, machine.problem.y)))
+        norms = [cp.norm(V[part, :], "fro") <= s[m] for m, part in enumerate(factors.slices)]
+        penalty, domain = problem.regularizer.value_atom(s)
+
+        def recover() -> Point:
+            beta = np.zeros((len(machines), problem.n_samples))
+            for row, machine, constraint in zip(beta, machines, scores, strict=True):
+                row[machine.samples] = multiplier(constraint)
+            rho = np.array([np.linalg.norm(V.value[part]) for part in factors.slices])
+            return Point(beta, problem.regularizer.weights_from_norms(rho), np.asarray(getattr(b, "value", b)))
+
+        objective = costs.value[0] * cp.sum(cp.hstack(losses)) + penalty
+        return Model(cp.Problem(cp.Minimize(objective), [*scores, *norms, *domain]), costs, recover)
+
+    def finish(self, problem: MulticlassProblem, point: Point, model: Model) -> dict[str, Any]:
+        """Polish each machine for the shared weights."""
+        beta, b = point.dual_coef.copy(), np.array(point.intercept)
+        for p, machine in enumerate(problem.machines):
+            alone = machine.problem.replace(regularizer=Fixed(point.weights))
+            own = Point(point.dual_coef[p, machine.samples], point.weights, float(b[p]))
+            polished, _ = polish(alone, own)
+            beta[p, machine.samples], b[p] = polished.dual_coef, polished.intercept
+        candidates = [point, point._replace(dual_coef=beta, intercept=b)]
+        bounds = [problem.certify(*candidate) for candidate in candidates]
+        best = min(range(2), key=lambda index: bounds[index].gap)
+        return {**candidates[best]._asdict(), "certificate": bounds[best]}

@@ -1,0 +1,194 @@
+r"""A kernel machine whose kernel is a combination of any sign, as long as it is positive semidefinite.
+
+    minimise over mu, f, b    sum_i c_i V(f_i + b, y_i) + 1/2 f'K(mu)^{-1} f
+    subject to                K(mu) = sum_m mu_m K_m positive semidefinite,    trace K(mu) = c
+
+where f'K^{-1}f is infinite outside the range of K. With mu >= 0 as well it is l1-MKL on the kernels (c/trace K_m) K_m,
+with weights theta_m = mu_m trace K_m / c; without, its value can only be lower. The dual problem, over beta with
+1'beta = c_b, a positive semidefinite Z, and lambda,
+
+    maximise                  -sum_i c_i V*(-beta_i/c_i, y_i) - c lambda/2
+    subject to                beta'K_m beta + <Z, K_m> = lambda trace K_m    for every m
+
+gives a lower bound from any (beta, Z): a residual of the constraint is removed by adding a combination of the K_m to
+Z, and what Z then lacks in definiteness by adding a multiple of the identity, which only raises lambda.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate import Bounds, best_intercept, repair
+from mklref.certificate.intercept import intercept_objective
+from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels.stack import KernelStack
+from mklref.kernels.validation import psd_tolerance
+from mklref.losses import Loss
+from mklref.problem import Problem
+from mklref.regularizers import Lp
+from mklref.solution import History, Status
+
+
+class SignedProblem:
+    """Lanckriet's problem: kernel weights of any sign under a trace constraint.
+
+    Parameters
+    ----------
+    kernels, y, C, loss, intercept
+        As for `Problem`: the kernels are positive semidefinite, with positive traces.
+    trace : float, optional
+        c, the trace of the combined kernel; n by default, as for a kernel with unit diagonal.
+
+    Raises
+    ------
+    InvalidParameter
+        A trace that is not positive and finite, a zero kernel, a loss with an intercept cost; what `Problem` refuses.
+    """
+
+    def __init__(
+        self,
+        kernels: Any,
+        y: Any,
+        *,
+        C: float = 1.0,
+        loss: str | Loss = "hinge",
+        intercept: bool = True,
+        trace: float | None = None,
+    ) -> None:
+        self.machine = Problem(kernels, y, C=C, loss=loss, regularizer=Lp(1), intercept=intercept)
+        self.traces: Array = self.kernels.traces()
+        if self.traces.min() <= 0.0:
+            raise InvalidParameter(f"kernels[{self.traces.argmin()}] is zero and has no trace to divide by; drop it.")
+        self.trace = float(self.machine.n_samples if trace is None else trace)
+        if not 0.0 < self.trace < np.inf:
+            raise InvalidParameter(f"trace = {trace!r} must lie in (0, inf): that of the combined kernel.")
+
+    @property
+    def kernels(self) -> KernelStack:
+        """The kernels K_m."""
+        return self.machine.kernels
+
+    @property
+    def n_samples(self) -> int:
+        """The number n of training samples."""
+        return self.machine.n_samples
+
+    @property
+    def n_kernels(self) -> int:
+        """The number M of kernels."""
+        return self.machine.n_kernels
+
+    @property
+    def C(self) -> float:
+        """Weight of the summed loss."""
+        return self.machine.C
+
+    @property
+    def costs(self) -> Array:
+        """c_i, (n,)."""
+        return self.machine.costs
+
+    def replace(self, **changes: Any) -> SignedProblem:
+        """A new problem that differs in the named arguments."""
+        machine = self.machine
+        arguments = {name: getattr(machine, name) for name in ("kernels", "y", "C", "loss", "intercept")}
+        return SignedProblem(**{**arguments, "trace": self.trace, **changes})
+
+    def nonnegative(self) -> Problem:
+        """The same problem with weights theta_m = mu_m trace K_m / c >= 0 and sum 1: l1-MKL, an upper bound."""
+        factors = self.trace / self.traces
+        return self.machine.replace(kernels=factors[:, None, None] * self.kernels.dense().astype(np.float64))
+
+    def feasible(self, weights: Array) -> Array:
+        """Weights with the right trace whose kernel is positive semidefinite, near the given ones.
+
+        They are mixed with the uniform combination of the kernels of unit trace until the kernel has no negative
+        eigenvalue beyond rounding.
+        """
+        centre = self.trace / self.n_kernels / self.traces
+        near = weights * (self.trace / float(self.traces @ weights))
+        low, high = 0.0, 1.0
+        if self._is_psd(near):
+            return near
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self._is_psd((1 - middle) * near + middle * centre) else (middle, high)
+        return np.asarray((1 - high) * near + high * centre)
+
+    def _is_psd(self, weights: Array) -> bool:
+        K = self.kernels.combine(weights)
+        return float(np.linalg.eigvalsh(K)[0]) >= -psd_tolerance(K)
+
+    def certify(self, dual_coef: Any, weights: Any, intercept: float | None = None, slack: Any = None) -> Bounds:
+        """Bounds on the optimal value from beta (n,), mu (M,), b and Z (n, n), by default the best b and Z = 0.
+
+        Raises
+        ------
+        InvalidInput
+            Arrays of the wrong shape.
+        """
+        beta, mu = np.asarray(dual_coef, dtype=float), np.asarray(weights, dtype=float)
+        Z = np.zeros((self.n_samples, self.n_samples)) if slack is None else np.asarray(slack, dtype=float)
+        if (*beta.shape, *mu.shape, *Z.shape) != (self.n_samples, self.n_kernels, self.n_samples, self.n_samples):
+            raise InvalidInput(f"dual_coef {beta.shape}, weights {mu.shape} or slack {Z.shape} has a wrong shape.")
+        violations: list[tuple[str, float]] = []
+        trace = float(self.traces @ mu)
+        if abs(trace - self.trace) > 1e-9 * self.trace:
+            text = f"the trace of the kernel is {trace:.6g} instead of {self.trace:.6g}"
+            violations.append((text, abs(trace - self.trace)))
+        if not self._is_psd(mu):
+            lowest = float(np.linalg.eigvalsh(self.kernels.combine(mu))[0])
+            violations.append((f"the kernel has the eigenvalue {lowest:.3g}", -lowest))
+        image = self.kernels.combine(mu) @ beta
+        b = best_intercept(self.machine, image) if intercept is None else float(intercept)
+        upper = intercept_objective(self.machine, image, b) + 0.5 * float(beta @ image)
+        inside, moved = repair(self.machine, beta)
+        lower = self.machine.loss.dual_value(inside, self.machine.y, self.machine.costs)
+        return Bounds(
+            lower=float(lower - 0.5 * self.trace * self._multiplier(inside, mu, Z)),
+            upper=np.inf if violations else upper,
+            infeasibility=max((size for _, size in violations + moved), default=0.0),
+            violations=tuple(text for text, _ in violations + moved),
+        )
+
+    def _multiplier(self, beta: Array, mu: Array, Z: Array) -> float:
+        """lambda of a feasible dual point with this beta, near Z."""
+        K = self.kernels.dense().astype(np.float64)
+        values, vectors = np.linalg.eigh(0.5 * (Z + Z.T))
+        Z = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        left = self.kernels.quadratic(beta) + np.einsum("ij,mij->m", Z, K)
+        # The constraints weighted by mu: an estimate of lambda that is exact at an optimum.
+        level = float(mu @ left) / float(mu @ self.traces)
+        gram = np.einsum("lij,mij->lm", K, K)
+        correction = np.linalg.lstsq(gram, level * self.traces - left, rcond=1e-12)[0]
+        Z = Z + np.einsum("m,mij->ij", correction, K)
+        residual = self.kernels.quadratic(beta) + np.einsum("ij,mij->m", Z, K) - level * self.traces
+        shift = max(0.0, -float(np.linalg.eigvalsh(Z)[0]))
+        return level + shift if np.abs(residual).max() <= 1e-9 * abs(level) * self.traces.max() else np.inf
+
+    def __repr__(self) -> str:
+        return f"SignedProblem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.machine.loss})"
+
+
+@dataclass(frozen=True)
+class SignedSolution:
+    """A point of a signed problem with its bounds: f(x) = sum_m mu_m sum_i beta_i k_m(x_i, x) + b."""
+
+    dual_coef: Array
+    """beta (n,)."""
+    weights: Array
+    """mu (M,), of any sign."""
+    intercept: float
+    """b."""
+    slack: Array
+    """Z (n, n), positive semidefinite: proves that no other combination is better."""
+    objective: float
+    """The primal objective at exactly this point."""
+    certificate: Bounds
+    status: Status
+    history: History = field(default_factory=History)
+    solver: str = "sdp"
