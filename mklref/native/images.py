@@ -32,6 +32,7 @@ class Images:
         self.diagonals = np.stack([np.diagonal(matrix).astype(np.float64) for matrix in stack.matrices])
         self.values = np.zeros((M, n))
         self.squares = np.zeros(M)
+        self.noise = np.zeros(M)
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
         self._lengths = np.sqrt(np.maximum(self.diagonals, 0.0))
@@ -47,9 +48,8 @@ class Images:
         self._points.append(point)
         self._age[self.watched] = len(self._points) - 1
         self._forget()
-        squares = self.values[self.watched] @ point
-        noise = _ROUNDING * float(point @ point) * self._traces[self.watched] ** 2
-        self.squares[self.watched] = np.where(squares > noise, squares, 0.0)
+        self.squares[self.watched] = np.maximum(self.values[self.watched] @ point, 0.0)
+        self.noise = _ROUNDING * float(point @ point) * self._traces**2
         for age in np.unique(self._age[~self.watched]):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])

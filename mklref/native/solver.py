@@ -314,12 +314,14 @@ class _Run:
     def _ascent_step(self, point: _Point) -> _Point:
         """Where R* is concave in q (block norms beyond 2): Newton on theta = theta(q), or theta(q) itself.
 
-        The dual objective then rises for theta = theta(q): R*(q') <= R*(q) + 1/2 theta(q)'(q' - q).
+        The dual objective then rises for theta = theta(q): R*(q') <= R*(q) + 1/2 theta(q)'(q' - q). Weights rise as
+        q falls, so rounding errors of q must not be taken for small values.
         """
+        squares = np.where(point.squares > self.machine.images.noise, point.squares, 0.0)
         trial = self._evaluate(
             newton_fixed_point(
                 self.problem.regularizer,
-                point.squares,
+                squares,
                 self.machine.hessian_root(np.arange(self.problem.n_kernels)),
                 point.weights,
             )
@@ -329,7 +331,7 @@ class _Run:
         self._sharpen(excess, noise)
         if excess <= noise or self._record(trial):
             return trial
-        return self._evaluate(self.problem.regularizer.weights_from_dual(np.sqrt(point.squares)))
+        return self._evaluate(self.problem.regularizer.weights_from_dual(np.sqrt(squares)))
 
     def _sharpen(self, excess: float, noise: float) -> None:
         """Solve the next machines more accurately if only their error can excuse this rise of the merit."""
