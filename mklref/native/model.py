@@ -70,7 +70,7 @@ def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: fl
         weights = regularizer.weights_from_dual(g)
         gradient = z - W @ weights
         hessian = np.eye(len(z)) + 2.0 * W @ regularizer.weights_jacobian(g) @ W.T
-        if not np.isfinite(hessian.sum()):
+        if not (np.isfinite(hessian.sum()) and hessian.diagonal().min() > 0.0):
             break
         step = -_solve(_factor(hessian), gradient)
         slope = float(gradient @ step)
@@ -164,7 +164,7 @@ class QuadraticProgram(NamedTuple):
 
 def _factor(system: Array) -> Array:
     """Cholesky factor, with the smallest jitter that lets it exist."""
-    jitter = 1e-15 * float(np.trace(system)) / len(system)
+    jitter = 1e-15 * float(np.abs(system.diagonal()).mean())
     while True:
         factor, failed = scipy.linalg.lapack.dpotrf(system, lower=True, overwrite_a=False, clean=False)
         if not failed:

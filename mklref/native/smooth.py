@@ -35,6 +35,7 @@ class SmoothMachine(Machine):
     def __init__(self, problem: Problem, start: Array | None) -> None:
         super().__init__(problem, np.zeros(problem.n_samples) if start is None else start)
         self.intercept = 0.0
+        self._exact = problem.loss.quadratic_dual(problem.y) is not None
 
     def solve(self, gap: float) -> None:
         """Newton steps until half the squared decrement, the predicted gap, is below a tenth of `gap`."""
@@ -46,7 +47,7 @@ class SmoothMachine(Machine):
         for _ in range(_MAX_NEWTON):
             scores = image + intercept
             pull = -problem.costs * problem.loss.subgradient(scores, problem.y)
-            root_w, root = self._factor(scores)
+            root_w, root = self._root = self._factor(scores)
             known = root_w * scores + pull / root_w
             solved = scipy.linalg.cho_solve((root, True), np.stack([known, root_w], axis=1), check_finite=False)
             new_intercept = float(root_w @ solved[:, 0] / (root_w @ solved[:, 1])) if problem.intercept else 0.0
@@ -67,11 +68,10 @@ class SmoothMachine(Machine):
             else:
                 break
             (point, image), intercept, value = trial, trial_intercept, trial_value
-            if -0.5 * slope <= 0.1 * min(gap, _COARSE * abs(value)):
+            if self._exact or -0.5 * slope <= 0.1 * min(gap, _COARSE * abs(value)):
                 break
         self.intercept = intercept
-        self._free_scores = image + intercept
-        pull = -problem.costs * problem.loss.subgradient(self._free_scores, problem.y)
+        pull = -problem.costs * problem.loss.subgradient(image + intercept, problem.y)
         self.beta, _ = repair(problem, pull)
         self.solves += 1
         self.images.update(self.beta)
@@ -83,7 +83,7 @@ class SmoothMachine(Machine):
     def _factor(self, scores: Array) -> tuple[Array, Array]:
         """w^{1/2} and the Cholesky factor of I + w^{1/2} Q w^{1/2}."""
         pull = self.problem.loss.subgradient(scores, self.problem.y)
-        second = np.ones_like(pull) if self.problem.loss.targets == "real" else np.abs(pull) * (1.0 - np.abs(pull))
+        second = np.ones_like(pull) if self._exact else np.abs(pull) * (1.0 - np.abs(pull))
         root_w = np.sqrt(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
         B = self.rows * root_w
         B *= root_w[:, None]
@@ -99,7 +99,7 @@ class SmoothMachine(Machine):
 
     def hessian_root(self, kernels: Any) -> Array:
         """W (n, M) with d2J/dtheta2 = W'W; every sample is free."""
-        root_w, root = self._factor(self._free_scores)
+        root_w, root = self._root
         sides = np.vstack([self.images.values[kernels] * root_w, root_w]).T
         with blas_threads(len(root)):
             return self._without_intercept(scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False))
