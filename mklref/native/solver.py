@@ -1,81 +1,23 @@
-"""`solve`: the outer loop over the kernel weights, certified at every step.
-
-Minimise Phi(theta) = J(theta) + psi(theta), where J(theta) is the optimal value of the kernel machine with the
-kernel sum_m theta_m K_m. Each step solves the machine (warm-started), reads off the gradient -q/2 and the Hessian
-W'W of J, minimises the quadratic model of J plus psi exactly, and searches along the way there:
-
-    1. beta = argmax of the machine at theta;   q_m = beta'K_m beta
-    2. upper = primal objective at (beta, theta, b);   lower = dual objective at beta;   stop if they meet
-    3. theta+ = argmin -1/2 q'(theta+ - theta) + 1/2 ||W(theta+ - theta)||^2 + psi(theta+)       (model.py)
-    4. theta <- theta + t (theta+ - theta) with Phi sufficiently lower; t = 1 near the solution
-
-It is sequential quadratic programming on the dual with exact curvature, and converges quadratically once the set
-of free support vectors is found.
-"""
+"""`solve`: the door to the native solver. The algorithm is in outer.py, from where the other files are reached."""
 
 from __future__ import annotations
 
-import time
+import numbers
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import certify, dual_objective, repair
+from mklref.certificate import repair
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.blas import blas_threads
 from mklref.native.box import BoxMachine
 from mklref.native.machine import Machine
-from mklref.native.model import minimise, newton_fixed_point
-from mklref.native.polyhedral import Polyhedral, polyhedral
+from mklref.native.outer import Outer
 from mklref.native.smooth import SmoothMachine
-from mklref.native.steps import Cut, bundle_step
 from mklref.problem import Problem
-from mklref.progress import Progress
-from mklref.solution import History, Record, Solution, Status
-
-_ARMIJO = 1e-4
-_SHORTEST = 1e-2
-_COARSE = 0.05
-"""No machine is solved more coarsely than to this share of the objective."""
-_SERIOUS = 0.1
-"""Share of the predicted decrease with which a trial point becomes the new centre."""
-_BUNDLE = 15
-"""Cuts that are kept beside that of the centre, the latest ones."""
-_MOST_FAILURES = 30
-_WATCHED = 30
-"""Kernels, or a tenth of them if that is more, that a sparse problem starts with."""
-_NEARLY = 0.9
-_WIDER = 0.1
-"""The other kernels are looked at each time the gap on the watched ones has shrunk by this factor."""
-_PATIENCE = 12
-"""Outer iterations without a smaller gap after which rounding is held responsible."""
-
-
-@dataclass(frozen=True)
-class _Point:
-    """One evaluated point: weights and the machine's answer to them."""
-
-    weights: Array
-    beta: Array
-    squares: Array
-    intercept: float
-    merit: float
-    upper: float
-    lower: float
-    inner_gap: float
-    value: float
-    working_gap: float
-    """The gap as it would be if the kernels that are not watched were not there."""
-
-    def cut(self) -> Cut:
-        """The lower bound of J that this dual point gives."""
-        return Cut(self.beta, self.squares, self.value + 0.5 * float(self.weights @ self.squares))
-
-    @property
-    def gap(self) -> float:
-        return self.upper - self.lower
+from mklref.solution import Record, Solution, Status
 
 
 def solve(
@@ -121,271 +63,18 @@ def solve(
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     _check_options(tol, max_iter, max_time)
-    run = _Run(problem, tol, max_time, callback, progress, start)
+    machine = _machine(problem, start)
+    norms = np.ones(problem.n_kernels) if start is None else start.weights * np.sqrt(machine.images.squares)
+    weights = problem.regularizer.weights_from_norms(norms)
+    run = Outer(machine, weights, tol, max_iter, max_time, callback, progress)
     try:
         with blas_threads():
-            status = run.iterate(max_iter)
+            status = run.iterate()
     except KeyboardInterrupt:
         raise Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None) from None
     finally:
         run.progress.close()
     return run.solution(status)
-
-
-class _Run:
-    def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        max_time: float | None,
-        callback: Callable[[Record], object] | None,
-        progress: bool,
-        start: Solution | None,
-    ) -> None:
-        self.problem, self.tol, self.callback = problem, tol, callback
-        self.start = time.perf_counter()
-        self.deadline = np.inf if max_time is None else self.start + max_time
-        self.progress = Progress(progress, "solving", target=tol)
-        self.machine = _machine(problem, start)
-        regularizer = problem.regularizer
-        norms = np.ones(problem.n_kernels)
-        if start is not None:
-            norms = start.weights * np.sqrt(self.machine.images.squares)
-        self.first_weights = regularizer.weights_from_norms(norms)
-        self.machine.deadline = self.deadline
-        self.inner_gap = np.inf
-        self.cuts: list[Cut] = []
-        self.best: _Point | None = None
-        self.lower, self.upper = -np.inf, np.inf
-        self.records: list[Record] = []
-
-    def iterate(self, max_iter: int) -> Status:
-        """Run the outer loop; says why it ended."""
-        problem = self.problem
-        point = self._evaluate(self.first_weights)
-        since_better = 0
-        smallest = np.inf
-        sparse = polyhedral(problem.regularizer, problem.n_kernels) is not None
-        look_wider = _WIDER * point.working_gap
-        while True:
-            if stopped := self._record(point):
-                return stopped
-            target = self.target = self.tol * max(1.0, abs(point.upper))
-            if point.gap <= target:
-                return Status.OPTIMAL
-            if len(self.records) >= max_iter:
-                return Status.ITERATION_LIMIT
-            if point.working_gap <= look_wider:
-                point, look_wider = self._look_wider(point), _WIDER * point.working_gap
-                if point.gap <= target:
-                    continue
-            since_better = 0 if point.working_gap < 0.9 * smallest else since_better + 1
-            smallest = min(smallest, point.working_gap)
-            if since_better > _PATIENCE:
-                return Status.STALLED
-            self.inner_gap = min(self.inner_gap, max(target, min(smallest, _COARSE * abs(self.upper))))
-            if point.inner_gap > 0.5 * point.working_gap:
-                outer_done = point.working_gap - point.inner_gap <= 0.5 * target
-                self.inner_gap = min(0.1 * self.inner_gap, target if outer_done else np.inf)
-                point = self._evaluate(point.weights)
-            else:
-                if sparse and self.machine.images.watched.all():
-                    self._watch_the_largest(point)
-                point = self._step(point)
-
-    def _watch_the_largest(self, point: _Point) -> None:
-        """Watch only the kernels that are or are likely to be active, once the weights are sparse."""
-        count = max(_WATCHED, self.problem.n_kernels // 10)
-        if np.count_nonzero(point.weights) < count < self.problem.n_kernels:
-            self.machine.images.watched[:] = point.weights > 0.0
-            self.machine.images.watched[np.argsort(point.squares)[-count:]] = True
-
-    def _look_wider(self, point: _Point) -> _Point:
-        """Read the kernels again whose bounds show that they could matter, and watch those that nearly do."""
-        images = self.machine.images
-        known = images.watched.copy()
-        inside = point.squares[known].max()
-        images.watched |= point.squares > inside
-        if np.array_equal(known, images.watched):
-            return point
-        self.machine.jump(point.beta)
-        images.watched &= known | (images.squares > _NEARLY * inside)
-        return self._assess(point.weights)
-
-    def _evaluate(self, weights: Array) -> _Point:
-        """Solve the machine at these weights and bound the optimum from what it found."""
-        self.machine.move(weights)
-        self.machine.solve(self.inner_gap)
-        return self._assess(weights)
-
-    def _assess(self, weights: Array) -> _Point:
-        """Bounds at these weights and the present dual point of the machine."""
-        machine, regularizer = self.machine, self.problem.regularizer
-        machine.move(weights)
-        squares = machine.images.squares.copy()
-        _, intercept, losses = machine.scores()
-        value = machine.value()
-        lower, _ = dual_objective(self.problem, machine.beta, squares)
-        known, _ = dual_objective(self.problem, machine.beta, np.where(machine.images.watched, squares, 0.0))
-        upper = losses + regularizer.value(weights * np.sqrt(squares))
-        penalty = regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0
-        return _Point(
-            weights=weights,
-            beta=machine.beta.copy(),
-            squares=squares,
-            intercept=intercept,
-            merit=value + penalty if regularizer.weight_form == "min" else -lower,
-            upper=upper,
-            lower=lower,
-            inner_gap=losses + 0.5 * float(weights @ squares) - value,
-            value=value,
-            working_gap=upper - known,
-        )
-
-    def _bundle_step(self, point: _Point, psi: Polyhedral) -> _Point:
-        """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
-        watched = np.flatnonzero(self.machine.images.watched)
-        W = self.machine.hessian_root(watched)
-        always = [point.cut()]
-        if psi.normal is None and not self.problem.intercept_cost:
-            # Nothing else bounds the weights: beta = 0 says that J >= 0.
-            always.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
-        failures = 0
-        while True:
-            self.cuts = self.cuts[-_BUNDLE:]
-            cuts = always + self.cuts
-            part, predicted, mixture = bundle_step(
-                psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched]
-            )
-            weights = np.zeros_like(point.weights)
-            weights[watched] = part
-            if point.merit - predicted <= self.target:
-                self.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
-                mixed = self._assess(weights)
-                self._note(mixed)
-                if mixed.gap <= self.target:
-                    return mixed
-            trial = self._evaluate(weights)
-            noise = 2.0 * max(trial.inner_gap, point.inner_gap)
-            excess = trial.merit - point.merit + _SERIOUS * (point.merit - predicted)
-            self._sharpen(excess, noise)
-            self.cuts.append(always[0] if excess <= noise else trial.cut())
-            if excess <= noise or self._record(trial):
-                return trial
-            failures += 1
-            if failures == _MOST_FAILURES or np.array_equal(trial.weights, point.weights):
-                return self._closed_form_step(point)
-
-    def _step(self, point: _Point) -> _Point:
-        """Go to the minimiser of the model, or as far on the way there as the merit falls."""
-        regularizer = self.problem.regularizer
-        if regularizer.weight_form == "max":
-            return self._ascent_step(point)
-        psi = polyhedral(regularizer, self.problem.n_kernels)
-        if psi is not None:
-            return self._bundle_step(point, psi)
-        trial_weights = minimise(
-            regularizer, point.squares, self.machine.hessian_root(np.arange(self.problem.n_kernels)), point.weights
-        )
-        direction = trial_weights - point.weights
-        if not direction.any():
-            self.inner_gap *= 0.1
-            return self._evaluate(point.weights)
-        slope = -0.5 * float(point.squares @ direction)
-        slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
-        t = 1.0
-        while True:
-            trial = self._evaluate(point.weights + t * direction if t < 1.0 else trial_weights)
-            noise = 2.0 * max(trial.inner_gap, point.inner_gap)
-            rise = trial.merit - point.merit
-            excess = rise - _ARMIJO * t * slope
-            self._sharpen(excess, noise)
-            if excess <= noise:
-                return trial
-            self._record(trial)
-            if t < _SHORTEST:
-                return self._closed_form_step(point)
-            t *= min(0.5, max(0.1, -0.5 * t * slope / max(rise - t * slope, np.finfo(float).tiny)))
-
-    def _closed_form_step(self, point: _Point) -> _Point:
-        """The weights for the present block norms: the merit falls, however far the model is off (Kloft (17))."""
-        return self._evaluate(self.problem.regularizer.weights_from_norms(point.weights * np.sqrt(point.squares)))
-
-    def _ascent_step(self, point: _Point) -> _Point:
-        """Where R* is concave in q (block norms beyond 2): Newton on theta = theta(q), or theta(q) itself.
-
-        The dual objective then rises for theta = theta(q): R*(q') <= R*(q) + 1/2 theta(q)'(q' - q). Weights rise as
-        q falls, so rounding errors of q must not be taken for small values.
-        """
-        squares = np.where(point.squares > self.machine.images.noise, point.squares, 0.0)
-        trial = self._evaluate(
-            newton_fixed_point(
-                self.problem.regularizer,
-                squares,
-                self.machine.hessian_root(np.arange(self.problem.n_kernels)),
-                point.weights,
-            )
-        )
-        noise = 2.0 * max(trial.inner_gap, point.inner_gap)
-        excess = trial.merit - point.merit
-        self._sharpen(excess, noise)
-        if excess <= noise or self._record(trial):
-            return trial
-        return self._evaluate(self.problem.regularizer.weights_from_dual(np.sqrt(squares)))
-
-    def _sharpen(self, excess: float, noise: float) -> None:
-        """Solve the next machines more accurately if only their error can excuse this rise of the merit."""
-        if 0.0 < excess <= noise:
-            self.inner_gap *= 0.1
-
-    def _record(self, point: _Point) -> Status | None:
-        """Note the bounds and the point, tell the callback; says whether time or the callback ends the run."""
-        self._note(point)
-        steps_before = sum(record.inner_steps for record in self.records)
-        record = Record(
-            iteration=len(self.records),
-            seconds=time.perf_counter() - self.start,
-            lower=self.lower,
-            upper=self.upper,
-            inner_steps=self.machine.steps - steps_before,
-            weights=point.weights,
-        )
-        self.records.append(record)
-        self.progress.update(record.relative_gap)
-        if self.callback is not None and self.callback(record):
-            return Status.STOPPED
-        return Status.TIME_LIMIT if time.perf_counter() > self.deadline else None
-
-    def _note(self, point: _Point) -> None:
-        """Keep the best bounds, and the point of smallest gap."""
-        if self.best is None or point.gap < self.best.gap:
-            self.best = point
-        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
-
-    def solution(self, status: Status) -> Solution:
-        """The best point with a certificate recomputed from scratch."""
-        assert self.best is not None
-        best = self.best
-        certificate = certify(self.problem, best.beta, weights=best.weights, intercept=best.intercept)
-        if certificate.is_optimal(self.tol):
-            status = Status.OPTIMAL
-        elif status is Status.OPTIMAL:
-            status = Status.STALLED
-        M, n, _ = self.problem.kernels.shape
-        counters = {
-            "machines": float(self.machine.solves),
-            "inner_steps": float(self.machine.steps),
-            "passes": (self.machine.rows_read + self.machine.images.rows_read) / (M * n),
-        }
-        return Solution(
-            dual_coef=best.beta,
-            weights=best.weights,
-            intercept=best.intercept,
-            objective=certificate.upper,
-            certificate=certificate,
-            status=status,
-            history=History(tuple(self.records), counters),
-        )
 
 
 def _machine(problem: Problem, start: Solution | None) -> Machine:
@@ -411,10 +100,10 @@ def _carried_over(problem: Problem, beta: Array) -> Array:
     return repair(problem, scale * beta)[0]
 
 
-def _check_options(tol: float, max_iter: int, max_time: float | None) -> None:
-    if not 0.0 < tol < np.inf:
+def _check_options(tol: Any, max_iter: Any, max_time: Any) -> None:
+    if not isinstance(tol, numbers.Real) or not 0.0 < float(tol) < np.inf:
         raise InvalidParameter(f"tol = {tol!r} must lie in (0, inf): a relative duality gap, for instance 1e-6.")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
+    if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 1:
         raise InvalidParameter(f"max_iter = {max_iter!r} must be a positive integer.")
-    if max_time is not None and not max_time > 0.0:
+    if max_time is not None and not (isinstance(max_time, numbers.Real) and float(max_time) > 0.0):
         raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")
