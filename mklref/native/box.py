@@ -28,7 +28,7 @@ _STEPS_PER_SAMPLE = 100
 nearly singular."""
 _LOOSE = 0.05
 """The first machine is solved to this share of the spread of the gradient: its weights are a guess."""
-_SHARE = 0.1
+_SHARE = 0.01
 """Share of the wanted gap that a violation of the optimality conditions, times sum |beta|, may cost."""
 
 
