@@ -22,7 +22,7 @@ from mklref._typing import Array
 from mklref.formulations.cones import use_second_order_cones
 from mklref.formulations.point import Point as Point
 from mklref.formulations.polish import polish
-from mklref.formulations.scaling import Scaling, unit_cost
+from mklref.formulations.scaling import Scaling, balanced
 from mklref.kernels.stack import KernelStack
 from mklref.losses.base import Costs
 from mklref.problem import Problem
@@ -130,7 +130,7 @@ class Formulation(ABC):
 
     def scaling(self, problem: Any) -> Scaling:
         """The scaling under which the model is built."""
-        return unit_cost(problem)
+        return balanced(problem)
 
     def finish(self, problem: Any, point: Point, model: Model) -> dict[str, Any]:
         """What the formulation contributes to the solution, from its point: the polished one and its certificate."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref.exceptions import SolverFailure
 from mklref.formulations.base import (
     Factors,
     Model,
@@ -35,7 +36,7 @@ from mklref.problem import Problem
 if TYPE_CHECKING:
     import cvxpy as cp
 
-TOLERANCE = 1e-7
+TOLERANCE = 1e-8
 """Relative gap between the master and the best machine at which the loop ends."""
 
 MAX_CUTS = 300
@@ -97,12 +98,15 @@ class CuttingPlanes(Model):
         tau = cp.Variable(name="tau")
         losses_at_zero = self.problem.loss.value(np.zeros(self.problem.n_samples), self.problem.y)
         penalty, domain = self.penalty(theta, float(np.asarray(self.costs.value.value) @ losses_at_zero))
-        cuts = tau >= values - 0.5 * squares @ theta
-        master = cp.Problem(cp.Minimize(tau + penalty), [cuts, *domain])
+        scale = max(1.0, float(np.abs(values).max()))  # tau is in units of it: first-order solvers need that
+        cuts = tau >= values / scale - (0.5 / scale * squares) @ theta
+        master = cp.Problem(cp.Minimize(scale * tau + penalty), [cuts, *domain])
         if self._second_order:
             use_second_order_cones(master)
         solve(master)
         shares = np.maximum(multiplier(cuts), 0.0)
+        if not shares.any():
+            raise SolverFailure("a master whose multipliers are all 0")
         return float(master.solution.opt_val), np.maximum(theta.value, 0.0), shares / shares.sum()
 
 

@@ -11,7 +11,7 @@ from mklref.exceptions import SolverFailure
 from mklref.formulations import as_formulation, factorize
 from mklref.formulations.base import Point
 from mklref.formulations.cones import use_second_order_cones
-from mklref.formulations.scaling import Scaling, unit_cost
+from mklref.formulations.scaling import Scaling, balanced
 from mklref.kernels import stack
 from mklref.reference import Engine
 from mklref.regularizers import ElasticNet, Lp, Power, Tikhonov
@@ -35,27 +35,29 @@ def test_factors_have_the_numerical_rank(rng):
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(1), Power(3), Tikhonov(1.5, 0.4)], ids=str)
-def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer):
-    """P(K, C) = C P(sigma^2 K, 1), and the point that is carried back has the same certificate up to C."""
-    problem = make_problem(seed=2, C=7.0, regularizer=regularizer)
-    scaling = unit_cost(problem)
-    assert scaling.cost == 7.0
-    scaled = make_problem(seed=2, C=1.0, regularizer=regularizer)
+@pytest.mark.parametrize("C", [0.3, 7.0])
+def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer, C):
+    """P(K, C) = kappa P(sigma^2 K, C/kappa), and the point that goes back has the same certificate up to kappa."""
+    problem = make_problem(seed=2, C=C, regularizer=regularizer)
+    scaling = balanced(problem)
+    diagonal = problem.kernels.traces().mean() / 25
+    assert scaling.cost == pytest.approx(C if C * diagonal <= 1 else np.sqrt(C / diagonal))
+    scaled = make_problem(seed=2, C=C / scaling.cost, regularizer=regularizer)
     scaled = scaled.replace(kernels=scaling.factor**2 * scaled.kernels.dense())
     rng = np.random.default_rng(1)
-    beta = rng.uniform(0, 1, size=25) * scaled.y
+    beta = scaled.C * rng.uniform(0, 1, size=25) * scaled.y
     beta -= beta.mean()
     theta = regularizer.weights_from_dual(np.sqrt(scaled.kernels.quadratic(beta)))
     there = certify(scaled, beta, weights=theta, intercept=0.3)
     point = scaling.restore(Point(beta, theta, 0.3))
     here = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
-    assert here.upper == pytest.approx(7.0 * there.upper, rel=1e-12)
-    assert here.lower == pytest.approx(7.0 * there.lower, rel=1e-9)
+    assert here.upper == pytest.approx(scaling.cost * there.upper, rel=1e-12)
+    assert here.lower == pytest.approx(scaling.cost * there.lower, rel=1e-9)
 
 
 def test_what_cannot_be_scaled_is_left_alone():
-    assert unit_cost(make_problem(C=7.0, regularizer=ElasticNet(0.3))) == Scaling()
-    assert unit_cost(make_problem(loss="one_class")) == Scaling()
+    assert balanced(make_problem(C=7.0, regularizer=ElasticNet(0.3))) == Scaling()
+    assert balanced(make_problem(loss="one_class")) == Scaling()
 
 
 @pytest.mark.parametrize("p", [1.001, 4 / 3, np.sqrt(2), 3.7])
