@@ -29,6 +29,9 @@ _ARMIJO = 1e-4
 _SMALLEST_STEP = 1e-10
 _COLLAPSED = 1e-6
 _LOG_STEP = 2.0
+_RIDGE = 1e-13
+_WELL_INSIDE = 0.98
+"""Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
 
 
 def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Array:
@@ -40,9 +43,12 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
     """
     W = _compressed(W)
     members = path(regularizer)
+    scale = regularizer.dual_scale(np.sqrt(q))
     while True:
         z = W @ theta
         centre = q + 2.0 * W.T @ z
+        if scale < 1.0:
+            z = W @ _weights_inside(_WELL_INSIDE * scale**2 * float(q.max()), q, W, theta)
         for member in members if len(z) else ():
             z = _newton(member, centre, W, z)
         qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
@@ -52,6 +58,16 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
     g = np.sqrt(qhat)
     weights = members[-1].weights_from_dual(g)
     return weights if members[-1] is regularizer else regularizer.weights_from_norms(weights * g)
+
+
+def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
+    """Weights with qhat <= limit, to start where R* is finite: they minimise the model with psi = limit/2 1'theta."""
+    unit = float(theta.max())
+    scale = unit * float(q.max())
+    P = (unit**2 / scale) * W.T @ W
+    P.flat[:: len(q) + 1] += _RIDGE * max(1.0, float(np.trace(P)))
+    c = (unit / scale) * (0.5 * (limit - q) - W.T @ (W @ theta))
+    return unit * QuadraticProgram(P, c, -np.eye(len(q)), np.zeros(len(q)), None).solve(theta / unit)[0]
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -224,6 +224,8 @@ class Outer:
         psi = polyhedral(regularizer, self.problem.n_kernels)
         if psi is not None:
             return self._bundle_step(point, psi)
+        if not np.isfinite(regularizer.conjugate(np.sqrt(point.squares))):
+            return self._closed_form_step(point)  # R* has a bounded domain, and the model would start outside it
         trial_weights = minimise(
             regularizer, point.squares, self.machine.hessian_root(np.arange(self.problem.n_kernels)), point.weights
         )
@@ -246,7 +248,7 @@ class Outer:
                 return trial
             if t < _SHORTEST:
                 return self._closed_form_step(point)
-            t *= min(0.5, max(0.1, -0.5 * t * slope / max(rise - t * slope, np.finfo(float).tiny)))
+            t *= min(0.5, max(0.1, -0.5 * t * slope / (rise - t * slope))) if slope < 0.0 else 0.1
 
     def _closed_form_step(self, point: Point) -> Point:
         """The weights for the present block norms: the merit falls, however far the model is off (Kloft (17))."""
