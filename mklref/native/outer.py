@@ -224,8 +224,6 @@ class Outer:
         psi = polyhedral(regularizer, self.problem.n_kernels)
         if psi is not None:
             return self._bundle_step(point, psi)
-        if not np.isfinite(regularizer.conjugate(np.sqrt(point.squares))):
-            return self._closed_form_step(point)  # R* has a bounded domain, and the model would start outside it
         trial_weights = minimise(
             regularizer, point.squares, self.machine.hessian_root(np.arange(self.problem.n_kernels)), point.weights
         )
