@@ -41,4 +41,5 @@ def setup(app: object) -> None:
     generate.formulation_pages(HERE / "formulations")
     generate.command_line_help(HERE / "_generated")
     generate.equivalence_table(HERE / "_generated")
+    generate.equivalence_graph(HERE / "_generated")
     app.connect("autodoc-process-docstring", generate.plain_docstring, priority=400)

@@ -71,13 +71,24 @@ def equivalence_table(directory: Path) -> None:
     """The table of equivalences as Markdown, to be included in a page."""
     from mklref.equivalences import table
 
-    lines = ["from | to | parameters | source", "--- | --- | --- | ---"]
-    for edge in table():
+    lines = ["# | from | to | parameters | source", "--- | --- | --- | --- | ---"]
+    for number, edge in enumerate(table(), start=1):
         condition = "" if edge["condition"] == "none" else f"; if {edge['condition']}"
         cells = edge["left"], edge["right"], edge["parameters"] + condition, edge["source"]
-        lines.append(" | ".join(re.sub(r"([|*_])", r"\\\1", cell) for cell in cells))
+        anchor = f'<span id="edge-{number}">{number}</span>'
+        lines.append(" | ".join([anchor, *(re.sub(r"([|*_])", r"\\\1", cell) for cell in cells)]))
     directory.mkdir(exist_ok=True)
     write(directory / "equivalences.md", lines)
+
+
+def equivalence_graph(directory: Path) -> None:
+    """The same table as a picture, to be included in the same page."""
+    from graph import picture
+
+    from mklref.equivalences import table
+
+    directory.mkdir(exist_ok=True)
+    write(directory / "equivalences.svg", picture(table()).splitlines())
 
 
 def plain_docstring(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
