@@ -150,7 +150,9 @@ def read_csv(path: str | os.PathLike[str], target: str | None = None) -> Dataset
     path = Path(path)
     try:
         header, lines = _cells(path)
-    except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, zlib.error, EOFError) as damaged:
+    except UnicodeDecodeError as damaged:
+        raise InvalidInput(f"{path} is not a readable CSV file: {damaged}. Save it as UTF-8.") from damaged
+    except (csv.Error, gzip.BadGzipFile, zlib.error, EOFError) as damaged:
         raise InvalidInput(f"{path} is not a readable CSV file: {damaged}.") from damaged
     column = _target_column(path, header, target)
     features = tuple(name for j, name in enumerate(header) if j != column)
@@ -167,9 +169,8 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
         lines = list(_rows(csv.reader(file, delimiter=delimiter)))
     if len(header) < 2:
-        raise InvalidInput(f"{path} has {len(header)} column; expected a header with variables and a target.")
-    if all(_is_number(name) for name in header):
-        raise InvalidInput(f"{path} has no header: line 1 holds numbers only. Name the columns in a first line.")
+        raise InvalidInput(f"{path} has {len(header)} columns; expected a header with variables and a target.")
+    _check_header(path, header)
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         raise InvalidInput(f"{path} has several columns named {repeated[0]!r}; rename them.")
@@ -179,6 +180,16 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         if len(cells) != len(header):
             raise InvalidInput(f"{path}, line {line}: {len(cells)} cells, the header has {len(header)}.")
     return header, lines
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    """A first row of data is none: numbers only, or numbers and one class. Variables may be counted: 0,1,2,y."""
+    numbers = [name for name in header if _is_number(name)]
+    counted = all(name.isdigit() for name in numbers)
+    if len(numbers) == len(header) or (len(numbers) == len(header) - 1 and not counted):
+        raise InvalidInput(
+            f"{path} has no header: line 1 holds {', '.join(header[:8])}. Name the columns in a first line."
+        )
 
 
 def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
@@ -246,10 +257,14 @@ def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]
     Raises
     ------
     InvalidTarget
-        Not two classes, or `positive` is none of them; the message lists what was found.
+        Not two classes, an entry that is not finite, or `positive` is none of them; the message lists what was found.
     """
-    values, index = np.unique(np.asarray(y), return_inverse=True)
-    names = [f"{value:g}" if values.dtype.kind in "iuf" else str(value) for value in values]
+    y = np.asarray(y)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        first = int(np.argmin(np.isfinite(y)))
+        raise InvalidTarget(f"target {first} is {y[first]}; every entry must be finite. Drop the sample.")
+    values, index = np.unique(y, return_inverse=True)
+    names = [str(value).removesuffix(".0") if values.dtype.kind in "iuf" else str(value) for value in values]
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     if len(names) < 2:
         raise InvalidTarget(f"the target holds only the class {shown}; a classifier needs two. Take more samples.")

@@ -15,7 +15,7 @@ import mklref
 from mklref import datasets, native, reference
 from mklref.certificate import certify
 from mklref.crosscheck import FORMULATIONS, CrossCheck, Row, crosscheck, rounding
-from mklref.exceptions import InvalidParameter, NotApplicable, SlowWarning, SolverFailure
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable, SlowWarning, SolverFailure
 from mklref.kernels import simplemkl_recipe
 from mklref.regularizers import Lp
 from mklref.solution import Solution, Status
@@ -221,6 +221,8 @@ def test_progress_is_told_before_each_row(problem):
         ({"formulations": ["qcqp"]}, NotApplicable, r"Lp\(2\).*These apply here: .*dual"),
         ({"formulations": []}, InvalidParameter, "formulations is empty"),
         ({"solvers": ["MOSEK"]}, InvalidParameter, "'MOSEK' is unknown; known names: CLARABEL"),
+        ({"formulations": "dual"}, InvalidType, r"formulations is 'dual' \(str\); .*such as \['dual'\]"),
+        ({"solvers": "SCS"}, InvalidType, "solvers is 'SCS'"),
         ({"solvers": []}, InvalidParameter, "solvers is empty"),
     ],
 )

@@ -66,10 +66,11 @@ def test_csv_target_by_name_and_numeric_target(csv):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "0 column"),
-        ("a\n1\n", "1 column"),
+        ("", "0 columns"),
+        ("a\n1\n", "1 columns"),
         ("a,b\n", "no rows"),
         ("1,2\n3,4\n", "no header"),
+        ("0.5,-2,yes\n3,4,no\n", "no header: line 1 holds 0.5, -2, yes"),
         ("a,a,y\n1,2,3\n", "several columns named 'a'"),
         ("a,y\n1,2\n3\n", "line 3: 1 cells, the header has 2"),
         ("a,y\n1,2\n,4\n", "line 3: column 'a' is missing"),
@@ -87,6 +88,10 @@ def test_bad_csv_names_line_and_column(csv, text, message):
         datasets.read_csv(csv(text))
 
 
+def test_variables_of_a_csv_may_be_counted(csv):
+    assert datasets.read_csv(csv("0,1,y\n1.5,2,a\n")).features == ("0", "1")
+
+
 def test_csv_that_is_none(csv, tmp_path):
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"a,b\n\xff\xfe,1\n")
@@ -97,6 +102,8 @@ def test_csv_that_is_none(csv, tmp_path):
     for path in (binary, fake, cut):
         with pytest.raises(InvalidInput, match="not a readable CSV file"):
             datasets.read_csv(path)
+    with pytest.raises(InvalidInput, match="Save it as UTF-8"):
+        datasets.read_csv(binary)
     with pytest.raises(FileNotFoundError):
         datasets.read_csv(tmp_path / "absent.csv")
     with pytest.raises(InvalidParameter, match=r"target = 'z' is no column .* its columns: a, b, class"):
@@ -155,6 +162,7 @@ def test_unknown_name_without_directory(monkeypatch):
         ([-1.0, 1.0], None, [-1, 1], ("-1", "1")),
         ([True, False], None, [1, -1], ("False", "True")),
         (["x", "y", "z"], "y", [-1, 1, -1], ("not y", "y")),
+        ([1000001, 1000002], None, [-1, 1], ("1000001", "1000002")),
         ([3.0, 1.5, 2.0], "1.5", [-1, 1, -1], ("not 1.5", "1.5")),
     ],
 )
@@ -169,6 +177,7 @@ def test_encode(y, positive, expected, classes):
     [
         (["a", "a"], None, "only the class a"),
         (["a", "b", "c"], None, r"3 classes \(a, b, c\).*--positive"),
+        ([1.0, -1.0, np.nan], None, "target 2 is nan; every entry must be finite"),
         (["a", "b"], "c", "positive = 'c' is no class of the target; found a, b"),
     ],
 )

@@ -61,7 +61,7 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
     whole = _dataset(arguments.data, arguments.target)
     data = whole if samples is None else whole.subset(samples, arguments.seed)
     y, meaning = _target(data.y, arguments)
-    specification = arguments.kernels or RECIPE
+    specification = RECIPE if arguments.kernels is None else arguments.kernels
     method: Any = arguments.normalize or "trace"
     kernels = parse(specification).fit(data.standardized(), normalize=None if method == "none" else method)
     return Input(

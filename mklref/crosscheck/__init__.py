@@ -24,7 +24,7 @@ import numpy as np
 
 from mklref import native, reference
 from mklref.crosscheck.result import NATIVE, CrossCheck, Row
-from mklref.exceptions import InvalidParameter, MKLError, MKLWarning, NotApplicable
+from mklref.exceptions import InvalidParameter, InvalidType, MKLError, MKLWarning, NotApplicable
 from mklref.formulations import factorize
 from mklref.problem import Problem
 from mklref.solution import Solution
@@ -73,6 +73,8 @@ def crosscheck(
     ------
     InvalidParameter
         A tolerance outside (0, 1), an unknown name, or no formulation or solver at all.
+    InvalidType
+        `formulations` or `solvers` is a single string.
     NotApplicable
         A requested formulation does not cover the problem; the message says why.
     """
@@ -118,34 +120,38 @@ def chosen_formulations(problem: Problem, names: Sequence[str] | None) -> tuple[
 
     Raises
     ------
-    InvalidParameter, NotApplicable
+    InvalidParameter, InvalidType, NotApplicable
         As for `crosscheck`.
     """
     reasons = reference.explain(problem)
     applicable = reference.formulations(problem)
     if names is None:
         return tuple(name for name in FORMULATIONS if name in applicable)
+    names = _sequence("formulations", names)
     for name in names:
         if name not in reasons:
             raise InvalidParameter(f"formulation = {name!r} is unknown; known names: {', '.join(reasons)}.")
         if reasons[name] is not None:
             raise NotApplicable(f"{reasons[name]} These apply here: {', '.join(applicable)}.")
-    return _not_empty("formulations", names)
+    return tuple(dict.fromkeys(names))
 
 
 def _chosen_solvers(names: Sequence[str] | None) -> tuple[str, ...]:
     if names is None:
         return SOLVERS
+    names = _sequence("solvers", names)
     for name in names:
         if name not in reference.SOLVERS:
             raise InvalidParameter(f"solver = {name!r} is unknown; known names: {', '.join(reference.SOLVERS)}.")
-    return _not_empty("solvers", names)
+    return tuple(dict.fromkeys(names))
 
 
-def _not_empty(argument: str, names: Sequence[str]) -> tuple[str, ...]:
+def _sequence(argument: str, names: Sequence[str]) -> Sequence[str]:
+    if isinstance(names, str):
+        raise InvalidType(f"{argument} is {names!r} (str); give a sequence of names, such as [{names!r}].")
     if not names:
         raise InvalidParameter(f"{argument} is empty; name at least one, or leave it out for all.")
-    return tuple(dict.fromkeys(names))
+    return names
 
 
 def _row(problem: Problem, formulation: str, solver: str, solve: Callable[[], Solution], allowed: float) -> Row:

@@ -59,7 +59,7 @@ def conjugate_exponent(p: float) -> float:
 
 def block_exponent(p: float) -> float:
     """q = 2p/(p+1): weights in the unit ball of lp penalise the squared q-norm of the block norms (Kloft (27))."""
-    return 2.0 if np.isinf(p) else 2.0 * p / (p + 1.0)
+    return 2.0 if np.isinf(p) else 2.0 * (p / (p + 1.0))  # 2p alone may overflow
 
 
 def ball_exponent(q: float) -> float:

@@ -273,6 +273,8 @@ def test_a_specification_is_text():
         (lambda: polynomial(2, offset=-1.0), r"offset = -1\.0 must lie in \[0, inf\): with a negative one"),
         (lambda: polynomial(2, offset=np.nan), r"offset = nan must lie in"),
         (lambda: gaussian(0.0), r"width = 0\.0 must lie in \(0, inf\)"),
+        (lambda: gaussian(1e-300), r"width = 1e-300 must lie in \[1e-150, 1e150\]"),
+        (lambda: gaussian(1e300), r"width = 1e\+300 must lie in \[1e-150, 1e150\]"),
         (lambda: gaussian([1.0, np.nan]), r"width = nan must lie in \(0, inf\)"),
         (lambda: gaussian([]), r"widths is empty"),
         (lambda: per_variable("linear"), r"per_variable takes a family of kernels"),

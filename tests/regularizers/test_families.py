@@ -56,7 +56,7 @@ def test_value_is_homogeneous_of_the_stated_degree(regularizer, size):
 
 
 NEAR_THE_EDGE: tuple[Regularizer, ...] = (
-    *(Lp(p) for p in (1 + 1e-9, 1e6)),
+    *(Lp(p) for p in (1 + 1e-9, 1e6, 1e308)),
     *(Power(p) for p in (1 + 1e-9, 1e6)),
     *(HalfPower(q) for q in (1 + 1e-9, 2 - 1e-9)),
     *(BlockNorm(q) for q in (1 + 1e-9, 2 + 1e-9, 1e6, np.inf)),
