@@ -10,6 +10,8 @@ from mklref.exceptions import InvalidParameter
 
 _WORTH_SAYING = 1e-9
 """Relative improvement from which a better intercept is worth a sentence."""
+_GOOD = 1e-6
+"""Relative gap up to which a point needs no excuse."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Certificate(Bounds):
                 f"The intercept {self.intercept:.6g} is not the best: {self.better_intercept:.6g} lowers the upper "
                 f"bound by {gain:.3g} to {self.better_upper:.9g}."
             )
-        if _WORTH_SAYING * max(1.0, abs(self.upper)) < self.gap < float("inf"):
+        if _GOOD * max(1.0, abs(self.upper)) < self.gap < float("inf"):
             gain = self.upper - self.fitting_upper
             if max(self.regularizer_gap, gain) > 0.5 * self.gap:
                 remedy = f"; the weights that fit it lower the upper bound to {self.fitting_upper:.9g}" * (gain > 0.0)
