@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from makers import make_problem
+from rich.console import Console
 
 import mklref
 from mklref import datasets, equivalences, native, reference, report
@@ -393,3 +394,13 @@ def test_many_kernels_are_cut_to_the_largest(capsys):
     assert "60 kernels of smaller weight are not shown" in out
     assert "K99" in out
     assert "K59 " not in out
+
+
+@pytest.mark.parametrize(("width", "objective"), [(80, False), (120, True)])
+def test_rows_keep_their_names_in_a_narrow_terminal(capsys, width, objective):
+    check = mklref.crosscheck(make_problem(n=20, M=2, C=100.0), formulations=["weighted_primal"], solvers=["CLARABEL"])
+    render.show_table(Console(width=width, highlight=False), check)
+    out = capsys.readouterr().out
+    assert "weighted_primal  CLARABEL" in out
+    assert "…" not in out
+    assert ("objective" in out) == objective

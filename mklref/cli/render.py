@@ -50,11 +50,15 @@ def show_facts(out: Console, facts: Mapping[str, str]) -> None:
 
 def show_table(out: Console, check: CrossCheck) -> None:
     """The rows of a cross-check; those that fail in red, notes below."""
+    lines = [row.cells() for row in check.rows]
+    natural = sum(2 + max(map(len, column)) for column in zip(COLUMNS, *lines, strict=True)) - 2
+    # A narrow terminal does without the objective, which the upper bound repeats: rows keep their names.
+    shown = [j for j, name in enumerate(COLUMNS) if name != "objective" or natural <= out.width]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, name in enumerate(COLUMNS):
-        table.add_column(name, justify="right" if number in NUMERIC else "left", no_wrap=number not in (0, 7))
-    for row in check.rows:
-        table.add_row(*map(escape, row.cells()), style="red" if row.failure else None)
+    for j in shown:
+        table.add_column(COLUMNS[j], justify="right" if j in NUMERIC else "left", no_wrap=j not in (0, 7))
+    for row, cells in zip(check.rows, lines, strict=True):
+        table.add_row(*(escape(cells[j]) for j in shown), style="red" if row.failure else None)
     out.print(table)
     for note in check.notes:
         out.print(f"  [dim]{escape(note)}[/dim]")
