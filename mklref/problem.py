@@ -153,12 +153,17 @@ def _read_only(array: Array) -> Array:
 def _checked_cost(C: Any) -> float:
     if isinstance(C, bool | np.bool_) or not isinstance(C, numbers.Real):
         raise InvalidType(f"C is {C!r} ({type(C).__name__}); give a number in (0, inf).")
-    if not 0.0 < float(C) < np.inf:
+    try:
+        cost = float(C)
+    except OverflowError:
+        cost = np.inf
+    if not 0.0 < cost < np.inf:
+        shown = repr(C) if len(repr(C)) < 30 else f"{repr(C)[:10]}... ({len(repr(C))} digits)"
         raise InvalidParameter(
-            f"C = {C!r} must lie in the open interval (0, inf): it weighs the summed loss. "
+            f"C = {shown} must lie in the open interval (0, inf): it weighs the summed loss. "
             "For a hard margin use a large finite value."
         )
-    return float(C)
+    return cost
 
 
 def _checked_intercept(intercept: Any, loss: Loss) -> bool:

@@ -21,6 +21,8 @@ from mklref.problem import Problem
 
 _JITTER = 1e-13
 _MOST_FREE = 800
+_MOST_ROUNDS = 30
+"""Rounds of pair steps and a Newton step: what they have not reached is below rounding."""
 _ROUNDING = 16 * float(np.finfo(float).eps)
 """No violation below this share of the gradient's terms can be told from rounding."""
 _STEPS_PER_SAMPLE = 100
@@ -65,8 +67,8 @@ class BoxMachine(Machine):
         tol = max(tol, _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max()))
         if self.solves:
             self.form(self.free())
-        while self._smo(tol) > tol and time.perf_counter() < self.deadline:
-            if not self._newton():
+        for _ in range(_MOST_ROUNDS):
+            if self._smo(tol) <= tol or time.perf_counter() > self.deadline or not self._newton():
                 break
         self.solves += 1
         self.images.update(self.beta)
@@ -116,7 +118,8 @@ class BoxMachine(Machine):
         moving = step != 0.0
         t = min(1.0, float(np.min((end - value)[moving] / step[moving], initial=1.0)))
         moved = np.clip(value + t * step, self.lower[free], self.upper[free])
-        if not t * float(-slope @ step) > np.finfo(float).eps * abs(self.linear @ self.beta):
+        size = abs(self.linear @ self.beta) + abs((self.gradient + self.linear) @ self.beta)
+        if not t * float(-slope @ step) > np.finfo(float).eps * size:
             return False
         change = moved - value
         self.beta[free] = moved
@@ -127,7 +130,7 @@ class BoxMachine(Machine):
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""
         linear = self.linear @ self.beta - self.absolute * np.abs(self.beta).sum()
-        return float(linear - 0.5 * self.shift @ self.beta**2 - 0.5 * self.weights @ self.images.squares)
+        return float(linear - 0.5 * (self.shift * self.beta) @ self.beta - 0.5 * self.weights @ self.images.squares)
 
     def hessian_root(self, kernels: Any) -> Array:
         """W = L^{-1} U' on the free samples, the intercept projected out.

@@ -49,11 +49,11 @@ class Images:
         self._age[self.watched] = len(self._points) - 1
         self._forget()
         self.squares[self.watched] = np.maximum(self.values[self.watched] @ point, 0.0)
-        self.noise = _ROUNDING * float(point @ point) * self._traces**2
+        self.noise = _ROUNDING * (_length(point) * self._traces) ** 2
         for age in np.unique(self._age[~self.watched]):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])
-            reach = np.minimum(np.linalg.norm(step) * self._traces[stale], self._lengths[stale] @ step)
+            reach = np.minimum(_length(step) * self._traces[stale], self._lengths[stale] @ step)
             known = np.sqrt(np.maximum(self.values[stale] @ self._points[age], 0.0))
             self.squares[stale] = (known + reach) ** 2
 
@@ -66,3 +66,9 @@ class Images:
         """Drop the points that no image refers to."""
         used, self._age = np.unique(self._age, return_inverse=True)
         self._points = [self._points[age] for age in used]
+
+
+def _length(x: Array) -> float:
+    """||x||, without overflow of the squares."""
+    top = float(np.abs(x).max(initial=0.0))
+    return top * float(np.linalg.norm(x / top)) if top > 0.0 else 0.0

@@ -44,6 +44,7 @@ _WATCHED = 30
 _NEARLY = 0.9
 _WIDER = 0.1
 """The other kernels are looked at each time the gap on the watched ones has shrunk by this factor."""
+_GOOD_ENOUGH = 2
 _PATIENCE = 12
 """Outer iterations without a smaller gap after which rounding is held responsible."""
 
@@ -110,8 +111,10 @@ class Outer:
         look_wider = _WIDER * point.working_gap
         while True:
             self._record(point)
-            target = self.target = self.tol * max(1.0, abs(point.upper))
-            if point.gap <= target:
+            # Where |P*| < 1 the promise, a gap of tol, may be a weak one: go for a truly relative gap while it lasts.
+            target = self.target = self.tol * (abs(point.upper) or 1.0)
+            kept = point.gap <= self.tol * max(1.0, abs(point.upper))
+            if point.gap <= target or (kept and since_better > _GOOD_ENOUGH):
                 return Status.OPTIMAL
             if self.stopped is not None:
                 return self.stopped

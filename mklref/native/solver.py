@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import repair
-from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
 from mklref.native.blas import blas_threads
 from mklref.native.box import BoxMachine
 from mklref.native.machine import Machine
@@ -57,12 +57,14 @@ def solve(
     ------
     InvalidParameter
         tol, max_iter or max_time out of range.
+    InvalidType
+        Not a `Problem`, or a callback that cannot be called.
     NotApplicable
         A kernel stack that is not in memory.
     Interrupted
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
-    _check_options(tol, max_iter, max_time)
+    _check_options(problem, tol, max_iter, max_time, callback)
     machine = _machine(problem, start)
     norms = np.ones(problem.n_kernels) if start is None else start.weights * np.sqrt(machine.images.squares)
     weights = problem.regularizer.weights_from_norms(norms)
@@ -100,7 +102,11 @@ def _carried_over(problem: Problem, beta: Array) -> Array:
     return repair(problem, scale * beta)[0]
 
 
-def _check_options(tol: Any, max_iter: Any, max_time: Any) -> None:
+def _check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
+    if callback is not None and not callable(callback):
+        raise InvalidType(f"callback is {callback!r}; give a function of one Record, or None.")
     if not isinstance(tol, numbers.Real) or not 0.0 < float(tol) < np.inf:
         raise InvalidParameter(f"tol = {tol!r} must lie in (0, inf): a relative duality gap, for instance 1e-6.")
     if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 1:
