@@ -31,6 +31,8 @@ from mklref.progress import Progress
 from mklref.solution import History, Record, Solution, Status
 
 _ARMIJO = 1e-4
+_FAR_OFF = 0.1
+"""Where less than this share of the way is left the model says little, and the closed form may lead further."""
 _SHORTEST = 1e-2
 _COARSE = 0.05
 """No machine is solved more coarsely than to this share of the objective."""
@@ -249,7 +251,13 @@ class Outer:
                 return trial
             if t < _SHORTEST:
                 return self._closed_form_step(point)
-            t *= min(0.5, max(0.1, -0.5 * t * slope / (rise - t * slope))) if slope < 0.0 else 0.1
+            shorter = -0.5 * t * slope / (rise - t * slope) if slope < 0.0 else 0.0
+            if t == 1.0 and shorter < _FAR_OFF:
+                trial = self._closed_form_step(point)
+                if trial.merit - point.merit <= _FAR_OFF * slope:
+                    return trial
+                self._record(trial)
+            t *= min(0.5, max(0.1, shorter))
 
     def _closed_form_step(self, point: Point) -> Point:
         """The weights for the present block norms: the merit falls, however far the model is off (Kloft (17))."""
