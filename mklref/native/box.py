@@ -140,7 +140,7 @@ class BoxMachine(Machine):
         """
         free = self.free()
         free = free[:: 1 + len(free) // _MOST_FREE]
-        if not len(free):
+        if not self.diagonal[free].any():  # no free samples, or Q = 0 there: the curvature has no bound
             return np.zeros((0, len(kernels)))
         sides = np.vstack([self.images.values[np.ix_(kernels, free)], np.ones(len(free))]).T
         root = self._factor(free)
