@@ -217,7 +217,8 @@ class Engine:
         started = time.perf_counter()
         self._attempt(program)
         elapsed = time.perf_counter() - started
-        solving = float(program.solver_stats.solve_time or 0.0)
+        stats = program.solver_stats
+        solving = float(stats.solve_time or 0.0) + float(stats.setup_time or 0.0)
         self.counters["solve_seconds"] += solving
         self.counters["compile_seconds"] += max(0.0, elapsed - solving)
         self.counters["programs"] += 1
