@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from formulations.agreement import PAIRS, SCALE
 from makers import LOSSES, make_problem
 
 from mklref.formulations import as_formulation, factorize
 from mklref.formulations.base import Point
+from mklref.formulations.kinks import kink
 from mklref.formulations.polish import assess, polish
 from mklref.reference import Engine
-from mklref.regularizers import Fixed, Lp
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Power,
+    PowerRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
 
 PIECEWISE_QUADRATIC = [loss for loss in LOSSES if loss.name != "logistic"]
 
@@ -30,6 +44,42 @@ def test_polished_to_rounding(loss, p):
     assert abs(certificate.relative_gap) < 1e-9
     assert certificate.infeasibility < 1e-12
     assert assess(problem, point)[1].gap == certificate.gap
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        BlockNorm(1),
+        WeightedLp(1, SCALE),
+        WeightedL1(SCALE),
+        Power(1),
+        HalfPower(1),
+        ConcaveBlock(PowerRoot(1)),
+        Tikhonov(1, 0.3),
+        *(Groups(PAIRS, p, 1 - p) for p in (0.0, 0.5, 0.8, 1.0)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_weights_with_kinks_are_polished_to_rounding(loss, regularizer):
+    problem = make_problem(loss=loss, seed=12, C=2.0, regularizer=regularizer)
+    raw = raw_point(problem)
+    point, certificate = polish(problem, raw)
+    assert abs(certificate.relative_gap) < 1e-10
+    squares = problem.kernels.quadratic(point.dual_coef)
+    conditions = kink(regularizer, squares)
+    pieces = conditions.gradients @ squares
+    active = conditions.gradients @ (point.weights * squares) > 1e-6
+    level = pieces[active].mean()
+    np.testing.assert_allclose(pieces[active], level, rtol=1e-9)
+    assert np.all(pieces[~active] <= level * (1 + 1e-9))
+
+
+def test_regularisers_with_smooth_weights_have_no_kinks():
+    q = np.array([1.0, 2.0, 0.5, 3.0])
+    for regularizer in (Lp(1.5), Power(2), Tikhonov(2, 0.3), Groups(PAIRS, 0.3, 0.4), Fixed(SCALE), BlockNorm(3)):
+        assert kink(regularizer, q) is None
+        assert np.isfinite(regularizer.weights_jacobian(np.sqrt(q))).all()
 
 
 def test_the_kernel_machine_by_definition(rng):
