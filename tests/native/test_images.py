@@ -1,0 +1,118 @@
+"""Images K_m beta: exact for the kernels that are watched, upper bounds of beta'K_m beta for the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mklref.exceptions import InvalidParameter
+from mklref.kernels import stack
+from mklref.native.images import Images
+from mklref.native.loops import threads
+
+N, M = 30, 6
+
+
+@pytest.fixture(params=[np.float64, np.float32], ids=["float64", "float32"])
+def kernels(request, rng):
+    """Different ranks and scales, one zero, one constant."""
+    features = [rng.normal(size=(N, rank)) * scale for rank, scale in ((30, 1), (2, 3), (5, 0.1), (1, 10))]
+    grams = [f @ f.T for f in features] + [np.zeros((N, N)), np.full((N, N), 0.7)]
+    return stack(np.stack([0.5 * (K + K.T) for K in grams]).astype(request.param))
+
+
+def squares_of(kernels, beta):
+    """beta'K_m beta in float64, by definition."""
+    return np.array([beta @ K.astype(np.float64) @ beta for K in kernels.matrices])
+
+
+def test_watched_kernels_are_exact_whatever_the_steps(kernels, rng):
+    images = Images(kernels)
+    beta = np.zeros(N)
+    for _ in range(5):
+        changed = rng.permutation(N)[:7]
+        beta[changed] += rng.normal(size=7)
+        images.update(beta)
+        expected = np.stack([K.astype(np.float64) @ beta for K in kernels.matrices])
+        np.testing.assert_allclose(images.values, expected, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(images.squares, squares_of(kernels, beta), rtol=1e-10, atol=1e-12)
+    assert images.squares[4] == 0.0
+
+
+def test_the_given_point_may_change_afterwards(kernels, rng):
+    images = Images(kernels)
+    beta = rng.normal(size=N)
+    images.update(beta)
+    before = images.values.copy()
+    beta[:] = 7.0
+    np.testing.assert_array_equal(images.values, before)
+    images.update(np.zeros(N))
+    np.testing.assert_allclose(images.values, 0.0, atol=1e-12 * np.abs(before).max())
+
+
+@pytest.mark.parametrize("spread", [1, 3, N], ids=lambda k: f"{k} samples a step")
+def test_others_are_bounded_from_above_and_not_read(kernels, rng, spread):
+    """Also after many steps, also when kernels leave and return at different times."""
+    images = Images(kernels)
+    beta = rng.normal(size=N)
+    images.update(beta)
+    for step in range(12):
+        images.watched = rng.uniform(size=M) < 0.5
+        read = images.rows_read
+        changed = rng.permutation(N)[:spread]
+        beta[changed] += 0.3 * rng.normal(size=spread)
+        outside = ~images.watched
+        old = images.values[outside].copy()
+        images.update(beta)
+        true = squares_of(kernels, beta)
+        # Rounded to its dtype a matrix of low rank is definite only up to this.
+        rounding = np.finfo(kernels.dtype).eps * kernels.traces() * (beta @ beta)
+        assert np.all(images.squares[outside] >= (true - rounding)[outside]), step
+        np.testing.assert_allclose(images.squares[~outside], true[~outside], rtol=1e-9, atol=1e-11)
+        np.testing.assert_array_equal(images.values[outside], old)
+        assert images.rows_read - read <= N * np.count_nonzero(images.watched)
+    images.watched[:] = True
+    images.update(beta)
+    np.testing.assert_allclose(images.squares, squares_of(kernels, beta), rtol=1e-9, atol=1e-11)
+
+
+def test_bounds_are_not_vacuous(kernels, rng):
+    """A kernel at rest is known exactly; after one small step its bound is close."""
+    images = Images(kernels)
+    beta = rng.normal(size=N)
+    images.update(beta)
+    true = squares_of(kernels, beta)
+    images.watched[:] = False
+    images.update(beta)
+    np.testing.assert_allclose(images.squares, true, rtol=1e-9, atol=1e-11)
+    beta[3] += 1e-6
+    images.update(beta)
+    np.testing.assert_allclose(np.sqrt(images.squares), np.sqrt(true), atol=1e-5)
+
+
+def test_the_bound_takes_the_better_of_two(rng):
+    """One coordinate: sum |d_i| sqrt(K_ii) is exact. Many coordinates: ||d|| sqrt(tr K) is the smaller one."""
+    images = Images(stack(np.eye(N)[None]))
+    images.watched[:] = False
+    images.update(3.0 * np.eye(N)[5])
+    assert images.squares[0] == pytest.approx(9.0)
+    images.update(np.ones(N))
+    assert images.squares[0] == pytest.approx(N * N)  # Cauchy and Schwarz give the same for both sums here
+    uneven = Images(stack(np.diag(np.arange(N) + 1.0)[None]))
+    uneven.watched[:] = False
+    uneven.update(np.ones(N))
+    assert uneven.squares[0] == pytest.approx(min(np.sqrt(np.arange(N) + 1.0).sum() ** 2, N * N * (N + 1) / 2))
+
+
+@pytest.mark.parametrize("asked", ["0", "-1", "two", "1.5", ""])
+def test_a_bad_number_of_threads_is_refused(monkeypatch, asked):
+    monkeypatch.setenv("MKLREF_NUM_THREADS", asked)
+    with pytest.raises(InvalidParameter, match=r"MKLREF_NUM_THREADS = .* must be a positive integer"):
+        threads()
+
+
+def test_the_number_of_threads(monkeypatch):
+    monkeypatch.setenv("MKLREF_NUM_THREADS", "3")
+    assert threads() == 3
+    monkeypatch.delenv("MKLREF_NUM_THREADS")
+    assert threads() >= 1

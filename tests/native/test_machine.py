@@ -1,0 +1,131 @@
+"""The kernel machine at fixed weights: its value, the gradient -q/2 and the Hessian W'W of J."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import LOSSES, make_problem
+
+from mklref import reference
+from mklref.losses import Logistic, OneClass, Squared
+from mklref.native.box import BoxMachine
+from mklref.native.smooth import SmoothMachine
+from mklref.native.solver import _machine
+from mklref.regularizers import Fixed
+
+WEIGHTS = np.array([0.6, 0.2, 1.1, 0.4])
+TIGHT = 1e-11
+WITH_AND_WITHOUT = [
+    pytest.param(loss, intercept, id=f"{loss}{'' if intercept else '-no intercept'}")
+    for loss in LOSSES
+    for intercept in (True, False)
+    if loss.intercept == "optional" or intercept == (loss.intercept == "required")
+]
+every_machine = pytest.mark.parametrize(("loss", "intercept"), WITH_AND_WITHOUT)
+
+
+def machine_of(loss, intercept, seed=7, **arguments):
+    sample_weight = np.random.default_rng(seed).uniform(0.5, 2.0, size=25)
+    problem = make_problem(loss=loss, intercept=intercept, seed=seed, sample_weight=sample_weight, **arguments)
+    return _machine(problem, None)
+
+
+def solved(machine, weights=WEIGHTS):
+    """Solve at these weights and return the squares q. The very first solve is a loose one, so there are two."""
+    machine.move(weights)
+    machine.solve(TIGHT)
+    machine.solve(TIGHT)
+    return machine.images.squares.copy()
+
+
+def test_machines_fit_the_losses():
+    smooth = {loss for loss, intercept in (mark.values for mark in WITH_AND_WITHOUT) if _is_smooth(loss, intercept)}
+    assert smooth == {Squared(), Logistic()}
+
+
+def _is_smooth(loss, intercept):
+    machine = machine_of(loss, intercept)
+    assert isinstance(machine, BoxMachine | SmoothMachine)
+    return isinstance(machine, SmoothMachine)
+
+
+@every_machine
+def test_the_value_is_the_optimum_at_these_weights(loss, intercept):
+    """J(theta) = min sum c V + R with R = 1/2 sum rho^2/theta, by cvxpy; and beta is feasible."""
+    machine = machine_of(loss, intercept, C=0.2 if isinstance(loss, OneClass) else 2.0)
+    q = solved(machine)
+    fixed = machine.problem.replace(regularizer=Fixed(WEIGHTS))
+    truth = reference.solve(fixed, "dual", solver="CLARABEL").certificate
+    accuracy = 1e-8 * max(1.0, abs(truth.upper))
+    assert truth.lower - accuracy <= machine.value() <= truth.upper + accuracy
+    scores, intercept_found, losses = machine.scores()
+    assert losses + 0.5 * WEIGHTS @ q == pytest.approx(machine.value(), abs=accuracy)
+    np.testing.assert_allclose(scores, np.tensordot(WEIGHTS, fixed.kernels.dense(), 1) @ machine.beta, atol=1e-9)
+    assert intercept or intercept_found == 0.0
+    lower, upper = loss.box(fixed.y, fixed.costs)
+    assert np.all((lower <= machine.beta) & (machine.beta <= upper))
+    if intercept:
+        assert machine.beta.sum() == pytest.approx(loss.intercept_cost, abs=1e-10)
+
+
+@every_machine
+def test_gradient_and_hessian_by_differences(loss, intercept):
+    """dJ/dtheta_m = -q_m/2, and the columns of W'W are differences of that."""
+    machine = machine_of(loss, intercept)
+    q = solved(machine)
+    free = set(machine.free())
+    W = machine.hessian_root(np.arange(4))
+    assert W.shape == (len(free), 4)
+    hessian = W.T @ W
+    assert hessian.max() > 1e-4
+    h = 1e-5
+    for m in range(4):
+        ahead, behind = WEIGHTS + h * np.eye(4)[m], WEIGHTS - h * np.eye(4)[m]
+        q_ahead = solved(machine, ahead)
+        J_ahead, free_ahead = machine.value(), set(machine.free())
+        q_behind = solved(machine, behind)
+        J_behind, free_behind = machine.value(), set(machine.free())
+        assert (J_ahead - J_behind) / (2 * h) == pytest.approx(-0.5 * q[m], rel=1e-5)
+        assert free_ahead == free_behind == free  # else J has a kink of second order here: choose another seed
+        column = -0.5 * (q_ahead - q_behind) / (2 * h)
+        np.testing.assert_allclose(column, hessian[:, m], rtol=1e-4, atol=1e-4 * hessian.max())
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "huber"])
+def test_the_hessian_of_some_kernels_is_that_block(loss):
+    machine = machine_of(loss, True)
+    solved(machine)
+    W = machine.hessian_root(np.arange(4))
+    some = np.array([3, 1])
+    np.testing.assert_allclose(machine.hessian_root(some), W[:, some], rtol=1e-10, atol=1e-12)
+
+
+def test_without_free_samples_there_is_no_curvature():
+    """With a tiny C every dual variable of the density level set sits at its bound."""
+    machine = machine_of("density_level_set", False, C=1e-4)
+    solved(machine)
+    assert len(machine.free()) == 0
+    assert machine.hessian_root(np.arange(4)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "logistic"])
+def test_rows_of_the_combined_kernel_follow_the_weights(loss):
+    machine = machine_of(loss, True)
+    for weights in (WEIGHTS, WEIGHTS[::-1].copy()):
+        solved(machine, weights)
+        index = np.array([4, 0, 19])
+        machine.form(index)
+        combined = np.tensordot(weights, machine.problem.kernels.dense(), 1)
+        np.testing.assert_allclose(machine.rows[index], combined[index], rtol=1e-14)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_epsilon_insensitive", "squared"])
+def test_a_jump_changes_the_dual_point_only(loss):
+    machine = machine_of(loss, True)
+    solved(machine)
+    other = 0.5 * machine.beta
+    machine.jump(other)
+    machine.move(WEIGHTS)
+    images = machine.problem.kernels.apply(other)
+    np.testing.assert_allclose(machine.images.values, images, atol=1e-13 * np.abs(images).max())
+    np.testing.assert_allclose(machine.images.squares, images @ other, rtol=1e-10)

@@ -1,0 +1,149 @@
+"""The small problems of the outer loop, against cvxpy: the model of J plus psi, and the quadratic program."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from regularizers.instances import FAMILIES, SCALE, M
+
+from mklref.native.model import QuadraticProgram, minimise, newton_fixed_point
+from mklref.native.polyhedral import polyhedral
+from mklref.regularizers import BlockNorm, Fixed, Groups, Lp
+
+CURVED = [
+    regularizer
+    for regularizer in (Lp(1.01), Lp(4 / 3), Lp(2), Lp(7), Lp(np.inf), Fixed(SCALE), *FAMILIES)
+    if regularizer.weight_form == "min" and polyhedral(regularizer, M) is None
+]
+
+
+def machine(regularizer, rng, ridge=0.3, rank=12, spread=0.5):
+    """q, W and theta of a ridge machine on random kernels: W = L^{-1}(K_m beta)_m, L L' = Q + ridge."""
+    n = 12
+    features = rng.normal(size=(M, n, rank)) * 10.0 ** rng.uniform(-0.5, 0.5, size=(M, 1, 1)) / np.sqrt(rank)
+    kernels = features @ features.transpose(0, 2, 1)
+    theta = regularizer.weights_from_norms(10.0 ** rng.uniform(-spread, 0.0, size=M))
+    root = np.linalg.cholesky(np.tensordot(theta, kernels, 1) + ridge * np.eye(n))
+    beta = np.linalg.solve(root.T, np.linalg.solve(root, rng.normal(size=n)))
+    images = kernels @ beta
+    return images @ beta, np.linalg.solve(root, images.T), theta
+
+
+def model(regularizer, q, W, theta, at):
+    step = at - theta
+    return -0.5 * q @ step + 0.5 * np.sum((W @ step) ** 2) + regularizer.weight_penalty(at)
+
+
+def minimum_by_cvxpy(regularizer, q, W, theta):
+    """The minimum of the model, and the largest qhat = q - 2 W'W (at - theta) there."""
+    at = cp.Variable(M, nonneg=True)
+    penalty, domain = regularizer.weight_atom(at)
+    curvature = 0.5 * cp.sum_squares(W @ (at - theta)) if len(W) else 0.0
+    program = cp.Problem(cp.Minimize(-0.5 * q @ (at - theta) + curvature + penalty), domain)
+    program.solve(solver="CLARABEL")
+    assert program.status == "optimal"
+    return program.value, (q - 2.0 * W.T @ (W @ (at.value - theta))).max()
+
+
+def has_kinks_across_groups(regularizer):
+    """Whether R* is the largest of the groups' norms; the way along the smooth relatives may then end early."""
+    return isinstance(regularizer, Groups) and regularizer.p > 0 and regularizer.p + regularizer.q == 1
+
+
+CASES = ({}, {"ridge": 3.0}, {"ridge": 0.1}, {"rank": 2}, {"spread": 4})
+
+
+@pytest.mark.parametrize("regularizer", [member for member in CURVED if not has_kinks_across_groups(member)], ids=str)
+def test_minimise_reaches_the_minimum_of_the_model(regularizer, rng):
+    """Unless the model has it inside the weight set, where no q is left and the curvature is taken for too large."""
+    compared = 0
+    for case in CASES:
+        q, W, theta = machine(regularizer, rng, **case)
+        found = minimise(regularizer, q, W, theta)
+        assert np.all(found >= 0.0)
+        truth, largest = minimum_by_cvxpy(regularizer, q, W, theta)
+        if largest > 1e-3 * q.max() and not np.isinf(getattr(regularizer, "p", 2.0)):
+            assert model(regularizer, q, W, theta, found) == pytest.approx(truth, abs=2e-6 * (1.0 + q @ theta))
+            compared += 1
+    assert compared >= 2 or np.isinf(getattr(regularizer, "p", 2.0))
+
+
+@pytest.mark.parametrize("regularizer", CURVED, ids=str)
+def test_the_way_there_leads_down(regularizer, rng):
+    """-q/2'd + psi(theta + d) - psi(theta) <= 0, also where the model has its minimum inside the weight set."""
+    for ridge in (10.0, 0.3, 0.02):
+        for spread in (0.5, 3.0):
+            q, W, theta = machine(regularizer, rng, ridge=ridge, spread=spread)
+            for curvature in (W, W[:0]):
+                if len(curvature) == 0 and not np.isfinite(regularizer.conjugate(np.sqrt(q))):
+                    continue  # a linear model that is not bounded from below
+                found = minimise(regularizer, q, curvature, theta)
+                direction = found - theta
+                change = -0.5 * q @ direction + regularizer.weight_penalty(found) - regularizer.weight_penalty(theta)
+                assert change <= 1e-9 * (q @ theta)
+
+
+@pytest.mark.parametrize("q_exponent", [2.5, 4, 8])
+def test_newton_on_the_fixed_point_converges_quadratically(q_exponent, rng):
+    """With q(theta) = q_0 - 2 W'W theta the fixed point theta = theta(q(theta)) is found in a few steps."""
+    regularizer = BlockNorm(q_exponent)
+    W = 0.1 * rng.normal(size=(9, M))
+    q_at_0 = rng.uniform(2.0, 3.0, size=M)
+
+    def q_of(theta):
+        return q_at_0 - 2.0 * W.T @ (W @ theta)
+
+    theta = np.ones(M)
+    errors = []
+    for _ in range(6):
+        theta = newton_fixed_point(regularizer, q_of(theta), W, theta)
+        errors.append(np.abs(np.log(theta / regularizer.weights_from_dual(np.sqrt(q_of(theta))))).max())
+    assert errors[-1] < 1e-12
+    first_small = next(error for error in errors if error < 1e-2)
+    after = errors[errors.index(first_small) + 1]
+    assert after < 10 * first_small**2 + 1e-14
+
+
+def test_a_step_of_the_fixed_point_is_held_to_a_factor(rng):
+    theta = np.array([1e-9, 1.0, 1.0, 1.0])
+    found = newton_fixed_point(BlockNorm(3), rng.uniform(0.5, 1.0, size=M), np.zeros((0, M)), theta)
+    assert found[0] == pytest.approx(1e-9 * np.exp(2.0))
+
+
+# --- the quadratic program ------------------------------------------------------------------------------------
+
+
+def random_program(rng, equality, rank, n=6, inequalities=9):
+    """Bounded from below: x >= 0 is among the inequalities, and c > 0 where P is singular."""
+    root = rng.normal(size=(rank, n))
+    G = np.vstack([-np.eye(n), rng.normal(size=(inequalities - n, n))])
+    inside = rng.uniform(0.1, 1.0, size=n)
+    a = rng.uniform(0.5, 2.0, size=n) if equality else None
+    if equality:
+        inside /= a @ inside
+    h = np.append(np.zeros(n), G[n:] @ inside + rng.uniform(0.0, 0.5, size=inequalities - n))
+    c = rng.normal(size=n) if rank == n else rng.uniform(0.1, 1.0, size=n)
+    return QuadraticProgram(root.T @ root, c, G, h, a)
+
+
+@pytest.mark.parametrize("rank", [6, 2, 0])
+@pytest.mark.parametrize("equality", [True, False], ids=["equality", "inequalities"])
+def test_quadratic_program(equality, rank, rng):
+    """Optimality conditions by definition, and the value by cvxpy."""
+    for _ in range(3):
+        P, c, G, h, a = program = random_program(rng, equality, rank)
+        x, u = program.solve(np.full(6, 1.0))
+        assert np.all(G @ x <= h + 1e-9)
+        assert np.all(u >= 0.0)
+        assert np.abs(u * (h - G @ x)).max() <= 1e-8
+        residual = P @ x + c + G.T @ u
+        if equality:
+            assert a @ x == pytest.approx(1.0, abs=1e-9)
+            residual = residual - a * (a @ residual) / (a @ a)  # up to a multiple of a
+        np.testing.assert_allclose(residual, 0.0, atol=1e-8)
+        at = cp.Variable(6)
+        constraints = [G @ at <= h] + ([a @ at == 1] if equality else [])
+        truth = cp.Problem(cp.Minimize(0.5 * cp.quad_form(at, cp.psd_wrap(P)) + c @ at), constraints)
+        truth.solve(solver="CLARABEL")
+        assert 0.5 * x @ P @ x + c @ x == pytest.approx(truth.value, abs=1e-6)
