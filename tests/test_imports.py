@@ -31,8 +31,8 @@ ORDER = (
     "formulations",
     "reference",
     "equivalences",
-    "algorithms",
     "native",
+    "algorithms",  # call its machines at fixed weights
     "synthesis",
     "evidence",
     "bounds",

@@ -64,8 +64,8 @@ def solve(
     Interrupted
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
-    _check_options(problem, tol, max_iter, max_time, callback)
-    machine = _machine(problem, start)
+    check_options(problem, tol, max_iter, max_time, callback)
+    machine = machine_for(problem, None if start is None else start.dual_coef)
     norms = np.ones(problem.n_kernels) if start is None else start.weights * np.sqrt(machine.images.squares)
     weights = problem.regularizer.weights_from_norms(norms)
     run = Outer(machine, weights, tol, max_iter, max_time, callback, progress)
@@ -79,9 +79,9 @@ def solve(
     return run.solution(status)
 
 
-def _machine(problem: Problem, start: Solution | None) -> Machine:
-    """The machine that fits the loss: SMO where bounds can be active, Newton where none are."""
-    beta = None if start is None else _carried_over(problem, start.dual_coef)
+def machine_for(problem: Problem, beta: Array | None = None) -> Machine:
+    """The machine that fits the loss: SMO where bounds can be active, Newton where none are; from any beta."""
+    beta = None if beta is None else _carried_over(problem, beta)
     dual = problem.loss.quadratic_dual(problem.y)
     if dual is None:
         return SmoothMachine(problem, beta)
@@ -102,7 +102,8 @@ def _carried_over(problem: Problem, beta: Array) -> Array:
     return repair(problem, scale * beta)[0]
 
 
-def _check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
+def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
+    """Raise InvalidType or InvalidParameter unless a solver can start with these."""
     if not isinstance(problem, Problem):
         raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
     if callback is not None and not callable(callback):

@@ -10,7 +10,7 @@ from mklref import reference
 from mklref.losses import Logistic, OneClass, Squared
 from mklref.native.box import BoxMachine
 from mklref.native.smooth import SmoothMachine
-from mklref.native.solver import _machine
+from mklref.native.solver import machine_for
 from mklref.regularizers import Fixed
 
 WEIGHTS = np.array([0.6, 0.2, 1.1, 0.4])
@@ -27,7 +27,7 @@ every_machine = pytest.mark.parametrize(("loss", "intercept"), WITH_AND_WITHOUT)
 def machine_of(loss, intercept, seed=7, **arguments):
     sample_weight = np.random.default_rng(seed).uniform(0.5, 2.0, size=25)
     problem = make_problem(loss=loss, intercept=intercept, seed=seed, sample_weight=sample_weight, **arguments)
-    return _machine(problem, None)
+    return machine_for(problem, None)
 
 
 def solved(machine, weights=WEIGHTS):

@@ -9,7 +9,7 @@ from makers import make_problem
 from regularizers.instances import SCALE, M
 
 from mklref.native.polyhedral import polyhedral
-from mklref.native.solver import _machine
+from mklref.native.solver import machine_for
 from mklref.native.steps import Cut, bundle_step
 from mklref.regularizers import BlockNorm, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
 
@@ -90,7 +90,7 @@ def test_the_step_does_not_depend_on_units(scale, rng):
 
 def test_cuts_are_lower_bounds_of_the_machine(rng):
     """D - 1/2 q'theta <= J(theta), with equality where the cut was made."""
-    machine = _machine(make_problem(loss="hinge", seed=11), None)
+    machine = machine_for(make_problem(loss="hinge", seed=11), None)
 
     def solved(weights):
         machine.move(weights)
