@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mklref.multiclass import MulticlassSolution
     from mklref.solution import Solution
 
 
@@ -61,7 +62,7 @@ class UnsafeFile(MKLError, ValueError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a solve. Nothing is lost: `solution` is the best certified point so far, or None."""
 
-    def __init__(self, solution: Solution | None = None) -> None:
+    def __init__(self, solution: Solution | MulticlassSolution | None = None) -> None:
         found = "no point yet" if solution is None else f"best certified point so far: {solution.certificate}"
         super().__init__(f"interrupted; {found}")
         self.solution = solution

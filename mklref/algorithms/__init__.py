@@ -1,0 +1,16 @@
+"""The papers' algorithms as readable Python: each one in a file of its own, close to the paper's pseudo-code.
+
+They are here to be read, watched and compared; `mklref.solve` is the fast solver. Each is called
+`mklref.algorithms.NAME(problem, *, tol=1e-4, ...)` and returns a `Solution` whose certificate says how far it got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mklref.algorithms.base import AnySolution
+
+ALGORITHMS: dict[str, Callable[..., AnySolution]] = {function.__name__: function for function in ()}
+"""Every algorithm by its name, in the order of the docs: called with a problem, it refuses what it is not made for."""
+
+__all__ = ["ALGORITHMS"]

@@ -1,0 +1,280 @@
+"""The frame of the papers' algorithms: kernel machines at given weights, certified bounds, records, stopping.
+
+An algorithm is a generator over the weights. It asks its `Run` for kernel machines and yields a point wherever the
+paper ends an iteration; everything that is not in the paper happens here:
+
+    run = Run("name", problem, tol, max_iter, max_time, callback, progress, start)
+    return run.follow(steps(run))
+
+    def steps(run):                          # the paper's loop
+        theta = run.start
+        while True:
+            point = run.svm(theta)           # J(theta) and q_m = sum_p beta_p'K_m beta_p:   one SVM evaluation
+            gradient = run.gradient(point)   # dJ/dtheta_m = -q_m/2, SimpleMKL (13):         one gradient evaluation
+            yield point                      # one iteration ends: certified, recorded, and the run may stop here
+            theta = ...
+
+`p` counts the machines: one for a `Problem`, one for each class or pair of classes for a `MulticlassProblem`, whose J
+is the sum of theirs (SimpleMKL 4.2). The run stops at the first yield at which a single point, its weights, dual
+variables and intercepts together, has a certified gap of tol times its objective: the same in any unit of the
+objective. A generator that ends by itself has found no step that leads further, and the run has stalled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.algorithms.point import Point, point_of
+from mklref.certificate import certify
+from mklref.exceptions import Interrupted, NotApplicable
+from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.native.blas import blas_threads
+from mklref.native.machine import Machine
+from mklref.native.solver import check_options, machine_for
+from mklref.problem import Problem
+from mklref.progress import Progress
+from mklref.regularizers import BlockNorm, Lp, Regularizer
+from mklref.solution import History, Record, Solution, Status
+
+AnyProblem: TypeAlias = Problem | MulticlassProblem
+AnySolution: TypeAlias = Solution | MulticlassSolution
+Callback: TypeAlias = Callable[[Record], object]
+
+_EXACT = 1e-3
+"""The papers take the SVM for exact: each one is solved to this share of tol, relative to its value."""
+_ROUNDS = 6
+"""Attempts to get there; what they have not reached is rounding."""
+
+
+@dataclass(frozen=True)
+class Iteration(Record):
+    """A record with what the tables of the papers count, each total up to and including this iteration."""
+
+    objective: float
+    """J(theta) + psi(theta) of this iterate; `lower` and `upper` are the best bounds so far."""
+    svm_calls: int
+    """SVM evaluations: machines solved, those of line searches included (SimpleMKL Table 1, # SVM eval)."""
+    gradient_calls: int
+    """Evaluations of all M derivatives of J (SimpleMKL Table 1, # Gradient eval)."""
+
+
+class OutOfTime(Exception):
+    """max_time has passed and another SVM was asked for."""
+
+
+class Run:
+    """One run of an algorithm on a problem.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the algorithm, which the solution will carry.
+    problem : Problem or MulticlassProblem
+    tol : float
+        Certified gap at which to stop, relative to the objective.
+    max_iter : int
+        Largest number of iterations, as the paper counts them.
+    max_time : float, optional
+        Seconds after which no further machine is started.
+    callback : callable, optional
+        Called with the `Iteration` of every iteration; a true return value stops the run.
+    progress : bool
+        Show a progress line.
+    start : Solution or MulticlassSolution, optional
+        Solution of a problem with the same kernels: its weights and dual variables are where the run starts.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        As `mklref.solve`.
+    """
+
+    def __init__(
+        self,
+        solver: str,
+        problem: AnyProblem,
+        tol: float,
+        max_iter: int,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+        start: AnySolution | None = None,
+    ) -> None:
+        parts = problem.machines if isinstance(problem, MulticlassProblem) else ()
+        self.problems: list[Problem] = [part.problem for part in parts] if parts else [problem]  # type: ignore[list-item]
+        check_options(self.problems[0], tol, max_iter, max_time, callback)
+        self.solver, self.problem, self.regularizer = solver, problem, problem.regularizer
+        self.tol, self.max_iter, self.callback = tol, max_iter, callback
+        self.began = time.perf_counter()
+        self.deadline = np.inf if max_time is None else self.began + max_time
+        if start is None:
+            self.start = self.regularizer.weights_from_norms(np.ones(problem.n_kernels))
+            betas: list[Array | None] = [None] * len(self.problems)
+        else:
+            self.start = start.weights
+            rows = np.atleast_2d(start.dual_coef)
+            betas = [row[part.samples] for row, part in zip(rows, parts, strict=True)] if parts else [rows[0]]
+        self.machines: list[Machine] = [
+            machine_for(part, beta) for part, beta in zip(self.problems, betas, strict=True)
+        ]
+        for machine in self.machines:
+            machine.deadline = self.deadline
+        self.svm_calls = self.gradient_calls = self.inner_steps = 0
+        self.records: list[Iteration] = []
+        self.best: Point | None = None
+        self.lower, self.upper = -np.inf, np.inf
+        self.progress = Progress(progress, solver, target=tol)
+
+    def svm(self, weights: Array) -> Point:
+        """Solve the machines at these weights, from where they were left; counts as SVM evaluations."""
+        if self.records and time.perf_counter() > self.deadline:
+            raise OutOfTime
+        self.svm_calls += len(self.machines)
+        for machine in self.machines:
+            before = machine.steps
+            machine.move(weights)
+            self._solve(machine)
+            self.inner_steps += machine.steps - before
+        return self._point(weights)
+
+    def gradient(self, point: Point) -> Array:
+        """dJ/dtheta_m = -1/2 sum_p beta_p'K_m beta_p (SimpleMKL (13), (20)-(22)); counts as a gradient evaluation."""
+        self.gradient_calls += 1
+        return -0.5 * point.squares
+
+    def assess(self, weights: Array, betas: tuple[Array, ...]) -> Point:
+        """The point with these weights and these feasible dual variables; nothing is solved and nothing counted."""
+        for machine, beta in zip(self.machines, betas, strict=True):
+            machine.jump(beta)
+            machine.move(weights)
+        return self._point(weights)
+
+    def reached(self, point: Point) -> bool:
+        """Whether this point has a certified gap of tol times its objective."""
+        return point.gap <= self.tol * (abs(point.upper) or 1.0)
+
+    def follow(self, steps: Iterator[Point]) -> AnySolution:
+        """Run an algorithm to its end, and return the best point with its certificate computed afresh.
+
+        Raises
+        ------
+        Interrupted
+            On Ctrl-C; its `solution` is the best certified point so far.
+        """
+        status = Status.STALLED
+        try:
+            with blas_threads():
+                for point in steps:
+                    stopped = self._record(point)
+                    if stopped is not None:
+                        status = stopped
+                        break
+        except OutOfTime:
+            status = Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            raise Interrupted(self._solution(Status.INTERRUPTED) if self.best else None) from None
+        finally:
+            self.progress.close()
+        return self._solution(status)
+
+    def _solve(self, machine: Machine) -> None:
+        """Solve one machine until its own certified gap is negligible."""
+        gap = np.inf
+        for _ in range(_ROUNDS):
+            machine.solve(gap)
+            _, _, losses = machine.scores()
+            value = machine.value()
+            wanted = _EXACT * self.tol * abs(value)
+            if losses + 0.5 * float(machine.weights @ machine.images.squares) - value <= wanted:
+                break
+            gap = min(0.1 * gap, wanted)
+
+    def _point(self, weights: Array) -> Point:
+        """The point at which the machines are; the best one is kept, and so are the best bounds."""
+        point = point_of(self.machines, self.regularizer, weights)
+        if self.best is None or point.gap < self.best.gap:
+            self.best = point
+        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
+        return point
+
+    def _record(self, point: Point) -> Status | None:
+        """Note one iteration and tell the callback; says why the run has to end, if it has to."""
+        record = Iteration(
+            iteration=len(self.records),
+            seconds=time.perf_counter() - self.began,
+            lower=self.lower,
+            upper=self.upper,
+            inner_steps=self.inner_steps - sum(record.inner_steps for record in self.records),
+            weights=point.weights,
+            objective=point.objective,
+            svm_calls=self.svm_calls,
+            gradient_calls=self.gradient_calls,
+        )
+        self.records.append(record)
+        self.progress.update(record.relative_gap)
+        asked = self.callback is not None and self.callback(record)
+        if self.best is not None and self.reached(self.best):
+            return Status.OPTIMAL
+        if asked:
+            return Status.STOPPED
+        if time.perf_counter() > self.deadline:
+            return Status.TIME_LIMIT
+        return Status.ITERATION_LIMIT if len(self.records) >= self.max_iter else None
+
+    def _solution(self, status: Status) -> AnySolution:
+        """The point of smallest gap, certified from scratch; the certificate decides about OPTIMAL."""
+        assert self.best is not None
+        best = self.best
+        counters = {
+            "svm": float(self.svm_calls),
+            "gradient": float(self.gradient_calls),
+            "inner_steps": float(self.inner_steps),
+        }
+        history = History(tuple(self.records), counters)
+        if isinstance(self.problem, MulticlassProblem):
+            betas = np.zeros((len(self.machines), self.problem.n_samples))
+            for row, part, beta in zip(betas, self.problem.machines, best.betas, strict=True):
+                row[part.samples] = beta
+            intercepts = np.array(best.intercepts)
+            bounds = self.problem.certify(betas, best.weights, intercepts)
+            status = _confirmed(status, bounds.is_optimal(self.tol))
+            return MulticlassSolution(
+                betas, best.weights, intercepts, bounds.upper, bounds, status, history, self.solver
+            )
+        beta, b = best.betas[0], best.intercepts[0]
+        certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
+        status = _confirmed(status, certificate.is_optimal(self.tol))
+        return Solution(beta, best.weights, b, certificate.upper, certificate, status, history, self.solver)
+
+
+def _confirmed(status: Status, optimal: bool) -> Status:
+    """OPTIMAL exactly if the certificate says so."""
+    return Status.OPTIMAL if optimal else Status.STALLED if status is Status.OPTIMAL else status
+
+
+def on_the_simplex(regularizer: Regularizer) -> bool:
+    """Whether the weights live on the simplex, theta >= 0 and 1'theta = 1: l1-MKL under its two names."""
+    if isinstance(regularizer, BlockNorm):
+        return regularizer.q == 1.0
+    return isinstance(regularizer, Lp) and regularizer.p == 1.0
+
+
+def require(fits: bool, solver: str, problem: AnyProblem, made_for: str, remedy: str) -> None:
+    """Refuse a problem that an algorithm is not made for.
+
+    Raises
+    ------
+    NotApplicable
+        Naming the algorithm, the problem's loss and regulariser, what the algorithm is made for, and what to use.
+    """
+    if not fits:
+        raise NotApplicable(
+            f"{solver} is made for {made_for}; this problem has loss {problem.loss} and regularizer "
+            f"{problem.regularizer}. {remedy}"
+        )
