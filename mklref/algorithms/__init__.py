@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mklref.algorithms.base import AnySolution
+from mklref.algorithms.silp import silp
 
-ALGORITHMS: dict[str, Callable[..., AnySolution]] = {function.__name__: function for function in ()}
-"""Every algorithm by its name, in the order of the docs: called with a problem, it refuses what it is not made for."""
+_SOLVERS: tuple[Callable[..., AnySolution], ...] = (silp,)
 
-__all__ = ["ALGORITHMS"]
+ALGORITHMS: dict[str, Callable[..., AnySolution]] = {function.__name__: function for function in _SOLVERS}
+"""Every algorithm by its name, in the order of the docs; each refuses a problem that it is not made for."""
+
+__all__ = ["ALGORITHMS", "silp"]

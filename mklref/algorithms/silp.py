@@ -1,0 +1,70 @@
+"""SILP: the semi-infinite linear program of Sonnenburg et al. (2006), by column generation (SimpleMKL 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
+from mklref.algorithms.cuts import linear_master, mixture
+from mklref.algorithms.point import Point
+
+
+def silp(
+    problem: AnyProblem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 2000,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: AnySolution | None = None,
+) -> AnySolution:
+    """l1-MKL by cutting planes on the weights.
+
+    minimise t  subject to  t >= S(beta) - 1/2 sum_m theta_m beta'K_m beta  for all feasible beta,
+                            theta >= 0,  1'theta = 1
+
+    Each kernel machine adds the cut that its solution violates most, and a linear program finds the next weights. Its
+    value is a lower bound that never falls; the machines are upper bounds that oscillate while cuts are few. Cutting
+    planes converge, without a rate: SimpleMKL's Table 1 counts from 100 to 900 machines at a gap of 0.01.
+
+    Parameters
+    ----------
+    problem : Problem or MulticlassProblem
+        With regularizer Lp(1), any loss.
+    tol, max_iter, max_time, callback, progress, start
+        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
+
+    Returns
+    -------
+    Solution or MulticlassSolution
+
+    Raises
+    ------
+    NotApplicable
+        For other regularisers.
+    """
+    require(
+        on_the_simplex(problem.regularizer), "silp", problem, "weights on the simplex, Lp(1)", "For Lp(p), p > 1: sip."
+    )
+    run = Run("silp", problem, tol, max_iter, max_time, callback, progress, start)
+    return run.follow(_steps(run))
+
+
+def _steps(run: Run) -> Iterator[Point]:
+    theta = run.start
+    cuts: list[Point] = []
+    while True:
+        # 1. Separation: the machine at theta gives the most violated constraint.
+        point = run.svm(theta)
+        run.gradient(point)
+        cuts.append(point)
+        yield point
+        # 2. Master: a linear program over all constraints found so far.
+        master = linear_master(cuts, abs(run.upper) or 1.0)
+        # 3. Stop when the best machine and the master meet; the multipliers of the master prove it.
+        if run.upper - master.value <= run.tol * abs(run.upper):
+            proof = mixture(run, cuts, master)
+            if run.reached(proof):
+                yield proof
+        theta = master.weights
