@@ -22,7 +22,9 @@ from mklref.algorithms.base import Run
 from mklref.algorithms.point import Point
 
 _FEASIBILITY = 1e-10
-"""The smallest tolerance that HiGHS takes; its program is in units of the objective."""
+"""The smallest tolerance that HiGHS takes."""
+_ROUNDING = 1e-12
+"""Of J, relative: no gap between J and a master can be told from less."""
 
 
 class Master(NamedTuple):
@@ -35,25 +37,29 @@ class Master(NamedTuple):
     """Multipliers of the cuts, nonnegative with sum 1."""
 
 
-def linear_master(cuts: Sequence[Point], unit: float) -> Master:
-    """Minimise t over weights of the simplex subject to t >= S_k - 1/2 q_k'theta for every cut, by HiGHS."""
+def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master | None:
+    """Minimise t over weights of the simplex subject to t >= S_k - 1/2 q_k'theta for every cut, by HiGHS.
+
+    t is counted from the best value of J and in units of what is left of the gap after the last master, because HiGHS
+    has absolute tolerances. None if it finds no solution: the gap is then at the rounding errors of J.
+    """
     M = len(cuts[0].weights)
-    offset = max(cut.value for cut in cuts)
-    # Variables (theta, t): -1/2 q_k'theta - t <= -S_k, in units of the objective and counted from an upper bound.
-    slopes = np.array([-0.5 * cut.squares for cut in cuts]) / unit
-    constants = np.array([cut.dual_term - offset for cut in cuts]) / unit
+    best = min(cut.value for cut in cuts)
+    unit = abs(best) if last is None else max(best - last.value, _ROUNDING * abs(best))
     program = linprog(
         c=np.append(np.zeros(M), 1.0),
-        A_ub=np.column_stack([slopes, -np.ones(len(cuts))]),
-        b_ub=-constants,
+        A_ub=np.array([np.append(-0.5 * cut.squares / unit, -1.0) for cut in cuts]),
+        b_ub=np.array([(best - cut.dual_term) / unit for cut in cuts]),
         A_eq=[np.append(np.ones(M), 0.0)],
         b_eq=[1.0],
         bounds=[(0.0, None)] * M + [(None, None)],
         options={"primal_feasibility_tolerance": _FEASIBILITY, "dual_feasibility_tolerance": _FEASIBILITY},
     )
+    if program.status != 0:
+        return None
     weights = np.maximum(program.x[:M], 0.0)
     shares = np.maximum(-program.ineqlin.marginals, 0.0)
-    return Master(offset + unit * float(program.fun), weights / weights.sum(), shares / shares.sum())
+    return Master(best + unit * float(program.fun), weights / weights.sum(), shares / shares.sum())
 
 
 def mixture(run: Run, cuts: Sequence[Point], master: Master) -> Point:

@@ -54,6 +54,7 @@ def silp(
 def _steps(run: Run) -> Iterator[Point]:
     theta = run.start
     cuts: list[Point] = []
+    master = None
     while True:
         # 1. Separation: the machine at theta gives the most violated constraint.
         point = run.svm(theta)
@@ -61,8 +62,11 @@ def _steps(run: Run) -> Iterator[Point]:
         cuts.append(point)
         yield point
         # 2. Master: a linear program over all constraints found so far.
-        master = linear_master(cuts, abs(run.upper) or 1.0)
-        # 3. Stop when the best machine and the master meet; the multipliers of the master prove it.
+        master = linear_master(cuts, master)
+        if master is None:
+            return
+        # 3. The paper stops when the best machine and the master meet. That is proved by the mixture of the cuts, and
+        #    where J is smooth by the last machine itself, a few iterations later.
         if run.upper - master.value <= run.tol * abs(run.upper):
             proof = mixture(run, cuts, master)
             if run.reached(proof):
