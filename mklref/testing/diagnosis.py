@@ -1,0 +1,190 @@
+"""What is wrong with an answer: its certificate, the usual suspects, and the claims of its solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate import Certificate, certify
+from mklref.exceptions import MKLError
+from mklref.kernels.validation import as_float_array
+from mklref.problem import Problem
+from mklref.testing.answer import Answer
+from mklref.testing.faults import Finding
+from mklref.testing.suspects import EXACT, FLEXIBLE, Point, Reading, Suspect
+
+PLAUSIBLE = 1e-2
+"""A reading is plausible if it leaves this share of the relative gap."""
+PLAUSIBLE_IF_FLEXIBLE = 1e-3
+"""The same for a reading with parameters that were fitted to the point."""
+CLOSE = 1e-3
+"""Relative gap up to which an answer is inaccurate rather than not converged."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An answer with its certificate and everything that is wrong with it."""
+
+    certificate: Certificate | None
+    """None if the answer has no certificate: wrong shapes, entries that are not finite."""
+    findings: tuple[Finding, ...]
+    relative_gap: float
+    """gap / max(unit, |upper|); inf without a certificate."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def explain(self) -> str:
+        """Findings first, then what the certificate says."""
+        lines = [str(finding) for finding in self.findings]
+        if self.certificate is not None:
+            lines.append(self.certificate.explain())
+        return "\n".join(lines)
+
+
+def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6, unit: float = 1.0) -> Verdict:
+    """Certify an answer, and name what is wrong with it.
+
+    Parameters
+    ----------
+    problem : Problem
+    answer : Answer
+    tol : float
+        Largest relative gap (upper - lower) / max(unit, |upper|).
+    unit : float
+        Size of objective below which the gap counts absolutely.
+
+    Returns
+    -------
+    Verdict
+    """
+    try:
+        b = answer.intercept
+        certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=b)
+    except MKLError as error:
+        return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
+    point = Point(_array(answer.dual_coef), None if answer.weights is None else _array(answer.weights), b)
+    size = max(unit, abs(certificate.upper)) if np.isfinite(certificate.upper) else 1.0
+    gap = certificate.gap / size
+    findings: list[Finding] = []
+    if not -tol <= gap <= tol:
+        findings += _why_not_optimal(problem, point, certificate, gap, tol)
+        if answer.converged:
+            findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
+    elif certificate.infeasibility > np.sqrt(tol) * _scale_of(point):
+        findings.append(Finding("infeasible", "; ".join(certificate.violations) + "."))
+    findings += _false_claims(problem, answer, point, certificate, tol * size)
+    return Verdict(certificate, tuple(findings), gap)
+
+
+def plausible(
+    problem: Problem, point: Point, suspects: Iterable[Suspect], gap: float, tol: float, share: float
+) -> Reading | None:
+    """The first of the readings whose certificate leaves less than a share of the gap, and about the least of all."""
+    best: tuple[float, Reading] | None = None
+    for suspect in suspects:
+        for reading in suspect(problem, point):
+            left = max(_relative_gap(reading), 0.1 * tol)
+            if left <= max(share * gap, tol) and left < 0.5 * gap and (best is None or left < 0.1 * best[0]):
+                best = left, reading
+    return None if best is None else best[1]
+
+
+def _why_not_optimal(
+    problem: Problem, point: Point, certificate: Certificate, gap: float, tol: float
+) -> Iterator[Finding]:
+    """One main finding."""
+    if gap < -tol:
+        yield Finding("negative gap", f"lower exceeds upper by {-certificate.gap:.3g}.")
+        return
+    if not point.dual_coef.any() or (point.weights is not None and not point.weights.any()):
+        yield Finding("zero answer", f"{'weights' if point.dual_coef.any() else 'dual_coef'} are all 0.")
+        return
+    own = _relative_gap(Reading("", "", problem, point, exact=True))
+    reading = plausible(problem, point, EXACT, own, tol, PLAUSIBLE) or plausible(
+        problem, point, FLEXIBLE, own, tol, PLAUSIBLE_IF_FLEXIBLE
+    )
+    bounds = f" The relative gap is {gap:.1e}, allowed {tol:.1e}."
+    if reading is not None:
+        yield Finding(reading.fault, reading.text + bounds)
+    elif gap <= CLOSE:
+        yield Finding("inaccurate", f"the relative gap is {gap:.1e}, allowed {tol:.1e}.")
+    else:
+        yield Finding("not converged", f"the relative gap is {gap:.1e}, allowed {tol:.1e}.")
+
+
+def _relative_gap(reading: Reading) -> float:
+    """gap / |upper| of a reading, with its own intercept or with the best one."""
+    problem, point = reading.problem, reading.point
+    try:
+        given = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
+    except MKLError:
+        return np.inf
+    upper = given.upper if reading.exact else min(given.upper, given.better_upper)
+    gap = upper - given.lower
+    return abs(gap / upper) if np.isfinite(gap) and upper != 0.0 else np.inf
+
+
+def _false_claims(
+    problem: Problem, answer: Answer, point: Point, certificate: Certificate, allowed: float
+) -> Iterator[Finding]:
+    """Numbers that the solver reports about its point, against the same numbers recomputed."""
+    objective, lower = answer.objective, answer.lower
+    upper = certificate.upper
+    if lower is not None:
+        used = _dual_of_used_kernels(problem, point)
+        if used is not None and used > certificate.lower + allowed and _close(lower, used, certificate.gap, allowed):
+            text = f"lower bound {lower:.9g} is claimed, the dual value of the used kernels; all have"
+            yield Finding("inactive constraints violated", f"{text} {certificate.lower:.9g}.")
+        elif objective is not None and lower > objective + allowed:
+            text = f"lower bound {lower:.9g} and objective {objective:.9g} are claimed."
+            yield Finding("hidden negative gap", text)
+        elif not lower <= upper + allowed:
+            text = f"lower bound {lower:.9g} is claimed, the optimum lies below {upper:.9g}."
+            yield Finding("claimed lower bound", text)
+    if objective is None or abs(objective - upper) <= 2.0 * allowed:
+        return
+    text = f"{objective:.9g} is claimed, the point has {upper:.9g}."
+    if objective < upper and _close(objective, _dual_of_machine(problem, point), upper - objective, allowed):
+        yield Finding("dual value taken for J", text)
+    elif certificate.gap > allowed and abs(objective - certificate.lower) <= max(allowed, PLAUSIBLE * certificate.gap):
+        yield Finding("weights cleaned up", text + " The claimed value fits dual_coef with better weights.")
+    else:
+        yield Finding("claimed objective", text)
+
+
+def _dual_of_machine(problem: Problem, point: Point) -> float | None:
+    """-sum c V*(-beta/c) - 1/2 sum theta_m q_m: the dual value of the machine at these weights."""
+    if point.weights is None:
+        return None
+    loss = problem.loss.dual_value(point.dual_coef, problem.y, problem.costs)
+    return loss - 0.5 * float(point.weights @ problem.kernels.quadratic(point.dual_coef))
+
+
+def _dual_of_used_kernels(problem: Problem, point: Point) -> float | None:
+    """The dual objective with g_m = 0 for the kernels of weight 0."""
+    if point.weights is None:
+        return None
+    squares = np.where(point.weights > 0.0, np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0), 0.0)
+    loss = problem.loss.dual_value(point.dual_coef, problem.y, problem.costs)
+    return loss - problem.regularizer.conjugate(np.sqrt(squares))
+
+
+def _close(value: float, other: float | None, scale: float, allowed: float) -> bool:
+    return other is not None and abs(value - other) <= max(1e-6 * abs(scale), 1e-3 * allowed)
+
+
+def _scale_of(point: Point) -> float:
+    """Largest entry of the point, at least 1."""
+    weights = 0.0 if point.weights is None else float(np.abs(point.weights).max())
+    return max(1.0, float(np.abs(point.dual_coef).max()), weights)
+
+
+def _array(data: Any) -> Array:
+    return np.asarray(as_float_array(data, "answer"), dtype=np.float64)

@@ -1,0 +1,55 @@
+"""The names of what can be wrong with an answer, each with what it means and where it usually comes from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+FAULTS: dict[str, str] = {
+    "malformed answer": "Wrong shapes, entries that are not finite, or no point at all.",
+    "zero answer": "All weights or all dual variables are 0: often a failure of an inner solver that was swallowed.",
+    "other sign of the intercept": "-b fits where b does not: libsvm's rho is minus the intercept.",
+    "wrong intercept": "Another intercept makes the point optimal: a missing one, or that of another iterate.",
+    "unsigned dual_coef": "alpha_i >= 0 was returned where beta_i = alpha_i y_i is expected.",
+    "negated dual_coef": "-beta is optimal: labels were flipped, or the classes are counted the other way round.",
+    "scaled dual_coef": "A multiple of beta is optimal: dual variables in other units, such as beta/C.",
+    "relabelled samples": "The point is optimal for other labels of a few samples: a mask or an index went wrong.",
+    "missing intercept constraint": "The point is optimal without an intercept: nothing held sum beta = 0.",
+    "superfluous intercept": "The point is optimal with an intercept, which this problem does not have.",
+    "weights on another sphere": "Weights were normalised in another norm, for instance to sum 1 where p > 1.",
+    "wrong scale of C": "The point is optimal for another C: a mean of losses, a missing 1/2, C on the regulariser.",
+    "another loss": "The point is optimal for another loss, for instance the squared hinge.",
+    "another regularizer": "The point is optimal for another regulariser: another p, no square, a smoothed problem.",
+    "weights cleaned up": "Small weights were set to 0 after the dual variables or the objective were computed.",
+    "weights of another iterate": "dual_coef fits other weights than those returned: the two are of different steps.",
+    "inactive constraints violated": "The dual point holds for the kernels in use only; others were left out.",
+    "weights stuck at zero": "The point is optimal without the kernels of weight 0, some of which should come back.",
+    "weights not optimal": "The machine is solved for these weights, which are not the best: the iteration over the "
+    "weights ended early (fixed number of steps, a stopping rule on a signed change) or follows a wrong direction.",
+    "inaccurate": "Close, but not within the tolerance: a loose inner tolerance, or `optimal_inaccurate` taken for "
+    "optimal.",
+    "not converged": "Far from the optimum, and no usual suspect explains it.",
+    "infeasible": "The gap is small, but a constraint is violated by more than the gap excuses.",
+    "negative gap": "The bounds contradict each other beyond rounding: a kernel is indefinite.",
+    "claimed convergence": "The solver says that it converged, and the certificate says that it did not.",
+    "claimed objective": "The objective that the solver reports is not that of the point that it returns.",
+    "dual value taken for J": "The objective that the solver reports is the dual value of a machine solved inexactly.",
+    "claimed lower bound": "The lower bound that the solver reports exceeds the optimum.",
+    "hidden negative gap": "The reported lower bound exceeds the reported objective: an absolute value hid it.",
+    "error": "The solver raised an exception.",
+    "input changed": "The solver wrote to the arrays of the problem.",
+    "invariant violated": "Answers to related problems contradict each other, although each one is certified: "
+    "the certificate is at fault.",
+}
+"""Every fault class by name."""
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong with an answer."""
+
+    fault: str
+    """A key of `FAULTS`."""
+    text: str
+    """What was seen, with numbers."""
+
+    def __str__(self) -> str:
+        return f"{self.fault}: {self.text} {FAULTS[self.fault]}"
