@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from mklref._typing import Array
+from mklref.certificate import repair
 from mklref.losses import QuadraticDual
 from mklref.native.blas import blas_threads
 from mklref.native.loops import loops
@@ -70,6 +71,9 @@ class BoxMachine(Machine):
         for _ in range(_MOST_ROUNDS):
             if self._smo(tol) <= tol or time.perf_counter() > self.deadline or not self._newton():
                 break
+        repaired, violations = repair(self.problem, self.beta)
+        if violations:  # huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong
+            self.beta = repaired
         self.solves += 1
         self.images.update(self.beta)
 

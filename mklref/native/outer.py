@@ -41,6 +41,8 @@ _SERIOUS = 0.1
 _BUNDLE = 15
 """Cuts that are kept beside that of the centre, the latest ones."""
 _MOST_FAILURES = 30
+_LESS = 0.1
+"""Factor on the root of the Hessian each time that it has misled a bundle step."""
 _WATCHED = 30
 """Kernels, or a tenth of them if that is more, that a sparse problem starts with."""
 _NEARLY = 0.9
@@ -98,6 +100,7 @@ class Outer:
         self.progress = Progress(progress, "solving", target=tol)
         self.inner_gap = np.inf
         self.cuts: list[Cut] = []
+        self.trust = 1.0
         self.best: Point | None = None
         self.last: Point | None = None
         self.lower, self.upper = -np.inf, np.inf
@@ -190,7 +193,7 @@ class Outer:
     def _bundle_step(self, point: Point, psi: Polyhedral) -> Point:
         """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
         watched = np.flatnonzero(self.machine.images.watched)
-        W = self.machine.hessian_root(watched)
+        W = self.trust * self.machine.hessian_root(watched)
         always = [point.cut()]
         if psi.normal is None and not self.problem.intercept_cost:
             # Nothing else bounds the weights: beta = 0 says that J >= 0.
@@ -211,6 +214,9 @@ class Outer:
                 if mixed.gap <= self.target:
                     return mixed
             trial = self._evaluate(weights)
+            if point.merit - predicted <= self.target:
+                # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
+                self.trust = _LESS * self.trust if trial.working_gap > 0.5 * point.working_gap else 1.0
             noise = 2.0 * max(trial.inner_gap, point.inner_gap)
             excess = trial.merit - point.merit + _SERIOUS * (point.merit - predicted)
             self._sharpen(excess, noise)
