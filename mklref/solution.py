@@ -25,6 +25,8 @@ class Status(Enum):
     ITERATION_LIMIT = "The iteration limit came first: raise max_iter, or accept the certified gap."
     TIME_LIMIT = "The time limit came first: raise max_time, or accept the certified gap."
     STALLED = "Rounding errors stop further progress: normalise the kernels, lower C, or accept the certified gap."
+    NO_GUARANTEE = "Not certified, by an algorithm that is not proved to converge here: more iterations may not help."
+    STATIONARY = "A stationary point of a non-convex problem: it has no gap, and a restart may end at a better one."
     STOPPED = "The callback asked to stop."
     INTERRUPTED = "Ctrl-C: this is the best certified point up to then."
 
