@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Progress:
-    """Shows how far the relative gap has come on a logarithmic scale from 1 down to a target.
+    """Shows how far a relative gap, or another residual, has come on a logarithmic scale from 1 down to a target.
 
     Parameters
     ----------
@@ -15,10 +15,12 @@ class Progress:
         If False nothing is imported or printed.
     label : str
     target : float
-        The relative gap at which the bar is full.
+        Where the bar is full.
+    quantity : str
+        What is shown.
     """
 
-    def __init__(self, shown: bool, label: str, target: float) -> None:
+    def __init__(self, shown: bool, label: str, target: float, quantity: str = "gap") -> None:
         self._decades = max(1e-9, -math.log10(min(target, 0.999)))
         self._bar: Any = None
         if shown:
@@ -26,13 +28,18 @@ class Progress:
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
-            columns = (TextColumn(label), BarColumn(), TextColumn("gap {task.fields[gap]}"), TimeElapsedColumn())
+            columns = (
+                TextColumn(label),
+                BarColumn(),
+                TextColumn(quantity + " {task.fields[gap]}"),
+                TimeElapsedColumn(),
+            )
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(label, total=1.0, gap="-")
             self._bar.start()
 
     def update(self, gap: float) -> None:
-        """Show a relative gap."""
+        """Show a gap."""
         if self._bar is not None:
             share = -math.log10(min(max(gap, 1e-300), 1.0)) / self._decades if gap > 0 else 1.0
             self._bar.update(self._task, completed=min(1.0, share), gap=f"{gap:.1e}")

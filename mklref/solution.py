@@ -13,8 +13,8 @@ from mklref._files import read_arrays, write_arrays
 from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.kernels.stack import KernelStack
-from mklref.kernels.validation import as_float_array, require_finite
+from mklref.kernels.stack import KernelStack, checked_blocks
+from mklref.kernels.validation import require_finite
 
 
 class Status(Enum):
@@ -112,23 +112,8 @@ class Solution:
                     f"kernels_new has shape {kernels_new.shape}; expected ({len(self.weights)}, k, {n})."
                 )
             return np.asarray(self.weights @ kernels_new.apply(self.dual_coef)) + self.intercept
-        matrices = kernels_new if isinstance(kernels_new, list | tuple) else _members(kernels_new)
-        if len(matrices) != len(self.weights):
-            raise InvalidInput(
-                f"kernels_new holds {len(matrices)} kernels, the solution has {len(self.weights)} weights."
-            )
-        terms: list[Array] = []
-        for m, (weight, raw) in enumerate(zip(self.weights, matrices, strict=True)):
-            matrix = as_float_array(raw, f"kernels_new[{m}]", InvalidInput)
-            if matrix.ndim != 2 or matrix.shape[1] != n:
-                raise InvalidInput(
-                    f"kernels_new[{m}] has shape {matrix.shape}; expected (k, {n}): "
-                    "rows are new samples, columns are the training samples."
-                )
-            require_finite(matrix, f"kernels_new[{m}]", InvalidInput)
-            terms.append(weight * (matrix.astype(np.float64, copy=False) @ self.dual_coef))
-            if len(terms[m]) != len(terms[0]):
-                raise InvalidInput(f"kernels_new[{m}] has {len(terms[m])} rows, kernels_new[0] has {len(terms[0])}.")
+        blocks = checked_blocks(kernels_new, len(self.weights), n)
+        terms = [weight * (block @ self.dual_coef) for weight, block in zip(self.weights, blocks, strict=True)]
         return np.asarray(np.sum(terms, axis=0)) + self.intercept
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -174,14 +159,6 @@ class Solution:
 _FORMAT = "mklref-solution-1"
 _MAX_BYTES = 2**30
 """What a model file may unpack to; its vectors have one entry for each sample and each kernel."""
-
-
-def _members(kernels_new: Any) -> list[Any]:
-    """The (k, n) members of an (M, k, n) array."""
-    array = as_float_array(kernels_new, "kernels_new", InvalidInput)
-    if array.ndim != 3:
-        raise InvalidInput(f"kernels_new has shape {array.shape}; expected (M, k, n).")
-    return list(array)
 
 
 def _vector(array: Array, label: str) -> Array:
