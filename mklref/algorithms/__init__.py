@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mklref.algorithms.base import AnySolution
+from mklref.algorithms.gradient_descent import gradient_descent
 from mklref.algorithms.silp import silp
+from mklref.algorithms.simplemkl import simplemkl
 
-_SOLVERS: tuple[Callable[..., AnySolution], ...] = (silp,)
+_SOLVERS: tuple[Callable[..., AnySolution], ...] = (
+    silp,
+    simplemkl,
+    gradient_descent,
+)
 
 ALGORITHMS: dict[str, Callable[..., AnySolution]] = {function.__name__: function for function in _SOLVERS}
 """Every algorithm by its name, in the order of the docs; each refuses a problem that it is not made for."""
 
-__all__ = ["ALGORITHMS", "silp"]
+__all__ = ["ALGORITHMS", "gradient_descent", "silp", "simplemkl"]

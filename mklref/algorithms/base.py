@@ -62,6 +62,8 @@ class Iteration(Record):
     """SVM evaluations: machines solved, those of line searches included (SimpleMKL Table 1, # SVM eval)."""
     gradient_calls: int
     """Evaluations of all M derivatives of J (SimpleMKL Table 1, # Gradient eval)."""
+    measures: dict[str, float]
+    """What this algorithm alone can tell of the iterate, by name."""
 
 
 class OutOfTime(Exception):
@@ -126,6 +128,12 @@ class Run:
         for machine in self.machines:
             machine.deadline = self.deadline
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
+        self.stops_by_gap = True
+        """False for an algorithm that ends its loop by a criterion of its own."""
+        self.ending = Status.STALLED
+        """Why the loop of the algorithm ended, if it ended by itself and without a certificate."""
+        self.measures: dict[str, float] = {}
+        """To be filled in before a yield: the `measures` of the iteration."""
         self.records: list[Iteration] = []
         self.best: Point | None = None
         self.lower, self.upper = -np.inf, np.inf
@@ -167,13 +175,12 @@ class Run:
         Interrupted
             On Ctrl-C; its `solution` is the best certified point so far.
         """
-        status = Status.STALLED
+        status = None
         try:
             with blas_threads():
                 for point in steps:
-                    stopped = self._record(point)
-                    if stopped is not None:
-                        status = stopped
+                    status = self._record(point)
+                    if status is not None:
                         break
         except OutOfTime:
             status = Status.TIME_LIMIT
@@ -181,7 +188,7 @@ class Run:
             raise Interrupted(self._solution(Status.INTERRUPTED) if self.best else None) from None
         finally:
             self.progress.close()
-        return self._solution(status)
+        return self._solution(status or self.ending)
 
     def _solve(self, machine: Machine) -> None:
         """Solve one machine until its own certified gap is negligible."""
@@ -215,11 +222,13 @@ class Run:
             objective=point.objective,
             svm_calls=self.svm_calls,
             gradient_calls=self.gradient_calls,
+            measures=self.measures,
         )
+        self.measures = {}
         self.records.append(record)
         self.progress.update(record.relative_gap)
         asked = self.callback is not None and self.callback(record)
-        if self.best is not None and self.reached(self.best):
+        if self.stops_by_gap and self.best is not None and self.reached(self.best):
             return Status.OPTIMAL
         if asked:
             return Status.STOPPED
