@@ -12,26 +12,64 @@ the dual point had to be moved by more than rounding. `float64` rounding is not 
 
 from __future__ import annotations
 
-import numbers
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.verdict import Certificate
-from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidType
-from mklref.kernels.validation import INDEFINITE_REMEDY, as_float_array, require_finite
+from mklref.exceptions import InvalidKernel
+from mklref.kernels.validation import INDEFINITE_REMEDY
 
 if TYPE_CHECKING:
+    from mklref.certificate.document import RigorousCertificate
     from mklref.problem import Problem
 
 _NEGLIGIBLE = 1e-13
 """Relative change of the quadratic forms up to which a repaired dual point needs no second read of the stack."""
 
 
+@overload
+def certify(
+    problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: float | None = None
+) -> Certificate: ...
+@overload
+def certify(
+    problem: Problem,
+    dual_coef: Any,
+    *,
+    weights: Any = None,
+    intercept: float | None = None,
+    rigorous: Literal[False],
+) -> Certificate: ...
+@overload
+def certify(
+    problem: Problem,
+    dual_coef: Any,
+    *,
+    weights: Any = None,
+    intercept: float | None = None,
+    rigorous: Literal[True],
+    backend: str | None = None,
+    delta: Any = None,
+    tol: float = 1e-6,
+) -> RigorousCertificate: ...
+
+
 @np.errstate(over="ignore", invalid="ignore")  # an absurd point has infinite bounds, which is an answer
-def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: float | None = None) -> Certificate:
+def certify(
+    problem: Problem,
+    dual_coef: Any,
+    *,
+    weights: Any = None,
+    intercept: float | None = None,
+    rigorous: bool = False,
+    backend: str | None = None,
+    delta: Any = None,
+    tol: float = 1e-6,
+) -> Certificate | RigorousCertificate:
     """Certified bounds on the optimal value, and how far this point is from it.
 
     Parameters
@@ -44,22 +82,41 @@ def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept:
         not a function of the dual point.
     intercept : float, optional
         b. By default the best one for these scores.
+    rigorous : bool
+        Prove the bounds, rounding errors included (`mklref.certificate.rigorous`); for Lp, Fixed, Tikhonov and Groups.
+        The point that is certified is the given one, moved onto the constraints exactly.
+    backend : {"fast", "sliced", "exact"}, optional
+        Rigorous only: how products are enclosed. By default fast, and sliced where rounding costs more than a tenth
+        of `tol`.
+    delta : float or array (M,), optional
+        Rigorous only: the bounds hold for all semidefinite matrices within delta of the kernels in the spectral norm.
+        By default 0 where a kernel is proven positive definite, else the least that can be proven.
+    tol : float
+        Rigorous only: the relative gap that is wanted.
 
     Returns
     -------
-    Certificate
+    Certificate or RigorousCertificate
         lower <= P* <= upper, with upper the primal objective at exactly this point.
 
     Raises
     ------
     InvalidParameter
-        Arrays of the wrong shape or not finite; an intercept that is not finite, or not 0 where there is none.
+        Arrays of the wrong shape or not finite; an intercept that is not finite, or not 0 where there is none;
+        an unknown backend, a negative delta.
     InvalidType
         Data or an intercept of a kind that is no real number.
     InvalidKernel
-        beta'K_m beta < 0 beyond rounding: a proof that K_m is indefinite.
+        beta'K_m beta < 0 beyond rounding: a proof that K_m is indefinite. If rigorous, also a kernel that is not
+        proven semidefinite within delta.
+    NotApplicable
+        If rigorous: a regulariser without rigorous bounds.
     """
-    beta = _vector(dual_coef, "dual_coef", problem.n_samples)
+    if rigorous:
+        from mklref.certificate.rigorous import certify_rigorously
+
+        return certify_rigorously(problem, dual_coef, weights, intercept, backend, delta, tol)
+    beta = checked_vector(dual_coef, "dual_coef", problem.n_samples)
     images = problem.kernels.apply(beta)
     squares = _squares(problem, beta, images)
     feasible, violations = repair(problem, beta)
@@ -70,12 +127,12 @@ def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept:
     fitting = problem.regularizer.weights_from_dual(g)
     theta = fitting
     if weights is not None:
-        theta = _vector(weights, "weights", problem.n_kernels)
-        violations += _weight_violations(problem, theta)
+        theta = checked_vector(weights, "weights", problem.n_kernels)
+        violations += weight_violations(problem, theta)
         theta = np.maximum(theta, 0.0)
     norms, scores = theta * np.sqrt(squares), theta @ images
     better = best_intercept(problem, scores)
-    b = better if intercept is None else _checked_intercept(problem, intercept)
+    b = better if intercept is None else checked_intercept(problem, intercept)
     penalty = problem.regularizer.value(norms)
 
     fitting_scores = fitting @ images
@@ -195,43 +252,5 @@ def _largest_squares(problem: Problem, v: Array) -> Array:
     return bounds
 
 
-def _weight_violations(problem: Problem, theta: Array) -> list[tuple[str, float]]:
-    """Negative weights, and a violated constraint on the others where the regulariser has one."""
-    violations: list[tuple[str, float]] = []
-    m = int(theta.argmin())
-    if theta[m] < 0.0:
-        violations.append((f"weights[{m}] = {theta[m]:.3g} is negative", -float(theta[m])))
-    positive = np.maximum(theta, 0.0)
-    if problem.regularizer.weight_form != "min" or np.isfinite(problem.regularizer.weight_penalty(positive)):
-        return violations
-    # Scale the weights down until they are allowed: the factor says by how much they were not.
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        allowed = np.isfinite(problem.regularizer.weight_penalty(middle * positive))
-        low, high = (middle, high) if allowed else (low, middle)
-    text = f"weights lie outside the domain of {problem.regularizer}: only {low:.6g} times them is allowed"
-    return [*violations, (text, 1.0 - low)]
-
-
-def _checked_intercept(problem: Problem, intercept: Any) -> float:
-    if isinstance(intercept, bool | np.bool_) or not isinstance(intercept, numbers.Real):
-        raise InvalidType(f"intercept is {intercept!r} ({type(intercept).__name__}); give a number.")
-    value = float(intercept)
-    if not np.isfinite(value):
-        raise InvalidParameter(f"intercept = {intercept!r} must be a finite number; leave it out for the best one.")
-    if not problem.intercept and value != 0.0:
-        raise InvalidParameter(f"intercept = {intercept!r} must be 0: the problem has no intercept.")
-    return value
-
-
 def _finite_or(value: Any, otherwise: float) -> float:
     return float(value) if np.isfinite(value) else otherwise
-
-
-def _vector(data: Any, label: str, length: int) -> Array:
-    array = as_float_array(data, label, InvalidParameter)
-    if array.shape != (length,):
-        raise InvalidParameter(f"{label} has shape {array.shape}; expected ({length},).")
-    require_finite(array, label, InvalidParameter)
-    return array.astype(np.float64, copy=False)

@@ -1,0 +1,127 @@
+"""Proofs that K + s I is positive semidefinite, by a Cholesky factorisation in float64 (Rump 2006).
+
+If the factorisation of A - c I runs to completion, its factor R satisfies |R'R - (A - c I)| <= alpha d d' entrywise,
+with d_i^2 = A_ii - c and alpha = gamma_{n+1}/(1 - gamma_{n+1}), whatever the order of the operations. The norm of that
+error is at most alpha trace(A), so c >= alpha trace(A) proves A positive semidefinite. Two more roundings are allowed
+for libraries that multiply by reciprocals of pivots, and 2^-1022 for each of at most n (3n + 2) results that underflow.
+
+A failure proves nothing. What does disprove is a vector: v'K v < 0 in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate.exact import dot, exact_product, round_up, total
+from mklref.certificate.products import matrices
+from mklref.certificate.rounding import TINY, below
+from mklref.exceptions import InvalidKernel, InvalidParameter
+from mklref.kernels.stack import KernelStack
+from mklref.kernels.validation import INDEFINITE_REMEDY, as_float_array, psd_tolerance, require_finite
+
+_GROWTH = 1.5
+_PROVEN: WeakKeyDictionary[KernelStack, Array] = WeakKeyDictionary()
+"""Shifts that were found without a bound from the user, by stack: a proof costs n^3/3 operations a kernel."""
+
+
+def proven_semidefinite(K: Array, shift: float = 0.0) -> bool:
+    """Whether K + shift I is proven positive semidefinite (definite if shift = 0, or K = 0); False is no statement."""
+    if not np.array_equal(K, K.T):
+        return False
+    if not K.any():
+        return True
+    lowered = K.copy()
+    lowered.flat[:: len(K) + 1] = below(below(np.diagonal(K) + shift) - reduction(K, shift))
+    try:
+        return bool(np.all(np.isfinite(np.linalg.cholesky(lowered))))
+    except np.linalg.LinAlgError:
+        return False
+
+
+def reduction(K: Array, shift: float) -> float:
+    """c >= alpha trace(K + shift I) + underflow, by which the diagonal is lowered before it is factorised."""
+    n = len(K)
+    gamma = Fraction(n + 3, 2**52) / (1 - Fraction(n + 3, 2**52))
+    trace = total(np.maximum(np.diagonal(K), 0.0)) + n * Fraction(shift)
+    return round_up(gamma / (1 - gamma) * trace + n * (3 * n + 2) * Fraction(TINY))
+
+
+def proven_shifts(stack: KernelStack, delta: Any = None) -> tuple[Array, Array]:
+    """delta_m of the claim and a shift s_m <= delta_m for which K_m + s_m I is proven positive semidefinite.
+
+    Parameters
+    ----------
+    stack : KernelStack
+    delta : float or array (M,), optional
+        How far from K_m the claim reaches, in the spectral norm. By default 0 where K_m itself is proven positive
+        definite, and elsewhere the smallest shift found, if rounding explains it (`psd_tolerance`).
+
+    Raises
+    ------
+    InvalidKernel
+        K_m + delta_m I is not proven semidefinite; with a vector that disproves it if there is one.
+    InvalidParameter
+        A delta that is negative, not finite, or not one number or one for each kernel.
+    """
+    if delta is None:
+        if stack not in _PROVEN:
+            found = [_smallest_shift(K, f"kernels[{m}]", psd_tolerance(K)) for m, K in enumerate(matrices(stack))]
+            _PROVEN[stack] = np.array(found)
+        return _PROVEN[stack], _PROVEN[stack]
+    allowed = _checked_delta(delta, len(stack))
+    if stack in _PROVEN and np.all(_PROVEN[stack] <= allowed):
+        return allowed, _PROVEN[stack]
+    pairs = enumerate(zip(matrices(stack), allowed, strict=True))
+    return allowed, np.array([_smallest_shift(K, f"kernels[{m}]", float(bound)) for m, (K, bound) in pairs])
+
+
+def _smallest_shift(matrix: Any, label: str, allowed: float) -> float:
+    """0, or what rounding needs, or a little more than minus the smallest eigenvalue."""
+    K = matrix.astype(np.float64, copy=False)
+    if proven_semidefinite(K):
+        return 0.0
+    shift = min(float(2.0 * reduction(K, 0.0)), allowed)
+    if shift and proven_semidefinite(K, shift):
+        return shift
+    values, vectors = np.linalg.eigh(K)
+    shift = max(-1.01 * float(values[0]), 0.0) + 4.0 * reduction(K, 0.0)
+    while shift < allowed:
+        if proven_semidefinite(K, shift):
+            return shift
+        shift *= _GROWTH
+    if allowed and proven_semidefinite(K, allowed):
+        return allowed
+    raise InvalidKernel(_refusal(K, label, allowed, float(values[0]), vectors[:, 0]))
+
+
+def _refusal(K: Array, label: str, allowed: float, smallest: float, v: Array) -> str:
+    """What is known about a matrix that could not be proven semidefinite."""
+    if not np.array_equal(K, K.T):
+        return f"{label} is not exactly symmetric, so nothing can be proven about it; pass (K + K.T) / 2."
+    square, size = exact_product(K, v)[1], dot(v, v)
+    if square + Fraction(allowed) * size < 0:
+        return (
+            f"{label} is not positive semidefinite, nor is any matrix within delta = {allowed:.3g} of it: v'K v = "
+            f"{round_up(square):.6g} for a v with v'v = {round_up(size):.6g}, proven in exact arithmetic. "
+            f"{INDEFINITE_REMEDY}"
+        )
+    return (
+        f"{label} + {allowed:.3g} I is not proven positive semidefinite (smallest eigenvalue about {smallest:.3g}; a "
+        f"proof in float64 needs about {reduction(K, 0.0):.1g} more). Give a larger delta, or leave it out: the claim "
+        "then holds for every family of semidefinite matrices within the smallest delta that can be proven."
+    )
+
+
+def _checked_delta(delta: Any, kernels: int) -> Array:
+    array = as_float_array(delta, "delta", InvalidParameter).astype(np.float64)
+    if array.shape not in ((), (kernels,)):
+        raise InvalidParameter(f"delta has shape {array.shape}; give one number, or one for each of {kernels} kernels.")
+    require_finite(array, "delta", InvalidParameter)
+    if array.min() < 0.0:
+        raise InvalidParameter(f"delta = {delta!r} must be nonnegative: a distance in the spectral norm.")
+    return np.broadcast_to(array, (kernels,)).copy()

@@ -1,0 +1,150 @@
+"""A rigorous certificate: what is claimed and why, in words and as a JSON document that a separate program checks.
+
+Every float is written in hexadecimal, so that nothing is lost, and the data are named by SHA-256. `mklref.verify`
+reads the document and the data and shares no code with this package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import mklref
+from mklref._typing import Array
+from mklref.certificate.products import matrices
+from mklref.certificate.verdict import Bounds
+
+if TYPE_CHECKING:
+    from mklref.problem import Problem
+
+FORMAT = "mklref-rigorous-1"
+
+
+@dataclass(frozen=True, eq=False)
+class RigorousCertificate(Bounds):
+    """lower <= P* <= upper with a proof, for every family of semidefinite matrices within delta of the kernels."""
+
+    tier: int
+    """1: delta = 0 and every kernel is proven positive semidefinite. 2: some delta_m > 0."""
+    delta: Array
+    """Radii (M,) in the spectral norm: the bounds hold for all semidefinite Khat_m with ||Khat_m - K_m|| <= delta_m."""
+    backend: str
+    """How the products with the kernels were enclosed: "fast", "sliced" or "exact"."""
+    slack: float
+    """What rigour costs: how much wider the bounds are than those computed in float64 at the same point."""
+    dual_coef: Array
+    """The certified beta (n,), which satisfies box and 1'beta = c_b exactly."""
+    weights: Array
+    """The certified theta (M,)."""
+    intercept: float
+    """The certified b."""
+    problem: Problem = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """upper - lower, rounded up."""
+        return math.nextafter(self.upper - self.lower, math.inf)
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / max(1, |upper|), rounded up; inf if a bound is infinite."""
+        if not math.isfinite(self.gap):
+            return math.inf
+        return math.nextafter(self.gap / max(1.0, abs(self.upper)), math.inf)
+
+    def explain(self) -> str:
+        """What is proven, about which matrices, and what the proof cost."""
+        if self.tier == 1:
+            scope = "Proven for exactly these kernels, each of which is proven positive semidefinite (tier 1)."
+        else:
+            moved = np.flatnonzero(self.delta)
+            scope = (
+                "Proven for every family of positive semidefinite matrices within delta of the kernels in the spectral "
+                f"norm (tier 2); delta is at most {self.delta.max():.2g} and 0 for {len(self.delta) - len(moved)} of "
+                f"{len(self.delta)} kernels."
+            )
+        share = f"Backend {self.backend!r}: rounding" + (" and delta" if self.tier == 2 else "")
+        lines = [str(self), scope, f"{share} make the interval {self.slack:.1e} wider than float64 says."]
+        lines += [f"Repaired before it was certified: {violation}." for violation in self.violations]
+        if self.upper == math.inf:
+            lines.append("There is no finite upper bound: the primal objective is infinite here, or overflows.")
+        if self.lower == -math.inf:
+            lines.append("There is no finite lower bound: no dual point is exactly feasible, or it overflows.")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document, with hashes of the data; reads all kernels."""
+        problem = self.problem
+        return {
+            "format": FORMAT,
+            "mklref": mklref.__version__,
+            "claim": {
+                "lower": _hex(self.lower),
+                "upper": _hex(self.upper),
+                "tier": self.tier,
+                "delta": _hex(self.delta),
+            },
+            "backend": self.backend,
+            "problem": {
+                "loss": {"name": problem.loss.name, **_parameters(problem.loss)},
+                "regularizer": {"name": type(problem.regularizer).__name__, **_parameters(problem.regularizer)},
+                "costs": _hex(problem.costs),
+                "intercept": problem.intercept,
+            },
+            "point": {
+                "dual_coef": _hex(self.dual_coef),
+                "weights": _hex(self.weights),
+                "intercept": _hex(self.intercept),
+            },
+            "data": {
+                "kernels": {
+                    "shape": list(problem.kernels.shape),
+                    "dtype": str(problem.kernels.dtype),
+                    "sha256": _sha256(matrices(problem.kernels)),
+                },
+                "y": {"shape": list(problem.y.shape), "dtype": "float64", "sha256": _sha256([problem.y])},
+            },
+        }
+
+    def save(self, path: str | PathLike[str], *, data: str | PathLike[str] | None = None) -> None:
+        """Write the document as JSON, and the data beside it where they are not in a file yet.
+
+        Parameters
+        ----------
+        path : path
+            Of the JSON document.
+        data : path, optional
+            Of an NPZ file to write with the arrays `kernels` (M, n, n) and `y` (n,), as `mklref.verify` reads them.
+        """
+        Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        if data is not None:
+            with open(data, "wb") as file:  # noqa: PTH123  (np.savez appends .npz to a name, not to a file)
+                np.savez(file, kernels=self.problem.kernels.dense(), y=self.problem.y)
+
+
+def _hex(x: Any) -> Any:
+    """A float as hexadecimal text, an array as a list of them."""
+    return [float(value).hex() for value in x] if np.ndim(x) else float(x).hex()
+
+
+def _parameters(owner: Any) -> dict[str, Any]:
+    """The fields of a loss or a regulariser: numbers in hexadecimal, groups as lists of integers."""
+    values = {entry.name: getattr(owner, entry.name) for entry in fields(owner)}
+    return {
+        name: [list(group) for group in value] if name == "groups" else _hex(value) for name, value in values.items()
+    }
+
+
+def _sha256(arrays: Any) -> str:
+    """Of the bytes of all arrays in order: rows first, little endian."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).data)
+    return digest.hexdigest()

@@ -1,0 +1,177 @@
+"""The ten losses with known errors: the box exactly, the primal loss from above, the dual term from below.
+
+With z = 1 - y t (z = -t for the nu one-class machine) and r = |y - t|:
+
+    loss                 V(t, y)                       slope |V'|        dual term, unit cost         box
+    hinge, level set     max(0, z)                     1 where z > 0     y b                          0 <= y b <= 1
+    nu one-class         max(0, z)                     1 where z > 0     0                            0 <= b <= 1
+    squared hinge        1/2 max(0, z)^2               max(0, z)         y b - b^2/2                  0 <= y b
+    logistic             log(1 + exp(-y t))            min(1, V)         -x log x - (1-x) log(1-x)    0 <= x = y b <= 1
+    squared              1/2 r^2                       r                 y b - b^2/2                  -
+    tube                 max(0, r - eps)               1 where r > eps   y b - eps |b|                |b| <= 1
+    squared tube         1/2 max(0, r - eps)^2         max(0, r - eps)   y b - eps |b| - b^2/2        -
+    Huber                r^2/2, delta r - delta^2/2    min(r, delta)     y b - b^2/2                  |b| <= delta
+    pinball              max(tau (y-t), (1-tau)(t-y))  max(tau, 1-tau)   y b                          tau-1 <= b <= tau
+
+Parameters are the rational numbers that the floats are. The formulas are written out here and not taken from
+`mklref.losses`, whose rounding errors are unknown.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate.elementary import log, softplus
+from mklref.certificate.exact import dot, total
+from mklref.certificate.rounding import Interval, above, below
+from mklref.exceptions import NotApplicable
+from mklref.losses import (
+    DensityLevelSet,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    OneClass,
+    Pinball,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
+
+
+def exact_box(loss: Loss, y: Array, costs: Array) -> tuple[Array, Array]:
+    """Floats lower <= upper that bound beta no wider than the true box does; infinite where there is no bound."""
+    none = np.full(len(y), np.inf)
+    match loss:
+        case Hinge() | Logistic() | OneClass() | DensityLevelSet():
+            return np.where(y > 0, 0.0, -costs), np.where(y > 0, costs, 0.0)
+        case SquaredHinge():
+            return np.where(y > 0, 0.0, -none), np.where(y > 0, none, 0.0)
+        case Squared() | SquaredEpsilonInsensitive():
+            return -none, none
+        case EpsilonInsensitive():
+            return -costs, costs
+        case Huber(delta=delta):
+            bound = _times(delta, costs)
+            return -bound, bound
+        case Pinball(tau=tau):
+            return -np.maximum(0.0, (costs * (1.0 - Interval.point(tau))).lower), _times(tau, costs)
+    raise NotApplicable(_unknown(loss))
+
+
+def _times(factor: float, costs: Array) -> Array:
+    """Factor times costs, rounded down; exact for a factor of 1."""
+    return costs if factor == 1.0 else np.maximum(0.0, (costs * Interval.point(factor)).lower)
+
+
+def primal_losses(loss: Loss, t: Interval, y: Array) -> Array:
+    """V(t_i, y_i) at the worst score of each interval, from above."""
+    match loss:
+        case Hinge() | DensityLevelSet() | OneClass():
+            return _excess(loss, t, y)
+        case SquaredHinge():
+            return _half_square(_excess(loss, t, y))
+        case Logistic():
+            return softplus(-(y * t)).upper
+        case Squared():
+            return _half_square(_residual(t, y))
+        case EpsilonInsensitive(epsilon=epsilon):
+            return _outside(t, y, epsilon)
+        case SquaredEpsilonInsensitive(epsilon=epsilon):
+            return _half_square(_outside(t, y, epsilon))
+        case Huber(delta=delta):
+            r = Interval.point(_residual(t, y))
+            near = Interval.point(np.minimum(r.upper, delta))
+            return (near * (r - 0.5 * near)).upper
+        case Pinball(tau=tau):
+            r = y - t
+            return np.maximum((tau * r).upper, ((1.0 - Interval.point(tau)) * -r).upper)
+    raise NotApplicable(_unknown(loss))
+
+
+def slopes(loss: Loss, t: Interval, y: Array) -> Array:
+    """The largest |V'(., y_i)| on each interval, from above; V is convex, so it is found at an end."""
+    match loss:
+        case Hinge() | DensityLevelSet() | OneClass():
+            return (_excess(loss, t, y) > 0.0).astype(float)
+        case SquaredHinge():
+            return _excess(loss, t, y)
+        case Logistic():
+            return np.minimum(1.0, primal_losses(loss, t, y))
+        case Squared():
+            return _residual(t, y)
+        case EpsilonInsensitive(epsilon=epsilon):
+            return (_residual(t, y) > epsilon).astype(float)
+        case SquaredEpsilonInsensitive(epsilon=epsilon):
+            return _outside(t, y, epsilon)
+        case Huber(delta=delta):
+            return np.minimum(_residual(t, y), delta)
+        case Pinball(tau=tau):
+            return np.full(len(y), max(tau, float(above(1.0 - tau))))
+    raise NotApplicable(_unknown(loss))
+
+
+def dual_term(loss: Loss, beta: Array, y: Array, costs: Array) -> Fraction:
+    """-sum_i c_i V*(-beta_i/c_i, y_i) from below, for beta inside the box; exact but for quadratics and logarithms."""
+    match loss:
+        case Hinge() | DensityLevelSet() | Pinball():
+            return dot(y, beta)
+        case OneClass():
+            return Fraction(0)
+        case SquaredHinge() | Squared() | Huber():
+            return dot(y, beta) - _half_squares(beta, costs)
+        case EpsilonInsensitive(epsilon=epsilon):
+            return dot(y, beta) - Fraction(epsilon) * total(np.abs(beta))
+        case SquaredEpsilonInsensitive(epsilon=epsilon):
+            return dot(y, beta) - Fraction(epsilon) * total(np.abs(beta)) - _half_squares(beta, costs)
+        case Logistic():
+            return total(_entropy(np.abs(beta), costs))
+    raise NotApplicable(_unknown(loss))
+
+
+def _excess(loss: Loss, t: Interval, y: Array) -> Array:
+    """max(0, z) from above."""
+    margin = 0.0 if isinstance(loss, OneClass) else 1.0
+    return np.asarray(np.maximum(0.0, above(margin - np.where(y > 0, t.lower, -t.upper))))
+
+
+def _residual(t: Interval, y: Array) -> Array:
+    """|y - t| from above."""
+    return (y - t).magnitude
+
+
+def _outside(t: Interval, y: Array, epsilon: float) -> Array:
+    """max(0, |y - t| - epsilon) from above."""
+    return np.asarray(np.maximum(0.0, above(_residual(t, y) - epsilon)))
+
+
+def _half_square(x: Array) -> Array:
+    """x^2/2 from above, for x >= 0."""
+    return np.asarray(above(0.5 * above(x * x)))
+
+
+def _half_squares(beta: Array, costs: Array) -> Fraction:
+    """sum beta_i^2/(2 c_i) from above."""
+    return total(above(above(beta * beta) / costs)) / 2
+
+
+def _entropy(a: Array, costs: Array) -> Array:
+    """-a log(a/c) - (c - a) log((c - a)/c) from below, for 0 <= a <= c."""
+    return np.asarray(below(_share(Interval.point(a), costs) + _share(costs - Interval.point(a), costs)))
+
+
+def _share(part: Interval, costs: Array) -> Array:
+    """-x log(x/c) from below for 0 <= x <= c; 0, which it is never below, where x may be 0."""
+    positive = part.lower > 0.0
+    x = Interval(np.where(positive, part.lower, costs), np.where(positive, part.upper, costs))
+    ratio = x / costs
+    bound = -(x * log(Interval(ratio.lower, np.minimum(1.0, ratio.upper))))
+    return np.where(positive, np.maximum(0.0, bound.lower), 0.0)
+
+
+def _unknown(loss: Loss) -> str:
+    return f"loss {loss} has no rigorous certificate; use certify without rigorous=True."

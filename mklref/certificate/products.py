@@ -1,0 +1,131 @@
+"""Enclosures of K_m v and v'K_m v: the only part of a rigorous certificate that reads the kernels.
+
+    fast     one product in float64 with an a-priori bound of its error
+    sliced   K and v cut into slices so short that all products and sums of slices are exact in float64
+    exact    Python integers
+
+All three promise the same; they differ in cost and width. The a-priori bound is that of a dot product of length k in
+any order, gamma_k |K||v| (`rounding`). A row is summed in pieces of 128, so that k is about 128 + n/128 and not n. With
+K + s I proven positive semidefinite, |K_ij| <= d_i d_j for d_i = sqrt(max(|K_ii|, K_ii + s)), and no second product is
+needed for |K||v| <= d (d'|v|).
+
+The slices are those of Ozaki, Ogita, Oishi and Rump (2012): x = x_1 + x_2 + x_3 + r, each x_j a multiple of a power of
+two with at most b bits, where n 2^{2b} <= 2^53.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.certificate.exact import Unbounded, dot, exact_product, round_down, round_up
+from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inflate
+from mklref.kernels.stack import ArrayStack, KernelStack
+
+_PIECE = 128
+_SLICES = 3
+
+
+def matrices(stack: KernelStack) -> Iterator[FloatArray]:
+    """The matrices one by one, in the dtype in which they are stored."""
+    yield from stack.matrices if isinstance(stack, ArrayStack) else stack.dense()
+
+
+def fast(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
+    """K v (n,) and v'K v (scalar), by one product in float64."""
+    n = len(v)
+    image = matrix[:, :_PIECE] @ v[:_PIECE]
+    for start in range(_PIECE, n, _PIECE):
+        image += matrix[:, start : start + _PIECE] @ v[start : start + _PIECE]
+    roundings = min(n, _PIECE) + n // _PIECE + 1
+    diagonal = np.diagonal(matrix)
+    lengths = above(np.sqrt(np.maximum(np.abs(diagonal), above(diagonal + shift))))
+    reach = inflate(lengths @ np.abs(v), n)
+    radius = above(above(gamma(roundings) * above(lengths * reach)) + 4 * n * TINY)
+    return Interval.point(image).widen(radius), _inner(v, image, radius)
+
+
+def _inner(v: Array, image: Array, radius: Array) -> Interval:
+    """v'x for every x within `radius` of the image, by a float64 dot product with its own error."""
+    n = len(v)
+    own = above(gamma(n) * inflate(np.abs(v) @ np.abs(image), n))
+    spread = above(inflate(np.abs(v) @ radius, n) + above(own + 4 * n * TINY))
+    return Interval.point(v @ image).widen(spread)
+
+
+def sliced(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
+    """K v (n,) and v'K v (scalar), by exact products of slices; assumes rounding to nearest.
+
+    With K = sum_j K_j + E and v = sum_k v_k + e, scaled to entries of at most 1, K v differs from the sum of all
+    K_j v_k by at most max|E| |v|_1 + 2 n max|e| in each entry.
+    """
+    n = len(v)
+    bits = (53 - math.ceil(math.log2(n))) // 2
+    K, unit_K = _to_unit(matrix)
+    w, unit_v = _to_unit(v)
+    K_slices, K_rest = _slices(K, bits)
+    v_slices, v_rest = _slices(w, bits)
+    columns = np.stack(v_slices, axis=1)
+    parts = np.hstack([piece @ columns for piece in K_slices])
+    rest = above(above((K_rest + TINY) * inflate(np.abs(w).sum(), n)) + above(2.0 * n * (v_rest + TINY)))
+    rounded = np.array([math.fsum(row) for row in parts.tolist()])
+    image = Interval(below(rounded), above(rounded)).widen(rest)
+    image = Interval(below(np.ldexp(image.lower, unit_K + unit_v)), above(np.ldexp(image.upper, unit_K + unit_v)))
+    low, high = np.where(v > 0.0, image.lower, image.upper), np.where(v > 0.0, image.upper, image.lower)
+    return image, Interval(np.array(round_down(dot(v, low))), np.array(round_up(dot(v, high))))
+
+
+def _to_unit(x: Array) -> tuple[Array, int]:
+    """x 2^-e with entries of at most 1, and e."""
+    exponent = math.frexp(float(np.abs(x).max()))[1]
+    return np.ldexp(x, -exponent), exponent
+
+
+def _slices(x: Array, bits: int) -> tuple[list[Array], float]:
+    """Slices of x, |x_i| <= 1, the j-th a multiple of 2^(-j bits), and the largest entry of what is left."""
+    slices = []
+    for j in range(1, _SLICES + 1):
+        shift = math.ldexp(0.75, 53 - j * bits)  # neighbours of this float are 2^(-j bits) apart
+        slices.append((x + shift) - shift)
+        x = x - slices[-1]
+    return slices, float(np.abs(x).max())
+
+
+def exact(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
+    """K v (n,) and v'K v (scalar) in Python integers, rounded once at the end."""
+    image, square = exact_product(matrix, v)
+    ends = Interval(np.array([round_down(x) for x in image]), np.array([round_up(x) for x in image]))
+    return ends, Interval(np.array(round_down(square)), np.array(round_up(square)))
+
+
+BACKENDS: dict[str, Callable[[Array, Array, float], tuple[Interval, Interval]]] = {
+    "fast": fast,
+    "sliced": sliced,
+    "exact": exact,
+}
+
+
+def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple[Interval, Interval]:
+    """All K_m v (M, n) and v'K_m v (M,), given proofs that K_m + shifts_m I is positive semidefinite.
+
+    Raises
+    ------
+    Unbounded
+        A value overflowed.
+    """
+    product = BACKENDS[backend]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = [
+            product(matrix.astype(np.float64, copy=False), v, float(shift))
+            for matrix, shift in zip(matrices(stack), shifts, strict=True)
+        ]
+    images, squares = (
+        Interval(np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts]))
+        for parts in zip(*found, strict=True)
+    )
+    if not all(np.all(np.isfinite(ends)) for ends in (images.lower, images.upper, squares.lower, squares.upper)):
+        raise Unbounded
+    return images, squares

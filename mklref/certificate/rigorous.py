@@ -1,0 +1,181 @@
+"""The rigorous certificate: L <= P* <= U with a proof, rounding errors included.
+
+Claim: for every family of positive semidefinite Khat_m with ||Khat_m - K_m||_2 <= delta_m, the optimal value of the
+problem with the kernels Khat lies in [L, U]. With a beta that is feasible exactly, any theta >= 0 and any b,
+
+    q_m >= beta'K_m beta + delta_m ||beta||^2
+    L = -sum_i c_i V*(-beta_i/c_i, y_i) - R*(sqrt q)
+    U = sum_i c_i max V over t_i + R(sqrt(theta^2 q)) + c_b b + ||c s||_2 sum_m theta_m delta_m ||beta||_2
+
+where t_i encloses sum_m theta_m (K_m beta)_i + b. The last term is the worst that matrices within delta can do: they
+move the scores by at most sum theta_m delta_m ||beta|| in the Euclidean norm, and s_i is the largest |V'| that far
+around t_i. R needs no feasible weights. Every number that is rounded is rounded to the safe side; sums over samples
+and norms over kernels are taken in rational arithmetic.
+
+    definite.py       K_m + s_m I is semidefinite, s_m <= delta_m
+    feasible.py       beta in the box and 1'beta = c_b, exactly
+    products.py       K_m beta and beta'K_m beta
+    loss_terms.py     V, |V'|, V* and the box
+    penalty_terms.py  R and R*
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
+from mklref.certificate.definite import proven_shifts
+from mklref.certificate.document import RigorousCertificate
+from mklref.certificate.exact import Unbounded, dot, root_up, round_down, round_up, total
+from mklref.certificate.feasible import exactly_feasible
+from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.loss_terms import dual_term, exact_box, primal_losses, slopes
+from mklref.certificate.numerical import dual_objective, repair
+from mklref.certificate.penalty_terms import conjugate, penalty, require_supported
+from mklref.certificate.products import BACKENDS, products
+from mklref.certificate.rounding import Interval, above, weighted_sum
+from mklref.exceptions import InvalidKernel, InvalidParameter
+from mklref.kernels.validation import INDEFINITE_REMEDY
+
+if TYPE_CHECKING:
+    from mklref.problem import Problem
+
+_SHARE = 0.1
+"""Share of the tolerance that rounding may cost before a sharper backend takes over."""
+
+
+class Point(NamedTuple):
+    """What is certified: beta, whether it is exactly feasible, and theta and b if they are given."""
+
+    beta: Array
+    feasible: bool
+    weights: Array | None
+    intercept: float | None
+
+
+class Enclosure(NamedTuple):
+    """Bounds at a point, the weights and the intercept that they use, and what rounding costs them."""
+
+    lower: float
+    upper: float
+    weights: Array
+    intercept: float
+    slack: float
+
+
+def certify_rigorously(
+    problem: Problem,
+    dual_coef: Any,
+    weights: Any,
+    intercept: float | None,
+    backend: str | None,
+    delta: Any,
+    tol: float,
+) -> RigorousCertificate:
+    """What `mklref.certify(..., rigorous=True)` does; parameters and errors are documented there."""
+    require_supported(problem.regularizer)
+    if backend is not None and backend not in BACKENDS:
+        raise InvalidParameter(f"backend = {backend!r} is unknown; give {', '.join(map(repr, BACKENDS))}, or None.")
+    repaired, violations = repair(problem, checked_vector(dual_coef, "dual_coef", problem.n_samples))
+    box = exact_box(problem.loss, problem.y, problem.costs)
+    beta = exactly_feasible(repaired, *box, problem.intercept_cost if problem.intercept else None)
+    if beta is None:
+        excess = problem.intercept_cost - float(total(problem.costs))
+        violations.append((f"no point of the box sums to {problem.intercept_cost:g} exactly", max(excess, 0.0)))
+    theta = None
+    if weights is not None:
+        theta = checked_vector(weights, "weights", problem.n_kernels)
+        violations += weight_violations(problem, theta)
+        theta = np.maximum(theta, 0.0)
+    b = None if intercept is None else checked_intercept(problem, intercept)
+    radii, shifts = proven_shifts(problem.kernels, delta)
+
+    point = Point(repaired if beta is None else beta, beta is not None, theta, b)
+    used = backend or "fast"
+    found = _enclose(problem, point, radii, shifts, used)
+    if backend is None and found.slack > _SHARE * tol * max(1.0, abs(found.upper)):
+        used = "sliced"
+        found = _enclose(problem, point, radii, shifts, used)
+    return RigorousCertificate(
+        lower=found.lower,
+        upper=found.upper,
+        infeasibility=max((size for _, size in violations), default=0.0),
+        violations=tuple(text for text, _ in violations),
+        tier=2 if radii.any() else 1,
+        delta=radii,
+        backend=used,
+        slack=found.slack,
+        dual_coef=point.beta,
+        weights=found.weights,
+        intercept=found.intercept,
+        problem=problem,
+    )
+
+
+def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backend: str) -> Enclosure:
+    """The bounds at a point with one backend; infinite where a value overflows."""
+    try:
+        images, squares = products(problem.kernels, point.beta, shifts, backend)
+    except Unbounded:
+        nothing = np.zeros(problem.n_kernels) if point.weights is None else point.weights
+        return Enclosure(-math.inf, math.inf, nothing, point.intercept or 0.0, math.inf)
+    size = dot(point.beta, point.beta)
+    q = [Fraction(x) + Fraction(d) * size for x, d in zip(squares.upper.tolist(), delta.tolist(), strict=True)]
+    _require_nonnegative(q)
+    middle, middles = 0.5 * squares.lower + 0.5 * squares.upper, 0.5 * images.lower + 0.5 * images.upper
+    middle = np.maximum(middle, 0.0)
+    theta = point.weights
+    if theta is None:
+        theta = problem.regularizer.weights_from_dual(np.sqrt(middle))
+    scores = theta @ middles
+    b = best_intercept(problem, scores) if point.intercept is None else point.intercept
+
+    lower = _lower(problem, point.beta, q) if point.feasible else -math.inf
+    moved = sum((Fraction(t) * Fraction(d) for t, d in zip(theta.tolist(), delta.tolist(), strict=True)), Fraction(0))
+    upper = _upper(problem, q, theta, b, weighted_sum(theta, images), root_up(moved * moved * size))
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        primal = intercept_objective(problem, scores, b) + problem.regularizer.value(theta * np.sqrt(middle))
+        dual, _ = dual_objective(problem, point.beta, middle)
+        slack = (upper - primal) + (dual - lower)
+    return Enclosure(lower, upper, theta, b, slack if math.isfinite(slack) else math.inf)
+
+
+def _lower(problem: Problem, beta: Array, q: list[Fraction]) -> float:
+    """The dual objective from below."""
+    try:
+        value = dual_term(problem.loss, beta, problem.y, problem.costs)
+        return round_down(value - conjugate(problem.regularizer, q))
+    except Unbounded:
+        return -math.inf
+
+
+def _upper(problem: Problem, q: list[Fraction], theta: Array, b: float, scores: Interval, moved: Fraction) -> float:
+    """The primal objective from above, for scores that are moved by at most `moved` in the Euclidean norm."""
+    costs, loss, y = problem.costs, problem.loss, problem.y
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            t = scores + b
+            value = total(above(costs * primal_losses(loss, t, y)))
+            if moved:
+                pull = above(costs * slopes(loss, t.widen(round_up(moved)), y))
+                value += root_up(dot(pull, pull)) * moved
+        value += penalty(problem.regularizer, [Fraction(w) ** 2 * x for w, x in zip(theta.tolist(), q, strict=True)])
+        return round_up(value + Fraction(problem.intercept_cost) * Fraction(b))
+    except Unbounded:
+        return math.inf
+
+
+def _require_nonnegative(q: list[Fraction]) -> None:
+    """An upper bound of beta'Khat beta below 0 disproves that Khat is semidefinite."""
+    m = min(range(len(q)), key=lambda k: q[k])
+    if q[m] < 0:
+        raise InvalidKernel(
+            f"kernels[{m}] is not positive semidefinite: beta'K beta <= {round_up(q[m]):.3g} < 0 for this dual point, "
+            f"proven. {INDEFINITE_REMEDY}"
+        )
