@@ -1,0 +1,90 @@
+"""Iterated reweighting: a concave penalty of the block norms, bounded by its tangents (Tomioka and Suzuki, 3.2-3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, require
+from mklref.algorithms.lp_wrapper import closed_form, honest
+from mklref.algorithms.point import Point
+from mklref.regularizers import (
+    ConcaveBlock,
+    ElasticNet,
+    HalfPower,
+    Power,
+    Regularizer,
+    Tikhonov,
+    WeightedL1,
+)
+
+_PENALTIES = (ElasticNet, ConcaveBlock, Power, HalfPower, WeightedL1, Tikhonov)
+
+
+def iterated_reweighting(
+    problem: AnyProblem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: AnySolution | None = None,
+) -> AnySolution:
+    """Elastic nets, generalised block norms and Tikhonov penalties by kernel machines with fixed weights.
+
+    Where R = sum_m g(rho_m^2) with a concave g, every theta > 0 gives a tangent from above, by (10) and (11),
+
+    g(rho_m^2) <= rho_m^2/(2 theta_m) - g*(1/(2 theta_m)),     with equality at theta_m = 1/(2 g'(rho_m^2)).
+
+    The right-hand side makes a kernel machine with the weights theta. Solving it and touching again, the paper's
+    convex upper-bounding technique, is majorisation and minimisation: the objective never rises. The elastic net (12)
+    is g(x) = (1-lam) sqrt(x) + lam/2 x, with theta = rho/((1-lam) + lam rho); its Ivanov form and the Tikhonov
+    penalties on a norm of the weights alternate in the same way, each with its own closed form.
+
+    Where d/drho g(rho^2) starts at 0 every useful kernel keeps a positive weight, and limit points are optimal as in
+    Kloft's Theorem 4. Penalties that switch kernels off (elastic nets, sums of block norms) approach their zeros
+    only linearly, and sublinearly at the threshold, without such a theorem: if the iterations end uncertified, the
+    status is NO_GUARANTEE. Zeros that would be of use come back as in `lp_wrapper`.
+
+    Parameters
+    ----------
+    problem : Problem or MulticlassProblem
+        With regularizer ElasticNet, ConcaveBlock, Power, HalfPower, WeightedL1 or Tikhonov, any loss.
+    tol, max_iter, max_time, callback, progress, start
+        As for every algorithm: `mklref.algorithms.base.Run`.
+
+    Returns
+    -------
+    Solution or MulticlassSolution
+
+    Raises
+    ------
+    NotApplicable
+        For other regularisers.
+    """
+    require(
+        isinstance(problem.regularizer, _PENALTIES),
+        "iterated_reweighting",
+        problem,
+        ", ".join(kind.__name__ for kind in _PENALTIES),
+        "For Lp(p) and BlockNorm(q): lp_wrapper; for Groups: group_wrapper.",
+    )
+    run = Run("iterated_reweighting", problem, tol, max_iter, max_time, callback, progress, start)
+    return honest(run.follow(_steps(run)), guaranteed=not switches_off(problem.regularizer))
+
+
+def _steps(run: Run) -> Iterator[Point]:
+    theta = run.start
+    while True:
+        point = run.svm(theta)  # minimise the tangent bound over f and b
+        yield point
+        theta = closed_form(run.regularizer, point)  # touch again: theta = 1/(2 g'(rho^2))
+
+
+def switches_off(regularizer: Regularizer) -> bool:
+    """Whether the penalty can leave a useful kernel without weight: its slope in rho does not start at 0."""
+    if isinstance(regularizer, ConcaveBlock):
+        return regularizer.g.slopes.low > 0.0
+    if isinstance(regularizer, HalfPower):
+        return regularizer.q == 1.0
+    return not (isinstance(regularizer, Power | Tikhonov) and regularizer.p > 1.0)

@@ -1,0 +1,104 @@
+"""The lp wrapper: kernel machine and closed-form weights in turn (Kloft et al. 2011, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, require
+from mklref.algorithms.point import Point
+from mklref.regularizers import BlockNorm, Lp, Regularizer
+from mklref.solution import Status
+
+
+def lp_wrapper(
+    problem: AnyProblem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: AnySolution | None = None,
+) -> AnySolution:
+    """lp-norm MKL by alternating the kernel machine with the analytic weights.
+
+    For weights in the lp ball the minimisation over them is in closed form, Kloft (17),
+
+    theta_m = rho_m^{2/(p+1)} / (sum_l rho_l^{2p/(p+1)})^{1/p},     rho_m = ||w_m|| = theta_m sqrt(beta'K_m beta)   (22)
+
+    and that over w is a kernel machine: block coordinate descent on a jointly convex problem. J(theta) never rises.
+
+    - p > 1: every limit point is optimal if the kernels are positive definite (Theorem 4). The rate falls with p.
+    - p = 1: (17) holds, the theorem does not, and the descent is sublinear. If the iterations end uncertified, the
+      status is NO_GUARANTEE.
+    - Block norms q > 2 have no minimisation over the weights: R is a maximum over their inverses, Kloft (30). The
+      weights (31), with the last factor in the numerator (erratum L11), repeated in the norms multiply errors of log
+      theta by up to 2 - q: they oscillate, and diverge for large q. The same weights as a function of
+      g_m = sqrt(beta'K_m beta),
+
+      theta_m = g_m^{(2-q)/(q-1)} (sum_l g_l^{q/(q-1)})^{(q-2)/q},
+
+      are a tangent of R*, which is concave in g^2 for q >= 2, so that the dual objective never falls.
+
+    A weight of 0 stays 0 in (17). One that would be of use, because the weights that fit the dual point are positive
+    there, is brought back by a step halfway to them; the ball is convex.
+
+    Parameters
+    ----------
+    problem : Problem or MulticlassProblem
+        With regularizer Lp(p) or BlockNorm(q), any loss.
+    tol, max_iter, max_time, callback, progress, start
+        As for every algorithm: `mklref.algorithms.base.Run`.
+
+    Returns
+    -------
+    Solution or MulticlassSolution
+
+    Raises
+    ------
+    NotApplicable
+        For other regularisers.
+    """
+    require(
+        isinstance(problem.regularizer, Lp | BlockNorm),
+        "lp_wrapper",
+        problem,
+        "weights in an lp ball, Lp(p), and block norms, BlockNorm(q)",
+        "For Groups: group_wrapper; for elastic nets and other penalties on the weights: iterated_reweighting.",
+    )
+    run = Run("lp_wrapper", problem, tol, max_iter, max_time, callback, progress, start)
+    return honest(run.follow(_steps(run)), guaranteed=not sparse(problem.regularizer))
+
+
+def _steps(run: Run) -> Iterator[Point]:
+    theta = run.start  # 1: input
+    while True:  # 2: until a point is certified
+        point = run.svm(theta)  # 3: beta by (21)
+        yield point
+        theta = closed_form(run.regularizer, point)  # 4, 5: norms by (22), weights by (17)
+
+
+def closed_form(regularizer: Regularizer, point: Point) -> Array:
+    """The weights for the block norms (22) of a point, or for its dual norms where there is no minimum over weights."""
+    g = np.sqrt(point.squares)
+    fitting = regularizer.weights_from_dual(g)
+    if regularizer.weight_form == "max":
+        return fitting
+    theta = regularizer.weights_from_norms(point.weights * g)
+    useful = (theta == 0.0) & (fitting > 0.0)
+    return 0.5 * (theta + fitting) if useful.any() else theta
+
+
+def sparse(regularizer: Regularizer) -> bool:
+    """Whether R is l1-like in the block norms, so that R* has kinks and the closed form no guarantee: q = 1."""
+    return getattr(regularizer, "q" if isinstance(regularizer, BlockNorm) else "p", None) == 1.0
+
+
+def honest(solution: AnySolution, *, guaranteed: bool) -> AnySolution:
+    """The same solution; if it is not certified and nothing guaranteed that it would be, its status says so."""
+    ended = solution.status in (Status.ITERATION_LIMIT, Status.STALLED)
+    return solution if guaranteed or not ended else replace(solution, status=Status.NO_GUARANTEE)
