@@ -13,17 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "FAULTS": "faults",
+    "FLAGS": "case",
     "Answer": "answer",
+    "Case": "case",
+    "Report": "result",
+    "Supports": "supports",
     "assert_optimal": "optimal",
+    "check_solver": "conformance",
     "judge": "diagnosis",
+    "select": "case",
 }
 _MODULES = ()
 
 if TYPE_CHECKING:
     from mklref.testing.answer import Answer as Answer
+    from mklref.testing.case import FLAGS as FLAGS
+    from mklref.testing.case import Case as Case
+    from mklref.testing.case import select as select
+    from mklref.testing.conformance import check_solver as check_solver
     from mklref.testing.diagnosis import judge as judge
     from mklref.testing.faults import FAULTS as FAULTS
     from mklref.testing.optimal import assert_optimal as assert_optimal
+    from mklref.testing.result import Report as Report
+    from mklref.testing.supports import Supports as Supports
 
 __all__ = [*_HOMES, *_MODULES]
 

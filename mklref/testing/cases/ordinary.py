@@ -1,0 +1,80 @@
+"""Generic data: every loss with p = 1 and p = 2, and the hinge loss with every kind of lp ball."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref.losses import (
+    DensityLevelSet,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    OneClass,
+    Pinball,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
+from mklref.problem import Problem
+from mklref.regularizers import Lp
+from mklref.testing.case import case
+from mklref.testing.cases.data import problem
+
+LOSSES: tuple[Loss, ...] = (
+    Hinge(),
+    SquaredHinge(),
+    Logistic(),
+    Squared(),
+    EpsilonInsensitive(0.15),
+    SquaredEpsilonInsensitive(0.15),
+    Huber(0.7),
+    Pinball(0.3),
+    OneClass(),
+    DensityLevelSet(),
+)
+KIND = {"labels": (), "real": ("regression",), "ones": ("one-class",)}
+
+
+def _enter(name: str, statement: str, *flags: str, **arguments: Any) -> None:
+    def build(rng: np.random.Generator) -> Problem:
+        return problem(rng, **arguments)
+
+    build.__doc__ = statement
+    case((0, 1), "ordinary", *flags, name=name)(build)
+
+
+for _loss in LOSSES:
+    _kind = KIND[_loss.targets]
+    _name = _loss.name.replace("_", "-")
+    _enter(f"{_name}-l1", f"Sparse MKL with the loss {_loss}.", "sparse", *_kind, loss=_loss, regularizer=Lp(1))
+    _enter(f"{_name}-l2", f"p = 2 with the loss {_loss}.", "smooth", *_kind, loss=_loss, regularizer=Lp(2))
+
+_enter("hinge-p-4/3".replace("/", "-over-"), "p = 4/3.", "smooth", regularizer=Lp(4 / 3))
+_enter("hinge-p-4", "p = 4.", "smooth", regularizer=Lp(4))
+_enter("hinge-uniform", "p = inf: the plain sum of the kernels.", "smooth", regularizer="uniform")
+_enter("squared-hinge-p-4-over-3", "p = 4/3.", "smooth", loss="squared_hinge", regularizer=Lp(4 / 3))
+
+for _name, _arguments in {
+    "hinge-l1-no-intercept": {"regularizer": Lp(1)},
+    "hinge-l2-no-intercept": {"regularizer": Lp(2)},
+    "logistic-l1-no-intercept": {"loss": "logistic", "regularizer": Lp(1)},
+    "squared-l2-no-intercept": {"loss": "squared", "regularizer": Lp(2)},
+}.items():
+    _enter(_name, "No intercept, and so no constraint on the sum.", "no-intercept", intercept=False, **_arguments)  # type: ignore[arg-type]
+
+
+@case((0, 1), "ordinary", "sample-weight", "sparse")
+def hinge_l1_sample_weight(rng: np.random.Generator) -> Problem:
+    """Weights of samples between 0.2 and 3: a box of its own for each dual variable."""
+    return problem(rng, regularizer="l1", sample_weight=rng.uniform(0.2, 3.0, size=24))
+
+
+@case((0, 1), "ordinary", "sample-weight", "regression", "smooth")
+def epsilon_insensitive_l2_sample_weight(rng: np.random.Generator) -> Problem:
+    """The same in regression."""
+    weight = rng.uniform(0.2, 3.0, size=24)
+    return problem(rng, loss=EpsilonInsensitive(0.2), regularizer=Lp(2), sample_weight=weight)

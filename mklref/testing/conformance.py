@@ -1,0 +1,130 @@
+"""`check_solver`: a whole solver against the catalogue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from mklref.exceptions import InvalidType, NotApplicable
+from mklref.kernels.stack import ArrayStack
+from mklref.problem import Problem
+from mklref.testing.answer import as_answer
+from mklref.testing.case import Case, Interval, Version, select, size_at_zero
+from mklref.testing.diagnosis import Verdict, judge
+from mklref.testing.faults import Finding
+from mklref.testing.optimal import require_tolerance
+from mklref.testing.result import Outcome, Report, Row
+from mklref.testing.supports import Declaration, as_declaration
+
+Solver = Callable[[Problem], Any]
+
+
+def check_solver(
+    solver: Solver,
+    *,
+    upto: Version | None = None,
+    include: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
+    tol: float = 1e-6,
+    supports: Any = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Report:
+    """Run a solver on the catalogue and certify every answer.
+
+    Parameters
+    ----------
+    solver : callable
+        Takes a `Problem` and returns (dual_coef, weights, intercept), a `Solution`, or an `Answer`, whose claims
+        are checked too. Weights and intercept may be None: then the best ones for dual_coef count. A solver that
+        raises `NotApplicable` or NotImplementedError declines a case, which is then excluded.
+    upto : tuple of int, optional
+        Only cases that came with this version of mklref or before, such as (0, 1).
+    include, exclude : str or iterable of str, optional
+        Flags (`mklref.testing.FLAGS`) or names of cases, with * as in file names.
+    tol : float
+        Largest relative gap, positive. Relative to max(1, |objective|), or to the objective at f = 0 where that
+        is below 1.
+    supports : Supports or callable, optional
+        What the solver is meant for; everything else is excluded. A function of a `Problem` returns a reason
+        (empty if it is in scope) or a truth value. By default `solver.supports` if there is one, else everything.
+    progress : callable, optional
+        Called before each case with its number, the number of cases, and its name.
+
+    Returns
+    -------
+    Report
+        One row for each case. `passed` is True if no case failed and one passed at least.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        A solver that cannot be called, unknown flags or names, a tolerance out of range.
+    """
+    if not callable(solver):
+        raise InvalidType(f"solver is {solver!r}; give a function of a mklref.Problem.")
+    require_tolerance("tol", tol)
+    declaration = as_declaration(supports, solver)
+    cases = select(upto, include, exclude)
+    rows = []
+    for number, case in enumerate(cases):
+        if progress is not None:
+            progress(number, len(cases), case.name)
+        rows.append(run_case(case, solver, tol=tol, declaration=declaration))
+    name = getattr(solver, "__name__", type(solver).__name__)
+    return Report(solver=str(name), tol=tol, rows=tuple(rows))
+
+
+def run_case(case: Case, solver: Solver, *, tol: float, declaration: Declaration) -> Row:
+    """One case: every answer certified, then the law."""
+    started = time.perf_counter()
+    problems = case.build()
+    verdicts: list[Verdict] = []
+    findings: list[Finding] = []
+    reason = next(filter(None, map(declaration, problems)), "")
+    for number, problem in enumerate(problems):
+        if reason:
+            break
+        try:
+            verdict = _answered(problem, solver, tol)
+        except (NotApplicable, NotImplementedError) as declined:
+            reason = f"declined: {declined}"
+            break
+        verdicts.append(verdict)
+        which = f"problem {number + 1} of {len(problems)}: " if len(problems) > 1 else ""
+        findings += [Finding(finding.fault, which + finding.text) for finding in verdict.findings]
+    if not reason and not findings and case.law is not None:
+        intervals = [Interval(v.certificate.lower, v.certificate.upper) for v in verdicts if v.certificate]
+        if not case.law(*intervals):
+            shown = ", ".join(f"[{interval.lower:.12g}, {interval.upper:.12g}]" for interval in intervals)
+            findings.append(Finding("invariant violated", f"{case.statement} The intervals are {shown}."))
+    outcome = Outcome.EXCLUDED if reason else Outcome.FAILED if findings else Outcome.PASSED
+    return Row(
+        case=case,
+        outcome=outcome,
+        reason=reason,
+        findings=tuple(findings) if not reason else (),
+        relative_gap=max((abs(verdict.relative_gap) for verdict in verdicts), default=np.nan),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
+    """The verdict on one answer; the solver gets arrays of its own, which are compared afterwards."""
+    copies = ArrayStack([matrix.copy() for matrix in problem.kernels.dense()])
+    lent = problem.replace(kernels=copies, y=problem.y.copy())
+    try:
+        returned = solver(lent)
+        answer = as_answer(returned)
+    except (NotApplicable, NotImplementedError):
+        raise
+    except Exception as error:  # noqa: BLE001  (anybody's solver may raise anything; it is a finding, not our error)
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}."
+        return Verdict(None, (Finding("error", text),), np.inf)
+    verdict = judge(problem, answer, tol=tol, unit=size_at_zero(problem))
+    if not np.array_equal(lent.kernels.dense(), problem.kernels.dense()) or not np.array_equal(lent.y, problem.y):
+        changed = Finding("input changed", "kernels or y differ after the call.")
+        return Verdict(verdict.certificate, (*verdict.findings, changed), verdict.relative_gap)
+    return verdict
