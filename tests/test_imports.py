@@ -43,6 +43,7 @@ ORDER = (
     "plotting",
     "report",
     "cli",
+    "verify",  # a second opinion, which imports nothing of the package
     "__main__",
 )
 """The units of the package; each one may import those above it."""
@@ -141,6 +142,12 @@ def test_the_certificate_imports_no_solver():
         for name, line in runtime_imports(ast.parse(path.read_text(encoding="utf-8"))):
             root = name.split(".")[0]
             assert root in ("numpy", "mklref") or root in sys.stdlib_module_names, f"{path.name}:{line} imports {name}"
+
+
+def test_the_checker_of_certificates_shares_no_code():
+    names = {name.split(".")[0] for name, _ in runtime_imports(ast.parse((PACKAGE / "verify.py").read_text()))}
+    assert "numpy" in names
+    assert all(name == "numpy" or name in sys.stdlib_module_names for name in names)
 
 
 def test_only_the_reference_side_imports_cvxpy():

@@ -70,8 +70,8 @@ class RigorousCertificate(Bounds):
                 f"norm (tier 2); delta is at most {self.delta.max():.2g} and 0 for {len(self.delta) - len(moved)} of "
                 f"{len(self.delta)} kernels."
             )
-        share = f"Backend {self.backend!r}: rounding" + (" and delta" if self.tier == 2 else "")
-        lines = [str(self), scope, f"{share} make the interval {self.slack:.1e} wider than float64 says."]
+        share = f"Backend {self.backend!r}: rounding" + (" and delta make" if self.tier == 2 else " makes")
+        lines = [str(self), scope, f"{share} the interval {self.slack:.1e} wider than float64 says."]
         lines += [f"Repaired before it was certified: {violation}." for violation in self.violations]
         if self.upper == math.inf:
             lines.append("There is no finite upper bound: the primal objective is infinite here, or overflows.")

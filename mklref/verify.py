@@ -1,0 +1,427 @@
+"""Check a rigorous certificate against its data: `python -m mklref.verify CERTIFICATE.json [DATA.npz]`.
+
+This program is a second opinion. It imports nothing of mklref and reads two files: the certificate, and the data as
+an NPZ file with `kernels` (M, n, n) and `y` (n,), by default beside the certificate. It computes anew
+
+    q_m = beta'K_m beta + delta_m ||beta||^2,   t = sum_m theta_m K_m beta + b
+    L = -sum_i c_i V*(-beta_i/c_i, y_i) - R*(sqrt q)
+    U = sum_i c_i V(t_i, y_i) + R(sqrt(theta^2 q)) + c_b b + ||c s||_2 sum_m theta_m delta_m ||beta||_2
+
+with s_i the largest |V'| within sum theta delta ||beta|| of t_i, and confirms: the data are those that were hashed;
+beta lies in its box and sums to c_b; the claimed bounds are no sharper than L and U; K_m + delta_m I is semidefinite.
+Products and sums are exact, in Python integers and fractions. Logarithms and powers are decimals of 80 digits, of which
+60 are relied on. K + delta I = L L' + c I + R is semidefinite if ||R||_F <= c, whoever computed L: that residual is the
+one thing taken from float64, with its error bound for rounding to nearest.
+
+Exit codes: 0 confirmed, 1 not confirmed, 2 the files cannot be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CONFIRMED, NOT_CONFIRMED, UNREADABLE = 0, 1, 2
+FORMAT = "mklref-rigorous-1"
+_CONTEXT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_MARGIN = Decimal("1e-60")
+_TIE = Fraction(1, 10**9)
+"""Groups: p + q this close to 1 counts as 1, by the definition of the regulariser."""
+
+
+class Unreadable(Exception):
+    """A file is damaged, or not what it should be."""
+
+
+class Refuted(Exception):
+    """Something that the certificate claims could not be confirmed."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check one certificate; prints one line for each thing confirmed, and the verdict."""
+    paths = [Path(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+    if len(paths) not in (1, 2):
+        return _say(UNREADABLE, "usage: python -m mklref.verify CERTIFICATE.json [DATA.npz]")
+    try:
+        certificate = read_certificate(paths[0])
+        kernels, y = read_data(paths[1] if len(paths) == 2 else paths[0].with_suffix(".npz"), certificate)
+        _say(CONFIRMED, "data: SHA-256 of kernels and targets as certified")
+        for statement in verify(certificate, kernels, y):
+            _say(CONFIRMED, statement)
+    except Refuted as doubt:
+        return _say(NOT_CONFIRMED, f"NOT CONFIRMED: {doubt}")
+    except Unreadable as damage:
+        return _say(UNREADABLE, f"cannot be read: {damage}")
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        zipfile.BadZipFile,
+    ) as damage:
+        return _say(UNREADABLE, f"cannot be read: {type(damage).__name__}: {damage}")
+    return _say(CONFIRMED, "CONFIRMED")
+
+
+def _say(code: int, line: str) -> int:
+    (sys.stderr if code == UNREADABLE else sys.stdout).write(line + "\n")
+    return code
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """The JSON document, if it has the format that this program knows."""
+    certificate = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
+        raise Unreadable(f"{path} is not a certificate of the format {FORMAT}.")
+    return certificate
+
+
+def read_data(path: Path, certificate: dict[str, Any]) -> tuple[Any, Any]:
+    """The arrays, once their sizes are known to be those of the certificate."""
+    found = []
+    with zipfile.ZipFile(path) as archive:
+        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+    with np.load(path, allow_pickle=False) as arrays:
+        for name in ("kernels", "y"):
+            facts = certificate["data"][name]
+            size = math.prod(facts["shape"]) * np.dtype(facts["dtype"]).itemsize
+            if f"{name}.npy" not in sizes or sizes[f"{name}.npy"] > size + 65536:
+                raise Unreadable(f"{path} holds no array {name!r} of shape {facts['shape']} and type {facts['dtype']}.")
+            array = arrays[name]
+            if list(array.shape) != facts["shape"] or str(array.dtype) != facts["dtype"]:
+                raise Unreadable(f"{name} in {path} has shape {array.shape} and type {array.dtype}.")
+            digest = hashlib.sha256(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data).hexdigest()
+            if digest != facts["sha256"]:
+                raise Refuted(f"{name} in {path} is not the array that was certified: its SHA-256 differs.")
+            found.append(array.astype(np.float64))
+    return found[0], found[1]
+
+
+def floats(texts: Any) -> list[float]:
+    """Hexadecimal floats, all finite."""
+    values = [float.fromhex(text) for text in texts]
+    if not all(map(math.isfinite, values)):
+        raise Unreadable("a number in the certificate is not finite.")
+    return values
+
+
+# --- the check -----------------------------------------------------------------------------------------------------
+
+
+def verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
+    """Everything that was confirmed, in words; raises `Refuted` at the first thing that was not."""
+    with localcontext(_CONTEXT):
+        return _verify(certificate, kernels, y)
+
+
+def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
+    claim, problem, point = certificate["claim"], certificate["problem"], certificate["point"]
+    M, n = len(kernels), len(y)
+    beta, theta = _exact(floats(point["dual_coef"])), _exact(floats(point["weights"]))
+    costs, delta = _exact(floats(problem["costs"])), _exact(floats(claim["delta"]))
+    (b,) = _exact(floats([point["intercept"]]))
+    targets = _exact(y.tolist())
+    if not len(beta) == len(costs) == n or not len(theta) == len(delta) == M or kernels.shape != (M, n, n):
+        raise Unreadable("the lengths of the vectors do not agree.")
+    if min(theta) < 0 or min(delta) < 0 or min(costs) <= 0:
+        raise Refuted("a weight or a radius is negative, or a cost not positive.")
+    if claim["tier"] != (2 if any(delta) else 1):
+        raise Refuted(f"tier {claim['tier']} does not go with the radii delta.")
+    intercept = problem["intercept"]
+    loss = Loss(problem["loss"], targets, costs)
+    if b and not intercept:
+        raise Refuted("the problem has no intercept, and the point has one.")
+    lower, upper = (float.fromhex(claim[side]) for side in ("lower", "upper"))
+    if math.isnan(lower) or math.isnan(upper):
+        raise Refuted("a bound is not a number.")
+    done: list[str] = []
+    images, squares = _products(kernels, beta)
+    size = sum((x * x for x in beta), Fraction(0))
+    q = [max(Fraction(0), x + d * size) for x, d in zip(squares, delta, strict=True)]
+    if lower > -math.inf:
+        loss.require_box(beta)
+        if intercept and sum(beta) != loss.intercept_cost:
+            raise Refuted(f"the dual variables sum to {float(sum(beta))!r} and not to {loss.intercept_cost}.")
+        done.append("dual point: inside its box" + (f", sum exactly {loss.intercept_cost}" if intercept else ""))
+        dual = loss.dual(beta) - penalties(problem["regularizer"], M)[1](q)
+        if not Fraction(lower) <= dual:
+            raise Refuted(f"lower = {lower!r} exceeds the dual objective {float(dual)!r}.")
+        done.append(f"lower bound: {lower!r} <= {float(dual)!r}, the dual objective")
+    if upper < math.inf:
+        scores = [sum((t * f[i] for t, f in zip(theta, images, strict=True)), b) for i in range(n)]
+        spread = sum((t * d for t, d in zip(theta, delta, strict=True)), Fraction(0)) * _root_up(size)
+        primal = sum((c * v for c, v in zip(costs, loss.values(scores), strict=True)), loss.intercept_cost * b)
+        primal += penalties(problem["regularizer"], M)[0]([t * t * x for t, x in zip(theta, q, strict=True)])
+        if spread:
+            pull = sum(((c * s) ** 2 for c, s in zip(costs, loss.slopes(scores, spread), strict=True)), Fraction(0))
+            primal += _root_up(pull) * spread
+        if not primal <= Fraction(upper):
+            raise Refuted(f"upper = {upper!r} is below the primal objective {float(primal)!r}.")
+        done.append(f"upper bound: {upper!r} >= {float(primal)!r}, the primal objective")
+    for m in range(M):
+        if not semidefinite(kernels[m], float(delta[m])):
+            raise Refuted(f"kernels[{m}] + {float(delta[m]):.3g} I is not proven positive semidefinite here.")
+    scope = f"up to delta <= {float(max(delta)):.2g}" if any(delta) else "as they are"
+    done.append(f"kernels: all {M} proven positive semidefinite, {scope}")
+    return done
+
+
+def _exact(values: Sequence[float]) -> list[Fraction]:
+    return [Fraction(value) for value in values]
+
+
+def _products(kernels: Any, beta: list[Fraction]) -> tuple[list[list[Fraction]], list[Fraction]]:
+    """All K_m beta and beta'K_m beta, in Python integers."""
+    unit = max(x.denominator for x in beta)
+    column = np.array([int(x * unit) for x in beta], dtype=object)
+    images, squares = [], []
+    for K in kernels:
+        mantissas, exponents = np.frexp(K)
+        least = int(exponents[mantissas != 0].min(initial=0)) - 53
+        shifts = np.where(mantissas != 0, exponents - 53 - least, 0).astype(object)
+        whole = np.ldexp(mantissas, 53).astype(np.int64).astype(object) << shifts
+        image = whole.dot(column)
+        scale = Fraction(2) ** least / unit
+        images.append([int(x) * scale for x in image])
+        squares.append(int(column.dot(image)) * scale / unit)
+    return images, squares
+
+
+def semidefinite(K: Any, shift: float) -> bool:
+    """Whether K + shift I = L L' + c I + R with ||R||_F <= c, for the factor L that Cholesky's method finds."""
+    if not np.array_equal(K, K.T):
+        return False
+    if not K.any():
+        return True
+    n = len(K)
+    diagonal = np.diagonal(K)
+    guess = 0.95 * (n + 3) * 2.0**-52 * (float(diagonal.sum()) + n * shift) + n * n * 2.0**-1000
+    shifted = K.copy()
+    shifted.flat[:: n + 1] = diagonal + shift - guess
+    try:
+        factor = np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    # |fl(L L') - L L'| <= g |L||L|' with g = (n + 1) 2^-53, whose norm is at most g ||L||_F^2.
+    residual = shifted - factor @ factor.T
+    bound = 1.001 * (
+        float(np.linalg.norm(residual)) * (1 + n * n * 2.0**-52)
+        + (n + 1) * 2.0**-53 * float(np.sum(factor * factor)) * (1 + n * n * 2.0**-52)
+        + 2.0**-52 * float(np.linalg.norm(np.abs(diagonal) + shift + guess))
+        + n * n * 2.0**-1000
+    )
+    return bound <= guess
+
+
+# --- losses --------------------------------------------------------------------------------------------------------
+
+
+class Loss:
+    """V, |V'|, the box and the dual term, for targets y and costs c as fractions."""
+
+    def __init__(self, statement: dict[str, Any], y: list[Fraction], costs: list[Fraction]) -> None:
+        self.name, self.y, self.costs = statement["name"], y, costs
+        parameters = {key: Fraction(float.fromhex(value)) for key, value in statement.items() if key != "name"}
+        self.epsilon = parameters.get("epsilon", Fraction(0))
+        self.delta, self.tau = parameters.get("delta", Fraction(1)), parameters.get("tau", Fraction(1, 2))
+        if self.name not in _LOSSES:
+            raise Unreadable(f"unknown loss {self.name!r}.")
+        self.margin, self.quadratic = _LOSSES[self.name]
+        self.intercept_cost = 1 if self.name == "one_class" else 0
+        if self.margin is not None and any(abs(target) != 1 for target in y):
+            raise Refuted(f"loss {self.name} needs targets -1 and 1.")
+        if self.name in ("one_class", "density_level_set") and any(target != 1 for target in y):
+            raise Refuted(f"loss {self.name} needs targets 1.")
+
+    def require_box(self, beta: list[Fraction]) -> None:
+        """Raise `Refuted` if a dual variable is outside its interval."""
+        for i, (x, y, c) in enumerate(zip(beta, self.y, self.costs, strict=True)):
+            low, high = self._interval()
+            value = x * y if self.margin is not None else x
+            if (low is not None and value < low * c) or (high is not None and value > high * c):
+                raise Refuted(f"dual_coef[{i}] = {float(x)!r} lies outside its box.")
+
+    def _interval(self) -> tuple[Fraction | None, Fraction | None]:
+        if self.margin is not None:
+            return Fraction(0), None if self.quadratic else Fraction(1)
+        if self.name == "pinball":
+            return self.tau - 1, self.tau
+        if self.quadratic and self.name != "huber":
+            return None, None
+        return -self.delta, self.delta
+
+    def dual(self, beta: list[Fraction]) -> Fraction:
+        """-sum_i c_i V*(-beta_i/c_i, y_i), from below for the logistic loss and exactly for all others."""
+        if self.name == "logistic":
+            return sum((_entropy(abs(x), c) for x, c in zip(beta, self.costs, strict=True)), Fraction(0))
+        if self.name == "one_class":
+            return Fraction(0)
+        value = sum((x * y - self.epsilon * abs(x) for x, y in zip(beta, self.y, strict=True)), Fraction(0))
+        if self.quadratic:
+            value -= sum((x * x / (2 * c) for x, c in zip(beta, self.costs, strict=True)), Fraction(0))
+        return value
+
+    def values(self, scores: list[Fraction]) -> list[Fraction]:
+        """V(t_i, y_i), from above for the logistic loss and exactly for all others."""
+        return [self._value(t, y) for t, y in zip(scores, self.y, strict=True)]
+
+    def _value(self, t: Fraction, y: Fraction) -> Fraction:
+        if self.name == "logistic":
+            return _softplus(-y * t)
+        if self.name == "pinball":
+            return max(self.tau * (y - t), (1 - self.tau) * (t - y))
+        r = self._excess(t, y)
+        if self.name == "huber" and r > self.delta:
+            return self.delta * (r - self.delta / 2)
+        return r * r / 2 if self.quadratic else r
+
+    def _excess(self, t: Fraction, y: Fraction) -> Fraction:
+        """max(0, margin - y t), or max(0, |y - t| - epsilon)."""
+        return max(Fraction(0), abs(y - t) - self.epsilon if self.margin is None else self.margin - y * t)
+
+    def slopes(self, scores: list[Fraction], reach: Fraction) -> list[Fraction]:
+        """The largest |V'| within `reach` of each score, from above."""
+        one = Fraction(1)
+        found = []
+        for t, y in zip(scores, self.y, strict=True):
+            r = max(self._excess(t - reach, y), self._excess(t + reach, y))
+            if self.name == "pinball":
+                found.append(max(self.tau, 1 - self.tau))
+            elif self.name == "logistic":
+                found.append(min(one, max(_softplus(-y * (t - reach)), _softplus(-y * (t + reach)))))
+            elif self.quadratic:
+                found.append(min(r, self.delta) if self.name == "huber" else r)
+            else:
+                found.append(one if r else Fraction(0))
+        return found
+
+
+_LOSSES: dict[str, tuple[int | None, bool]] = {
+    "hinge": (1, False),
+    "density_level_set": (1, False),
+    "one_class": (0, False),
+    "logistic": (1, False),
+    "squared_hinge": (1, True),
+    "squared": (None, True),
+    "epsilon_insensitive": (None, False),
+    "squared_epsilon_insensitive": (None, True),
+    "huber": (None, True),
+    "pinball": (None, False),
+}
+"""Margin m of losses of m - y t, None for losses of |y - t|; and whether the dual term has -beta^2/(2 c)."""
+
+
+# --- regularisers --------------------------------------------------------------------------------------------------
+
+Bound = Callable[[list[Fraction]], Fraction]
+
+
+def penalties(statement: dict[str, Any], M: int) -> tuple[Bound, Bound]:
+    """R and R* from above, as functions of squared norms."""
+    name, half = statement["name"], Fraction(1, 2)
+    if name == "Lp":
+        inverse = _reciprocal(statement["p"])
+        return lambda x: half * _norm(x, 1 + inverse), lambda x: half * _norm(x, 1 - inverse)
+    if name == "Fixed":
+        w = _exact(floats(statement["weights"]))
+        if len(w) != M:
+            raise Unreadable("one fixed weight for each kernel is needed.")
+        return (
+            lambda x: half * sum(map(_quotient, x, w), Fraction(0)),
+            lambda x: half * sum((a * v for a, v in zip(x, w, strict=True)), Fraction(0)),
+        )
+    if name == "Tikhonov":
+        inverse, mu = _reciprocal(statement["p"]), Fraction(float.fromhex(statement["mu"]))
+        return (
+            lambda x: 3 * _power(mu * _norm(x, 1 + inverse) ** 2 / 16, Fraction(1, 3)),
+            lambda x: _norm(x, 1 - inverse) ** 2 / (16 * mu),
+        )
+    if name == "Groups":
+        p, q, groups = (*_exact(floats([statement["p"], statement["q"]])), statement["groups"])
+        if sorted(member for group in groups for member in group) != list(range(M)):
+            raise Unreadable("the groups are no partition of the kernels.")
+        total = Fraction(1) if abs(p + q - 1) <= _TIE else p + q
+
+        def across(x: list[Fraction], sign: int) -> Fraction:
+            parts = [
+                _power(Fraction(len(group)) ** sign, p) * _norm([x[m] for m in group], 1 + sign * q) for group in groups
+            ]
+            return half * _norm(parts, 1 + sign * total)
+
+        return lambda x: across(x, 1), lambda x: across(x, -1)
+    raise Unreadable(f"unknown regulariser {name!r}.")
+
+
+def _reciprocal(text: str) -> Fraction:
+    p = float.fromhex(text)
+    return Fraction(0) if math.isinf(p) else 1 / Fraction(p)
+
+
+def _quotient(x: Fraction, weight: Fraction) -> Fraction:
+    if weight:
+        return x / weight
+    if x:
+        raise Refuted("a kernel of fixed weight 0 has a positive weight, so that the primal objective is infinite.")
+    return Fraction(0)
+
+
+def _norm(x: list[Fraction], inverse: Fraction) -> Fraction:
+    """(sum x^r)^{1/r} from above for r = 1/inverse, and max x for inverse = 0."""
+    largest = max(x)
+    if largest == 0 or inverse == 0:
+        return largest
+    if inverse == 1:
+        return sum(x, Fraction(0))
+    return largest * _power(sum((_power(value / largest, 1 / inverse) for value in x), Fraction(0)), inverse)
+
+
+# --- roots, powers, logarithms -------------------------------------------------------------------------------------
+
+
+def _decimal(x: Fraction) -> Decimal:
+    return Decimal(x.numerator) / Decimal(x.denominator)
+
+
+def _power(x: Fraction, r: Fraction) -> Fraction:
+    """x^r from above; anything below e^-2000 counts as that."""
+    if x in (0, 1) or r == 0:
+        return x if r else Fraction(1)
+    logarithm = max(_decimal(x).ln() * _decimal(r), Decimal(-2000))
+    return Fraction((logarithm + (1 + abs(logarithm) + _decimal(r)) * _MARGIN).exp() * (1 + _MARGIN))
+
+
+def _root_up(x: Fraction) -> Fraction:
+    return Fraction(_decimal(x).sqrt() * (1 + _MARGIN))
+
+
+def _entropy(a: Fraction, c: Fraction) -> Fraction:
+    """-a log(a/c) - (c - a) log((c - a)/c) from below."""
+    parts = [part for part in (a, c - a) if part]
+    value = -sum((_decimal(part) * _decimal(part / c).ln() for part in parts), Decimal(0))
+    return Fraction(value - _MARGIN * (_decimal(c) + abs(value)))
+
+
+def _softplus(x: Fraction) -> Fraction:
+    """log(1 + exp(x)) from above."""
+    value = max(_decimal(x), Decimal(0)) + (1 + max(-abs(_decimal(x)), Decimal(-2000)).exp()).ln()
+    return Fraction(value * (1 + _MARGIN) + _MARGIN)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
