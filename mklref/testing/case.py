@@ -14,6 +14,7 @@ import numpy as np
 from mklref.certificate import certify
 from mklref.exceptions import InvalidParameter
 from mklref.problem import Problem
+from mklref.testing.cases import load
 
 Version = tuple[int, int]
 
