@@ -91,15 +91,12 @@ class Groups(Regularizer):
     @property
     def sizes(self) -> Array:
         """d_l, (L,)."""
-        return np.array([len(group) for group in self.groups], dtype=float)
+        return group_sizes(self.groups)
 
     @property
     def group_of(self) -> Any:
         """The group of each kernel, (M,) integers."""
-        owner = np.empty(sum(len(group) for group in self.groups), dtype=int)
-        for index, group in enumerate(self.groups):
-            owner[list(group)] = index
-        return owner
+        return group_owners(self.groups)
 
     @property
     def gamma(self) -> float:
@@ -135,15 +132,7 @@ class Groups(Regularizer):
 
     def shares(self, rho: Array) -> tuple[Array, Array]:
         """The optimal sigma1 (L,) and sigma2 (M,) of (10) and (11); uniform where they are 0/0."""
-        owner = self.group_of
-        top = float(rho.max())
-        scaled = rho / top if top > 0.0 else np.ones(len(rho))
-        blocks = self._across(scaled, self.gamma, 0.5 * self.p) ** self.gamma0
-        group_share = blocks / blocks.sum()
-        powers = scaled**self.gamma
-        totals = np.bincount(owner, powers)[owner]
-        within = np.where(totals > 0.0, quotient(powers, totals), 1.0 / self.sizes[owner])
-        return group_share / self.sizes, group_share[owner] * within
+        return optimal_shares(self.groups, self.p, self.q, rho)
 
     def weights_from_norms(self, rho: Array) -> Array:
         """sigma1^p sigma2^q; uniform if every norm is 0."""
@@ -222,6 +211,38 @@ class Groups(Regularizer):
         """No penalty, the mixed norm of theta at most 1."""
         within, across = self._ball_exponents
         return 0.0, [norm_atom(self._across_atom(theta, within, self.p), across) <= 1]
+
+
+def optimal_shares(groups: Sequence[Sequence[int]], p: float, q: float, rho: Array) -> tuple[Array, Array]:
+    """sigma1 (L,) and sigma2 (M,) that minimise (8) at these norms, Szafranski (10) and (11), for any p, q >= 0.
+
+    sigma1_l = pi_l/d_l,   sigma2_m = pi_l rho_m^gamma / sum_{k in l} rho_k^gamma,   with the shares of the groups
+
+    pi_l = v_l^{gamma0} / sum v^{gamma0},   v_l = d_l^{p/2} ||rho_l||_gamma,   gamma = 2/(q+1),  gamma0 = 2/(p+q+1)
+
+    Uniform where they are 0/0.
+    """
+    sizes, owner = group_sizes(groups), group_owners(groups)
+    top = float(rho.max())
+    powers = (rho / top if top > 0.0 else np.ones(len(rho))) ** (2.0 / (q + 1.0))
+    totals = np.bincount(owner, powers)
+    blocks = sizes ** (p / (p + q + 1.0)) * totals ** ((q + 1.0) / (p + q + 1.0))
+    group_share = blocks / blocks.sum()
+    within = np.where(totals[owner] > 0.0, quotient(powers, totals[owner]), 1.0 / sizes[owner])
+    return group_share / sizes, group_share[owner] * within
+
+
+def group_sizes(groups: Sequence[Sequence[int]]) -> Array:
+    """d_l, (L,)."""
+    return np.array([len(group) for group in groups], dtype=float)
+
+
+def group_owners(groups: Sequence[Sequence[int]]) -> Any:
+    """The group of each kernel, (M,) integers."""
+    owner = np.empty(sum(len(group) for group in groups), dtype=int)
+    for index, group in enumerate(groups):
+        owner[list(group)] = index
+    return owner
 
 
 def _partition(groups: Any) -> tuple[tuple[int, ...], ...]:
