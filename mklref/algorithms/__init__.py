@@ -10,16 +10,22 @@ from collections.abc import Callable
 
 from mklref.algorithms.base import AnySolution
 from mklref.algorithms.gradient_descent import gradient_descent
+from mklref.algorithms.hessian_mkl import hessian_mkl
+from mklref.algorithms.level import level
 from mklref.algorithms.silp import silp
 from mklref.algorithms.simplemkl import simplemkl
+from mklref.algorithms.sip import sip
 
 _SOLVERS: tuple[Callable[..., AnySolution], ...] = (
     silp,
+    sip,
     simplemkl,
     gradient_descent,
+    hessian_mkl,
+    level,
 )
 
 ALGORITHMS: dict[str, Callable[..., AnySolution]] = {function.__name__: function for function in _SOLVERS}
 """Every algorithm by its name, in the order of the docs; each refuses a problem that it is not made for."""
 
-__all__ = ["ALGORITHMS", "gradient_descent", "silp", "simplemkl"]
+__all__ = ["ALGORITHMS", "gradient_descent", "hessian_mkl", "level", "silp", "simplemkl", "sip"]

@@ -113,6 +113,8 @@ class Run:
         check_options(self.problems[0], tol, max_iter, max_time, callback)
         self.solver, self.problem, self.regularizer = solver, problem, problem.regularizer
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
+        self.precision = _EXACT * tol
+        """Relative accuracy of every J(theta)."""
         self.began = time.perf_counter()
         self.deadline = np.inf if max_time is None else self.began + max_time
         if start is None:
@@ -197,7 +199,7 @@ class Run:
             machine.solve(gap)
             _, _, losses = machine.scores()
             value = machine.value()
-            wanted = _EXACT * self.tol * abs(value)
+            wanted = self.precision * abs(value)
             if losses + 0.5 * float(machine.weights @ machine.images.squares) - value <= wanted:
                 break
             gap = min(0.1 * gap, wanted)

@@ -1,0 +1,106 @@
+"""HessianMKL: Newton's method on the weights (Chapelle and Rakotomamonjy 2008)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
+from mklref.algorithms.point import Point
+from mklref.native.model import QuadraticProgram
+
+_ARMIJO = 1e-4
+_SHORTEST = 1e-10
+_RIDGE = 1e-12
+"""Of the trace of the Hessian, or of J where that is 0: the quadratic program has one solution."""
+_NEGLIGIBLE = 1e-10
+"""The interior point leaves weights of this size where there should be none."""
+
+
+def hessian_mkl(
+    problem: AnyProblem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 200,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: AnySolution | None = None,
+) -> AnySolution:
+    """l1-MKL by Newton steps on J(d), the optimal value of the kernel machine with the kernel sum_m d_m K_m.
+
+    dJ/dd_m       = -1/2 beta'K_m beta                                              (SimpleMKL (13))
+    d2J/dd_m dd_l = u_m' P u_l,   u_m = (K_m beta)_F,   P = A^{-1} - A^{-1} 1 1'A^{-1} / 1'A^{-1} 1,   A = (Q + D)_FF
+
+    F are the free support vectors, on which the optimality conditions are equations that stay equations, D the
+    curvature of the loss, and P forgets the fraction if there is no intercept. A step solves
+
+    minimise  gradient's + 1/2 s'Hs  subject to  d + s >= 0,  1's = 0
+
+    and is halved until J falls. Where no support vector is free H = 0: J is linear nearby, the quadratic program a
+    linear one, and the step leads towards the kernel with the steepest derivative.
+
+    Parameters
+    ----------
+    problem : Problem or MulticlassProblem
+        With regularizer Lp(1), any loss.
+    tol, max_iter, max_time, callback, progress, start
+        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
+
+    Returns
+    -------
+    Solution or MulticlassSolution
+
+    Raises
+    ------
+    NotApplicable
+        For other regularisers.
+    """
+    remedy = "For Lp(p) with p > 1: lp_wrapper or sip; mklref.solve takes Newton steps for every regularizer."
+    require(on_the_simplex(problem.regularizer), "hessian_mkl", problem, "weights on the simplex, Lp(1)", remedy)
+    run = Run("hessian_mkl", problem, tol, max_iter, max_time, callback, progress, start)
+    return run.follow(_steps(run))
+
+
+def _steps(run: Run) -> Iterator[Point]:
+    point = run.svm(run.start)
+    while True:
+        # 1. Gradient and Hessian of J at d.
+        gradient = run.gradient(point)
+        H = hessian(run)
+        yield point
+        # 2. The direction: a quadratic program on the simplex.
+        direction = newton_point(point.weights, gradient, H, abs(point.value) or 1.0) - point.weights
+        # 3. Line search from the full step; below the accuracy of J no rise can be told from a fall.
+        slope, t = float(gradient @ direction), 1.0
+        if not slope < 0.0:
+            return
+        while True:
+            trial = run.svm(np.maximum(point.weights + t * direction, 0.0))
+            if trial.value <= point.value + _ARMIJO * t * slope + run.precision * abs(point.value):
+                break
+            t *= 0.5
+            if t < _SHORTEST:
+                return
+        point = trial
+
+
+def hessian(run: Run) -> Array:
+    """The sum of W'W over the machines, (M, M), at the point that they were solved for last."""
+    everything = np.arange(run.problem.n_kernels)
+    roots = [machine.hessian_root(everything) for machine in run.machines]
+    return np.asarray(sum(W.T @ W for W in roots))
+
+
+def newton_point(d: Array, gradient: Array, H: Array, unit: float) -> Array:
+    """The minimiser on the simplex of the quadratic model of J around d, in units of J."""
+    M = len(d)
+    ridge = _RIDGE * max(float(np.trace(H)) / unit, 1.0)
+    program = QuadraticProgram(
+        P=H / unit + ridge * np.eye(M), c=(gradient - H @ d) / unit, G=-np.eye(M), h=np.zeros(M), a=np.ones(M)
+    )
+    weights, _ = program.solve(d)
+    weights = np.where(weights > _NEGLIGIBLE, weights, 0.0)
+    return np.asarray(weights / weights.sum())

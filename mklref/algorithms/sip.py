@@ -1,0 +1,165 @@
+"""SIP: the semi-infinite program for lp norms with p > 1, by column generation (Kloft et al. 2011, 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, require
+from mklref.algorithms.cuts import Master, mixture
+from mklref.algorithms.point import Point
+from mklref.regularizers import Lp
+
+_INNER = 1e-3
+"""Share of what is left of the gap to which a master is solved."""
+_MOST_EXPANSIONS = 50
+_SMALLEST = 1e-8
+"""Weights are held above this share of the largest where the norm is expanded: at 0 it has no second derivative."""
+_ROUNDING = 1e-10
+"""Of J, relative: no gap between J and a master is resolved below this."""
+_STEPS = 0.5 ** np.arange(8)
+_SHRINK = 0.1
+"""Factor from one barrier parameter to the next."""
+_NEAR = 0.5
+"""Length of a Newton step from which on its minimiser counts as reached."""
+
+
+def sip(
+    problem: AnyProblem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: AnySolution | None = None,
+) -> AnySolution:
+    """lp-norm MKL by cutting planes on the weights: `silp` with the lp ball in place of the simplex.
+
+    minimise t  subject to  t >= S(beta) - 1/2 sum_m theta_m beta'K_m beta  for all feasible beta,
+                            theta >= 0,  ||theta||_p <= 1
+
+    The master is no linear program. Its norm constraint is expanded to second order at weights z with ||z||_p = 1,
+
+    1 + p(p-3)/2 - p(p-2) sum_m z_m^{p-1} theta_m + p(p-1)/2 sum_m z_m^{p-2} theta_m^2 <= 1,
+
+    the linear program with this one quadratic constraint is solved, its weights are scaled back to the sphere, and so
+    on until nothing is gained. The quadratic program is solved by a logarithmic barrier.
+
+    Parameters
+    ----------
+    problem : Problem or MulticlassProblem
+        With regularizer Lp(p), 1 < p < inf, any loss.
+    tol, max_iter, max_time, callback, progress, start
+        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
+
+    Returns
+    -------
+    Solution or MulticlassSolution
+
+    Raises
+    ------
+    NotApplicable
+        For other regularisers, and for p = 1 and p = inf.
+    """
+    regularizer = problem.regularizer
+    fits = isinstance(regularizer, Lp) and 1.0 < regularizer.p < np.inf
+    remedy = "For Lp(1): silp; at p = inf the weights are fixed: mklref.solve."
+    require(fits, "sip", problem, "weights in an lp ball, Lp(p) with 1 < p < inf", remedy)
+    run = Run("sip", problem, tol, max_iter, max_time, callback, progress, start)
+    return run.follow(_steps(run, float(regularizer.p)))  # type: ignore[attr-defined]
+
+
+def _steps(run: Run, p: float) -> Iterator[Point]:
+    theta = run.start
+    cuts: list[Point] = []
+    gap = np.inf
+    while True:
+        # 1. Separation: the machine at theta gives the most violated constraint.
+        point = run.svm(theta)
+        run.gradient(point)
+        cuts.append(point)
+        yield point
+        # 2. Master: a sequence of expansions of the norm, from the last weights.
+        best = min(cut.value for cut in cuts)
+        unit = min(gap, abs(best)) or 1.0
+        try:
+            master = lp_master(cuts, theta, p, best, unit)
+        except np.linalg.LinAlgError:  # the gap is at the rounding errors of J
+            return
+        gap = max(best - master.value, _ROUNDING * abs(best))
+        # 3. Where the best machine and the master meet, the mixture of the cuts proves it.
+        if gap <= run.tol * abs(best):
+            proof = mixture(run, cuts, master)
+            if run.reached(proof):
+                yield proof
+        theta = master.weights
+
+
+def lp_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: float) -> Master:
+    """Minimise the largest cut over the lp ball by expansions of the norm; t in units of the gap below `best`."""
+    slopes = np.array([-0.5 * cut.squares / unit for cut in cuts])
+    constants = np.array([(cut.dual_term - best) / unit for cut in cuts])
+
+    def height(weights: Array) -> float:
+        return float((constants + slopes @ weights).max())
+
+    for _ in range(_MOST_EXPANSIONS):
+        z = on_the_sphere(np.maximum(theta, _SMALLEST * theta.max()), p)
+        goal, shares = quadratic_master(slopes, constants, z, p)
+        # Far from z the expansion may mislead: the best of some steps on the way.
+        trial = min((on_the_sphere(z + step * (goal - z), p) for step in _STEPS), key=height)
+        gained = height(theta) - height(trial)
+        if gained > 0.0:
+            theta = trial
+        if gained <= _INNER * max(1.0, -height(theta)):
+            break
+    return Master(best + unit * height(theta), theta, shares)
+
+
+def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tuple[Array, Array]:
+    """Minimise t subject to constants + slopes theta <= t, 0 <= theta <= 1 and the norm expanded at z.
+
+    Newton's method follows the minimisers of t - mu sum_i log(slack_i) for falling mu; mu/slack are the multipliers.
+
+    Returns
+    -------
+    weights : array (M,)
+    shares : array (k,)
+        Multipliers of the cuts, scaled to the sum 1.
+    """
+    M, k = len(z), len(constants)
+    linear, curved = -p * (p - 2.0) * z ** (p - 1.0), p * (p - 1.0) * z ** (p - 2.0)
+    A = np.block([[slopes, -np.ones((k, 1))], [-np.eye(M), np.zeros((M, 1))], [np.eye(M), np.zeros((M, 1))]])
+    b = np.concatenate([-constants, np.zeros(M), np.ones(M)])
+
+    def slacks(x: Array) -> Array:
+        theta = x[:M]
+        return np.append(b - A @ x, 0.5 * p * (3.0 - p) - linear @ theta - 0.5 * curved @ theta**2)
+
+    x = np.append((1.0 - 0.01 / p) * z, 0.0)  # inside the expanded norm
+    x[M] = float((constants + slopes @ x[:M]).max()) + 1.0
+    mu, s = 1.0, slacks(x)
+    while True:
+        gradients = np.vstack([A, np.append(linear + curved * x[:M], 0.0)])
+        slope = np.append(np.zeros(M), 1.0) + mu * gradients.T @ (1.0 / s)
+        hessian = mu * (gradients.T / s**2) @ gradients
+        hessian[range(M), range(M)] += mu * curved / s[-1]
+        step = -np.linalg.solve(hessian, slope)
+        length = np.sqrt(max(float(-slope @ step) / mu, 0.0))
+        # In the norm of the Hessian a step below 1 stays inside; near the minimiser the full one converges.
+        x = x + (step if length <= _NEAR else step / (1.0 + length))
+        s = slacks(x)
+        if length <= _NEAR:
+            if mu <= _INNER / len(s):
+                break
+            mu *= _SHRINK
+    shares = mu / s[:k]
+    return x[:M], shares / shares.sum()
+
+
+def on_the_sphere(theta: Array, p: float) -> Array:
+    """theta / ||theta||_p."""
+    return np.asarray(theta / np.linalg.norm(theta, p))
