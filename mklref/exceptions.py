@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mklref.algorithms.stationary import StationaryPoint
     from mklref.evidence import EvidenceSolution
     from mklref.multiclass import MulticlassSolution
     from mklref.solution import Solution
@@ -63,7 +64,9 @@ class UnsafeFile(MKLError, ValueError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a solve. Nothing is lost: `solution` is the best point so far, or None."""
 
-    def __init__(self, solution: Solution | MulticlassSolution | EvidenceSolution | None = None) -> None:
+    def __init__(
+        self, solution: Solution | MulticlassSolution | EvidenceSolution | StationaryPoint | None = None
+    ) -> None:
         judged = getattr(solution, "certificate", solution)
         found = "no point yet" if solution is None else f"best point so far: {judged}"
         super().__init__(f"interrupted; {found}")

@@ -1,0 +1,156 @@
+"""Stationary points: what an algorithm can promise on a non-convex problem, with the way there and no gap."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.algorithms.base import Iteration, OutOfTime, Run
+from mklref.algorithms.group_weights import GroupPoint
+from mklref.certificate import certify
+from mklref.exceptions import Interrupted
+from mklref.native.blas import blas_threads
+from mklref.problem import Problem
+from mklref.regularizers import Fixed
+from mklref.solution import History, Solution, Status
+
+
+@dataclass(frozen=True)
+class StationaryPoint:
+    """The best point found on a non-convex problem. No gap bounds its distance to the global minimum.
+
+    What is certified is the kernel machine at these weights: `machine` is a solution of the convex problem with
+    regularizer Fixed(weights), and its certificate says nothing about the weights.
+    """
+
+    machine: Solution
+    sigma1: Array
+    """Group weights (L,), sum_l d_l sigma1_l = 1."""
+    sigma2: Array
+    """Weights within groups (M,), sum_m sigma2_m = 1."""
+    residual: float
+    """How far J could fall to first order on the two simplices, relative to |J|; 0 at a stationary point."""
+    status: Status
+    """STATIONARY if the residual is at most tol."""
+    objectives: tuple[float, ...]
+    """J at the end of every start, in order: ends that differ show local minima."""
+    history: History = field(default_factory=History)
+    """Records of all starts, one after another; their lower bounds are -inf, as nothing bounds J from below."""
+    solver: str = "group_wrapper"
+
+    @property
+    def weights(self) -> Array:
+        """theta_m = sigma1_l^p sigma2_m^q, (M,)."""
+        return self.machine.weights
+
+    @property
+    def dual_coef(self) -> Array:
+        """beta (n,)."""
+        return self.machine.dual_coef
+
+    @property
+    def intercept(self) -> float:
+        """b."""
+        return self.machine.intercept
+
+    @property
+    def objective(self) -> float:
+        """J(sigma1, sigma2) from above: the primal objective of the machine at these weights."""
+        return self.machine.objective
+
+    def decision_function(self, kernels_new: Any) -> Array:
+        """Scores of new samples; as `Solution.decision_function`."""
+        return self.machine.decision_function(kernels_new)
+
+    def __str__(self) -> str:
+        return f"J = {self.objective:.9g}, residual of stationarity {self.residual:.1e}, no bound on the minimum"
+
+
+def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -> StationaryPoint:
+    """Follow the descent from every start until it is stationary to run.tol, and keep the lowest end.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; its `solution` is the lowest point so far.
+    """
+    ends: list[tuple[GroupPoint, Status]] = []
+    try:
+        with blas_threads():
+            for steps in starts:
+                for count, current in enumerate(steps):
+                    ended = _record(run, current, count + 1)
+                    ends[-1 if count else len(ends) :] = [(current, ended or Status.STALLED)]
+                    if ended is not None:
+                        break
+                if ends[-1][1] in (Status.STOPPED, Status.TIME_LIMIT):
+                    break
+    except OutOfTime:
+        ends[-1] = (ends[-1][0], Status.TIME_LIMIT)
+    except KeyboardInterrupt:
+        raise Interrupted(_lowest(run, problem, ends, Status.INTERRUPTED) if ends else None) from None
+    finally:
+        run.progress.close()
+    return _lowest(run, problem, ends)
+
+
+def _record(run: Run, current: GroupPoint, count: int) -> Status | None:
+    """Note one iteration and tell the callback; says why this start has to end, if it has to."""
+    run.upper = min(run.upper, current.point.value)
+    record = Iteration(
+        iteration=len(run.records),
+        seconds=time.perf_counter() - run.began,
+        lower=-np.inf,
+        upper=run.upper,
+        inner_steps=run.inner_steps - sum(record.inner_steps for record in run.records),
+        weights=current.point.weights,
+        objective=current.point.value,
+        svm_calls=run.svm_calls,
+        gradient_calls=run.gradient_calls,
+        measures={"residual": current.residual},
+    )
+    run.records.append(record)
+    run.progress.update(current.residual)
+    asked = run.callback is not None and run.callback(record)
+    if current.residual <= run.tol:
+        return Status.STATIONARY
+    if asked:
+        return Status.STOPPED
+    if time.perf_counter() > run.deadline:
+        return Status.TIME_LIMIT
+    return Status.ITERATION_LIMIT if count >= run.max_iter else None
+
+
+def _lowest(
+    run: Run, problem: Problem, ends: list[tuple[GroupPoint, Status]], forced: Status | None = None
+) -> StationaryPoint:
+    """The end of smallest J, and its machine certified from scratch."""
+    best, status = min(ends, key=lambda end: end[0].point.value)
+    point = best.point
+    fixed = problem.replace(regularizer=Fixed(point.weights))
+    certificate = certify(fixed, point.betas[0], weights=point.weights, intercept=point.intercepts[0])
+    optimal = certificate.is_optimal(run.tol)
+    machine = Solution(
+        dual_coef=point.betas[0],
+        weights=point.weights,
+        intercept=point.intercepts[0],
+        objective=certificate.upper,
+        certificate=certificate,
+        status=Status.OPTIMAL if optimal else Status.STALLED,
+        solver=run.solver,
+    )
+    counters = {"svm": float(run.svm_calls), "gradient": float(run.gradient_calls), "starts": float(len(ends))}
+    return StationaryPoint(
+        machine=machine,
+        sigma1=best.sigma1,
+        sigma2=best.sigma2,
+        residual=best.residual,
+        status=forced or status,
+        objectives=tuple(end.point.value for end, _ in ends),
+        history=History(tuple(run.records), counters),
+    )
