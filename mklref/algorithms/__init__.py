@@ -10,11 +10,16 @@ from collections.abc import Callable
 
 from mklref.algorithms.base import AnySolution
 from mklref.algorithms.gradient_descent import gradient_descent
+from mklref.algorithms.group_wrapper import group_wrapper
 from mklref.algorithms.hessian_mkl import hessian_mkl
+from mklref.algorithms.iterated_reweighting import iterated_reweighting
 from mklref.algorithms.level import level
+from mklref.algorithms.lp_interleaved import lp_interleaved
+from mklref.algorithms.lp_wrapper import lp_wrapper
 from mklref.algorithms.silp import silp
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.sip import sip
+from mklref.algorithms.stationary import StationaryPoint
 
 _SOLVERS: tuple[Callable[..., AnySolution], ...] = (
     silp,
@@ -23,9 +28,26 @@ _SOLVERS: tuple[Callable[..., AnySolution], ...] = (
     gradient_descent,
     hessian_mkl,
     level,
+    lp_wrapper,
+    lp_interleaved,
+    group_wrapper,
+    iterated_reweighting,
 )
 
 ALGORITHMS: dict[str, Callable[..., AnySolution]] = {function.__name__: function for function in _SOLVERS}
 """Every algorithm by its name, in the order of the docs; each refuses a problem that it is not made for."""
 
-__all__ = ["ALGORITHMS", "gradient_descent", "hessian_mkl", "level", "silp", "simplemkl", "sip"]
+__all__ = [
+    "ALGORITHMS",
+    "StationaryPoint",
+    "gradient_descent",
+    "group_wrapper",
+    "hessian_mkl",
+    "iterated_reweighting",
+    "level",
+    "lp_interleaved",
+    "lp_wrapper",
+    "silp",
+    "simplemkl",
+    "sip",
+]
