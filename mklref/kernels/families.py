@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -205,17 +205,47 @@ class FamilyStack(ArrayStack):
         InvalidInput
             X_new is not a finite matrix with d columns, or a kernel overflows on it.
         """
+        samples = self._checked_new(X_new)
+        rows = np.empty((len(self), len(samples), len(self._samples)))
+        for (kernel, transform, cross), out in zip(self._crossed(samples), rows, strict=True):
+            out[:] = transform.new(cross, kernel.diagonal(samples))
+        return rows
+
+    def diagonals(self, X_new: Any) -> Array:
+        """k_m(x, x) of new samples, transformed as `new` is.
+
+        Parameters
+        ----------
+        X_new : array (k, d)
+
+        Returns
+        -------
+        array (M, k)
+            What `EvidenceSolution.posterior` takes.
+
+        Raises
+        ------
+        InvalidInput
+            As `new`.
+        """
+        samples = self._checked_new(X_new)
+        own = [transform.own(cross, kernel.diagonal(samples)) for kernel, transform, cross in self._crossed(samples)]
+        return np.stack(own)
+
+    def _crossed(self, samples: Array) -> Iterator[tuple[Kernel, Transform, Array]]:
+        """Each kernel, its transform, and its values (k, n) between new and training samples."""
+        for name, kernel, transform in zip(self.names, self._kernels, self._transforms, strict=True):
+            with np.errstate(over="ignore"):
+                cross = kernel.cross(samples, self._samples)
+            _require_no_overflow(cross, name)
+            yield kernel, transform, cross
+
+    def _checked_new(self, X_new: Any) -> Array:
         samples = _checked_samples(X_new, "X_new")
-        n, d = self._samples.shape
+        d = self._samples.shape[1]
         if samples.shape[1] != d:
             raise InvalidInput(f"X_new has {samples.shape[1]} variables, the training samples have {d}.")
-        rows = np.empty((len(self), len(samples), n))
-        for name, kernel, transform, out in zip(self.names, self._kernels, self._transforms, rows, strict=True):
-            with np.errstate(over="ignore"):
-                out[:] = kernel.cross(samples, self._samples)
-            _require_no_overflow(out, name)
-            out[:] = transform.new(out, kernel.diagonal(samples))
-        return rows
+        return samples
 
 
 def _checked_samples(X: Any, label: str) -> Array:

@@ -89,6 +89,10 @@ class Scaling:
         """The same factor."""
         return rows * rows.dtype.type(self.factor)
 
+    def own(self, diagonal: Array) -> Array:
+        """The same factor, for k(x, x) of new samples."""
+        return diagonal * self.factor
+
 
 @dataclass(frozen=True)
 class Projection:
@@ -112,6 +116,10 @@ class Projection:
         """Rows divided by the norms of both samples."""
         own = _norms(diagonal, "the diagonal of the new samples")
         return (rows / (own[:, None] * self.norms)).astype(rows.dtype, copy=False)
+
+    def own(self, diagonal: Array) -> Array:
+        """1, or 0 for a sample at the origin."""
+        return (diagonal > 0.0).astype(float)
 
 
 @dataclass(frozen=True)
@@ -140,6 +148,12 @@ class Transform:
         if self.centering:
             rows, diagonal = self.centering.new(rows, diagonal)
         return self.normalization.new(rows, diagonal) if self.normalization else rows
+
+    def own(self, rows: FloatArray, diagonal: Array) -> Array:
+        """The transformed k(x, x) of the same samples, (k,)."""
+        if self.centering:
+            rows, diagonal = self.centering.new(rows, diagonal)
+        return self.normalization.own(diagonal) if self.normalization else diagonal
 
 
 _FITS: dict[str, Callable[[FloatArray, str], Scaling | Projection]] = {

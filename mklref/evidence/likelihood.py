@@ -1,0 +1,147 @@
+"""The marginal likelihood (14) at one point, with its derivatives.
+
+With Kbar = s I + sum_m theta_m K_m = L L', alpha = Kbar^{-1} y, and the identity as a kernel K_0 of weight s,
+
+    phi                    = sum_i log L_ii + 1/2 |L^{-1} y|^2
+    z_m                    = tr(Kbar^{-1} K_m)
+    a_m                    = alpha'K_m alpha                      = ||f_m||^2 / theta_m^2
+    dphi/dtheta_m          = 1/2 (z_m - a_m)
+    d2phi/dtheta_m dtheta_l = alpha'K_m Kbar^{-1} K_l alpha - 1/2 tr(Kbar^{-1} K_m Kbar^{-1} K_l)
+
+a_m is one pass over the kernels, z_m one with n^3 operations before it, the Hessian 2 n^3 operations for each kernel.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dpotri
+
+from mklref._typing import Array
+from mklref.evidence.problem import EvidenceProblem, checked_variance
+from mklref.exceptions import InvalidParameter, InvalidType
+
+
+class MarginalLikelihood:
+    """phi of (14) at weights theta and noise variance s, by one Cholesky factorisation.
+
+    Parameters
+    ----------
+    problem : EvidenceProblem
+    weights : array (M,)
+        theta >= 0.
+    noise_variance : float, optional
+        s; by default that of the problem.
+
+    Attributes
+    ----------
+    value : float
+        phi, the negative log marginal likelihood without n/2 log(2 pi).
+    alpha : array (n,)
+        Kbar^{-1} y: the posterior mean is sum_m theta_m k_m(x, X) alpha.
+    factor : array (n, n)
+        L, lower triangular.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Not an `EvidenceProblem`; weights that are negative, not finite or of the wrong shape; a noise variance
+        outside (0, inf), or so far below the weights that Kbar is singular in float64.
+
+    Notes
+    -----
+    The derivatives are in the variables of the problem: the weights, then the noise variance if it is learned.
+    """
+
+    def __init__(self, problem: EvidenceProblem, weights: Any, noise_variance: float | None = None) -> None:
+        if not isinstance(problem, EvidenceProblem):
+            raise InvalidType(f"problem is {type(problem).__name__}; give an EvidenceProblem(kernels, y, ...).")
+        theta = problem.checked_weights(weights)
+        noise = problem.noise_variance
+        if noise_variance is not None:
+            noise = checked_variance("noise_variance", noise_variance)
+        try:
+            self._evaluate(problem, theta, noise)
+        except np.linalg.LinAlgError as singular:
+            raise InvalidParameter(
+                f"noise_variance = {noise:g} is lost in float64 beside weights up to {theta.max():g}: the covariance "
+                "is singular. Give smaller weights, a larger noise variance, or normalise the kernels."
+            ) from singular
+
+    @classmethod
+    def at(cls, problem: EvidenceProblem, x: Array) -> MarginalLikelihood | None:
+        """phi at variables x that need no check, or None where Kbar is singular or not finite in float64."""
+        point = cls.__new__(cls)
+        try:
+            point._evaluate(problem, *problem.split(x))
+        except np.linalg.LinAlgError:
+            return None
+        return point if np.isfinite(point.value) else None
+
+    def _evaluate(self, problem: EvidenceProblem, weights: Array, noise_variance: float) -> None:
+        self.problem, self.weights, self.noise_variance = problem, weights, noise_variance
+        self.factor: Array = np.asarray(np.linalg.cholesky(problem.covariance(weights, noise_variance)), dtype=float)
+        half = scipy.linalg.solve_triangular(self.factor, problem.y, lower=True, check_finite=False)
+        self.alpha: Array = scipy.linalg.solve_triangular(self.factor, half, lower=True, trans="T", check_finite=False)
+        self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
+        self.value = 0.5 * self.log_determinant + 0.5 * float(half @ half)
+
+    @property
+    def x(self) -> Array:
+        """The variables of the problem at this point."""
+        return self.problem.join(self.weights, self.noise_variance)
+
+    @property
+    def units(self) -> Array:
+        """z, or 1 for a zero kernel: in these units the weights are effective numbers of parameters."""
+        return np.where(self.traces > 0.0, self.traces, 1.0)
+
+    @cached_property
+    def traces(self) -> Array:
+        """z, one entry for each variable. theta_m z_m is the effective number of parameters of kernel m."""
+        lower_triangle = dpotri(self.factor, lower=1)[0]
+        inverse = np.tril(lower_triangle) + np.tril(lower_triangle, -1).T
+        kernels = [float(np.vdot(inverse, matrix)) for matrix in self.problem.kernels.matrices]
+        return self.problem.join(np.array(kernels), float(np.trace(inverse)))
+
+    @cached_property
+    def squares(self) -> Array:
+        """a, one entry for each variable."""
+        return np.asarray(self._images @ self.alpha)
+
+    @cached_property
+    def _images(self) -> Array:
+        """K_m alpha as rows, and alpha itself for the noise."""
+        images = self.problem.kernels.apply(self.alpha)
+        return np.vstack([images, self.alpha]) if self.problem.learn_noise else np.asarray(images)
+
+    @property
+    def gradient(self) -> Array:
+        """1/2 (z - a)."""
+        return 0.5 * (self.traces - self.squares)
+
+    def hessian(self, index: Any = None) -> Array:
+        """The second derivatives, of the variables `index` (k,) only if that is given."""
+        index = np.arange(len(self.squares)) if index is None else index
+        whitened = self._whitened_images(index)
+        return whitened.T @ whitened - 0.5 * self.trace_products(index)
+
+    def trace_products(self, index: Any) -> Array:
+        """tr(Kbar^{-1} K_m Kbar^{-1} K_l) for the variables `index`: minus the Hessian of log det Kbar, (k, k)."""
+        n = self.problem.n_samples
+        whitened = np.empty((len(index), n, n))
+        for out, m in zip(whitened, index, strict=True):
+            matrix = self.problem.kernels.matrices[m] if m < self.problem.n_kernels else np.eye(n)
+            out[:] = self._half_solved(self._half_solved(matrix).T)
+        flat = whitened.reshape(len(index), -1)
+        return np.asarray(flat @ flat.T)
+
+    def _whitened_images(self, index: Any) -> Array:
+        return self._half_solved(self._images[index].T)
+
+    def _half_solved(self, columns: Array) -> Array:
+        """L^{-1} times columns."""
+        return np.asarray(scipy.linalg.solve_triangular(self.factor, columns, lower=True, check_finite=False))

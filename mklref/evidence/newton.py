@@ -1,0 +1,109 @@
+"""Projected Newton steps for a smooth function, not necessarily convex, on x >= lower (Bertsekas 1982).
+
+In units u_m of the variables, that is in u (x - lower) with the gradient g/u and the Hessian H/(u u'),
+
+    near      = variables within epsilon of their bound that the gradient pushes against it: they go to the bound
+    free      = the others: d = -|H_ff|^{-1} g_f,    |H| with the eigenvalues of H replaced by their moduli
+    x(t)      = max(lower, x + t d),   t = 1, 1/2, ... until phi decreases by a share of what the slope promises
+
+|H| makes d a direction of descent also where phi is not convex, and one that leaves saddle points; near a local
+minimum with positive curvature it is H, and convergence is quadratic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from mklref._typing import Array
+
+_ARMIJO = 1e-4
+_NEAR = 1e-3
+_SMALLEST_CURVATURE = 1e-10
+"""As a share of the largest: keeps the step finite along directions in which phi does not change."""
+_SHORTEST = 1e-10
+_ROUNDING = 8.0 * float(np.finfo(float).eps)
+
+
+class Point(Protocol):
+    """A function at one point, with its derivatives."""
+
+    value: float
+
+    @property
+    def x(self) -> Array:
+        """The variables (k,)."""
+        ...
+
+    @property
+    def units(self) -> Array:
+        """u (k,), positive: u x has no dimension."""
+        ...
+
+    @property
+    def gradient(self) -> Array:
+        """(k,)."""
+        ...
+
+    def hessian(self, index: Any = None) -> Array:
+        """Second derivatives in the variables `index`."""
+        ...
+
+
+P = TypeVar("P", bound=Point)
+
+
+def residuals(point: Point, lower: Array) -> Array:
+    """|min(u (x - lower), g/u)| for each variable: zero exactly where the first-order conditions hold."""
+    return np.asarray(np.abs(np.minimum(point.units * (point.x - lower), point.gradient / point.units)))
+
+
+def newton_step(point: P, lower: Array, evaluate: Callable[[Array], P | None]) -> P | None:
+    """The point after one step, or None if rounding leaves no decrease; `evaluate` gives None outside the domain."""
+    units = point.units
+    x, gradient = units * (point.x - lower), point.gradient / units
+    near = (x <= min(_NEAR, float(residuals(point, lower).max()))) & (gradient > 0.0)
+    free = np.flatnonzero(~near)
+    direction = -x
+    direction[free] = _newton_direction(point.hessian(free) / units[free] / units[free, None], gradient[free])
+    slope_free = float(gradient[free] @ direction[free])
+    slack = _ROUNDING * (1.0 + abs(point.value))
+    t = 1.0
+    while t > _SHORTEST:
+        step = np.maximum(t * direction, -x)
+        trial = evaluate(lower + (x + step) / units)
+        if trial is not None:
+            promised = t * slope_free + float(gradient[near] @ step[near])
+            visible = abs(promised) > slack
+            if trial.value <= point.value + _ARMIJO * promised if visible else _closer(trial, point, lower):
+                return trial
+        t *= 0.5
+    return None
+
+
+def _newton_direction(hessian: Array, gradient: Array) -> Array:
+    if not len(gradient):
+        return gradient
+    values, vectors = np.linalg.eigh(hessian)
+    curvature = np.abs(values)
+    curvature = np.maximum(curvature, _SMALLEST_CURVATURE * float(curvature.max()) or 1.0)
+    return np.asarray(-vectors @ ((vectors.T @ gradient) / curvature))
+
+
+def _closer(trial: Point, point: Point, lower: Array) -> bool:
+    """Whether a step too small to show in the value brings the conditions closer."""
+    return float(residuals(trial, lower).max()) < float(residuals(point, lower).max())
+
+
+def minimise(point: P, lower: Array, evaluate: Callable[[Array], P | None], tol: float, max_iter: int) -> P:
+    """Newton steps from a point until all residuals are at most `tol`, or until rounding stops them."""
+    for _ in range(max_iter):
+        if float(residuals(point, lower).max()) <= tol:
+            break
+        following = newton_step(point, lower, evaluate)
+        if following is None:
+            break
+        point = following
+    return point

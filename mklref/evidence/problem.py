@@ -1,0 +1,229 @@
+"""The model of empirical Bayes: Gaussian processes f_m with variances theta_m, and Gaussian noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
+from mklref.kernels.stack import ArrayStack, stack
+from mklref.kernels.validation import as_float_array, require_finite
+from mklref.regularizers.norms import checked_number
+
+_FLOOR = 1e-6
+"""Smallest noise variance that is tried when it is learned, as a share of the given one."""
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceProblem:
+    """Kernel weights by maximum marginal likelihood (Tomioka and Suzuki, section 4, without a bias).
+
+        f_m ~ GP(0, theta_m k_m),     y_i ~ N(sum_m f_m(x_i), s)
+        y   ~ N(0, Kbar),             Kbar(theta, s) = s I + sum_m theta_m K_m
+
+    Minimise over theta >= 0, and over s >= noise_floor if the noise is learned, the negative logarithm of the
+    density of y without its constant n/2 log(2 pi):
+
+        phi(theta, s) = 1/2 log det Kbar + 1/2 y'Kbar^{-1} y                                       (14)
+
+    phi is not convex: the logarithm of the determinant is concave in the weights, the quadratic term convex.
+
+    Parameters
+    ----------
+    kernels : array (M, n, n), sequence of (n, n) arrays, or ArrayStack
+        Symmetric positive semidefinite Gram matrices, float64 or float32; never copied if they are contiguous.
+    y : array (n,)
+        Real targets. The model has mean zero: subtract a mean, or add a constant kernel as a bias with a learned
+        variance.
+    noise_variance : float
+        s = sigma_y^2, in (0, inf). If the noise is learned, where to start.
+    learn_noise : bool
+        Whether s is a variable besides the weights.
+    noise_floor : float, optional
+        The smallest s that is allowed when it is learned, in (0, noise_variance]; 1e-6 noise_variance by default.
+        Without a floor phi is unbounded below as soon as sum_m theta_m K_m of less than full rank can fit y.
+
+    Raises
+    ------
+    InvalidType
+        Data without a faithful conversion to float64, or learn_noise that is not a bool.
+    InvalidKernel
+        Gram matrices that are not square, finite, symmetric and positive semidefinite.
+    InvalidTarget
+        y of the wrong length or not finite.
+    InvalidParameter
+        A noise variance outside (0, inf), or a floor outside (0, noise_variance] or without learn_noise.
+    NotApplicable
+        A kernel stack that is not in memory.
+    """
+
+    kernels: Any
+    y: Any
+    noise_variance: float
+    learn_noise: bool = False
+    noise_floor: float | None = None
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("kernels", _checked_kernels(self.kernels))
+        put("y", _checked_targets(self.y, self.n_samples))
+        put("noise_variance", checked_variance("noise_variance", self.noise_variance))
+        put("noise_floor", self._checked_floor())
+
+    @property
+    def n_kernels(self) -> int:
+        """The number M of kernels."""
+        return int(self.kernels.shape[0])
+
+    @property
+    def n_samples(self) -> int:
+        """The number n of samples."""
+        return int(self.kernels.shape[1])
+
+    @property
+    def lower(self) -> Array:
+        """Lower bounds of the variables x: 0 for each weight, then the noise floor if the noise is learned."""
+        return np.append(np.zeros(self.n_kernels), [self.noise_floor] if self.learn_noise else [])
+
+    def join(self, weights: Array, noise_variance: float) -> Array:
+        """The variables x: the weights, then the noise variance if it is learned."""
+        return np.append(weights, [noise_variance] if self.learn_noise else [])
+
+    def split(self, x: Array) -> tuple[Array, float]:
+        """Weights and noise variance of the variables x."""
+        return x[: self.n_kernels], float(x[-1]) if self.learn_noise else self.noise_variance
+
+    def covariance(self, weights: Array, noise_variance: float) -> Array:
+        """Kbar = s I + sum_m theta_m K_m, (n, n)."""
+        total: Array = self.kernels.combine(weights)
+        total.flat[:: self.n_samples + 1] += noise_variance
+        return total
+
+    def default_weights(self) -> Array:
+        """Weights that share the mean square of y equally: theta_m tr(K_m)/n = y'y/(n M); 0 for a zero kernel."""
+        traces = self.kernels.traces()
+        share = float(self.y @ self.y) / self.n_kernels
+        weights = np.zeros(self.n_kernels)
+        np.divide(share, traces, out=weights, where=traces > 0.0)
+        return weights
+
+    def checked_weights(self, weights: Any, label: str = "weights") -> Array:
+        """Weights (M,) as float64, or an error.
+
+        Raises
+        ------
+        InvalidParameter
+            Of another shape, not finite, or negative.
+        """
+        array = as_float_array(weights, label, InvalidParameter)
+        if array.shape != (self.n_kernels,):
+            raise InvalidParameter(
+                f"{label} has shape {array.shape}; expected ({self.n_kernels},), one for each kernel."
+            )
+        require_finite(array, label, InvalidParameter)
+        if array.min() < 0.0:
+            m = int(array.argmin())
+            raise InvalidParameter(f"{label}[{m}] = {array[m]:g} is negative; a variance is at least 0.")
+        return array.astype(np.float64, copy=False)
+
+    def _checked_floor(self) -> float | None:
+        if not isinstance(self.learn_noise, bool | np.bool_):
+            raise InvalidType(
+                f"learn_noise is {self.learn_noise!r} ({type(self.learn_noise).__name__}); give True or False."
+            )
+        if not self.learn_noise:
+            if self.noise_floor is not None:
+                raise InvalidParameter(
+                    f"noise_floor = {self.noise_floor!r} bounds a noise variance that is not learned; "
+                    "give learn_noise=True, or leave the floor out."
+                )
+            return None
+        if self.noise_floor is None:
+            return _FLOOR * self.noise_variance
+        return checked_number(
+            "noise_floor",
+            self.noise_floor,
+            f"(0, noise_variance = {self.noise_variance:g}]",
+            lambda floor: 0.0 < floor <= self.noise_variance,
+            "a smaller variance than this is not tried, and the given one is where to start.",
+        )
+
+    def __repr__(self) -> str:
+        learned = f" learned above {self.noise_floor:g}" if self.learn_noise else ""
+        return (
+            f"EvidenceProblem(M={self.n_kernels}, n={self.n_samples}, noise_variance={self.noise_variance:g}{learned})"
+        )
+
+
+def checked_variance(label: str, value: Any) -> float:
+    """A noise variance as a float, or `InvalidParameter`."""
+    remedy = "the variance sigma_y^2 of the noise. Without noise the covariance may be singular; give a small one."
+    return checked_number(label, value, "(0, inf)", lambda s: 0.0 < s < np.inf, remedy)
+
+
+def _checked_kernels(kernels: Any) -> ArrayStack:
+    checked = stack(kernels)
+    if not isinstance(checked, ArrayStack):
+        raise NotApplicable(
+            f"empirical Bayes reads kernels in memory, not {type(checked).__name__}; "
+            "pass kernels.stack(kernels.dense())."
+        )
+    checked.require_psd()
+    return checked
+
+
+def _checked_targets(y: Any, n: int) -> Array:
+    array = as_float_array(y, "y", InvalidTarget)
+    if array.ndim != 1 or len(array) != n:
+        raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
+    require_finite(array, "y", InvalidTarget)
+    targets = array.astype(np.float64, copy=False).view()
+    targets.flags.writeable = False
+    return targets
+
+
+def simulate(kernels: Any, weights: Any, noise_variance: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Draw from the generative model: f_m ~ N(0, theta_m K_m), y = sum_m f_m + noise.
+
+    Parameters
+    ----------
+    kernels : array (M, n, n), sequence of (n, n) arrays, or ArrayStack
+    weights : array (M,)
+        Variances theta_m >= 0.
+    noise_variance : float
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    functions : array (M, n)
+        The values f_m(x_i).
+    y : array (n,)
+
+    Raises
+    ------
+    InvalidType, InvalidKernel, InvalidParameter, NotApplicable
+        As `EvidenceProblem`; rng that is not a Generator is an InvalidType.
+    """
+    matrices = _checked_kernels(kernels)
+    problem = EvidenceProblem(matrices, np.zeros(matrices.shape[1]), noise_variance)
+    theta = problem.checked_weights(weights)
+    checked_rng(rng)
+    functions = np.empty((problem.n_kernels, problem.n_samples))
+    for m, matrix in enumerate(matrices.matrices):
+        values, vectors = np.linalg.eigh(matrix.astype(np.float64, copy=False))
+        root = vectors * np.sqrt(theta[m] * np.maximum(values, 0.0))
+        functions[m] = root @ rng.standard_normal(problem.n_samples)
+    noise = np.sqrt(problem.noise_variance) * rng.standard_normal(problem.n_samples)
+    return functions, functions.sum(axis=0) + noise
+
+
+def checked_rng(rng: Any) -> np.random.Generator:
+    """`rng` if it is a Generator, else `InvalidType`."""
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidType(f"rng is {rng!r}; give a numpy Generator, for instance np.random.default_rng(0).")
+    return rng

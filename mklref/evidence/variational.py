@@ -1,0 +1,138 @@
+"""The bounds (15) and (16) of the two terms of (14), from which both iterations of the paper come.
+
+    1/2 y'Kbar^{-1} y  <=  1/(2s) |y - sum_m f_m|^2 + 1/2 sum_m ||f_m||^2 / theta_m                           (15)
+    log det Kbar       <=  z'theta - psi*(z),    psi(d) = log det Kbar(d),  psi*(z) = inf_{d >= 0} z'd - psi(d)   (16)
+
+(15) is tight at the posterior means f_m = theta_m K_m Kbar^{-1} y, (16) at the slopes z_m = tr(Kbar^{-1} K_m): psi is
+concave, and the right-hand side is its tangent. The noise variance s is that of the problem.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.evidence.likelihood import MarginalLikelihood
+from mklref.evidence.newton import minimise
+from mklref.evidence.problem import EvidenceProblem
+from mklref.exceptions import InvalidParameter
+from mklref.kernels.validation import as_float_array, require_finite
+
+_TOLERANCE = 1e-9
+_MOST_STEPS = 200
+
+
+def quadratic_bound(problem: EvidenceProblem, weights: Any, coefficients: Any) -> float:
+    """The right-hand side of (15) for the functions f_m = K_m c_m.
+
+    Parameters
+    ----------
+    problem : EvidenceProblem
+    weights : array (M,)
+        theta >= 0.
+    coefficients : array (M, n)
+        c_m, so that ||f_m||^2 = c_m'K_m c_m. No inverse of K_m is needed, nor need there be one.
+
+    Returns
+    -------
+    float
+        inf if a function of weight zero is not zero.
+
+    Raises
+    ------
+    InvalidParameter
+        Weights or coefficients of the wrong shape, not finite, or weights that are negative.
+    """
+    theta = problem.checked_weights(weights)
+    c = as_float_array(coefficients, "coefficients", InvalidParameter).astype(np.float64, copy=False)
+    expected = (problem.n_kernels, problem.n_samples)
+    if c.shape != expected:
+        raise InvalidParameter(f"coefficients has shape {c.shape}; expected {expected}: one row for each kernel.")
+    require_finite(c, "coefficients", InvalidParameter)
+    functions = np.stack([matrix @ row for matrix, row in zip(problem.kernels.matrices, c, strict=True)])
+    norms = np.einsum("mi,mi->m", c, functions)
+    if np.any(norms[theta == 0.0] > 0.0):
+        return float("inf")
+    residual = problem.y - functions.sum(axis=0)
+    used = theta > 0.0
+    fit = 0.5 * float(residual @ residual) / problem.noise_variance
+    return fit + 0.5 * float(np.sum(norms[used] / theta[used]))
+
+
+def log_determinant_bound(problem: EvidenceProblem, weights: Any, slopes: Any) -> float:
+    """The right-hand side of (16), z'theta - psi*(z): a tangent of log det Kbar, or a line above it.
+
+    Parameters
+    ----------
+    problem : EvidenceProblem
+    weights : array (M,)
+        theta >= 0.
+    slopes : array (M,)
+        z.
+
+    Returns
+    -------
+    float
+        inf where psi*(z) = -inf.
+
+    Raises
+    ------
+    InvalidParameter
+        As `log_determinant_conjugate`.
+    """
+    theta = problem.checked_weights(weights)
+    conjugate, z = log_determinant_conjugate(problem, slopes), np.asarray(slopes, dtype=np.float64)
+    return float(z @ theta) - conjugate
+
+
+def log_determinant_conjugate(problem: EvidenceProblem, slopes: Any) -> float:
+    """psi*(z) = inf over d >= 0 of z'd - log det(s I + sum_m d_m K_m), by Newton's method: a convex problem.
+
+    Parameters
+    ----------
+    problem : EvidenceProblem
+    slopes : array (M,)
+        z. psi*(z) is -inf if z_m <= 0 for a kernel that is not zero, or z_m < 0 for one that is.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidParameter
+        Slopes of the wrong shape or not finite, or so small beside 1/s that Kbar is singular in float64.
+    """
+    z = as_float_array(slopes, "slopes", InvalidParameter).astype(np.float64, copy=False)
+    if z.shape != (problem.n_kernels,):
+        raise InvalidParameter(f"slopes has shape {z.shape}; expected ({problem.n_kernels},), one for each kernel.")
+    require_finite(z, "slopes", InvalidParameter)
+    present = problem.kernels.traces() > 0.0
+    if np.any(z[present] <= 0.0) or np.any(z < 0.0):
+        return -np.inf
+    fixed = EvidenceProblem(problem.kernels, problem.y, problem.noise_variance)
+    start = np.zeros(problem.n_kernels)
+    start[present] = problem.n_samples / problem.n_kernels / z[present]  # at the minimum z'd <= n
+    lower = np.zeros(problem.n_kernels)
+
+    def evaluate(d: Array) -> _Gap | None:
+        point = MarginalLikelihood.at(fixed, d)
+        return None if point is None else _Gap(point, z)
+
+    first = _Gap(MarginalLikelihood(fixed, start), z)
+    return minimise(first, lower, evaluate, _TOLERANCE, _MOST_STEPS).value
+
+
+class _Gap:
+    """z'd - psi(d), convex in d, with its derivatives."""
+
+    def __init__(self, point: MarginalLikelihood, slopes: Array) -> None:
+        self.point, self.x = point, point.weights
+        self.value = float(slopes @ point.weights) - point.log_determinant
+        self.gradient = slopes - point.traces
+        self.units = point.units
+
+    def hessian(self, index: Any = None) -> Array:
+        return self.point.trace_products(index)

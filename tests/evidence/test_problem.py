@@ -1,0 +1,122 @@
+"""`EvidenceProblem` and the generative model: what they hold, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from evidence.models import make_model
+
+from mklref.evidence import EvidenceProblem, MarginalLikelihood, simulate
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, NotApplicable
+from mklref.kernels import KernelStack
+
+K = np.array([np.eye(4), np.ones((4, 4))])
+Y = np.array([1.0, -2.0, 0.5, 0.1])
+
+
+class OnDemand(KernelStack):
+    """A stack that is not in memory."""
+
+    shape = (1, 4, 4)
+    dtype = np.dtype(float)
+    combine = apply = rows = dense = traces = None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"noise_variance": 0.0}, InvalidParameter, r"noise_variance = 0.0 must be a number in \(0, inf\).*small one"),
+        ({"noise_variance": -1}, InvalidParameter, "noise_variance = -1 must be"),
+        ({"noise_variance": np.nan}, InvalidParameter, "noise_variance = nan must be"),
+        ({"noise_variance": np.inf}, InvalidParameter, "noise_variance = inf must be"),
+        ({"noise_variance": "0.1"}, InvalidParameter, "noise_variance = '0.1' must be"),
+        ({"noise_variance": None}, InvalidParameter, "noise_variance = None must be"),
+        ({"learn_noise": 1}, InvalidType, r"learn_noise is 1 \(int\); give True or False"),
+        ({"noise_floor": 0.01}, InvalidParameter, "noise_floor = 0.01 bounds a noise variance that is not learned"),
+        (
+            {"learn_noise": True, "noise_floor": 0.2},
+            InvalidParameter,
+            r"noise_floor = 0.2 must be a number in \(0, noise_variance = 0.1\]",
+        ),
+        ({"learn_noise": True, "noise_floor": 0.0}, InvalidParameter, "noise_floor = 0.0 must be"),
+        ({"kernels": K[:, :, :3]}, InvalidKernel, r"kernels\[0\] has shape \(4, 3\); a Gram matrix is square"),
+        ({"kernels": K[0]}, InvalidKernel, r"kernels has shape \(4, 4\); expected \(M, n, n\)"),
+        ({"kernels": []}, InvalidKernel, "kernels is empty"),
+        ({"kernels": -K}, InvalidKernel, r"kernels\[0\] is not positive semidefinite"),
+        ({"kernels": np.where(K == 1, np.nan, K)}, InvalidKernel, r"kernels\[0\]\[0, 0\] is nan"),
+        ({"kernels": K + 0j}, InvalidType, "complex"),
+        ({"kernels": OnDemand()}, NotApplicable, "reads kernels in memory, not OnDemand"),
+        ({"y": Y[:3]}, InvalidTarget, r"y has shape \(3,\), kernels are of order 4; expected y of shape \(4,\)"),
+        ({"y": np.array([1.0, np.inf, 0.0, 0.0])}, InvalidTarget, r"y\[1\] is inf"),
+        ({"y": np.ma.masked_less(Y, 0)}, InvalidType, "y is a masked array"),
+    ],
+)
+def test_bad_input(arguments, error, says):
+    with pytest.raises(error, match=says):
+        EvidenceProblem(**{"kernels": K, "y": Y, "noise_variance": 0.1, **arguments})
+
+
+def test_nothing_is_copied_or_written_to():
+    y = Y.copy()
+    problem = EvidenceProblem(K, y, 0.1)
+    assert np.shares_memory(problem.kernels.dense(), K)
+    assert np.shares_memory(problem.y, y)
+    with pytest.raises(ValueError, match="read-only"):
+        problem.y[0] = 3.0
+    with pytest.raises(AttributeError):
+        problem.noise_variance = 3.0
+    assert repr(problem) == "EvidenceProblem(M=2, n=4, noise_variance=0.1)"
+    learned = EvidenceProblem(K, Y, 0.1, learn_noise=True)
+    assert repr(learned) == "EvidenceProblem(M=2, n=4, noise_variance=0.1 learned above 1e-07)"
+    np.testing.assert_allclose(learned.lower, [0.0, 0.0, 1e-7])
+    assert learned.split(learned.join(np.ones(2), 0.3))[1] == 0.3
+    assert problem.split(problem.join(np.ones(2), 0.3))[1] == 0.1
+
+
+def test_default_weights_share_the_mean_square():
+    problem = make_model(degenerate="zero_kernel")
+    weights = problem.default_weights()
+    assert weights[1] == 0.0
+    shares = weights * problem.kernels.traces() / 20
+    np.testing.assert_allclose(shares[[0, 2]], np.mean(problem.y**2) / 3)
+
+
+def test_a_single_sample():
+    problem = EvidenceProblem([[[2.0]]], [3.0], 0.5)
+    point = MarginalLikelihood(problem, [1.5])
+    assert point.value == pytest.approx(0.5 * np.log(3.5) + 4.5 / 3.5)
+
+
+@pytest.mark.parametrize("degenerate", ["generic", "low_rank", "zero_kernel"])
+def test_covariance_of_simulated_targets(degenerate):
+    """y ~ N(0, s I + sum theta_m K_m): 2000 draws, each entry within five standard errors."""
+    problem = make_model(n=4, degenerate=degenerate)
+    theta, rng = np.array([1.0, 0.3, 2.0]), np.random.default_rng(5)
+    ys = np.array([simulate(problem.kernels, theta, 0.2, rng)[1] for _ in range(2000)])
+    expected = problem.covariance(theta, 0.2)
+    error = np.sqrt((np.outer(np.diag(expected), np.diag(expected)) + expected**2) / len(ys))
+    assert np.all(np.abs(ys.T @ ys / len(ys) - expected) < 5 * error)
+    assert np.abs(ys.T @ ys / len(ys) - 2 * expected).max() > 5 * error.max()
+
+
+def test_functions_add_up_to_the_targets_but_for_noise():
+    problem = make_model(n=15)
+    functions, y = simulate(problem.kernels, [1.0, 0.0, 2.0], 1e-12, np.random.default_rng(0))
+    assert functions.shape == (3, 15)
+    np.testing.assert_array_equal(functions[1], 0.0)
+    np.testing.assert_allclose(functions.sum(axis=0), y, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ((K, [1.0, -1.0], 0.1, np.random.default_rng(0)), InvalidParameter, r"weights\[1\] = -1 is negative"),
+        ((K, [1.0], 0.1, np.random.default_rng(0)), InvalidParameter, r"weights has shape \(1,\)"),
+        ((K, [1.0, 1.0], 0.0, np.random.default_rng(0)), InvalidParameter, "noise_variance = 0.0"),
+        ((K, [1.0, 1.0], 0.1, 7), InvalidType, "rng is 7; give a numpy Generator"),
+    ],
+)
+def test_bad_models(arguments, error, says):
+    with pytest.raises(error, match=says):
+        simulate(*arguments)
+    assert issubclass(error, InvalidInput | InvalidType)

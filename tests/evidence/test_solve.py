@@ -1,0 +1,261 @@
+"""`solve`: every method reaches a stationary point of (14) to 1e-6; statuses, restarts, noise, laws, interruption."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from evidence.models import make_model, objective_by_definition
+from scipy.optimize import minimize
+
+from mklref.evidence import METHODS, EvidenceProblem, EvidenceSolution, EvidenceStatus, solve, stationarity
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+
+SHAPES = ["generic", "low_rank", "duplicated_kernel", "zero_kernel"]
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """Each shape of problem, with what each method finds from the default start."""
+
+    def ends(degenerate: str, learn_noise: bool) -> tuple[EvidenceProblem, dict[str, EvidenceSolution]]:
+        problem = make_model(degenerate=degenerate, seed=SHAPES.index(degenerate), learn_noise=learn_noise)
+        return problem, {method: solve(problem, method) for method in METHODS}
+
+    return {(name, learn): ends(name, learn) for name in SHAPES for learn in (False, True)}
+
+
+def conditions_by_differences(problem: EvidenceProblem, solution: EvidenceSolution) -> float:
+    """The largest violation of theta_m dphi/dtheta_m = 0 and dphi/dtheta_m >= 0, the latter in units of 1/trace."""
+    worst = 0.0
+    for m in range(problem.n_kernels):
+        scale = problem.kernels.traces()[m] / problem.n_samples
+        if scale == 0.0:
+            continue
+        step = 1e-5 / scale
+        up, down = solution.weights.copy(), solution.weights.copy()
+        up[m] += step
+        down[m] = max(down[m] - step, 0.0)
+        change = objective_by_definition(problem, up, solution.noise_variance)
+        change -= objective_by_definition(problem, down, solution.noise_variance)
+        slope = change / (up[m] - down[m]) / scale
+        worst = max(worst, -slope, abs(slope) * min(1.0, solution.weights[m] * scale))
+    return worst
+
+
+@pytest.mark.parametrize("learn_noise", [False, True])
+@pytest.mark.parametrize("degenerate", SHAPES)
+@pytest.mark.parametrize("method", METHODS)
+def test_stationary_to_1e_6(solved, degenerate, learn_noise, method):
+    problem, ends = solved[degenerate, learn_noise]
+    solution = ends[method]
+    assert solution.status is EvidenceStatus.STATIONARY
+    assert solution.stationarity.is_stationary(1e-6)
+    again = stationarity(problem, solution.weights, solution.noise_variance)
+    assert again.residual == pytest.approx(solution.stationarity.residual, abs=1e-9)
+    assert again.curvature > -1e-6
+    assert conditions_by_differences(problem, solution) < 1e-3
+    assert solution.objective == pytest.approx(
+        objective_by_definition(problem, solution.weights, solution.noise_variance), rel=1e-9
+    )
+    assert not hasattr(solution, "certificate")
+
+
+@pytest.mark.parametrize("learn_noise", [False, True])
+@pytest.mark.parametrize("degenerate", SHAPES)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_objective_never_increases(solved, degenerate, learn_noise, method):
+    solution = solved[degenerate, learn_noise][1][method]
+    objectives = [record.objective for record in solution.history]
+    assert np.diff(objectives).max() <= 1e-9 * (1.0 + abs(solution.objective))
+    assert objectives[-1] == solution.objective
+    assert objectives[-1] < objectives[0]
+    if method == "reweighted":
+        assert all(record.inner_gap <= 1e-6 for record in solution.history[1:])
+
+
+@pytest.mark.parametrize("learn_noise", [False, True])
+def test_the_direct_method_against_scipy(learn_noise):
+    for seed in range(3):
+        problem = make_model(seed=seed, learn_noise=learn_noise)
+        start = problem.join(problem.default_weights(), problem.noise_variance)
+        found = minimize(
+            lambda x, problem=problem: objective_by_definition(problem, *problem.split(x)),
+            start,
+            bounds=[(bound, None) for bound in problem.lower],
+            method="L-BFGS-B",
+            options={"ftol": 1e-13, "gtol": 1e-7},
+        )
+        solution = solve(problem, tol=1e-9)
+        assert solution.objective <= found.fun + 1e-9
+        assert solution.objective == pytest.approx(found.fun, abs=1e-5)
+        np.testing.assert_allclose(solution.weights, problem.split(found.x)[0], atol=2e-3)
+
+
+def test_two_stationary_points_and_what_restarts_do():
+    """A problem on which starts end at different objectives: no method can know which is lower."""
+    problem = make_model(degenerate="duplicated_samples", seed=1, n=30, M=5, noise=0.0025)
+    alone = solve(problem)
+    several = solve(problem, restarts=11, rng=np.random.default_rng(1))
+    assert len(several.restart_objectives) == 12
+    assert several.restart_objectives[0] == pytest.approx(alone.objective, abs=1e-9)
+    assert np.ptp(several.restart_objectives) > 0.01
+    assert several.objective == several.restart_objectives.min()
+    assert several.objective == pytest.approx(objective_by_definition(problem, several.weights, 0.0025), rel=1e-8)
+    again = solve(problem, restarts=11, rng=np.random.default_rng(1))
+    np.testing.assert_array_equal(several.restart_objectives, again.restart_objectives)
+
+
+def test_learned_noise_is_that_of_the_model():
+    problem = make_model(seed=3, n=120, M=2, noise=0.25)
+    learned = EvidenceProblem(problem.kernels, problem.y, 3.0, learn_noise=True)
+    solution = solve(learned)
+    assert solution.noise_variance == pytest.approx(0.25, rel=0.3)
+    assert solution.objective < solve(EvidenceProblem(problem.kernels, problem.y, 3.0)).objective
+
+
+def test_noise_rests_on_its_floor_where_the_kernels_can_interpolate():
+    """Without a floor (14) falls without bound here: y lies in the range of a kernel of low rank."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(10, 2))
+    problem = EvidenceProblem([root @ root.T], root @ [1.0, -2.0], 0.1, learn_noise=True, noise_floor=1e-4)
+    for method in METHODS:
+        solution = solve(problem, method)
+        assert solution.noise_variance == pytest.approx(1e-4, rel=1e-6)
+        assert solution.status is EvidenceStatus.STATIONARY
+    lower = solve(EvidenceProblem(problem.kernels, problem.y, 0.1, learn_noise=True, noise_floor=1e-6))
+    assert lower.objective < solution.objective - 10.0
+
+
+def test_effective_parameters():
+    """theta_m tr(Kbar^{-1} K_m) sum to n - s tr Kbar^{-1}."""
+    problem = make_model()
+    solution = solve(problem)
+    inverse = np.linalg.inv(problem.covariance(solution.weights, 0.09))
+    assert solution.effective_parameters.sum() == pytest.approx(20 - 0.09 * np.trace(inverse))
+
+
+def test_a_weight_of_zero_that_should_grow():
+    problem = make_model()
+    start = np.array([0.0, 0.5, 0.5])
+    absorbed = solve(problem, "mackay", start=start)
+    assert absorbed.status is EvidenceStatus.ABSORBED
+    assert absorbed.stationarity.residuals[0] > 0.01
+    assert absorbed.stationarity.residuals[1:].max() <= 1e-6
+    assert absorbed.weights[0] == 0.0
+    onwards = solve(problem, "newton", start=absorbed.weights)
+    assert onwards.status is EvidenceStatus.STATIONARY
+    assert onwards.weights[0] > 0.0
+    assert onwards.objective < absorbed.objective
+
+
+def test_targets_of_zero_have_weights_of_zero():
+    problem = EvidenceProblem(make_model().kernels, np.zeros(20), 0.1)
+    for method in METHODS:
+        solution = solve(problem, method)
+        assert solution.status is EvidenceStatus.STATIONARY
+        np.testing.assert_array_equal(solution.weights, 0.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_scales_of_kernels_and_targets(method):
+    """phi(c K, theta/c, s) = phi; y -> t y takes theta and s by t^2 and adds n log t. Powers of two: the same steps."""
+    problem = make_model(seed=2)
+    base = solve(problem, method)
+    scaled = solve(EvidenceProblem(4.0 * problem.kernels.dense(), problem.y, 0.09), method)
+    np.testing.assert_allclose(scaled.weights, base.weights / 4.0, rtol=1e-5, atol=1e-9)
+    assert scaled.objective == pytest.approx(base.objective, abs=1e-8)
+    louder = solve(EvidenceProblem(problem.kernels, 8.0 * problem.y, 64 * 0.09), method)
+    np.testing.assert_allclose(louder.weights, base.weights * 64.0, rtol=1e-5, atol=1e-7)
+    assert louder.objective == pytest.approx(base.objective + 20 * np.log(8.0), abs=1e-8)
+
+
+def test_permuting_samples_and_kernels(rng):
+    problem = make_model(seed=2)
+    base = solve(problem)
+    samples, kernels = rng.permutation(20), rng.permutation(3)
+    K = problem.kernels.dense()[kernels][:, samples][:, :, samples]
+    permuted = solve(EvidenceProblem(K, problem.y[samples], 0.09))
+    assert permuted.objective == pytest.approx(base.objective, abs=1e-9)
+    np.testing.assert_allclose(permuted.weights, base.weights[kernels], rtol=1e-5, atol=1e-8)
+
+
+def test_limits_and_callbacks():
+    problem = make_model()
+    short = solve(problem, "mackay", max_iter=3)
+    assert short.status is EvidenceStatus.ITERATION_LIMIT
+    assert [record.iteration for record in short.history] == [0, 1, 2, 3]
+    assert short.stationarity.residual > 1e-6
+    late = solve(problem, "mackay", max_time=1e-9, restarts=3)
+    assert late.status is EvidenceStatus.TIME_LIMIT
+    assert len(late.restart_objectives) == 1
+    seen = []
+    stopped = solve(problem, callback=lambda record: seen.append(record) or len(seen) == 2)
+    assert stopped.status is EvidenceStatus.STOPPED
+    assert stopped.history == tuple(seen)
+    assert stopped.objective == seen[1].objective
+    assert "not convex" in EvidenceStatus.STATIONARY.value
+
+
+def test_an_accuracy_beyond_rounding_stalls():
+    for method in ("newton", "reweighted"):
+        solution = solve(make_model(n=12), method, tol=1e-17)
+        assert solution.status is EvidenceStatus.STALLED
+        assert solution.stationarity.residual < 1e-5
+
+
+def test_interruption_carries_the_best_point():
+    problem = make_model()
+
+    def interrupt(record):
+        if record.iteration == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="best point so far: objective") as caught:
+        solve(problem, "mackay", callback=interrupt, restarts=4)
+    assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
+    assert np.isfinite(caught.value.solution.objective)
+
+
+def test_progress_line(capsys):
+    solve(make_model(), progress=True)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"problem": 3}, InvalidType, "problem is int; give an EvidenceProblem"),
+        ({"method": "em"}, InvalidParameter, "method = 'em' is unknown; known are 'newton'"),
+        ({"start": [1.0, 1.0]}, InvalidParameter, r"start has shape \(2,\); expected \(3,\)"),
+        ({"start": [1.0, -1.0, 0.0]}, InvalidParameter, r"start\[1\] = -1 is negative"),
+        ({"start": [1.0, np.nan, 0.0]}, InvalidParameter, r"start\[1\] is nan"),
+        ({"start": [1e300, 1.0, 1.0]}, InvalidParameter, "noise_variance = 0.09 is lost in float64"),
+        ({"restarts": -1}, InvalidParameter, "restarts = -1 must be a nonnegative integer"),
+        ({"restarts": 1.5}, InvalidParameter, "restarts = 1.5 must be"),
+        ({"restarts": 1, "rng": 3}, InvalidType, r"rng is 3; give a numpy Generator"),
+        ({"tol": 0.0}, InvalidParameter, r"tol = 0.0 must lie in \(0, inf\)"),
+        ({"max_iter": 0}, InvalidParameter, "max_iter = 0 must be a positive integer"),
+        ({"max_time": 0}, InvalidParameter, "max_time = 0 must be a positive number"),
+        ({"callback": 3}, InvalidType, "callback is 3; give a function"),
+    ],
+)
+def test_bad_options(arguments, error, says):
+    options = {"problem": make_model(degenerate="low_rank"), **arguments}
+    with pytest.raises(error, match=says):
+        solve(**options)
+
+
+def test_stationarity_of_any_weights():
+    problem = make_model(learn_noise=True, noise_floor=0.01)
+    poor = stationarity(problem, np.full(3, 5.0))
+    assert poor.residual > 0.1
+    assert not poor.is_stationary()
+    assert "residual" in str(poor)
+    assert poor.gradient.shape == poor.residuals.shape == (4,)
+    with pytest.raises(InvalidParameter, match=r"noise_variance = 0\.001 is below noise_floor = 0\.01"):
+        stationarity(problem, np.ones(3), 0.001)
+    with pytest.raises(InvalidParameter, match="tol = nan must be a nonnegative number"):
+        poor.is_stationary(float("nan"))
+    nothing = stationarity(EvidenceProblem(problem.kernels, np.zeros(20), 1.0), np.zeros(3))
+    assert nothing.residual == 0.0
+    assert nothing.curvature == np.inf
