@@ -28,7 +28,6 @@ _NEWTON_STEPS = 100
 _ARMIJO = 1e-4
 _SMALLEST_STEP = 1e-10
 _COLLAPSED = 1e-6
-_LOG_STEP = 2.0
 _RIDGE = 1e-13
 _WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
@@ -102,22 +101,6 @@ def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: fl
             break
         z, value, g = z + t * step, new_value, new_g
     return z
-
-
-def newton_fixed_point(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Array:
-    """One Newton step on log theta = log weights_from_dual(sqrt(q(theta))), with dq/dtheta = -2 W'W.
-
-    The step in each log weight is held to a factor of e^2.
-    """
-    g = np.sqrt(q)
-    mapped = regularizer.weights_from_dual(g)
-    live = (mapped > 0.0) & (theta > 0.0)
-    T, W, old, new = regularizer.weights_jacobian(g)[np.ix_(live, live)], W[:, live], theta[live], mapped[live]
-    system = np.eye(len(old)) + (T @ (2.0 * W.T @ W)) * old / new[:, None]
-    step = np.linalg.lstsq(system, np.log(new / old), rcond=None)[0]
-    weights = mapped.copy()
-    weights[live] = old * np.exp(np.clip(step, -_LOG_STEP, _LOG_STEP))
-    return weights
 
 
 def _compressed(W: Array) -> Array:

@@ -23,11 +23,13 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import certify, dual_objective
+from mklref.native.interior import Interior
 from mklref.native.machine import Machine
-from mklref.native.model import minimise, newton_fixed_point
+from mklref.native.model import minimise
 from mklref.native.polyhedral import Polyhedral, polyhedral
 from mklref.native.steps import Cut, bundle_step
 from mklref.progress import Progress
+from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
 _ARMIJO = 1e-4
@@ -100,6 +102,9 @@ class Outer:
         self.progress = Progress(progress, "solving", target=tol)
         self.inner_gap = np.inf
         self.cuts: list[Cut] = []
+        self.interior: Interior | None = None
+        if isinstance(self.problem.regularizer, BlockNorm) and self.problem.regularizer.weight_form == "max":
+            self.interior = Interior(self.problem.regularizer)
         self.trust = 1.0
         self.best: Point | None = None
         self.last: Point | None = None
@@ -230,8 +235,10 @@ class Outer:
     def _step(self, point: Point) -> Point:
         """Go to the minimiser of the model, or as far on the way there as the merit falls."""
         regularizer = self.problem.regularizer
-        if regularizer.weight_form == "max":
-            return self._ascent_step(point)
+        if self.interior is not None:
+            W = self.machine.hessian_root(np.arange(self.problem.n_kernels))
+            gap = max(point.gap - point.inner_gap, 1e-3 * point.gap)
+            return self._evaluate(self.interior.step(point.weights, point.squares, W, gap))
         psi = polyhedral(regularizer, self.problem.n_kernels)
         if psi is not None:
             return self._bundle_step(point, psi)
@@ -268,28 +275,6 @@ class Outer:
     def _closed_form_step(self, point: Point) -> Point:
         """The weights for the present block norms: the merit falls, however far the model is off (Kloft (17))."""
         return self._evaluate(self.problem.regularizer.weights_from_norms(point.weights * np.sqrt(point.squares)))
-
-    def _ascent_step(self, point: Point) -> Point:
-        """Where R* is concave in q (block norms beyond 2): Newton on theta = theta(q), or theta(q) itself.
-
-        The dual objective then rises for theta = theta(q): R*(q') <= R*(q) + 1/2 theta(q)'(q' - q). Weights rise as
-        q falls, so rounding errors of q must not be taken for small values.
-        """
-        squares = np.where(point.squares > self.machine.images.noise, point.squares, 0.0)
-        trial = self._evaluate(
-            newton_fixed_point(
-                self.problem.regularizer,
-                squares,
-                self.machine.hessian_root(np.arange(self.problem.n_kernels)),
-                point.weights,
-            )
-        )
-        noise = 2.0 * max(trial.inner_gap, point.inner_gap)
-        excess = trial.merit - point.merit
-        self._sharpen(excess, noise)
-        if excess <= noise or self._record(trial):
-            return trial
-        return self._evaluate(self.problem.regularizer.weights_from_dual(np.sqrt(squares)))
 
     def _sharpen(self, excess: float, noise: float) -> None:
         """Solve the next machines more accurately if only their error can excuse this rise of the merit."""

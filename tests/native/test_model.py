@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from regularizers.instances import FAMILIES, SCALE, M
 
-from mklref.native.model import QuadraticProgram, minimise, newton_fixed_point
+from mklref.native.model import QuadraticProgram, minimise
 from mklref.native.polyhedral import polyhedral
-from mklref.regularizers import BlockNorm, Fixed, Groups, Lp
+from mklref.regularizers import Fixed, Groups, Lp
 
 CURVED = [
     regularizer
@@ -82,33 +82,6 @@ def test_the_way_there_leads_down(regularizer, rng):
                 direction = found - theta
                 change = -0.5 * q @ direction + regularizer.weight_penalty(found) - regularizer.weight_penalty(theta)
                 assert change <= 1e-9 * (q @ theta)
-
-
-@pytest.mark.parametrize("q_exponent", [2.5, 4, 8])
-def test_newton_on_the_fixed_point_converges_quadratically(q_exponent, rng):
-    """With q(theta) = q_0 - 2 W'W theta the fixed point theta = theta(q(theta)) is found in a few steps."""
-    regularizer = BlockNorm(q_exponent)
-    W = 0.1 * rng.normal(size=(9, M))
-    q_at_0 = rng.uniform(2.0, 3.0, size=M)
-
-    def q_of(theta):
-        return q_at_0 - 2.0 * W.T @ (W @ theta)
-
-    theta = np.ones(M)
-    errors = []
-    for _ in range(6):
-        theta = newton_fixed_point(regularizer, q_of(theta), W, theta)
-        errors.append(np.abs(np.log(theta / regularizer.weights_from_dual(np.sqrt(q_of(theta))))).max())
-    assert errors[-1] < 1e-12
-    first_small = next(error for error in errors if error < 1e-2)
-    after = errors[errors.index(first_small) + 1]
-    assert after < 10 * first_small**2 + 1e-14
-
-
-def test_a_step_of_the_fixed_point_is_held_to_a_factor(rng):
-    theta = np.array([1e-9, 1.0, 1.0, 1.0])
-    found = newton_fixed_point(BlockNorm(3), rng.uniform(0.5, 1.0, size=M), np.zeros((0, M)), theta)
-    assert found[0] == pytest.approx(1e-9 * np.exp(2.0))
 
 
 # --- the quadratic program ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`solve` on every loss with every regulariser: certified by an independent evaluation, and equal to the cvxpy truth."""
+"""`solve` on every loss with every regulariser: certified by an independent evaluation, equal to the cvxpy truth."""
 
 from __future__ import annotations
 

@@ -1,0 +1,69 @@
+"""Block norms with q > 2: an interior point method on the reciprocals of the weights.
+
+    R(rho) = max { 1/2 sum_m v_m rho_m^2 : v >= 0, ||v||_r <= 1 },   r = q/(q-2),   theta = 1/v       (Kloft (30))
+
+As a minimum over f of functions linear in v, J(1/v) is concave. With s_m = theta_m^2 q_m = ||f_m||^2 and the Hessian
+W'W of J in the weights,
+
+    d(-J)/dv = -1/2 s,      d2(-J)/dv2 = N = diag(theta^3 q) - diag(theta^2) W'W diag(theta^2).
+
+At q = inf kernels whose norms stay below the largest have v_m = 0: they are not penalised. There -J bends like
+1/(a + v), so that a quadratic model is good only for steps that are bounded relative to v, and a barrier bounds
+them so. Each step is one of Newton's method towards
+
+    -1/2 s + t v^{r-1} - z = 0,      sum_m v_m^r = 1,      v_m z_m = mu   for all m,
+
+with the complementarity mu a tenth of the gap per kernel. In units of v, with d = dv/v, it reads
+(V N V + diag(v z + t (r-1) v^r)) d + t v^r = 1/2 v s + mu,   V = diag(v),   and v_m z_m -> mu - v_m z_m d_m.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.regularizers import BlockNorm
+from mklref.regularizers.norms import p_norm, quotient
+
+_CENTRING = 0.1
+_KEPT = 0.1
+"""Share that a step leaves at least of each v_m and z_m."""
+_SMALLEST = 1e-10
+"""Of the largest v_m: beyond it f_m = theta_m K_m beta is rounding."""
+_FLATTEST = 1e-14
+
+
+class Interior:
+    """The multipliers z, from step to step."""
+
+    def __init__(self, regularizer: BlockNorm) -> None:
+        self.r = 1.0 if np.isinf(regularizer.q) else regularizer.q / (regularizer.q - 2.0)
+        self.z: Array | None = None
+
+    def step(self, theta: Array, q: Array, W: Array, gap: float) -> Array:
+        """The next weights (M,), from the present ones, their squares q, the root W (f, M) and the duality gap."""
+        v = self._inside(quotient(np.full_like(theta, theta.max()), theta))
+        s = q / v**2
+        mu = _CENTRING * gap / len(v)
+        t = 0.5 * float(v @ s)
+        if self.z is None:
+            self.z = np.maximum(t * v ** (self.r - 1.0) - 0.5 * s, mu / v)
+        vz, normal, B = v * self.z, v**self.r, W / v
+        H = np.diag(v * s + vz + t * (self.r - 1.0) * normal) - B.T @ B
+        values, vectors = np.linalg.eigh(H)
+        values = np.maximum(values, _FLATTEST * max(values[-1], np.finfo(float).tiny))
+        free, along = (vectors @ (vectors.T @ side / values) for side in (0.5 * v * s + mu, normal))
+        d = free - float(normal @ free) / float(normal @ along) * along
+        change = (mu - vz - vz * d) / vz
+        self.z = self.z * (1.0 + _longest(change) * change)
+        return np.asarray(1.0 / self._inside(v * (1.0 + min(_longest(d), _longest(-d)) * d)))
+
+    def _inside(self, v: Array) -> Array:
+        """On the boundary of the ball, away from 0."""
+        inner = np.maximum(v, _SMALLEST * v.max())
+        return np.asarray(inner / p_norm(inner, self.r))
+
+
+def _longest(d: Array) -> float:
+    """The longest step in [0, 1] that leaves a share `_KEPT` of everything."""
+    return 1.0 / max(1.0, float(np.max(-d)) / (1.0 - _KEPT))

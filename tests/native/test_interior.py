@@ -1,0 +1,89 @@
+"""The interior point method on the reciprocals of the weights, on the ridge machine in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mklref.native.interior import Interior
+from mklref.regularizers import BlockNorm
+
+
+class Ridge:
+    """J(theta) = 1/2 y'(Q + I/C)^{-1} y,   beta = (Q + I/C)^{-1} y."""
+
+    def __init__(self, kernels, y, C):
+        self.kernels, self.y, self.C = kernels, y, C
+
+    def at(self, theta, regularizer):
+        A = np.tensordot(theta, self.kernels, 1) + np.eye(len(self.y)) / self.C
+        beta = np.linalg.solve(A, self.y)
+        images = self.kernels @ beta
+        q = images @ beta
+        W = np.linalg.solve(np.linalg.cholesky(A), images.T)
+        lower = self.y @ beta - 0.5 * beta @ beta / self.C - regularizer.conjugate(np.sqrt(q))
+        upper = 0.5 * self.C * np.sum((self.y - theta @ images) ** 2) + regularizer.value(theta * np.sqrt(q))
+        return q, W, lower, upper, 0.5 * self.y @ beta
+
+
+@pytest.fixture(params=["full_rank", "rank_one"])
+def machine(request):
+    """Three kernels of rank 12; or two of rank one besides, which at q = inf are fitted for free."""
+    rng = np.random.default_rng(3)
+    roots = [rng.normal(size=(12, 14)) for _ in range(3)]
+    if request.param == "rank_one":
+        roots += [rng.normal(size=(12, 1)) for _ in range(2)]
+    return Ridge(np.stack([root @ root.T / 12 for root in roots]), rng.normal(size=12), 3.0)
+
+
+@pytest.mark.parametrize("q", [2.2, 3, 8, 100, np.inf])
+def test_the_gap_closes(machine, q):
+    regularizer, M = BlockNorm(q), len(machine.kernels)
+    interior = Interior(regularizer)
+    theta = np.ones(M)
+    gaps = []
+    for _ in range(25):
+        squares, W, lower, upper, _ = machine.at(theta, regularizer)
+        gaps.append((upper - lower) / upper)
+        theta = interior.step(theta, squares, W, upper - lower)
+    assert min(gaps[:12]) < 1e-4
+    assert min(gaps) < 1e-9
+    if M == 3:
+        expected = regularizer.weights_from_dual(np.sqrt(squares))
+        np.testing.assert_allclose(theta / theta.min(), expected / expected.min(), rtol=1e-5)
+
+
+def test_the_first_step_is_newtons(machine):
+    """The gradient -s/2 and the Hessian N by differences; the step is small, so that nothing bounds it."""
+    regularizer, M = BlockNorm(3.0), len(machine.kernels)
+    interior = Interior(regularizer)
+
+    def objective(v):
+        return -machine.at(1.0 / v, regularizer)[-1]
+
+    v = np.full(M, float(M) ** (-1.0 / 3.0))  # r = 3
+    squares, W, lower, upper, _ = machine.at(1.0 / v, regularizer)
+    h = 1e-4
+    unit = np.eye(M) * h
+    gradient = np.array([objective(v + e) - objective(v - e) for e in unit]) / (2 * h)
+    hessian = np.array(
+        [[objective(v + d + e) - objective(v + d - e) - objective(v - d + e) + objective(v - d - e) for d in unit]
+         for e in unit]
+    ) / (4 * h * h)  # fmt: skip
+    mu = 0.1 * (upper - lower) / M
+    t = -float(v @ gradient)
+    z = np.maximum(t * v**2 + gradient, mu / v)
+    # -1/2 s + N dv + t' v^2 + 2 t v dv - (mu - z dv)/v = 0,   sum v^2 dv = 0
+    system = np.block([[hessian + np.diag(2 * t * v + z / v), v[:, None] ** 2], [v**2, np.zeros((1, 1))]])
+    dv = np.linalg.solve(system, np.append(-gradient + mu / v, 0.0))[:M]
+    share = min(1.0, 0.9 / np.abs(dv / v).max())
+    expected = v + share * dv
+    expected /= np.sum(expected**3) ** (1 / 3)
+    np.testing.assert_allclose(1.0 / interior.step(1.0 / v, squares, W, upper - lower), expected, rtol=1e-4)
+
+
+def test_without_curvature_and_squares_weights_stay_finite():
+    interior = Interior(BlockNorm(np.inf))
+    theta = interior.step(np.array([0.0, 1.0, 2.0]), np.zeros(3), np.zeros((0, 3)), 1.0)
+    assert np.all(np.isfinite(theta))
+    assert np.all(theta > 0.0)
