@@ -269,8 +269,8 @@ def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
         free &= np.abs(s) > 1e3 * step  # the kink of |beta_i| at 0
     if free.sum() < 2:
         return None
-    conjugate = problem.loss.conjugate
-    t = (conjugate(s + step, problem.y) - conjugate(s - step, problem.y))[free] / (2.0 * step[free])
+    s, y, step = s[free], problem.y[free], step[free]
+    t = (problem.loss.conjugate(s + step, y) - problem.loss.conjugate(s - step, y)) / (2.0 * step)
     images = problem.kernels.apply(beta)[:, free].T
     size = float(np.abs(images).max())
     if size == 0.0 or not np.all(np.isfinite(t)):

@@ -53,18 +53,21 @@ for _loss in LOSSES:
     _enter(f"{_name}-l1", f"Sparse MKL with the loss {_loss}.", "sparse", *_kind, loss=_loss, regularizer=Lp(1))
     _enter(f"{_name}-l2", f"p = 2 with the loss {_loss}.", "smooth", *_kind, loss=_loss, regularizer=Lp(2))
 
-_enter("hinge-p-4/3".replace("/", "-over-"), "p = 4/3.", "smooth", regularizer=Lp(4 / 3))
+_enter("hinge-p-4-over-3", "p = 4/3.", "smooth", regularizer=Lp(4 / 3))
 _enter("hinge-p-4", "p = 4.", "smooth", regularizer=Lp(4))
 _enter("hinge-uniform", "p = inf: the plain sum of the kernels.", "smooth", regularizer="uniform")
 _enter("squared-hinge-p-4-over-3", "p = 4/3.", "smooth", loss="squared_hinge", regularizer=Lp(4 / 3))
 
-for _name, _arguments in {
-    "hinge-l1-no-intercept": {"regularizer": Lp(1)},
-    "hinge-l2-no-intercept": {"regularizer": Lp(2)},
-    "logistic-l1-no-intercept": {"loss": "logistic", "regularizer": Lp(1)},
-    "squared-l2-no-intercept": {"loss": "squared", "regularizer": Lp(2)},
-}.items():
-    _enter(_name, "No intercept, and so no constraint on the sum.", "no-intercept", intercept=False, **_arguments)  # type: ignore[arg-type]
+for _loss in (Hinge(), Logistic(), Squared()):
+    for _p, _flag in ((1, "sparse"), (2, "smooth")):
+        _enter(
+            f"{_loss.name}-l{_p}-no-intercept",
+            "No intercept, and so no constraint on the sum.",
+            *("no-intercept", _flag, *KIND[_loss.targets]),
+            loss=_loss,
+            regularizer=Lp(_p),
+            intercept=False,
+        )
 
 
 @case((0, 1), "ordinary", "sample-weight", "sparse")

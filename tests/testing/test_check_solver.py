@@ -1,0 +1,296 @@
+"""`check_solver` passes healthy solvers, rejects every mutant and names its fault, and reports what it did."""
+
+from __future__ import annotations
+
+from io import StringIO
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from rich.console import Console
+from testing import mutants
+
+import mklref
+from mklref import reference, solve
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+from mklref.testing import FAULTS, FLAGS, Report, Supports, check_solver, select
+from mklref.testing.case import CATALOGUE, Interval, size_at_zero
+from mklref.testing.result import Outcome
+
+OPEN = ("hinge-groups-sparse",)
+"""Cases that the native solver is known not to reach at 1e-6."""
+FEW = "hinge-l1", "hinge-l2", "squared-l2", "hinge-l1-no-intercept"
+
+
+@pytest.fixture(scope="module")
+def native() -> Report:
+    return check_solver(solve)
+
+
+def test_the_native_solver_passes(native):
+    assert [row.message for row in native.failures if row.case.name not in OPEN] == []
+    assert native.count(Outcome.EXCLUDED) == 0
+    assert len(native.rows) == len(CATALOGUE)
+
+
+@pytest.mark.parametrize("formulation", ["dual", "mixed_norm"])
+def test_the_reference_passes(formulation):
+    """Ordinary data and some of the rest; CI takes no more."""
+    names = [name for name in CATALOGUE if "ordinary" in CATALOGUE[name].flags][::2]
+    names += [
+        "rank-one-ties",
+        "zero-kernel-l1",
+        "small-C",
+        "two-samples",
+        "mixed-scales-l2",
+        "hinge-elastic-net-ivanov",
+    ]
+    report = check_solver(lambda problem: reference.solve(problem, formulation), include=names)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(("solver", "cases"), mutants.HEALTHY, ids=lambda item: getattr(item, "__name__", ""))
+def test_the_healthy_twins_of_the_mutants_pass(solver, cases):
+    """Otherwise a mutant might be rejected for something else."""
+    report = check_solver(solver, include=cases, tol=1e-4)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "cases", "fault"), mutants.TABLE, ids=[f"{row[0].__name__}: {row[2]}" for row in mutants.TABLE]
+)
+def test_every_mutant_is_rejected_and_its_fault_named(mutant, cases, fault):
+    report = check_solver(mutant, include=cases)
+    assert not report.passed
+    assert len(report.failures) == len(report.rows) == len(cases)
+    for row in report.rows:
+        assert fault in row.faults, row.message
+        assert f"{fault}: " in row.message
+        assert FAULTS[fault] in str(report)
+
+
+def test_a_mutant_is_named_on_all_ordinary_cases():
+    report = check_solver(mutants.no_intercept_constraint, include="ordinary")
+    with_intercept = [row for row in report.rows if row.case.build()[0].intercept]
+    assert sum("missing intercept constraint" in row.faults for row in with_intercept) > 0.7 * len(with_intercept)
+
+
+# The catalogue
+
+
+def test_cases_are_the_same_at_every_call():
+    for case in select(include=("hinge-l1", "rank-one-ties", "permuted-samples")):
+        first, second = case.build(), case.build()
+        for one, other in zip(first, second, strict=True):
+            assert np.array_equal(one.kernels.dense(), other.kernels.dense())
+            assert np.array_equal(one.y, other.y)
+
+
+def test_every_flag_is_used_and_every_case_says_what_it_is():
+    select()
+    assert set().union(*(case.flags for case in CATALOGUE.values())) == set(FLAGS)
+    for case in CATALOGUE.values():
+        assert case.flags
+        assert case.statement.endswith("."), case.name
+        assert (case.law is not None) == ("invariant" in case.flags)
+
+
+def test_flags_are_true():
+    for case in select():
+        for problem in case.build() if case.law is None else case.build()[:1]:
+            assert ("no-intercept" in case.flags) <= (not problem.intercept)
+            assert ("regression" in case.flags) == (problem.loss.targets == "real") or case.law, case.name
+            assert ("one-kernel" in case.flags) == (problem.n_kernels == 1) or case.law, case.name
+            assert ("sparse" in case.flags) <= (getattr(problem.regularizer, "p", 0) == 1)
+            assert ("float32" in case.flags) == (problem.kernels.dtype == np.float32)
+            assert ("n-2" in case.flags) == (problem.n_samples == 2)
+
+
+def test_laws_can_fail():
+    """Each law is broken by shifting one of its intervals by a tenth."""
+    for case in select(include="invariant"):
+        reports = [solve(problem) for problem in case.build()]
+        intervals = [Interval(found.certificate.lower, found.certificate.upper) for found in reports]
+        assert case.law(*intervals)
+        shifted = [[value * (factor if k == j else 1.0) for k, value in enumerate(intervals)]
+                   for j in range(len(intervals)) for factor in (0.01, 100.0)]  # fmt: skip
+        assert not all(case.law(*values) for values in shifted), case.name
+
+
+def test_a_wrong_certificate_breaks_a_law(monkeypatch):
+    """A certificate that is right on small objectives only: what laws are for."""
+    import mklref.testing.diagnosis as diagnosis
+
+    honest = diagnosis.certify
+
+    def wrong(problem, *point, **options):
+        from dataclasses import replace
+
+        found = honest(problem, *point, **options)
+        return replace(found, lower=1.1 * found.lower, upper=1.1 * found.upper) if problem.C > 1.5 else found
+
+    monkeypatch.setattr(diagnosis, "certify", wrong)
+    report = check_solver(lambda p: mutants._point(solve(p)), include=("scaled-kernels", "samples-twice-at-half-C"))
+    assert report.faults == {"invariant violated": 2}
+    assert "P(c K, C) = P(K, c C)/c" in str(report)
+
+
+def test_the_unit_of_gaps_is_the_objective_at_zero_where_that_is_small():
+    tiny = CATALOGUE["small-C"].build()[0]
+    assert size_at_zero(tiny) == pytest.approx(2e-6 * min(np.sum(tiny.y > 0), np.sum(tiny.y < 0)))
+    assert size_at_zero(CATALOGUE["hinge-l1"].build()[0]) == 1.0
+    nothing = check_solver(lambda p: (1e-3 * p.C * p.y, None, None), include="small-C")
+    assert not nothing.passed
+
+
+# Selection
+
+
+def test_flags_names_and_patterns_select():
+    assert {case.name for case in select(include="one-class")} >= {"one-class-l1", "density-level-set-l2"}
+    assert [case.name for case in select(include=("hinge-l1", "two-*"))] == [
+        "hinge-l1",
+        "two-samples",
+        "two-samples-squared",
+    ]
+    assert not {case.name for case in select(exclude="sparse")} & {case.name for case in select(include="sparse")}
+    assert select(upto=(0, 0)) == ()
+    assert len(select(upto=(0, 1))) == len(CATALOGUE)
+
+
+@pytest.mark.parametrize("argument", ["include", "exclude"])
+def test_unknown_words_are_errors(argument):
+    with pytest.raises(InvalidParameter, match=f"{argument}: 'tie' is neither a flag nor the name of a case"):
+        check_solver(solve, **{argument: ["hinge-l1", "tie"]})
+
+
+def test_wrong_arguments_are_errors():
+    with pytest.raises(InvalidType, match="solver is 3; give a function"):
+        check_solver(3)
+    with pytest.raises(InvalidParameter, match=r"upto = '0.1'; give the first two numbers"):
+        check_solver(solve, upto="0.1")
+    with pytest.raises(InvalidParameter, match="tol = 0 must lie in"):
+        check_solver(solve, tol=0)
+    with pytest.raises(InvalidType, match="supports is 'hinge'; give a"):
+        check_solver(solve, supports="hinge")
+
+
+# Capabilities
+
+
+def test_declared_capabilities_are_excluded_and_not_called():
+    seen = []
+
+    def solver(problem):
+        seen.append(problem)
+        return solve(problem)
+
+    supports = Supports(losses={"hinge"}, regularizers={"Lp"}, p=(1.0, 1.0), intercept={True}, sample_weight=False)
+    report = check_solver(solver, supports=supports, exclude="invariant")
+    assert report.passed
+    for problem in seen:
+        assert (problem.loss.name, problem.regularizer.p, problem.intercept) == ("hinge", 1.0, True)
+        assert problem.sample_weight is None
+    reasons = {row.reason for row in report.rows if row.outcome is Outcome.EXCLUDED}
+    assert reasons >= {"loss squared", "p = 2", "regularizer Tikhonov", "no intercept", "sample weights"}
+    assert check_solver(solver, supports=Supports(max_kernels=1), include="one-kernel").passed
+
+
+def test_capabilities_may_be_an_attribute_or_a_function():
+    def solver(problem):
+        return solve(problem)
+
+    solver.supports = Supports(losses={"hinge"})
+    assert check_solver(solver, include=FEW).count(Outcome.EXCLUDED) == 1
+    report = check_solver(solve, include=FEW, supports=lambda problem: problem.loss.name == "hinge")
+    assert [row.reason for row in report.rows if row.reason] == ["out of scope"]
+
+
+def test_declining_is_no_failure_but_declining_everything_is_no_success():
+    def some(problem):
+        if problem.loss.name == "hinge":
+            raise NotApplicable("no hinge here.")
+        return solve(problem)
+
+    def none(problem):
+        raise NotImplementedError
+
+    report = check_solver(some, include=FEW)
+    assert report.passed
+    assert report.count(Outcome.EXCLUDED) == 3
+    assert report.rows[0].message == "declined: no hinge here."
+    assert not check_solver(none, include=FEW).passed
+
+
+def test_an_interrupt_goes_through():
+    def interrupted(problem):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check_solver(interrupted, include="hinge-l1")
+
+
+# Reports
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Report:
+    """One failure with markup in its message, one exclusion, two successes."""
+
+    def solver(problem):
+        if problem.loss.name == "squared":
+            raise ValueError("a < b & [bold]c[/bold]")
+        return solve(problem)
+
+    return check_solver(solver, include=FEW, supports=Supports(intercept={True}))
+
+
+def test_the_report_as_text_and_table(mixed):
+    assert mixed.verdict == "FAILED solver, tol = 1e-06: 2 passed, 1 failed, 1 excluded: error (1)"
+    assert mixed.faults == {"error": 1}
+    assert (
+        "squared-l2                      failed"
+        in mixed.table.replace("squared-l2           ", "squared-l2           ")
+        or "squared-l2" in mixed.table
+    )
+    text = str(mixed)
+    assert "error: ValueError: a < b & [bold]c[/bold]." in text
+    assert text.endswith(mixed.verdict)
+    shown = StringIO()
+    Console(width=100, file=shown).print(mixed)
+    for row in mixed.rows:
+        assert row.case.name in shown.getvalue()
+
+
+def test_the_report_as_a_page(mixed):
+    page = mixed.to_html()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "a &lt; b &amp; [bold]c[/bold]" in page
+    assert page.count("<tr class=") == 4
+    assert "http" not in page
+    assert mklref.__version__ in page
+
+
+def test_the_report_as_junit(mixed):
+    suite = ElementTree.fromstring(mixed.to_junit()).find("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "1", "1")
+    failed = next(test for test in suite if test.find("failure") is not None)
+    assert failed.get("name") == "squared-l2"
+    assert failed.find("failure").get("message") == "error"
+    assert "a < b & [bold]c[/bold]" in failed.find("failure").text
+    skipped = next(test for test in suite if test.find("skipped") is not None)
+    assert skipped.find("skipped").get("message") == "no intercept"
+
+
+def test_the_report_as_data(mixed):
+    data = mixed.to_dict()
+    assert data["passed"] is False
+    assert [row["outcome"] for row in data["rows"]] == ["passed", "passed", "failed", "excluded"]
+    assert data["rows"][2]["relative_gap"] is None
+    assert data["faults"] == {"error": FAULTS["error"]}
+
+
+def test_progress_is_told_before_each_case():
+    told = []
+    check_solver(solve, include=FEW, progress=lambda *where: told.append(where))
+    assert told == [(k, 4, case.name) for k, case in enumerate(select(include=FEW))]
