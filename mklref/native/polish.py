@@ -1,0 +1,211 @@
+"""The last digits: Newton's method on the optimality conditions of the active set.
+
+With F the samples strictly between their bounds (and off the kink of |beta_i| at 0), d_i(beta_i) the derivative of
+c_i V*(-beta_i/c_i, y_i) in beta_i, and q_m = beta'K_m beta, an optimum satisfies
+
+    sum_m theta_m (K_m beta)_i + b + d_i(beta_i) = 0   for i in F,        1'beta = c_b with an intercept
+
+where theta is the function theta(q) of the regulariser; its Jacobian joins the Newton matrix. Where R* has kinks
+(Lp(1) and its relatives, `polyhedral`), theta on the active kernels S and a multiplier nu are unknowns of their own:
+
+    q_m/2 = cost_m + 2 mu 1'theta + nu normal_m   for m in S,             normal'theta = 1
+
+Each round first solves the machine at the weights of the best point so far, which finds the samples at their bounds,
+and then takes Newton steps; a sample that a step takes out of its interval stays at the end of it. Every point on the
+way is certified, and the best one is kept, which may be the one that was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mklref._typing import Array
+from mklref.certificate import Certificate, certify, repair
+from mklref.exceptions import NotApplicable
+from mklref.native.blas import blas_threads
+from mklref.native.machine import Machine
+from mklref.native.polyhedral import Polyhedral, polyhedral
+from mklref.problem import Problem
+from mklref.solution import Solution, Status
+
+_ROUNDS = 4
+_STEPS = 4
+_ACTIVE = 1e-6
+"""Share of theta'q from which a kernel counts as active where R* has kinks."""
+_RANK = 1e-14
+_ENOUGH = 1e-14
+"""Relative gap at which there is nothing left to improve."""
+
+
+class Point(NamedTuple):
+    """beta (n,), theta (M,) and b."""
+
+    beta: Array
+    weights: Array
+    intercept: float
+
+
+def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
+    """The solution, or a better one from Newton's method on its active set, by certified gap.
+
+    `status` is OPTIMAL if the certificate of the better one confirms `tol`, and unchanged otherwise.
+    """
+    problem = machine.problem
+    best, certificate = Point(solution.dual_coef, solution.weights, solution.intercept), solution.certificate
+    machine.images.watched[:] = True
+    with blas_threads(problem.n_samples), np.errstate(all="ignore"):
+        for _ in range(_ROUNDS):
+            before = certificate
+            for point in _refinements(machine, best, _ENOUGH * abs(before.upper)):
+                found = certify(problem, point.beta, weights=point.weights, intercept=point.intercept)
+                if _gap(found) < _gap(certificate):
+                    best, certificate = point, found
+            if certificate is before or certificate.relative_gap <= _ENOUGH:
+                break
+    if certificate is solution.certificate:
+        return solution
+    return replace(
+        solution,
+        dual_coef=best.beta,
+        weights=best.weights,
+        intercept=best.intercept,
+        objective=certificate.upper,
+        certificate=certificate,
+        status=Status.OPTIMAL if certificate.is_optimal(tol) else solution.status,
+    )
+
+
+def _gap(certificate: Certificate) -> float:
+    """Smaller is better, of either sign: a negative gap is rounding. What is not finite loses."""
+    return abs(certificate.gap) if np.isfinite(certificate.gap) else np.inf
+
+
+def _refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:
+    """The solution of the machine at these weights, and feasible points after each Newton step from there."""
+    problem = machine.problem
+    machine.jump(point.beta.copy())
+    machine.move(point.weights)
+    machine.solve(gap)
+    beta, theta, b = machine.beta.copy(), point.weights, machine.scores()[1]
+    yield Point(beta, theta, b)
+    lower, upper = problem.loss.box(problem.y, problem.costs)
+    tube = _absolute(problem) > 0.0
+    side = np.sign(beta)
+    low, high = np.where(tube & (side > 0.0), 0.0, lower), np.where(tube & (side < 0.0), 0.0, upper)
+    free = (beta > lower) & (beta < upper) & ~(tube & (beta == 0.0))
+    kinks = polyhedral(problem.regularizer, problem.n_kernels)
+    shares = theta * machine.images.squares
+    active = shares > _ACTIVE * shares.max(initial=0.0)
+    if kinks is None:
+        theta = problem.regularizer.weights_from_dual(np.sqrt(machine.images.squares))
+    for _ in range(_STEPS):
+        step = _step(problem, Point(beta, theta, b), side, free, kinks, active)
+        if step is None or not all(np.all(np.isfinite(part)) for part in step):
+            return
+        beta, b = np.where(free, np.clip(beta + step.beta, low, high), beta), b + step.intercept
+        free &= (beta > low) & (beta < high)
+        feasible = repair(problem, beta)[0]
+        if kinks is None:
+            squares = np.maximum(problem.kernels.quadratic(feasible), 0.0)
+            theta = problem.regularizer.weights_from_dual(np.sqrt(squares))
+        else:
+            theta = np.maximum(theta + step.weights, 0.0)
+        yield Point(feasible, theta, b)
+
+
+def _absolute(problem: Problem) -> float:
+    terms = problem.loss.quadratic_dual(problem.y)
+    return 0.0 if terms is None else terms.absolute
+
+
+def _derivatives(problem: Problem, beta: Array, side: Array) -> tuple[Array, Array]:
+    """d_i and its derivative: -linear + absolute side + curvature beta/c, or those of the logistic loss."""
+    terms = problem.loss.quadratic_dual(problem.y)
+    if terms is None:
+        a = problem.y * beta
+        return problem.y * np.log(a / (problem.costs - a)), problem.costs / (a * (problem.costs - a))
+    second = terms.curvature / problem.costs
+    return terms.absolute * side - terms.linear + second * beta, second
+
+
+def _step(
+    problem: Problem,
+    point: Point,
+    side: Array,
+    free: NDArray[np.bool_],
+    kinks: Polyhedral | None,
+    active: NDArray[np.bool_],
+) -> Point | None:
+    """The Newton step in beta, theta and b; None where the equations do not exist."""
+    beta, theta, b = point
+    images = problem.kernels.apply(beta)
+    F = np.flatnonzero(free)
+    first, second = _derivatives(problem, beta, side)
+    squares = np.maximum(images @ beta, 0.0)
+    block = problem.kernels.combine(theta)[np.ix_(F, F)]
+    block.flat[:: len(F) + 1] += np.broadcast_to(second, beta.shape)[F]
+    rows = images[:, F]
+    S = np.flatnonzero(active) if kinks is not None else np.empty(0, dtype=int)
+    if kinks is None:
+        try:
+            jacobian = problem.regularizer.weights_jacobian(np.sqrt(squares))
+        except NotApplicable:
+            jacobian = np.zeros((len(theta), len(theta)))  # the weights stay as they are
+        block += 2.0 * rows.T @ (jacobian @ rows)
+    border, corner, residual = [], [], [-(theta @ rows + b + first[F])]
+    if problem.intercept:
+        border.append(np.ones((1, len(F))))
+        residual.append(np.array([problem.intercept_cost - beta.sum()]))
+    if kinks is not None:
+        part = kinks.of(S)
+        nu = _multiplier(part, squares[S], theta[S])
+        corner = [-2.0 * part.mu * np.ones((len(S), len(S)))]
+        border.append(rows[S])
+        residual.append(part.gradient(theta[S]) + nu * (0.0 if part.normal is None else part.normal) - 0.5 * squares[S])
+        if part.normal is not None:
+            border.append(np.zeros((1, len(F))))
+            corner.append(-part.normal[None, :])
+            residual.append(np.array([float(part.normal @ theta[S]) - 1.0]))
+    matrix = _bordered(block, border, corner, int(problem.intercept), len(S))
+    side_vector = np.concatenate(residual)
+    if not len(side_vector) or not (np.all(np.isfinite(matrix)) and np.all(np.isfinite(side_vector))):
+        return None
+    solved: Any = scipy.linalg.lstsq(matrix, side_vector, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    d_beta, d_theta = np.zeros_like(beta), np.zeros_like(theta)
+    d_beta[F] = solved[: len(F)]
+    offset = len(F) + int(problem.intercept)
+    d_theta[S] = solved[offset : offset + len(S)]
+    return Point(d_beta, d_theta, float(solved[len(F)]) if problem.intercept else 0.0)
+
+
+def _multiplier(part: Polyhedral, squares: Array, theta: Array) -> float:
+    """nu for which q/2 = gradient + nu normal holds best; 0 without a constraint."""
+    if part.normal is None:
+        return 0.0
+    return float(part.normal @ (0.5 * squares - part.gradient(theta)) / (part.normal @ part.normal))
+
+
+def _bordered(block: Array, border: list[Array], corner: list[Array], intercept: int, kernels: int) -> Array:
+    """The symmetric matrix [[block, border'], [border, corner]]; the corner concerns the active kernels and nu."""
+    f = len(block)
+    size = f + sum(len(rows) for rows in border)
+    matrix = np.zeros((size, size))
+    matrix[:f, :f] = block
+    at = f
+    for rows in border:
+        matrix[at : at + len(rows), :f] = rows
+        matrix[:f, at : at + len(rows)] = rows.T
+        at += len(rows)
+    first = f + intercept
+    if corner:
+        matrix[first : first + kernels, first : first + kernels] = corner[0]
+    if len(corner) == 2:
+        matrix[first + kernels, first : first + kernels] = corner[1]
+        matrix[first : first + kernels, first + kernels] = corner[1]
+    return matrix

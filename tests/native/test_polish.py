@@ -1,0 +1,142 @@
+"""`solve(..., polish=True)`: 1e-6 points go to the limit of double precision, and nothing gets worse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from makers import DEGENERATE, LOSSES, make_problem
+
+from mklref import certify, solve
+from mklref.exceptions import Interrupted
+from mklref.native import polish as module
+from mklref.native.polish import polished as polish_from
+from mklref.native.solver import machine_for
+from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Power, Tikhonov
+from mklref.solution import Status
+
+PAIRS = ((0, 2), (1, 3))
+REGULARIZERS = (
+    Lp(1),
+    Lp(4 / 3),
+    Lp(np.inf),
+    Fixed([1.0, 0.0, 0.5, 2.0]),
+    Tikhonov(1, 0.7),
+    Tikhonov(1.5, 0.7),
+    Power(1),
+    ElasticNet(0.5),
+    BlockNorm(3),
+    Groups(PAIRS, 0.3, 0.4),
+)
+
+
+def polished(problem, solution, tol):
+    return polish_from(machine_for(problem), solution, tol)
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_generic_points_reach_the_limit_of_double_precision(loss, regularizer):
+    if loss.intercept_cost and regularizer.degree == 1.0:
+        pytest.skip("unbounded")
+    problem = make_problem(loss=loss, regularizer=regularizer, seed=3, n=30)
+    rough = solve(problem, tol=1e-4)
+    fine = polished(problem, rough, 1e-4)
+    assert abs(fine.certificate.relative_gap) <= 1e-11
+    assert abs(fine.certificate.gap) <= abs(rough.certificate.gap)
+    again = certify(problem, fine.dual_coef, weights=fine.weights, intercept=fine.intercept)
+    assert fine.certificate == again
+    assert again.violations == ()
+    assert fine.objective == again.upper
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("degenerate", DEGENERATE[1:])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "logistic"])
+def test_degenerate_points_never_get_worse(loss, degenerate, p):
+    problem = make_problem(loss=loss, regularizer=Lp(p), degenerate=degenerate, seed=5, n=24, C=10.0)
+    rough = solve(problem, tol=1e-3)
+    fine = polished(problem, rough, 1e-3)
+    assert abs(fine.certificate.gap) <= abs(rough.certificate.gap)
+    assert fine.certificate == certify(problem, fine.dual_coef, weights=fine.weights, intercept=fine.intercept)
+
+
+def test_a_point_that_cannot_be_improved_is_returned_as_it_is(monkeypatch):
+    """Every candidate is worse: the given solution comes back, the same object."""
+    problem = make_problem(regularizer=Lp(2), n=20)
+    solution = solve(problem, tol=1e-8)
+
+    def worse(machine, point, gap):
+        yield point._replace(beta=0.5 * point.beta)
+
+    monkeypatch.setattr(module, "_refinements", worse)
+    assert polished(problem, solution, 1e-8) is solution
+
+
+@pytest.mark.parametrize(("tol", "expected"), [(1e-3, Status.OPTIMAL), (1e-12, Status.TIME_LIMIT)])
+def test_the_status_says_what_the_certificate_confirms(tol, expected, monkeypatch):
+    """A better point that confirms 1e-3 and not 1e-12."""
+    problem = make_problem(regularizer=Lp(2), n=20, seed=1)
+    stopped = replace(solve(problem, tol=1e-1), status=Status.TIME_LIMIT)
+    better = solve(problem, tol=1e-4)
+    assert 1e-12 < better.certificate.relative_gap < stopped.certificate.relative_gap
+    point = module.Point(better.dual_coef, better.weights, better.intercept)
+    monkeypatch.setattr(module, "_refinements", lambda *_: iter([point]))
+    fine = polished(problem, stopped, tol)
+    assert fine.certificate == better.certificate
+    assert fine.status is expected
+
+
+def test_samples_enter_and_leave_their_bounds():
+    """The active set of the start is wrong in both directions."""
+    problem = make_problem(regularizer=Lp(2), n=30, seed=2)
+    best = solve(problem, tol=1e-9)
+    free = np.flatnonzero((np.abs(best.dual_coef) > 1e-6) & (np.abs(best.dual_coef) < 1.0 - 1e-6))
+    at_zero = np.flatnonzero(best.dual_coef == 0.0)
+    beta = best.dual_coef.copy()
+    beta[free[0]] = 0.0
+    beta[at_zero[0]] = 0.05 * problem.y[at_zero[0]]
+    spoilt = replace(best, dual_coef=beta, certificate=certify(problem, beta, weights=best.weights))
+    assert spoilt.certificate.relative_gap > 1e-4
+    fine = polished(problem, spoilt, 1e-6)
+    assert abs(fine.certificate.relative_gap) <= 1e-12
+    assert fine.dual_coef[at_zero[0]] == 0.0
+    np.testing.assert_allclose(fine.dual_coef, best.dual_coef, atol=1e-5)
+
+
+def test_solve_polishes_when_asked():
+    problem = make_problem(regularizer=Lp(1), n=30, seed=3)
+    rough, fine = solve(problem), solve(problem, polish=True)
+    assert rough.certificate.relative_gap > 1e-10
+    assert abs(fine.certificate.relative_gap) < 1e-13
+    assert fine.status is Status.OPTIMAL
+    assert fine.history.counters == rough.history.counters
+
+
+def test_an_interrupted_polish_keeps_the_solution(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    problem = make_problem(n=20)
+    monkeypatch.setattr("mklref.native.solver.polished", interrupted)
+    with pytest.raises(Interrupted) as caught:
+        solve(problem, polish=True)
+    assert caught.value.solution.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("regularizer", [Lp(2), Lp(1), Tikhonov(1, 0.7)], ids=str)
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "squared"])
+def test_newton_steps_converge_quadratically(loss, regularizer):
+    """From a point whose active set is right, the distance to the solution is squared by each step."""
+    problem = make_problem(loss=loss, regularizer=regularizer, n=20, seed=4)
+    exact = solve(problem, tol=1e-7, polish=True)
+    rng = np.random.default_rng(0)
+    theta = exact.weights * np.exp(3e-3 * rng.normal(size=4))
+    point = module.Point(exact.dual_coef, theta, exact.intercept)
+    distances = [
+        np.abs(moved.beta - exact.dual_coef).max() for moved in module._refinements(machine_for(problem), point, 1e-13)
+    ]
+    assert distances[0] > 1e-6
+    assert distances[1] < 100 * distances[0] ** 2 + 1e-9
+    assert min(distances[2:]) < 1e-8
