@@ -85,7 +85,7 @@ def run_case(case: Case, solver: Solver, *, tol: float, declaration: Declaration
     findings: list[Finding] = []
     reason = next(filter(None, map(declaration, problems)), "")
     for number, problem in enumerate(problems):
-        if reason:
+        if reason or findings:
             break
         try:
             verdict = _answered(problem, solver, tol)

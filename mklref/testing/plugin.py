@@ -1,0 +1,129 @@
+"""The pytest plugin: `pytest --mklref-solver module:function` makes one test of each case of the catalogue.
+
+Without the option it does nothing and imports nothing but pytest and two light modules.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from mklref.testing.case import Case
+    from mklref.testing.result import Row
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options, in a group of their own."""
+    add = parser.getgroup("mklref", "conformance of a solver of multiple kernel learning").addoption
+    add("--mklref-solver", metavar="MODULE:FUNCTION", help="run the catalogue of mklref on this solver")
+    add("--mklref-supports", metavar="MODULE:NAME", help="what it is meant for (FUNCTION.supports, or everything)")
+    add("--mklref-tol", type=float, default=1e-6, metavar="TOL", help="largest certified relative gap (1e-6)")
+    add("--mklref-upto", metavar="X.Y", help="only cases of this version of mklref and earlier ones")
+    add("--mklref-include", action="append", metavar="WORD", help="only cases with this flag or name, * allowed")
+    add("--mklref-exclude", action="append", metavar="WORD", help="no cases with this flag or name, * allowed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With the option and without paths, only the catalogue runs."""
+    if config.getoption("--mklref-solver") and config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add one test for each case."""
+    if config.getoption("--mklref-solver"):
+        catalogue = Catalogue.from_parent(session, name="mklref", nodeid="mklref", path=config.rootpath)
+        items.extend(catalogue.collect())
+
+
+class Catalogue(pytest.Collector):
+    """The cases that the options select."""
+
+    def collect(self) -> list[CaseItem]:
+        """One item for each case."""
+        from mklref.exceptions import MKLError
+        from mklref.testing.case import select
+        from mklref.testing.optimal import require_tolerance
+        from mklref.testing.supports import as_declaration
+
+        option = self.config.getoption
+        solver = _named("--mklref-solver", option("--mklref-solver"))
+        supports = option("--mklref-supports") and _named("--mklref-supports", option("--mklref-supports"))
+        try:
+            declaration = as_declaration(supports or None, solver)
+            require_tolerance("--mklref-tol", option("--mklref-tol"))
+            cases = select(_version(option("--mklref-upto")), option("--mklref-include"), option("--mklref-exclude"))
+        except MKLError as error:
+            raise pytest.UsageError(str(error)) from None
+        tol = option("--mklref-tol")
+        return [
+            CaseItem.from_parent(self, name=case.name, case=case, solver=solver, declaration=declaration, tol=tol)
+            for case in cases
+        ]
+
+
+class CaseItem(pytest.Item):
+    """One case as a test."""
+
+    def __init__(self, *, case: Case, solver: Any, declaration: Any, tol: float, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.case, self.solver, self.declaration, self.tol = case, solver, declaration, tol
+        self.extra_keyword_matches.update(case.flags)
+
+    def runtest(self) -> None:
+        """Certify the answers of the solver."""
+        from mklref.testing.conformance import run_case
+        from mklref.testing.result import Outcome
+
+        row = run_case(self.case, self.solver, tol=self.tol, declaration=self.declaration)
+        self.user_properties += [("relative_gap", row.relative_gap), ("flags", " ".join(sorted(self.case.flags)))]
+        if row.outcome is Outcome.EXCLUDED:
+            pytest.skip(row.reason)
+        if row.outcome is Outcome.FAILED:
+            raise NotConforming(row)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The findings, without a traceback through this package."""
+        if isinstance(excinfo.value, NotConforming):
+            row = excinfo.value.row
+            return f"{'; '.join(row.faults)}\n{row.message}"
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        """Where a failure is reported."""
+        return self.path, None, f"mklref::{self.case.name}"
+
+
+class NotConforming(AssertionError):
+    """A case that failed."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(row.message)
+        self.row = row
+
+
+def _named(option: str, text: str) -> Any:
+    """The object that `module:name` names."""
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise pytest.UsageError(f"{option} {text}: give module:name.")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise pytest.UsageError(f"{option} {text}: {error}.") from None
+    return found
+
+
+def _version(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(part) for part in text.split(".")[:2])
+    except ValueError:
+        raise pytest.UsageError(f"--mklref-upto {text}: give a version such as 0.1.") from None

@@ -1,0 +1,116 @@
+"""The pytest plugin, in processes of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import mklref
+from mklref.testing import select
+
+ROOT = Path(mklref.__file__).parent.parent
+SOLVERS = """
+import mklref
+
+def good(problem):
+    return mklref.solve(problem)
+
+def twice_C(problem):
+    found = mklref.solve(problem.replace(C=2 * problem.C))
+    return found.dual_coef, found.weights, found.intercept
+
+hinge = mklref.testing.Supports(losses={"hinge"})
+"""
+INERT = """
+import sys
+
+def test_nothing_heavy_was_loaded():
+    assert "mklref.testing.plugin" in sys.modules
+    loaded = {name for name in sys.modules if name.startswith("mklref")}
+    assert loaded == {"mklref", "mklref.testing", "mklref.testing.plugin"}
+    assert "numpy" not in sys.modules
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run pytest in a directory with a solver, with this plugin and no other."""
+    (tmp_path / "mysolver.py").write_text(SOLVERS)
+
+    def call(*arguments):
+        environment = {
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)]),
+        }
+        environment.pop("PYTEST_ADDOPTS", None)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "mklref.testing.plugin",
+            "--strict-markers",
+            "-p",
+            "no:cacheprovider",
+        ]
+        return subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
+
+    return call
+
+
+def test_it_does_nothing_without_its_option(run, tmp_path):
+    (tmp_path / "test_inert.py").write_text(INERT)
+    done = run("-q")
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+def test_one_test_for_each_case(run, tmp_path):
+    (tmp_path / "test_other.py").write_text("def test_other():\n    raise AssertionError\n")
+    done = run(
+        "--mklref-solver=mysolver:good", "--mklref-supports=mysolver:hinge", "--mklref-include=two-*",
+        "--mklref-include=hinge-l1*", "--mklref-exclude=sample-weight", "--mklref-upto=0.1", "-v", "--junitxml=out.xml",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = [case.name for case in select(include=("two-*", "hinge-l1*"), exclude="sample-weight")]
+    suite = ElementTree.parse(tmp_path / "out.xml").getroot().find("testsuite")
+    assert [test.get("name") for test in suite] == names
+    assert "3 passed, 1 skipped" in done.stdout
+    gap = next(p for p in suite[0].iter("property") if p.get("name") == "relative_gap")
+    assert 0 <= float(gap.get("value")) <= 1e-6
+
+
+def test_failures_name_the_fault_and_keywords_select_flags(run):
+    done = run("--mklref-solver=mysolver:twice_C", "-k", "n-2 and regression", "-q", "-rf")
+    assert done.returncode == 1
+    assert "FAILED mklref::two-samples-squared - wrong scale of C" in done.stdout
+    assert "1 failed" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--mklref-solver=mysolver"], "--mklref-solver mysolver: give module:name."),
+        (["--mklref-solver=mysolver:nobody"], "module 'mysolver' has no attribute 'nobody'"),
+        (["--mklref-solver=mysolver:good", "--mklref-include=tie"], "'tie' is neither a flag nor the name of a case"),
+    ],
+)
+def test_wrong_options_are_usage_errors(run, arguments, said):
+    done = run(*arguments)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert said in done.stdout + done.stderr
+
+
+def test_the_plugin_is_announced():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"mklref": "mklref.testing.plugin"}
