@@ -57,7 +57,18 @@ _HOMES = {
 }
 """Where each public name lives; it is imported from there when it is first asked for."""
 
-_MODULES = ("algorithms", "equivalences", "evidence", "kernels", "losses", "native", "reference", "regularizers", "testing")
+_MODULES = (
+    "algorithms",
+    "bounds",
+    "equivalences",
+    "evidence",
+    "kernels",
+    "losses",
+    "native",
+    "reference",
+    "regularizers",
+    "testing",
+)
 
 if TYPE_CHECKING:
     from mklref.certificate import Certificate as Certificate
