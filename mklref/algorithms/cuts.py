@@ -45,7 +45,7 @@ def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master |
     """
     M = len(cuts[0].weights)
     best = min(cut.value for cut in cuts)
-    unit = abs(best) if last is None else max(best - last.value, _ROUNDING * abs(best))
+    unit = (abs(best) if last is None else max(best - last.value, _ROUNDING * abs(best))) or 1.0
     program = linprog(
         c=np.append(np.zeros(M), 1.0),
         A_ub=np.array([np.append(-0.5 * cut.squares / unit, -1.0) for cut in cuts]),

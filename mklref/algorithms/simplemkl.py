@@ -160,11 +160,11 @@ def longest_step(d: Array, D: Array) -> tuple[int, float]:
 
 
 def moved(d: Array, D: Array, gamma: float, nu: int | None = None) -> Array:
-    """d + gamma D, with d_nu exactly 0 and free of rounding errors below 0 or in the sum."""
+    """d + gamma D, with d_nu exactly 0 and no rounding errors below 0."""
     weights: Array = np.maximum(d + gamma * D, 0.0)
     if nu is not None:
         weights[nu] = 0.0
-    return weights / float(weights.sum())
+    return weights
 
 
 def line_search(run: Run, point: Point, D: Array, longest: float) -> Point:

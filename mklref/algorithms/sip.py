@@ -22,6 +22,7 @@ _ROUNDING = 1e-10
 _STEPS = 0.5 ** np.arange(8)
 _SHRINK = 0.1
 """Factor from one barrier parameter to the next."""
+_MOST_STEPS = 500
 _NEAR = 0.5
 """Length of a Newton step from which on its minimiser counts as reached."""
 
@@ -142,7 +143,7 @@ def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tup
     x = np.append((1.0 - 0.01 / p) * z, 0.0)  # inside the expanded norm
     x[M] = float((constants + slopes @ x[:M]).max()) + 1.0
     mu, s = 1.0, slacks(x)
-    while True:
+    for _ in range(_MOST_STEPS):
         gradients = np.vstack([A, np.append(linear + curved * x[:M], 0.0)])
         slope = np.append(np.zeros(M), 1.0) + mu * gradients.T @ (1.0 / s)
         hessian = mu * (gradients.T / s**2) @ gradients
@@ -154,10 +155,10 @@ def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tup
         s = slacks(x)
         if length <= _NEAR:
             if mu <= _INNER / len(s):
-                break
+                shares = mu / s[:k]
+                return x[:M], shares / shares.sum()
             mu *= _SHRINK
-    shares = mu / s[:k]
-    return x[:M], shares / shares.sum()
+    raise np.linalg.LinAlgError("the barrier has no minimiser to rounding")
 
 
 def on_the_sphere(theta: Array, p: float) -> Array:

@@ -1,0 +1,41 @@
+"""Problems for the tests of the papers' algorithms, and what every solution has to satisfy."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+import mklref
+from mklref.certificate import certify
+from mklref.datasets import load
+from mklref.solution import Status
+
+
+@cache
+def cancer(C: float = 100.0, regularizer: str | mklref.Lp = "l1") -> mklref.Problem:
+    """150 samples of breast cancer, the 13 kernels of SimpleMKL's recipe on all variables."""
+    data = load("breast_cancer").standardized().subset(150, seed=0)
+    kernels = mklref.kernels.simplemkl_recipe(data.X, single_variables=False)
+    y = np.where(data.y == "benign", 1.0, -1.0)
+    return mklref.Problem(kernels, y, C=C, regularizer=regularizer)
+
+
+def complaints(problem, solution, tol, truth=None):
+    """What is wrong with a solution that should be optimal; an evaluation of its arrays from scratch is believed."""
+    found = []
+    again = certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+    if solution.status is not Status.OPTIMAL:
+        found.append(f"it ends as {solution.status.name}")
+    if not -1e-12 * abs(again.upper) <= again.gap <= tol * abs(again.upper):
+        found.append(f"its relative gap is {again.gap / abs(again.upper):.1e}")
+    if solution.certificate != again or solution.objective != again.upper:
+        found.append("its certificate is not that of its arrays")
+    if again.violations:
+        found.append(f"it is infeasible: {again.violations[0]}")
+    if truth is not None and not (truth.lower <= again.upper and again.lower <= truth.upper):
+        found.append("its interval does not meet the true one")
+    lower, upper = solution.history.column("lower"), solution.history.column("upper")
+    if np.any(np.diff(lower) < 0.0) or np.any(np.diff(upper) > 0.0) or np.any(upper < lower - 1e-9 * np.abs(upper)):
+        found.append("the bounds of its history do not close")
+    return found

@@ -1,0 +1,149 @@
+"""The algorithms for weights on the simplex: certified on data, on every loss, and in agreement with both oracles."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from algorithms.cases import cancer, complaints
+from makers import DEGENERATE, LOSSES, make_problem
+
+import mklref
+from mklref import algorithms, reference
+from mklref.exceptions import NotApplicable
+from mklref.solution import Status
+
+NAMES = ("silp", "simplemkl", "gradient_descent", "hessian_mkl", "level")
+every_algorithm = pytest.mark.parametrize("name", NAMES)
+
+
+def solve(name, problem, **options):
+    return algorithms.ALGORITHMS[name](problem, **options)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return mklref.solve(cancer(), tol=1e-7).certificate
+
+
+@every_algorithm
+@pytest.mark.parametrize("tol", [1e-4, 1e-6])
+def test_breast_cancer(name, tol, truth):
+    solution = solve(name, cancer(), tol=tol)
+    assert complaints(cancer(), solution, tol, truth) == []
+    assert solution.solver == name
+
+
+@every_algorithm
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_every_loss(name, loss):
+    """Seeded problems of ten losses; among them one with a negative objective, which Algorithm 1 does not foresee."""
+    problem = make_problem(loss=loss, seed=3, n=24, M=5)
+    solution = solve(name, problem, tol=1e-5)
+    assert complaints(problem, solution, 1e-5, mklref.solve(problem).certificate) == []
+
+
+@every_algorithm
+@pytest.mark.parametrize("degenerate", DEGENERATE)
+def test_degenerate_kernels(name, degenerate):
+    problem = make_problem(seed=3, n=24, M=5, C=10.0, degenerate=degenerate)
+    solution = solve(name, problem)
+    assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
+
+
+@every_algorithm
+def test_without_intercept(name):
+    problem = make_problem(seed=4, intercept=False)
+    assert complaints(problem, solve(name, problem), 1e-4, mklref.solve(problem).certificate) == []
+
+
+@pytest.fixture(scope="module")
+def small():
+    problem = make_problem(seed=5, n=20, M=4, C=5.0)
+    return problem, reference.solve(problem, "qcqp").certificate
+
+
+@every_algorithm
+def test_agrees_with_cvxpy(name, small):
+    problem, truth = small
+    solution = solve(name, problem, tol=1e-6)
+    assert complaints(problem, solution, 1e-6, truth) == []
+
+
+@every_algorithm
+@pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
+def test_several_classes(name, strategy, rng):
+    """J is the sum over the machines (SimpleMKL 4.2), each of which counts as an SVM evaluation."""
+    X = rng.normal(size=(30, 3))
+    kernels = mklref.kernels.simplemkl_recipe(X, single_variables=False).dense()[2:7]
+    y = np.digitize(X[:, 0] + 0.2 * rng.normal(size=30), [-0.5, 0.5])
+    problem = mklref.MulticlassProblem(kernels, y, C=50.0, strategy=strategy)
+    solution = solve(name, problem)
+    again = problem.certify(solution.dual_coef, solution.weights, solution.intercept)
+    assert solution.certificate == again
+    assert 0.0 <= again.gap <= 1e-4 * again.upper
+    assert solution.status is Status.OPTIMAL
+    assert again.infeasibility <= 1e-12
+    assert solution.history.counters["svm"] % 3 == 0
+    if strategy == "one_vs_rest":
+        exact = reference.solve(problem, "multiclass").certificate
+        assert again.lower <= exact.upper
+        assert exact.lower <= again.upper
+
+
+@every_algorithm
+def test_a_zero_weight_comes_back(name):
+    """Start from the worst vertex: the whole weight on a kernel that the solution does not use."""
+    problem = make_problem(seed=3, n=24, M=5, C=10.0)
+    best = mklref.solve(problem)
+    vertex = np.zeros(5)
+    vertex[np.argmin(best.weights)] = 1.0
+    assert best.weights @ vertex < 1e-6
+    start = mklref.Solution(np.zeros(24), vertex, 0.0, np.inf, best.certificate, Status.STALLED)
+    solution = solve(name, problem, start=start)
+    assert np.array_equal(solution.history.records[0].weights, vertex)
+    assert complaints(problem, solution, 1e-4, best.certificate) == []
+
+
+@every_algorithm
+def test_a_warm_start_has_less_to_do(name):
+    problem = cancer()
+    cold = solve(name, problem)
+    warm = solve(name, problem.replace(C=90.0), start=cold)
+    assert warm.status is Status.OPTIMAL
+    assert warm.history.records[0].relative_gap < 0.1 * cold.history.records[0].relative_gap
+    assert solve(name, problem, start=cold).history.counters["svm"] == 1
+
+
+@every_algorithm
+@pytest.mark.parametrize("exponent", [-16, 20])
+@pytest.mark.parametrize("loss", ["hinge", "squared", "one_class"])
+def test_other_units(name, exponent, loss):
+    """P(4^k K, C/4^k) = P(K, C)/4^k bit for bit: the stopping rule knows no unit, and neither do the masters."""
+    problem = make_problem(seed=3, n=24, M=5, loss=loss)
+    unit = 4.0**exponent
+    C = problem.C if loss == "one_class" else problem.C / unit
+    scaled = problem.replace(kernels=unit * problem.kernels.dense(), C=C)
+    here, there = solve(name, problem), solve(name, scaled)
+    assert here.status is there.status is Status.OPTIMAL
+    assert np.array_equal(here.weights, there.weights)
+    assert here.history.counters == there.history.counters
+    factor = unit if loss == "one_class" else 1.0 / unit
+    assert here.history.column("upper").tolist() == (there.history.column("upper") / factor).tolist()
+    assert here.history.column("lower").tolist() == (there.history.column("lower") / factor).tolist()
+
+
+@every_algorithm
+def test_other_regularizers_are_refused_by_name(name):
+    for regularizer in (mklref.Lp(2), mklref.ElasticNet(0.5), mklref.BlockNorm(4)):
+        with pytest.raises(NotApplicable, match=re.escape(str(regularizer))) as refused:
+            solve(name, make_problem(regularizer=regularizer))
+        assert str(refused.value).startswith(f"{name} is made for weights on the simplex, Lp(1); this problem has loss")
+
+
+@every_algorithm
+def test_l1_under_its_other_name(name):
+    problem = make_problem(seed=3, n=24, M=5)
+    other = solve(name, problem.replace(regularizer=mklref.BlockNorm(1)))
+    assert np.array_equal(solve(name, problem).weights, other.weights)
