@@ -1,0 +1,275 @@
+"""Baselines that people compare multiple kernel learning with. None of them is an MKL formulation.
+
+Each chooses kernel weights by a rule of its own and then trains one kernel machine with these weights fixed. What it
+returns is a solution of that machine, problem.replace(regularizer=Fixed(weights)), and so is the certificate: it says
+that the machine is solved, and nothing about the weights. Judge them as MKL by
+`mklref.certify(problem, solution.dual_coef, weights=solution.weights)`.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from mklref._typing import Array
+from mklref.algorithms.base import Callback, require
+from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.kernels import center
+from mklref.native.solver import solve
+from mklref.problem import Problem
+from mklref.regularizers import Fixed
+from mklref.regularizers.norms import checked_number
+from mklref.solution import Solution
+
+
+def average_kernel(
+    problem: Problem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 500,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: Solution | None = None,
+) -> Solution:
+    """Baseline, not an MKL formulation: the kernel machine on the average kernel, theta = 1/M.
+
+    Its kernel has the size of one kernel, as with weights on the simplex. The plain sum, which is MKL with the weights
+    in the ball of the maximum norm, is `Lp(inf)`.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its regularizer is not used.
+    tol, max_iter, max_time, callback, progress, start
+        Passed to `mklref.solve`.
+
+    Returns
+    -------
+    Solution
+        Of problem.replace(regularizer=Fixed(weights)), with its certificate.
+    """
+    options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
+    weights = np.full(problem.n_kernels, 1.0 / problem.n_kernels)
+    return _trained(problem, weights, "average_kernel", start=start, **options)
+
+
+def best_single_kernel(
+    problem: Problem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 500,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    folds: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> Solution:
+    """Baseline, not an MKL formulation: a kernel machine for each kernel, of which the best is kept.
+
+    Without `folds` the best one has the lowest objective J(e_m): the best corner of the simplex, so that the optimum of
+    l1-MKL is no higher. That favours kernels of large trace; normalise them, or let held-out losses decide: with
+    `folds` the best one has the lowest sum of the costs times the losses of samples that were left out of training.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its regularizer is not used.
+    tol, max_iter, max_time, callback, progress
+        Passed to `mklref.solve`, for each machine.
+    folds : int, optional
+        Number of parts, each left out once, at least 2 and such that every class remains in training.
+    rng : numpy Generator
+        Deals the samples out, evenly over the values of y; needed with `folds`.
+
+    Returns
+    -------
+    Solution
+        Of problem.replace(regularizer=Fixed(weights)), with its certificate; all weights but one are 0.
+
+    Raises
+    ------
+    NotApplicable
+        Folds with a loss for one class: without labels held-out losses compare nothing.
+    InvalidParameter, InvalidType
+        Bad folds, or folds without a Generator.
+    """
+    options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
+    corners = np.eye(problem.n_kernels)
+    name = "best_single_kernel"
+    if folds is None:
+        solutions = [_trained(problem, corner, name, **options) for corner in corners]
+        return min(solutions, key=lambda solution: solution.objective)
+    parts = _parts(problem, folds, rng)
+    losses = [sum(_held_out_loss(problem, m, part, options) for part in parts) for m in range(problem.n_kernels)]
+    return _trained(problem, corners[int(np.argmin(losses))], name, **options)
+
+
+def kernel_alignment(
+    problem: Problem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 500,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: Solution | None = None,
+) -> Solution:
+    """Baseline, not an MKL formulation: the weights whose kernel is best aligned with the targets (Cortes et al. 2012).
+
+    maximise over theta >= 0   <K_theta, yy'> / ||K_theta||,     K_theta = sum_m theta_m H K_m H,   H = I - 11'/n,
+
+    in the Frobenius product. The maximiser is, up to its length, the solution of the quadratic program
+
+    minimise over v >= 0   1/2 v'A v - a'v,     A_ml = <H K_m H, H K_l H>,   a_m = <H K_m H, yy'> = (Hy)'K_m Hy.
+
+    The alignment leaves the length free; weights that sum to 1 give the kernel the size of one kernel.
+
+    Parameters
+    ----------
+    problem : Problem
+        With labels or real targets. Its regularizer is not used, and its loss only for the machine.
+    tol, max_iter, max_time, callback, progress, start
+        Passed to `mklref.solve`.
+
+    Returns
+    -------
+    Solution
+        Of problem.replace(regularizer=Fixed(weights)), with its certificate.
+
+    Raises
+    ------
+    NotApplicable
+        For losses of one class, or if no kernel has a positive alignment.
+    """
+    options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
+    weights = alignment_weights(problem)
+    return _trained(problem, weights, "kernel_alignment", start=start, **options)
+
+
+def alignment_weights(problem: Problem) -> Array:
+    """The weights of `kernel_alignment`, (M,), with sum 1.
+
+    The program is a nonnegative least squares problem: with A = R'R, minimise ||R v - R'^+ a|| over v >= 0. It is
+    solved on kernels of unit norm, which only rescales v.
+    """
+    require(
+        problem.loss.targets != "ones",
+        "kernel_alignment",
+        problem,
+        "labels or real targets",
+        "With one class, y = 1 has no alignment with any centred kernel; use average_kernel.",
+    )
+    centred = center(problem.kernels).dense().reshape(problem.n_kernels, -1).astype(np.float64, copy=False)
+    norms = np.linalg.norm(centred, axis=1)
+    present = np.flatnonzero(norms > 0.0)
+    units = centred[present] / norms[present, None]
+    target = problem.y - problem.y.mean()
+    a = units @ np.outer(target, target).ravel()
+    values, vectors = np.linalg.eigh(units @ units.T)
+    kept = values > len(values) * np.finfo(float).eps * values.max(initial=0.0)
+    root = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    scale = float(np.abs(a).max(initial=0.0)) or 1.0
+    v, _ = nnls(root, vectors[:, kept].T @ (a / scale) / np.sqrt(values[kept])) if len(present) else (a, 0.0)
+    weights = np.zeros(problem.n_kernels)
+    weights[present] = v / norms[present]
+    require(
+        bool(weights.any()), "kernel_alignment", problem, "targets that some kernel can tell apart", "Use mklref.solve."
+    )
+    return np.asarray(weights / weights.sum())
+
+
+def easymkl(
+    problem: Problem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 500,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    lam: float = 0.5,
+) -> Solution:
+    """Baseline, not an MKL formulation of this library: EasyMKL (Aiolli and Donini 2015), a margin problem of its own.
+
+    With gamma >= 0 summing to 1 over each class, D = diag(y), and weights eta >= 0 with ||eta||_2 = 1, the margin of a
+    kernel is the value of the inner problem in
+
+    max over eta   min over gamma   (1-lam) gamma'D (sum_m eta_m K_m) D gamma + lam ||gamma||^2.
+
+    As its authors do, gamma comes from the plain sum of the kernels, eta_m is proportional to gamma'D K_m D gamma, and
+    then one machine is trained with eta: two machines in all, and no optimum of the problem over both.
+
+    The inner problem is, up to the length of beta = D gamma, the dual of the squared hinge with C = (1-lam)/lam, since
+    min 1/2 beta'(Q + I/C)beta - y'beta has its minimum along the same ray. That machine is what is returned, with an
+    intercept that is optimal for it; EasyMKL's is the midpoint between the classes.
+
+    Parameters
+    ----------
+    problem : Problem
+        With labels. Only kernels and y are used: loss, C, intercept, sample weights and regularizer are EasyMKL's own.
+    tol, max_iter, max_time, callback, progress
+        Passed to `mklref.solve`, for both machines.
+    lam : float
+        In (0, 1): towards 0 the hard margin, towards 1 the distance of the class means.
+
+    Returns
+    -------
+    Solution
+        Of problem.replace(loss="squared_hinge", C=(1-lam)/lam, intercept=True, sample_weight=None,
+        regularizer=Fixed(weights)), with its certificate.
+
+    Raises
+    ------
+    NotApplicable
+        If the loss does not take labels.
+    InvalidParameter
+        If lam is not in (0, 1).
+    """
+    require(problem.loss.targets == "labels", "easymkl", problem, "labels", "For real targets use kernel_alignment.")
+    remedy = "it is the share of ||gamma||^2; for the hard margin take it small, for the class means close to 1."
+    lam = checked_number("lam", lam, "(0, 1)", lambda share: 0.0 < share < 1.0, remedy)
+    options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
+    margin = problem.replace(loss="squared_hinge", C=(1.0 - lam) / lam, intercept=True, sample_weight=None)
+    gamma = _trained(margin, np.ones(problem.n_kernels), "easymkl", **options).dual_coef
+    squares = np.maximum(problem.kernels.quadratic(gamma), 0.0)
+    return _trained(margin, squares / np.linalg.norm(squares), "easymkl", **options)
+
+
+def _trained(problem: Problem, weights: Array, name: str, **options: Any) -> Solution:
+    """The kernel machine with these weights, signed by the baseline."""
+    solution = solve(problem.replace(regularizer=Fixed(weights)), **options)
+    return replace(solution, solver=f"baseline/{name}")
+
+
+def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
+    """The samples dealt out to the folds, evenly over the values of y."""
+    require(
+        problem.loss.targets != "ones",
+        "best_single_kernel with folds",
+        problem,
+        "labels or real targets",
+        "Omit folds.",
+    )
+    if isinstance(folds, bool) or not isinstance(folds, numbers.Integral) or not 2 <= int(folds) <= problem.n_samples:
+        raise InvalidParameter(f"folds = {folds!r} must be an integer in [2, {problem.n_samples}].")
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidType(f"rng is {type(rng).__name__}; folds need a numpy.random.Generator.")
+    shuffled = rng.permutation(problem.n_samples)
+    dealt = shuffled[np.argsort(problem.y[shuffled], kind="stable")]
+    return [dealt[fold::folds] for fold in range(int(folds))]
+
+
+def _held_out_loss(problem: Problem, m: int, left_out: Any, options: dict[str, Any]) -> float:
+    """Costs times losses of these samples under kernel m trained on the others."""
+    kept = np.setdiff1d(np.arange(problem.n_samples), left_out)
+    K = problem.kernels.dense()[m]
+    weight = None if problem.sample_weight is None else problem.sample_weight[kept]
+    alone = problem.replace(
+        kernels=[K[np.ix_(kept, kept)]], y=problem.y[kept], sample_weight=weight, regularizer=Fixed(np.ones(1))
+    )
+    scores = solve(alone, **options).decision_function([K[np.ix_(left_out, kept)]])
+    return float(problem.costs[left_out] @ problem.loss.value(scores, problem.y[left_out]))
