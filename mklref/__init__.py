@@ -47,6 +47,8 @@ _HOMES = {
     "SquaredEpsilonInsensitive": "mklref.losses",
     "SquaredHinge": "mklref.losses",
     "Status": "mklref.solution",
+    "SynthesisProblem": "mklref.synthesis",
+    "SynthesisSolution": "mklref.synthesis",
     "Tikhonov": "mklref.regularizers",
     "WeightedL1": "mklref.regularizers",
     "WeightedLp": "mklref.regularizers",
@@ -67,6 +69,7 @@ _MODULES = (
     "native",
     "reference",
     "regularizers",
+    "synthesis",
     "testing",
 )
 
@@ -108,6 +111,8 @@ if TYPE_CHECKING:
     from mklref.solution import History as History
     from mklref.solution import Solution as Solution
     from mklref.solution import Status as Status
+    from mklref.synthesis import SynthesisProblem as SynthesisProblem
+    from mklref.synthesis import SynthesisSolution as SynthesisSolution
 
 __all__ = ["__version__", *_HOMES, *_MODULES]
 

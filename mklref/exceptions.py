@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mklref.evidence import EvidenceSolution
     from mklref.multiclass import MulticlassSolution
     from mklref.solution import Solution
+    from mklref.synthesis import SynthesisSolution
 
 
 class MKLError(Exception):
@@ -65,7 +66,8 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a solve. Nothing is lost: `solution` is the best point so far, or None."""
 
     def __init__(
-        self, solution: Solution | MulticlassSolution | EvidenceSolution | StationaryPoint | None = None
+        self,
+        solution: Solution | MulticlassSolution | EvidenceSolution | StationaryPoint | SynthesisSolution | None = None,
     ) -> None:
         judged = getattr(solution, "certificate", solution)
         found = "no point yet" if solution is None else f"best point so far: {judged}"

@@ -1,0 +1,26 @@
+"""Mixed-norm synthesis with kernels of any kind (Kowalski, Szafranski and Ralaivola), certified by its own duality gap.
+
+`reference` holds the ground truth in cvxpy and `generalization` the bounds of the paper; both are imported when they
+are asked for.
+"""
+
+from __future__ import annotations
+
+from mklref.synthesis.certificate import certify
+from mklref.synthesis.forward_backward import forward_backward
+from mklref.synthesis.norms import MixedNorm
+from mklref.synthesis.path import solve_path
+from mklref.synthesis.problem import SynthesisProblem, lambda_max
+from mklref.synthesis.solution import SynthesisSolution
+from mklref.synthesis.solver import solve
+
+__all__ = [
+    "MixedNorm",
+    "SynthesisProblem",
+    "SynthesisSolution",
+    "certify",
+    "forward_backward",
+    "lambda_max",
+    "solve",
+    "solve_path",
+]

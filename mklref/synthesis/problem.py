@@ -1,0 +1,222 @@
+r"""Mixed-norm synthesis: a machine whose coefficients, not functions, are penalised, for kernels of any kind.
+
+    minimise over A (tau, N)   C sum_j V(f_j, y_j) + (lambda/q) ||A||_{pq;r}^q,     f_j = sum_t sum_i A_ti k_t(x_i, x_j)
+
+K_t[j, i] = k_t(x_i, x_j): rows are samples, columns the points on which the decision function is expanded, and
+f = sum_t K_t A_t without a transposition (erratum K1). Nothing is asked of the kernels: they may be indefinite,
+non-symmetric, or rectangular, because the penalty is not a norm of functions.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
+from mklref.kernels.validation import as_float_array, require_finite
+from mklref.losses import Loss, as_loss
+from mklref.synthesis.norms import MixedNorm
+
+LOSSES = ("squared_hinge", "squared", "logistic")
+"""Losses with a Lipschitz gradient and a proximity operator at hand."""
+
+
+class SynthesisProblem:
+    """A mixed-norm synthesis problem (Kowalski, Szafranski and Ralaivola (1)-(5)).
+
+    Its dual, over beta (n,) with Z_t = K_t'beta, is
+
+        maximise  -C sum_j V*(-beta_j/C, y_j) - lambda Omega*(Z/lambda)
+
+    where the last term is ||Z||_{p'2;r}^2/(2 lambda) for q = 2, and confines Z to ||Z||_{p'inf;r} <= lambda for q = 1.
+
+    Parameters
+    ----------
+    kernels : array (tau, n, N) or sequence of (n, N) arrays
+        K_t[j, i] = k_t(x_i, x_j), rows are samples and columns expansion points; any real entries. float32 and integers
+        become float64.
+    y : array (n,)
+        Labels -1 and +1 or real targets, as the loss requires.
+    lam : float
+        lambda, the weight of the penalty, in (0, inf).
+    p, q, r : int
+        The norm, each of them 1 or 2: p within the groups, q across; r = 1 groups the coefficients by expansion point,
+        r = 2 by kernel.
+    C : float
+        Weight of the summed loss. With the squared hinge, which carries 1/2 here, C = 2 is (2) of the paper.
+    loss : str or Loss
+        "squared_hinge", "squared" or "logistic".
+    constant : bool
+        Whether a constant kernel of ones is appended, as the paper has it for a bias. Its N coefficients are penalised
+        like those of the others; the bias is their sum. The kernels are then copied.
+
+    Raises
+    ------
+    InvalidType
+        Data without a faithful conversion to float64; numbers of the wrong type.
+    InvalidKernel
+        Not three-dimensional, empty, or not finite.
+    InvalidTarget
+        y of a length other than n, not finite, or with labels other than -1 and +1.
+    InvalidParameter
+        p, q or r outside {1, 2}, lam or C outside (0, inf), another loss.
+    """
+
+    __slots__ = ("C", "constant", "kernels", "lam", "loss", "norm", "y")
+
+    kernels: Array
+    """(tau, n, N), or (tau + 1, n, N) with the constant kernel, which is the last."""
+    y: Array
+    lam: float
+    norm: MixedNorm
+    C: float
+    loss: Loss
+    constant: bool
+
+    def __init__(
+        self,
+        kernels: Any,
+        y: Any,
+        *,
+        lam: float,
+        p: int,
+        q: int,
+        r: int,
+        C: float = 2.0,
+        loss: str | Loss = "squared_hinge",
+        constant: bool = False,
+    ) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("norm", MixedNorm(p, q, r))
+        put("loss", _checked_loss(loss))
+        put("lam", _positive("lam", lam, "it weighs the penalty"))
+        put("C", _positive("C", C, "it weighs the summed loss"))
+        if not isinstance(constant, bool | np.bool_):
+            raise InvalidType(f"constant is {constant!r} ({type(constant).__name__}); give True or False.")
+        put("constant", bool(constant))
+        stack = _checked_kernels(kernels)
+        put("y", _checked_targets(y, stack.shape, self.loss))
+        if self.constant:
+            stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
+        put("kernels", _read_only(stack))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the coefficients, (tau, N), the constant kernel included."""
+        return self.kernels.shape[0], self.kernels.shape[2]
+
+    @property
+    def n_samples(self) -> int:
+        """The number n of samples."""
+        return len(self.y)
+
+    @property
+    def costs(self) -> Array:
+        """C for each sample, (n,)."""
+        return np.full(self.n_samples, self.C)
+
+    def replace(self, **changes: Any) -> SynthesisProblem:
+        """A new problem that differs in the named arguments and shares kernels and y where it can."""
+        arguments = {
+            "kernels": self.kernels[:-1] if self.constant else self.kernels,
+            **{name: getattr(self, name) for name in ("y", "lam", "C", "loss", "constant")},
+            **{name: getattr(self.norm, name) for name in ("p", "q", "r")},
+        }
+        return SynthesisProblem(**{**arguments, **changes})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a SynthesisProblem is frozen; use problem.replace({name}=...) for a changed one.")
+
+    def __repr__(self) -> str:
+        tau, n, N = self.kernels.shape
+        return (
+            f"SynthesisProblem(tau={tau}, n={n}, N={N}, lam={self.lam:g}, norm={self.norm}, C={self.C:g}, "
+            f"loss={self.loss})"
+        )
+
+
+def scores(kernels: Array, coef: Array) -> Array:
+    """f = sum_t K_t A_t, (n,), from kernels (tau, n, N) and coefficients (tau, N)."""
+    return np.asarray(np.matmul(kernels, coef[:, :, None])[:, :, 0].sum(axis=0))
+
+
+def correlations(kernels: Array, beta: Array) -> Array:
+    """Z_t = K_t'beta, (tau, N): the adjoint of `scores`."""
+    return np.asarray(np.matmul(beta, kernels))
+
+
+def lambda_max(problem: SynthesisProblem) -> float:
+    """The smallest lambda from which on A = 0 is optimal.
+
+    A = 0 is optimal exactly if Z = K'beta lies in the subdifferential of the penalty at 0, with beta = -C V'(0, y):
+
+        q = 1    lambda >= ||Z||_{p'inf;r}
+        q = 2    Z = 0, for the penalty has the gradient 0 there: no finite lambda does, unless Z = 0
+
+    Returns
+    -------
+    float
+        ||Z||_{p'inf;r} for q = 1; for q = 2 infinity, or 0 if Z = 0.
+    """
+    beta = -problem.C * problem.loss.subgradient(np.zeros(problem.n_samples), problem.y)
+    largest = problem.norm.dual_norm(correlations(problem.kernels, beta))
+    return largest if problem.norm.q == 1 or largest == 0.0 else np.inf
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _checked_loss(loss: Any) -> Loss:
+    found = as_loss(loss)
+    if found.name not in LOSSES:
+        raise InvalidParameter(f"loss {found} is not among those of mixed-norm synthesis: {', '.join(LOSSES)}.")
+    return found
+
+
+def _positive(name: str, value: Any, meaning: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise InvalidType(f"{name} is {value!r} ({type(value).__name__}); give a number in (0, inf).")
+    if not 0.0 < float(value) < np.inf:
+        raise InvalidParameter(f"{name} = {value!r} must lie in the open interval (0, inf): {meaning}.")
+    return float(value)
+
+
+def _checked_kernels(kernels: Any) -> Array:
+    array = as_float_array(kernels, "kernels", InvalidKernel)
+    if array.ndim != 3:
+        raise InvalidKernel(
+            f"kernels has shape {array.shape}; expected (tau, n, N): kernels, samples, expansion points. "
+            "One kernel is kernels[None]."
+        )
+    if not array.size:
+        raise InvalidKernel(
+            f"kernels has shape {array.shape}: without kernels, samples or expansion points every group is empty."
+        )
+    require_finite(array, "kernels", InvalidKernel)
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _checked_targets(y: Any, shape: tuple[int, ...], loss: Loss) -> Array:
+    array = as_float_array(y, "y", InvalidTarget)
+    if array.shape != (shape[1],):
+        swapped = " The last axis has that length: are the axes of K_t[j, i] = k_t(x_i, x_j) swapped?"
+        raise InvalidTarget(
+            f"y has shape {array.shape}, kernels (tau, n, N) = {shape} have n = {shape[1]} samples in their rows; "
+            f"expected y of shape ({shape[1]},).{swapped if array.shape == (shape[2],) else ''}"
+        )
+    require_finite(array, "y", InvalidTarget)
+    if loss.targets == "labels" and not np.all(np.isin(array, (-1.0, 1.0))):
+        found = ", ".join(f"{value:g}" for value in np.unique(array)[:6])
+        raise InvalidTarget(
+            f"y holds the values {found}; loss {loss} takes the labels -1 and +1. "
+            "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
+        )
+    return _read_only(array.astype(np.float64))

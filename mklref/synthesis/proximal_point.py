@@ -1,0 +1,179 @@
+r"""The proximal point method on a restricted problem, its steps by semismooth Newton on their duals.
+
+With the constraint K A = t each step solves
+
+    minimise over A, t    C sum V(t_j, y_j) + lambda Omega(A) + |A - A_0|^2/(2 sigma) + |t - t_0|^2/(2 rho)
+
+through its dual, which is smooth, convex and without constraints in the n multipliers beta:
+
+    psi(beta) = - min_t [ C sum V(t_j, y_j) + |t - t_0|^2/(2 rho) + beta't ]
+                - min_A [ lambda Omega(A) + |A - A_0|^2/(2 sigma) - beta'K A ]
+    A(beta) = prox_{sigma lambda Omega}(A_0 + sigma K'beta),      t(beta) = prox_{rho C V}(t_0 - rho beta)
+    psi'    = K A(beta) - t(beta),        psi'' = rho J + sigma K P K'
+
+where J and P are Jacobians of the two operators: P lives on the support of A alone. psi is strongly convex, so Newton's
+method with an exact line search converges from anywhere, superlinearly at the end, and so do the proximal steps as
+sigma and rho grow (the semismooth Newton augmented Lagrangian method of Li, Sun and Toh, for this problem). Along a
+line only K'd is new: a trial point costs no read of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from mklref._typing import Array
+from mklref.synthesis.certificate import residual
+from mklref.synthesis.dictionary import Restriction
+from mklref.synthesis.problem import SynthesisProblem
+from mklref.synthesis.proximity import PROX, Jacobian, jacobian, prox_loss
+
+_INEXACT = 1e-3
+"""A step is solved until K A - t is this small against the change of t."""
+_ROUNDING = 1e-13
+_MOST_NEWTON_STEPS = 50
+_FEW, _SOME = 6, 15
+"""Newton steps up to which sigma and rho grow by 10 and by 3; after more they stay."""
+_SLOPE = 0.1
+"""Share of the first slope that the line search may leave."""
+_MOST_DOUBLINGS, _MOST_TRIALS = 10, 40
+_LARGEST = 1e12
+"""sigma and rho stop growing at this multiple of where they began."""
+
+
+class Trial(NamedTuple):
+    """The two operators at one beta."""
+
+    beta: Array
+    Z: Array
+    u: Array
+    """A_0 + sigma K'beta, as rows."""
+    A: Array
+    t: Array
+    J: Array
+
+
+class ProximalPoint:
+    """The iterates A (rows), scores K A and beta on one restriction, and the metric sigma, rho."""
+
+    def __init__(self, problem: SynthesisProblem, column: float) -> None:
+        self.problem = problem
+        curvature = max(problem.C * column**2, np.finfo(float).tiny)
+        self._start = max(100.0 / curvature, (problem.norm.q - 1) / problem.lam), 100.0 / problem.C
+        self.sigma, self.rho = self._start
+        self.newton_steps = 0
+        self.deadline: Callable[[], bool] = lambda: False
+
+    def solve(self, columns: Restriction, A: Array, beta: Array, target: float, most: int = 50) -> tuple[Array, Array]:
+        """Coefficients (tau, N) and beta with a gap of at most `target` on the restriction, if it can be reached."""
+        u = columns.compress(A)
+        t = columns.scores(u)
+        for _ in range(most):
+            found, steps = self._step(columns, u, t, beta)
+            u, t, beta = found.A, found.t, found.beta
+            if self._gap(columns, u) <= target or self.deadline():
+                break
+            factor = 10.0 if steps <= _FEW else 3.0 if steps <= _SOME else 1.0
+            if self.sigma * factor <= _LARGEST * self._start[0]:
+                self.sigma, self.rho = factor * self.sigma, factor * self.rho
+        return columns.expand(u), beta
+
+    def _gap(self, columns: Restriction, u: Array) -> float:
+        """The duality gap of the restricted problem at A and its residual."""
+        problem = self.problem
+        t = columns.scores(u)
+        beta = residual(problem, t)
+        Z = columns.correlations(beta)
+        norms = np.linalg.norm(Z, ord=np.inf if problem.norm.p == 1 else 2, axis=1)
+        penalty = float(norms @ norms) / (2.0 * problem.lam) if problem.norm.q == 2 else 0.0
+        scale = min(1.0, problem.lam / max(float(norms.max()), problem.lam)) if problem.norm.q == 1 else 1.0
+        lower = problem.loss.dual_value(scale * beta, problem.y, problem.costs) - penalty
+        upper = problem.C * float(problem.loss.value(t, problem.y).sum()) + problem.lam * self._penalty(u)
+        return upper - lower
+
+    def _penalty(self, u: Array) -> float:
+        norms = np.linalg.norm(u, ord=self.problem.norm.p, axis=1)
+        return float(norms.sum()) if self.problem.norm.q == 1 else 0.5 * float(norms @ norms)
+
+    def _step(self, columns: Restriction, u: Array, t: Array, beta: Array) -> tuple[Trial, int]:
+        """One proximal step from (A_0, t_0) = (u, t): the point, and its number of Newton steps."""
+        p, q, s = self.problem.norm.p, self.problem.norm.q, self.sigma * self.problem.lam
+
+        def trial(beta: Array, Z: Array) -> Trial:
+            moved, J = prox_loss(self.problem.loss, t - self.rho * beta, self.problem.y, self.rho * self.problem.C)
+            v = u + self.sigma * Z
+            return Trial(beta, Z, v, PROX[p, q](v, s), moved, J)
+
+        point = trial(beta, columns.correlations(beta))
+        for steps in range(_MOST_NEWTON_STEPS):
+            gradient = columns.scores(point.A) - point.t
+            size = float(np.linalg.norm(gradient))
+            small = max(_INEXACT * float(np.linalg.norm(point.t - t)), _ROUNDING * float(np.linalg.norm(point.t)))
+            if size <= small or self.deadline():
+                return point, steps
+            d = self._direction(columns, jacobian(point.u, s, p, q), self.rho * point.J, gradient)
+            slope = float(gradient @ d)
+            if not slope < 0.0:  # rounding has taken over
+                return point, _MOST_NEWTON_STEPS
+            Zd = columns.correlations(d)
+            start = point
+
+            def along(a: float, start: Trial = start, d: Array = d, Zd: Array = Zd) -> tuple[float, Trial]:
+                there = trial(start.beta + a * d, start.Z + a * Zd)
+                return float(np.vdot(Zd, there.A) - d @ there.t), there
+
+            point = _minimum(along, slope)
+            self.newton_steps += 1
+        return point, _MOST_NEWTON_STEPS
+
+    def _direction(self, columns: Restriction, P: Jacobian, D: Array, gradient: Array) -> Array:
+        """-(D + sigma K P K')^{-1} gradient: in the m dimensions of a root R if they are fewer than n.
+
+        (D + sigma R'R)^{-1} = D^{-1} - D^{-1}R' (I/sigma + R D^{-1} R')^{-1} R D^{-1}
+        """
+        S, is_root = columns.curvature(P)
+        scaled = gradient / D
+        if is_root and len(S) < len(D):
+            if not len(S):
+                return np.asarray(-scaled)
+            inner = (S / D) @ S.T
+            inner.flat[:: len(S) + 1] += 1.0 / self.sigma
+            return np.asarray(-(scaled - (_solve(inner, S @ scaled) @ S) / D))
+        H = self.sigma * (S.T @ S if is_root else S)
+        H.flat[:: len(D) + 1] += D
+        return -_solve(H, gradient)
+
+
+def _minimum(along: Callable[[float], tuple[float, Trial]], first: float) -> Trial:
+    """A point where the slope of the convex function along a line is small, by bracketing and regula falsi."""
+    low, low_slope, high = 0.0, first, 1.0
+    high_slope, found = along(high)
+    for _ in range(_MOST_DOUBLINGS):
+        if abs(high_slope) <= _SLOPE * abs(first):
+            return found
+        if high_slope > 0.0:
+            break
+        low, low_slope, high = high, high_slope, 2.0 * high
+        high_slope, found = along(high)
+    for _ in range(_MOST_TRIALS):
+        a = low - low_slope * (high - low) / (high_slope - low_slope)
+        a = float(np.clip(a, low + 0.1 * (high - low), high - 0.1 * (high - low)))
+        slope, found = along(a)
+        if abs(slope) <= _SLOPE * abs(first):
+            break
+        if slope < 0.0:
+            low, low_slope = a, slope
+        else:
+            high, high_slope = a, slope
+    return found
+
+
+def _solve(system: Array, right: Array) -> Array:
+    """The solution of a positive definite system; NaN if rounding has made it indefinite."""
+    factor, failed = scipy.linalg.lapack.dpotrf(system, lower=True, overwrite_a=False, clean=False)
+    if failed:
+        return np.full(len(right), np.nan)
+    return np.asarray(scipy.linalg.lapack.dpotrs(factor, right, lower=True)[0])

@@ -1,0 +1,126 @@
+r"""Ground truth for mixed-norm synthesis by convex modelling, in two forms.
+
+primal, over A (tau, N) and t (n,):    minimise  C sum V(t_j, y_j) + (lambda/q) ||A||_{pq;r}^q
+                                       subject to  t = sum_t K_t A_t
+dual, over beta (n,) and Z (tau, N):   maximise  -C sum V*(-beta_j/C, y_j) - lambda Omega*(Z/lambda)
+                                       subject to  Z_t = K_t'beta    for every t
+
+Each form yields the variables of the other as multipliers: beta belongs to t = K A, and A to Z = K'beta. Nothing but
+the problem, its losses and the certificate is shared with the solvers. Importing this module does not import cvxpy.
+
+Source: Kowalski, Szafranski and Ralaivola (2); the dual is ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter, SolverFailure
+from mklref.losses.base import Costs
+from mklref.reference import SOLVERS, Engine
+from mklref.solution import History, Status
+from mklref.synthesis.certificate import certify
+from mklref.synthesis.problem import SynthesisProblem
+from mklref.synthesis.solution import SynthesisSolution
+
+FORMS = ("primal", "dual")
+
+
+def solve(
+    problem: SynthesisProblem,
+    form: str = "primal",
+    *,
+    solver: str | None = None,
+    tol: float = 1e-6,
+    **solver_options: Any,
+) -> SynthesisSolution:
+    """Solve a mixed-norm synthesis problem with cvxpy.
+
+    Parameters
+    ----------
+    problem : SynthesisProblem
+    form : {"primal", "dual"}
+    solver : str, optional
+        "CLARABEL", "ECOS" or "SCS"; by default the first of them that reaches `tol`.
+    tol : float
+        Certified relative gap from which on the solution counts as optimal.
+    **solver_options
+        Passed to the solver by cvxpy.
+
+    Returns
+    -------
+    SynthesisSolution
+        `solver` names form and solver, for instance "primal/CLARABEL"; `status` is OPTIMAL if the certificate confirms
+        `tol`, whatever the solver said, and INACCURATE otherwise.
+
+    Raises
+    ------
+    InvalidParameter
+        Unknown names; the message lists the known ones.
+    SolverFailure
+        No solver returned a point; the message lists what each one said.
+    """
+    if form not in FORMS:
+        raise InvalidParameter(f"form = {form!r} is unknown; known names: {', '.join(FORMS)}.")
+    if solver is not None and solver not in SOLVERS:
+        raise InvalidParameter(f"solver = {solver!r} is unknown; known names: {', '.join(SOLVERS)}.")
+    build = _primal if form == "primal" else _dual
+    best: SynthesisSolution | None = None
+    said: list[str] = []
+    for name in SOLVERS if solver is None else (solver,):
+        engine = Engine(name, solver_options)
+        try:
+            A, beta = build(problem, engine)
+        except SolverFailure as failure:
+            said.append(str(failure))
+            continue
+        certificate = max((certify(problem, A, dual) for dual in (None, beta)), key=lambda bounds: bounds.lower)
+        status = Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE
+        history = History(counters=engine.counters)
+        found = SynthesisSolution(
+            A, beta, certificate.upper, certificate, status, history, problem.constant, f"{form}/{name}"
+        )
+        if best is None or certificate.gap < best.certificate.gap:
+            best = found
+        if best.status is Status.OPTIMAL:
+            break
+    if best is None:
+        raise SolverFailure(f"no solver solved the {form} form: {'; '.join(said)}. Try the other form.")
+    return best
+
+
+def _primal(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
+    """A and beta from the model over A and t."""
+    import cvxpy as cp
+
+    A = [cp.Variable(problem.shape[1]) for _ in problem.kernels]
+    t = cp.Variable(problem.n_samples)
+    scores = t == sum(K @ a for K, a in zip(problem.kernels, A, strict=True))
+    losses = problem.C * cp.sum(problem.loss.atom(t, problem.y))
+    stacked = cp.vstack(A)
+    groups = stacked.T if problem.norm.r == 1 else stacked
+    norms = cp.norm(groups, problem.norm.p, axis=1)
+    penalty = cp.sum(norms) if problem.norm.q == 1 else cp.sum_squares(norms) / 2
+    engine(cp.Problem(cp.Minimize(losses + problem.lam * penalty), [scores]))
+    return np.array([a.value for a in A]), np.asarray(scores.dual_value, dtype=np.float64)
+
+
+def _dual(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
+    """A and beta from the model over beta and Z."""
+    import cvxpy as cp
+
+    beta = cp.Variable(problem.n_samples)
+    Z = [cp.Variable(problem.shape[1]) for _ in problem.kernels]
+    links = [z == K.T @ beta for K, z in zip(problem.kernels, Z, strict=True)]
+    losses, domain = problem.loss.dual_atom(beta, problem.y, Costs(problem.costs, 1.0 / problem.costs))
+    stacked = cp.vstack(Z)
+    groups = stacked.T if problem.norm.r == 1 else stacked
+    norms = cp.norm(groups, "inf" if problem.norm.p == 1 else 2, axis=1)
+    ball = [norms <= problem.lam] if problem.norm.q == 1 else []
+    penalty = cp.sum_squares(norms) / (2 * problem.lam) if problem.norm.q == 2 else 0
+    engine(cp.Problem(cp.Minimize(losses + penalty), [*links, *domain, *ball]))
+    # The multipliers of Z = K'beta in a minimisation are the coefficients, up to the sign that cvxpy gives equalities.
+    return -np.array([link.dual_value for link in links]), np.asarray(beta.value, dtype=np.float64)

@@ -1,0 +1,87 @@
+"""What the solvers of mixed-norm synthesis return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mklref._typing import Array
+from mklref.certificate import Bounds
+from mklref.exceptions import InvalidInput
+from mklref.kernels.validation import as_float_array, require_finite
+from mklref.solution import History, Status
+from mklref.synthesis.problem import scores
+
+
+@dataclass(frozen=True)
+class SynthesisSolution:
+    """Coefficients of a mixed-norm synthesis problem with their bounds.
+
+    The decision function is f(x) = sum_t sum_i A_ti k_t(x_i, x), Kowalski, Szafranski and Ralaivola (1); with a
+    constant kernel, the last row of A holds its coefficients, whose sum is the bias.
+    """
+
+    coef: Array
+    """A (tau, N), or (tau + 1, N) with a constant kernel."""
+    dual_coef: Array
+    """beta (n,): proves the lower bound."""
+    objective: float
+    """The primal objective at exactly this point."""
+    certificate: Bounds
+    status: Status
+    history: History = field(default_factory=History)
+    constant: bool = False
+    """Whether the last row of A belongs to a constant kernel."""
+    solver: str = "newton"
+    """Who computed the point, for instance "newton", "forward_backward" or "synthesis/CLARABEL"."""
+
+    @property
+    def bias(self) -> float:
+        """What the constant kernel adds to the decision function, 0 without one."""
+        return float(self.coef[-1].sum()) if self.constant else 0.0
+
+    @property
+    def active_kernels(self) -> NDArray[np.intp]:
+        """Kernels t with A_t. != 0."""
+        return np.flatnonzero(self.coef.any(axis=1))
+
+    @property
+    def active_samples(self) -> NDArray[np.intp]:
+        """Expansion points i with A_.i != 0: the support vectors of the norm 21;1."""
+        return np.flatnonzero(self.coef.any(axis=0))
+
+    def relevance(self) -> Array:
+        """|A|/max |A|, (tau, N): the relevance map of Figure 2, with entries in [0, 1]; zeros if A = 0."""
+        size = np.abs(self.coef)
+        return np.asarray(size / (size.max() or 1.0))
+
+    def decision_function(self, kernels_new: Any) -> Array:
+        """Scores of new samples.
+
+        Parameters
+        ----------
+        kernels_new : array (tau, k, N)
+            k_t(expansion point, new sample): rows are new samples. A constant kernel is not to be given.
+
+        Returns
+        -------
+        array (k,)
+
+        Raises
+        ------
+        InvalidInput
+            Another shape, or entries that are not finite.
+        InvalidType
+            Data without a faithful conversion to float64.
+        """
+        A = self.coef[:-1] if self.constant else self.coef
+        array = as_float_array(kernels_new, "kernels_new", InvalidInput)
+        if array.ndim != 3 or (array.shape[0], array.shape[2]) != A.shape:
+            swapped = array.ndim == 3 and array.shape[:2] == A.shape
+            hint = " Rows are new samples: are the last two axes swapped?" if swapped else ""
+            raise InvalidInput(f"kernels_new has shape {array.shape}; expected ({A.shape[0]}, k, {A.shape[1]}).{hint}")
+        require_finite(array, "kernels_new", InvalidInput)
+        return scores(array.astype(np.float64, copy=False), A) + self.bias

@@ -1,0 +1,162 @@
+r"""`solve`: working sets around the proximal point method, stopped by the duality gap.
+
+1. beta = -C V'(f, y) at the present A;  Z = K'beta, one pass;  bounds;  stop if they meet
+2. gap-safe screening: the optimal beta lies within r = sqrt(2 C L gap) of the dual point of the lower bound, because
+   C V* is 1/(C L) strongly convex, L the Lipschitz constant of V'. So the optimal Z_ti is within r ||k_ti||, and
+
+       q = 1           a group with ||Z_g||_{p'} + r ||K_g||_F < lambda is zero
+       p = 1, q = 2    an entry with |Z_gj| + r ||k_gj|| < max_l (|Z_gl| - r ||k_gl||) is zero
+
+   Such columns are never read again: without them the optimum is the same.
+3. add the columns of largest |Z| to the working set, and solve on it alone to a tenth of the gap
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mklref._typing import Array
+from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.native.blas import blas_threads
+from mklref.solution import Record, Status
+from mklref.synthesis.certificate import residual
+from mklref.synthesis.dictionary import restriction
+from mklref.synthesis.norms import MixedNorm
+from mklref.synthesis.problem import SynthesisProblem
+from mklref.synthesis.proximal_point import ProximalPoint
+from mklref.synthesis.run import Run
+from mklref.synthesis.solution import SynthesisSolution
+
+_FIRST_COLUMNS, _FIRST_GROUPS = 100, 10
+"""Working set to begin with; later it holds at least twice what is active."""
+_INNER = 0.1
+"""Share of the gap to which the working set is solved, and of the tolerance at the end."""
+_PATIENCE = 6
+"""Rounds without a smaller gap after which rounding is held responsible."""
+
+
+def solve(
+    problem: SynthesisProblem,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    max_time: float | None = None,
+    callback: Callable[[Record], object] | None = None,
+    progress: bool = False,
+    start: SynthesisSolution | None = None,
+) -> SynthesisSolution:
+    """Solve a mixed-norm synthesis problem to a certified relative duality gap.
+
+    Parameters
+    ----------
+    problem : SynthesisProblem
+    tol : float
+        Certified relative gap (upper - lower) / max(1, |upper|) at which to stop, positive.
+    max_iter : int
+        Largest number of working sets.
+    max_time : float, optional
+        Seconds after which the best point so far is returned.
+    callback : callable, optional
+        Called with the `Record` of every working set, whose `weights` are the norms ||A_t||_2; a true return value
+        stops the solver.
+    progress : bool
+        Show a progress line.
+    start : SynthesisSolution, optional
+        A solution of a problem with the same kernels, to start from (for instance with another lam).
+
+    Returns
+    -------
+    SynthesisSolution
+        `status` is OPTIMAL exactly if the certificate, recomputed at the returned point, confirms `tol`. The counters
+        of the history hold the "passes" over the kernels (columns read / all columns, the certificate included), the
+        "newton_steps" and the share of columns that were "screened".
+
+    Raises
+    ------
+    InvalidParameter
+        tol, max_iter or max_time out of range; a start of another shape.
+    InvalidType
+        Not a `SynthesisProblem`, or a callback that cannot be called.
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
+    """
+    run = Run(problem, tol, max_iter, max_time, callback, progress)
+    A = np.zeros(problem.shape) if start is None else start.coef
+    if A.shape != problem.shape:
+        raise InvalidParameter(f"start has coefficients {A.shape}, the problem {problem.shape}.")
+    try:
+        with blas_threads():
+            status = _iterate(run, A)
+    except KeyboardInterrupt:
+        raise Interrupted(run.solution(Status.INTERRUPTED, "newton") if run.records else None) from None
+    finally:
+        run.progress.close()
+    return run.solution(status, "newton")
+
+
+def _iterate(run: Run, A: Array) -> Status:
+    """Working set after working set; says why it ended."""
+    problem, norm, dictionary = run.problem, run.problem.norm, run.dictionary
+    lengths = dictionary.column_norms()
+    method = ProximalPoint(problem, float(lengths.max()))
+    method.deadline = run.late
+    columns = restriction(dictionary, norm)
+    alive = np.ones(problem.shape, dtype=bool)
+    working = np.zeros(problem.shape, dtype=bool)
+    t, steps, smallest, since_better = dictionary.scores(A), 0, np.inf, 0
+    while True:
+        beta = residual(problem, t)
+        Z = dictionary.correlations(beta, alive)
+        previous = run.lower
+        scale = run.observe(A, t, beta, Z)
+        status = run.record(A, method.newton_steps - steps)
+        run.counters = {"newton_steps": method.newton_steps, "screened": 1.0 - float(alive.mean())}
+        if status is not None:
+            return status
+        since_better = 0 if run.gap < 0.9 * smallest else since_better + 1
+        smallest = min(smallest, run.gap)
+        if since_better > _PATIENCE:
+            return Status.STALLED
+        if run.lower > previous:
+            radius = np.sqrt(2.0 * problem.C * problem.loss.smoothness * max(run.gap, 0.0))
+            alive &= survivors(norm, scale * Z, radius * lengths, problem.lam) | (run.coef != 0.0)
+        steps = method.newton_steps
+        working |= (_largest(norm, Z, A) & alive) | (A != 0.0)
+        columns.add(working)
+        A, _ = method.solve(columns, A, beta, max(_INNER * run.gap, 0.3 * run.target))
+        t = dictionary.scores(A)
+
+
+def survivors(norm: MixedNorm, Z: Array, slack: Array, lam: float) -> NDArray[np.bool_]:
+    """Columns (tau, N) that may be active if the optimal Z is within `slack` of Z, entry by entry."""
+    if norm.separable and norm.q == 2:
+        return np.ones(Z.shape, dtype=bool)
+    if norm.p == 2:
+        able = norm.dual_group_norms(Z) + np.linalg.norm(norm.groups(slack), axis=1) >= lam
+        return norm.groups(np.broadcast_to(able[:, None], norm.groups(Z).shape))
+    if norm.q == 1:
+        return np.asarray(np.abs(Z) + slack >= lam)
+    size, room = norm.groups(np.abs(Z)), norm.groups(slack)
+    return norm.groups(size + room >= (size - room).max(axis=1, keepdims=True))
+
+
+def _largest(norm: MixedNorm, Z: Array, A: Array) -> NDArray[np.bool_]:
+    """The columns that a working set should hold: largest |Z|, for q = 2 relative to the largest of the group."""
+    if norm.separable and norm.q == 2:
+        return np.ones(Z.shape, dtype=bool)
+    if norm.p == 2:
+        sizes = norm.dual_group_norms(Z)
+        chosen = np.zeros(len(sizes), dtype=bool)
+        chosen[np.argsort(-sizes)[: max(_FIRST_GROUPS, 2 * np.count_nonzero(norm.group_norms(A)))]] = True
+        return norm.groups(np.broadcast_to(chosen[:, None], norm.groups(Z).shape))
+    sizes, count = np.abs(Z), max(_FIRST_COLUMNS, 2 * np.count_nonzero(A))
+    if norm.q == 2:
+        largest = norm.dual_group_norms(Z)
+        count = max(count, 2 * len(largest))
+        sizes = norm.groups(norm.groups(sizes) / np.where(largest > 0.0, largest, 1.0)[:, None])
+    chosen = np.zeros(Z.size, dtype=bool)
+    chosen[np.argsort(-sizes, axis=None)[:count]] = True
+    return chosen.reshape(Z.shape)
