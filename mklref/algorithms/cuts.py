@@ -40,26 +40,32 @@ class Master(NamedTuple):
 def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master | None:
     """Minimise t over weights of the simplex subject to t >= S_k - 1/2 q_k'theta for every cut, by HiGHS.
 
-    t is counted from the best value of J and in units of what is left of the gap after the last master, because HiGHS
-    has absolute tolerances. None if it finds no solution: the gap is then at the rounding errors of J.
+    HiGHS has absolute tolerances and knows nothing of cancellation. So t is counted from the best value of J, in units
+    of what the last master has left of the gap, and theta from the weights c of that value: as 1'(theta - c) = 0,
+
+    t >= [S_k - 1/2 q_k'c - J(c)] - 1/2 (q_k - (q_k'c) 1)'(theta - c).
+
+    None if it finds no solution: the gap is then at the rounding errors of J.
     """
-    M = len(cuts[0].weights)
-    best = min(cut.value for cut in cuts)
-    unit = (abs(best) if last is None else max(best - last.value, _ROUNDING * abs(best))) or 1.0
+    best = min(cuts, key=lambda cut: cut.value)
+    centre, M = best.weights, len(best.weights)
+    unit = (abs(best.value) if last is None else max(best.value - last.value, _ROUNDING * abs(best.value))) or 1.0
+    slopes = np.array([-0.5 * (cut.squares - float(cut.squares @ centre)) / unit for cut in cuts])
+    heights = np.array([(cut.cut(centre) - best.value) / unit for cut in cuts])
     program = linprog(
         c=np.append(np.zeros(M), 1.0),
-        A_ub=np.array([np.append(-0.5 * cut.squares / unit, -1.0) for cut in cuts]),
-        b_ub=np.array([(best - cut.dual_term) / unit for cut in cuts]),
+        A_ub=np.column_stack([slopes, -np.ones(len(cuts))]),
+        b_ub=-heights,
         A_eq=[np.append(np.ones(M), 0.0)],
-        b_eq=[1.0],
-        bounds=[(0.0, None)] * M + [(None, None)],
+        b_eq=[0.0],
+        bounds=[*((-weight, None) for weight in centre), (None, None)],
         options={"primal_feasibility_tolerance": _FEASIBILITY, "dual_feasibility_tolerance": _FEASIBILITY},
     )
     if program.status != 0:
         return None
-    weights = np.maximum(program.x[:M], 0.0)
+    weights = np.maximum(centre + program.x[:M], 0.0)
     shares = np.maximum(-program.ineqlin.marginals, 0.0)
-    return Master(best + unit * float(program.fun), weights / weights.sum(), shares / shares.sum())
+    return Master(best.value + unit * float(program.fun), weights / weights.sum(), shares / shares.sum())
 
 
 def mixture(run: Run, cuts: Sequence[Point], master: Master) -> Point:

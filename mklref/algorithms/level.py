@@ -91,13 +91,17 @@ def _steps(run: Run, position: float) -> Iterator[Point]:
 
 
 def projection(theta: Array, cuts: Sequence[Point], height: float, unit: float) -> Array:
-    """The nearest weights of the simplex with S_k - 1/2 q_k'theta <= height for every cut, rows in units of the gap."""
+    """The nearest weights z of the simplex with S_k - 1/2 q_k'z <= height for every cut, in units of the gap.
+
+    As 1'z = 1, a row reads -1/2 (q_k - (q_k'theta) 1)'z <= height - (S_k - 1/2 q_k'theta), free of cancellation.
+    """
     M = len(theta)
+    slopes = [-0.5 * (cut.squares - float(cut.squares @ theta)) / unit for cut in cuts]
     program = QuadraticProgram(
         P=np.eye(M),
         c=-theta,
-        G=np.vstack([-np.eye(M), *(-0.5 * cut.squares / unit for cut in cuts)]),
-        h=np.append(np.zeros(M), [(height - cut.dual_term) / unit for cut in cuts]),
+        G=np.vstack([-np.eye(M), *slopes]),
+        h=np.append(np.zeros(M), [(height - cut.cut(theta)) / unit for cut in cuts]),
         a=np.ones(M),
     )
     weights, _ = program.solve(theta)
