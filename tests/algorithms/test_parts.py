@@ -1,0 +1,242 @@
+"""The steps of the algorithms one by one, against their definitions: directions, searches, masters, Hessians."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from algorithms.cases import cancer
+from makers import make_problem
+
+import mklref
+from mklref import algorithms
+from mklref.algorithms.base import Run
+from mklref.algorithms.cuts import linear_master
+from mklref.algorithms.hessian_mkl import hessian, newton_point
+from mklref.algorithms.level import projection
+from mklref.algorithms.simplemkl import balanced, descent_direction, line_search, longest_step, moved
+from mklref.exceptions import InvalidParameter
+from mklref.solution import Status
+
+
+def run_on(problem, tol=1e-6):
+    return Run("test", problem, tol, 100)
+
+
+def sparse_weights(rng, M, zeros=2):
+    weights = rng.dirichlet(np.ones(M))
+    weights[rng.permutation(M)[:zeros]] = 0.0
+    return weights / weights.sum()
+
+
+# --- SimpleMKL -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_direction_keeps_the_simplex_and_descends(seed):
+    rng = np.random.default_rng(seed)
+    d, gradient = sparse_weights(rng, 6), rng.normal(size=6)
+    mu = int(np.argmax(d))
+    D = descent_direction(d, gradient, mu)
+    assert abs(D.sum()) <= 1e-14
+    assert np.all(D[d == 0.0] >= 0.0)
+    assert gradient @ D <= 0.0
+    for m in range(6):  # (14), line by line, with the case that is missing there (erratum R1)
+        if m != mu:
+            reduced = gradient[m] - gradient[mu]
+            assert D[m] == (0.0 if d[m] == 0.0 and reduced > 0.0 else -reduced)
+    nu, longest = longest_step(d, D)
+    end = moved(d, D, longest, nu)
+    assert end[nu] == 0.0
+    assert end.min() >= 0.0
+    assert end.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+def test_a_direction_of_zero_means_optimal():
+    d, gradient = np.array([0.5, 0.5, 0.0]), np.array([-2.0, -2.0, -1.0])
+    assert not descent_direction(d, gradient, 0).any()
+
+
+def test_the_corrected_direction_is_that_of_r2():
+    """D_mu + D_nu and D_nu = 0, as the published erratum would have it; D_mu - D_nu leaves the simplex."""
+    D = np.array([-0.5, -1.0, 1.0, 0.5])
+    removed = D * np.array([1.0, 0.0, 1.0, 1.0])
+    assert balanced(removed, 3).tolist() == [-0.5, 0.0, 1.0, D[3] + D[1]]
+
+
+def test_line_search_finds_the_minimum_of_a_segment(rng):
+    """Against a fine grid; also where the minimum is at a tiny share of the segment."""
+    run = run_on(cancer(), tol=1e-4)
+    d = np.full(13, 1 / 13)
+    point = run.svm(d)
+    D = descent_direction(d, run.gradient(point), 0)
+    _, longest = longest_step(d, D)
+    for stretch in (1.0, 0.2):
+        found = line_search(run, point, D, stretch * longest)
+        grid = [run.svm(moved(d, D, gamma)).value for gamma in np.linspace(0.0, stretch * longest, 30)]
+        fall = point.value - min(grid)
+        assert found.value <= min(grid) + 0.05 * fall
+    assert line_search(run, found, np.zeros(13), 1.0).value <= found.value
+
+
+def test_line_search_returns_its_start_where_nothing_is_lower():
+    problem = cancer()
+    run = run_on(problem)
+    best = run.svm(mklref.solve(problem, tol=1e-8).weights)
+    D = np.zeros(13)
+    D[[4, int(np.argmax(best.weights))]] = 1.0, -1.0
+    assert line_search(run, best, D, 0.1) is best
+
+
+@pytest.mark.parametrize("name", ["simplemkl", "gradient_descent"])
+@pytest.mark.parametrize("stop", ["gap", "kkt", "weights"])
+def test_stops_are_all_reported_and_obeyed(name, stop):
+    solution = algorithms.ALGORITHMS[name](cancer(), tol=1e-3, stop=stop)
+    *before, last = [record.measures for record in solution.history.records]
+    assert set(last) == {"gap", "kkt", "weights"}
+    if stop != "gap":
+        assert last[stop] <= 1e-3
+        assert all(measures[stop] > 1e-3 for measures in before)
+    again = solution.certificate
+    assert solution.status is (Status.OPTIMAL if again.is_optimal(1e-3) else Status.INACCURATE)
+
+
+def test_weights_that_stand_still_are_not_optimal():
+    """The cheap criterion of 5.1.3 stops plain descent at a gap of 16 %, and the status says so."""
+    solution = algorithms.gradient_descent(cancer(), tol=1e-2, stop="weights")
+    assert solution.history.records[-1].measures["weights"] <= 1e-2
+    assert solution.status is Status.INACCURATE
+    assert solution.certificate.relative_gap > 0.1
+
+
+def test_criterion_15_is_twice_the_gap():
+    """The measure is (max_m q_m - d'q)/2 relative to J: what (15) prints is twice that (erratum R5)."""
+    first = algorithms.simplemkl(cancer(), tol=1e-6, max_iter=1).history.records[0]
+    machine = mklref.native.solver.machine_for(cancer())
+    machine.move(first.weights)
+    machine.solve(1e-9)
+    q = machine.images.squares
+    printed = q.max() - first.weights @ q
+    assert first.measures["gap"] * first.objective == pytest.approx(printed / 2, rel=1e-5)
+
+
+def test_an_unknown_stop_is_refused():
+    with pytest.raises(InvalidParameter, match="stop = 'objective' is unknown; known names: gap, kkt, weights"):
+        algorithms.simplemkl(cancer(), stop="objective")
+
+
+def test_simplemkl_needs_fewer_gradients_than_plain_descent_where_many_weights_vanish():
+    """The point of the correction of the direction: it takes many weights to 0 for one gradient."""
+    first = algorithms.simplemkl(cancer(), max_iter=1).history.counters
+    assert first == {"svm": 1.0, "gradient": 1.0, "inner_steps": first["inner_steps"]}
+    after = algorithms.simplemkl(cancer(), max_iter=2).history.records[1].weights
+    plain = algorithms.gradient_descent(cancer(), max_iter=2).history.records[1].weights
+    assert np.count_nonzero(plain) >= 12
+    assert np.count_nonzero(after) < np.count_nonzero(plain)
+
+
+# --- HessianMKL ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive"])
+def test_hessian_by_differences(loss, rng):
+    problem = make_problem(loss=loss, seed=6, n=30, M=4)
+    run = run_on(problem)
+    d = rng.dirichlet(np.full(4, 5.0))
+    run.svm(d)
+    H = hessian(run)
+    h = 1e-5
+    for m in range(4):
+        step = h * np.eye(4)[m]
+        column = (run.gradient(run.svm(d + step)) - run.gradient(run.svm(d - step))) / (2 * h)
+        assert column == pytest.approx(H[m], rel=1e-3, abs=1e-4 * np.abs(H).max())
+
+
+def test_newton_point_against_its_definition(rng):
+    root, gradient, d = rng.normal(size=(6, 5)), rng.normal(size=5), sparse_weights(rng, 5)
+    H = root.T @ root
+    s = cp.Variable(5)
+    cp.Problem(cp.Minimize(gradient @ s + 0.5 * cp.sum_squares(root @ s)), [d + s >= 0, cp.sum(s) == 0]).solve(
+        "CLARABEL"
+    )
+    assert newton_point(d, gradient, H, 1.0) == pytest.approx(d + s.value, abs=1e-6)
+
+
+def no_free_support_vectors():
+    """C so small that every beta of the smaller class is at its bound, and the other ones balance it."""
+    problem = make_problem(seed=8, n=24, M=4, C=1e-3)
+    y = np.where(np.arange(24) < 12, 1.0, -1.0)
+    return problem.replace(y=y)
+
+
+def test_hessian_mkl_without_free_support_vectors():
+    problem = no_free_support_vectors()
+    run = run_on(problem)
+    point = run.svm(run.start)
+    assert np.all(np.abs(point.betas[0]) == problem.C)
+    assert hessian(run).tolist() == np.zeros((4, 4)).tolist()
+    solution = algorithms.hessian_mkl(problem, tol=1e-6)
+    assert solution.status is Status.OPTIMAL
+    assert solution.weights[np.argmax(point.squares)] == pytest.approx(1.0, abs=1e-6)  # J is linear
+
+
+# --- cutting planes --------------------------------------------------------------------------------------------------
+
+
+def planes(rng, k=6, M=5):
+    run = run_on(make_problem(seed=11, n=20, M=M, C=3.0))
+    return [run.svm(rng.dirichlet(np.ones(M))) for _ in range(k)]
+
+
+def test_linear_master_against_its_definition(rng):
+    cuts = planes(rng)
+    master = linear_master(cuts)
+    theta, t = cp.Variable(5, nonneg=True), cp.Variable()
+    rows = [t >= cut.dual_term - 0.5 * cut.squares @ theta for cut in cuts]
+    exact = cp.Problem(cp.Minimize(t), [*rows, cp.sum(theta) == 1])
+    exact.solve(solver="CLARABEL")
+    assert master.value == pytest.approx(exact.value, rel=1e-7)
+    assert max(cut.cut(master.weights) for cut in cuts) == pytest.approx(master.value, rel=1e-9)
+    assert master.shares == pytest.approx([float(row.dual_value) for row in rows], abs=1e-5)
+    resolved = linear_master(cuts, master)
+    assert resolved.value == pytest.approx(master.value, rel=1e-12)
+
+
+def test_cuts_bound_j_from_below_and_touch_it(rng):
+    problem = make_problem(seed=11, n=20, M=5, C=3.0)
+    run = run_on(problem)
+    points = planes(rng)
+    for point in points:
+        assert point.cut(point.weights) == point.value
+        for other in points:
+            assert point.cut(other.weights) <= run.svm(other.weights).value * (1 + 1e-10)
+
+
+def test_projection_against_its_definition(rng):
+    cuts = planes(rng)
+    master, best = linear_master(cuts), min(cut.value for cut in cuts)
+    height = 0.3 * best + 0.7 * master.value
+    start = rng.dirichlet(np.ones(5))
+    theta = cp.Variable(5, nonneg=True)
+    rows = [cut.dual_term - 0.5 * cut.squares @ theta <= height for cut in cuts]
+    cp.Problem(cp.Minimize(cp.sum_squares(theta - start)), [*rows, cp.sum(theta) == 1]).solve("CLARABEL")
+    found = projection(start, cuts, height, best - master.value)
+    assert found == pytest.approx(theta.value, abs=1e-6)
+    assert not np.allclose(found, start, atol=1e-3)
+
+
+@pytest.mark.parametrize("position", [0.0, 1.0, "high", np.nan])
+def test_the_position_of_the_level_is_checked(position):
+    with pytest.raises(InvalidParameter, match=r"position = .* must lie in \(0, 1\)"):
+        algorithms.level(cancer(), position=position)
+
+
+def test_low_levels_are_steps_of_the_cutting_plane_kind():
+    problem = cancer()
+    oscillation = {
+        position: np.abs(
+            np.diff(algorithms.level(problem, position=position, max_iter=15).history.column("weights"), axis=0)
+        )
+        for position in (0.01, 0.9)
+    }
+    assert oscillation[0.9].sum() < 0.5 * oscillation[0.01].sum()
