@@ -41,11 +41,15 @@ def fast(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
     for start in range(_PIECE, n, _PIECE):
         image += matrix[:, start : start + _PIECE] @ v[start : start + _PIECE]
     roundings = min(n, _PIECE) + n // _PIECE + 1
-    diagonal = np.diagonal(matrix)
-    lengths = above(np.sqrt(np.maximum(np.abs(diagonal), above(diagonal + shift))))
+    lengths = _lengths(np.diagonal(matrix), shift)
     reach = inflate(lengths @ np.abs(v), n)
     radius = above(above(gamma(roundings) * above(lengths * reach)) + 4 * n * TINY)
     return Interval.point(image).widen(radius), _inner(v, image, radius)
+
+
+def _lengths(diagonal: Array, shift: float) -> Array:
+    """d with |K_ij| <= d_i d_j if K + shift I is positive semidefinite."""
+    return np.asarray(above(np.sqrt(np.maximum(np.abs(diagonal), above(diagonal + shift)))))
 
 
 def _inner(v: Array, image: Array, radius: Array) -> Interval:

@@ -64,7 +64,7 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
             before = certificate
             for point in _refinements(machine, best, _ENOUGH * abs(before.upper)):
                 found = certify(problem, point.beta, weights=point.weights, intercept=point.intercept)
-                if _gap(found) < _gap(certificate):
+                if _gap(found) < _gap(certificate) and found.infeasibility <= certificate.infeasibility:
                     best, certificate = point, found
             if certificate is before or certificate.relative_gap <= _ENOUGH:
                 break
