@@ -62,6 +62,10 @@ class UnsafeFile(MKLError, ValueError):
     """A file that is damaged, too large for its claims, or would need pickle to be read."""
 
 
+class MissingExtra(MKLError, ImportError):
+    """An optional dependency is not installed; the message says how to get it."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a solve. Nothing is lost: `solution` is the best point so far, or None."""
 

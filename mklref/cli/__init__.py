@@ -1,4 +1,4 @@
-"""The command line: `mklref crosscheck`, `mklref solve`, `mklref list`.
+"""The command line: `mklref crosscheck`, `mklref solve`, `mklref certify`, `mklref vectors`, `mklref list`.
 
 Exit codes: 0 passed, 1 not passed, 2 bad input (one line on stderr), 130 interrupted.
 """
@@ -44,6 +44,10 @@ def _run(arguments: Any) -> bool:
         from mklref.cli.crosscheck import run
     elif arguments.command == "solve":
         from mklref.cli.solve import run
+    elif arguments.command == "certify":
+        from mklref.cli.certify import run
+    elif arguments.command == "vectors":
+        from mklref.cli.vectors import run
     else:
         from mklref.cli.listing import run
     return run(arguments)

@@ -42,6 +42,8 @@ def parser() -> argparse.ArgumentParser:
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_crosscheck(commands)
     _add_solve(commands)
+    _add_certify(commands)
+    _add_vectors(commands)
     listing = commands.add_parser("list", help="formulations, losses, regularisers and solvers that are here")
     listing.add_argument("--equivalences", action="store_true", help="problems with the same solutions instead")
     return root
@@ -81,6 +83,38 @@ def _add_solve(commands: Any) -> None:
     add("--tol", type=number, default=1e-6, help="certified relative gap to reach (1e-6)")
     add("--max-time", type=number, metavar="SECONDS", help="stop then, with the best certified point")
     add("--save", metavar="FILE.npz", help="write point and certificate; mklref.Solution.load reads them")
+
+
+def _add_certify(commands: Any) -> None:
+    certify = commands.add_parser(
+        "certify",
+        help="check the answer of any solver, from files in any of five formats",
+        description="Certify a solution (dual_coef, perhaps weights and intercept) of a problem (kernels, y, C, loss, "
+        "regularizer), and say what is wrong with it. Both are NPZ, MAT, HDF5 or JSON files, or two directories of "
+        "files of the same names.",
+        epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input.",
+    )
+    add = certify.add_argument
+    add("problem", metavar="PROBLEM", help="file with a problem, or directory written by mklref vectors")
+    add("solution", metavar="SOLUTION", help="file with a solution, or directory with one for each problem")
+    add("--tol", type=number, default=1e-6, help="largest certified relative gap (1e-6)")
+    add("--rigorous", action="store_true", help="prove the bounds, rounding errors included")
+    add("--save", metavar="FILE.json", help="write the certificate; with directories, all rows")
+    add("--report", metavar="FILE.html", help="with directories: write a page")
+
+
+def _add_vectors(commands: Any) -> None:
+    vectors = commands.add_parser(
+        "vectors",
+        help="write the catalogue of test problems as files, for solvers in any language",
+        description="Write every problem of the conformance catalogue with certified bounds of its optimal value.",
+        epilog="Check the solutions of your solver by: mklref certify DIRECTORY SOLUTIONS",
+    )
+    add = vectors.add_argument
+    add("directory", metavar="DIRECTORY", help="made if it does not exist")
+    add("--include", type=several(str), metavar="WORD,...", help="only cases with these flags or names, * allowed")
+    add("--exclude", type=several(str), metavar="WORD,...", help="no cases with these flags or names")
+    add("--formats", type=several(str), default=["npz", "mat", "json"], help="of npz,mat,json,hdf5 (npz,mat,json)")
 
 
 def _add_problem(command: Any, samples: str) -> None:

@@ -7,14 +7,10 @@ from importlib import resources
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from mklref.exceptions import MKLError
+from mklref.exceptions import MissingExtra
 
 if TYPE_CHECKING:
     from mklref.crosscheck import CrossCheck
-
-
-class MissingExtra(MKLError, ImportError):
-    """An optional dependency is not installed; the message says how to get it."""
 
 
 def require_extra() -> None:

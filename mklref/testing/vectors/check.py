@@ -1,0 +1,86 @@
+"""A directory of solutions against a directory of problems: `check_solver` for those who cannot call Python."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mklref.exceptions import InvalidInput, MKLError
+from mklref.testing.case import Case, size_at_zero
+from mklref.testing.diagnosis import judge
+from mklref.testing.faults import Finding
+from mklref.testing.result import Outcome, Report, Row
+from mklref.testing.vectors.export import INDEX
+from mklref.testing.vectors.formats import SUFFIXES, read_record
+from mklref.testing.vectors.schema import answer_from_record, problem_from_record
+
+
+class Pair(NamedTuple):
+    """A problem and, if there is one, its solution."""
+
+    problem: Path
+    solution: Path | None
+
+
+def check_directory(problems: str | Path, solutions: str | Path, *, tol: float = 1e-6) -> Report:
+    """Certify the solution of every problem; a problem without one is excluded.
+
+    Parameters
+    ----------
+    problems, solutions : path
+        Directories with files of the same names, each in any of the formats: NAME.npz and NAME.mat go together.
+    tol : float
+        Largest relative gap, as for `check_solver`.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InvalidInput
+        A path that is no directory, or one without problems; a solution without a problem.
+    """
+    pairs = _pairs(Path(problems), Path(solutions))
+    return Report(solver=str(solutions), tol=tol, rows=tuple(_row(name, pair, tol) for name, pair in pairs.items()))
+
+
+def _row(name: str, pair: Pair, tol: float) -> Row:
+    case = Case(name, (0, 0), frozenset(), f"{pair.problem.name}.", build=tuple)
+    row = Row(case, Outcome.EXCLUDED, "no solution", (), np.nan, 0.0)
+    if pair.solution is None:
+        return row
+    problem = problem_from_record(read_record(pair.problem))
+    try:
+        answer = answer_from_record(read_record(pair.solution))
+    except MKLError as error:
+        finding = Finding("malformed answer", f"{pair.solution.name}: {error}")
+        return replace(row, outcome=Outcome.FAILED, reason="", findings=(finding,))
+    verdict = judge(problem, answer, tol=tol, unit=size_at_zero(problem))
+    outcome = Outcome.PASSED if verdict.passed else Outcome.FAILED
+    gap = abs(verdict.relative_gap)
+    return replace(row, outcome=outcome, reason="", findings=verdict.findings, relative_gap=gap)
+
+
+def _pairs(problems: Path, solutions: Path) -> dict[str, Pair]:
+    """Files by name without suffix; where a problem is there in several formats, the first of `SUFFIXES` counts."""
+    found, answers = _files(problems), _files(solutions)
+    if not found:
+        raise InvalidInput(f"{problems} holds no problems; write them by: mklref vectors {problems}")
+    strange = sorted(set(answers) - set(found))
+    if strange:
+        raise InvalidInput(f"{solutions}: no problem is called {', '.join(strange[:5])}.")
+    return {name: Pair(file, answers.get(name)) for name, file in found.items()}
+
+
+def _files(directory: Path) -> dict[str, Path]:
+    if not directory.is_dir():
+        raise InvalidInput(f"{directory} is no directory.")
+    found = [file for file in sorted(directory.iterdir()) if file.suffix in SUFFIXES and file.name != INDEX]
+    files: dict[str, Path] = {}
+    for file in sorted(found, key=lambda file: (file.stem, SUFFIXES.index(file.suffix))):
+        files.setdefault(file.stem, file)
+    return files

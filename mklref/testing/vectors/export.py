@@ -1,0 +1,122 @@
+"""The catalogue as files: data to the last bit, and certified bounds of each optimal value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import mklref
+from mklref import native, reference
+from mklref.certificate import certify
+from mklref.crosscheck import rounding
+from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
+from mklref.problem import Problem
+from mklref.solution import Solution
+from mklref.testing.case import FLAGS, select
+from mklref.testing.vectors.formats import write_record
+from mklref.testing.vectors.schema import record_of_problem
+
+FORMATS = ("npz", "mat", "json")
+INDEX = "index.json"
+
+
+def export_vectors(
+    directory: str | Path,
+    *,
+    include: Iterable[str] | None = None,
+    exclude: Iterable[str] | None = None,
+    formats: Iterable[str] = FORMATS,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> dict[str, Any]:
+    """Write every problem of the catalogue, with certified bounds of its optimal value, and an index.
+
+    Parameters
+    ----------
+    directory : path
+        Made if it does not exist; files of the same names are replaced.
+    include, exclude : iterable of str, optional
+        Flags or names of cases, as for `check_solver`.
+    formats : iterable of str
+        Of "npz", "mat", "json" (with CSV) and "hdf5".
+    progress : callable, optional
+        Called before each case with its number, the number of cases, and its name.
+
+    Returns
+    -------
+    dict
+        The index, as it is written to index.json.
+
+    Raises
+    ------
+    InvalidParameter
+        Unknown formats, flags or names.
+    """
+    endings = tuple(formats)
+    unknown = sorted(set(endings) - {*FORMATS, "hdf5"})
+    if unknown or not endings:
+        raise InvalidParameter(f"formats = {', '.join(endings)}; known ones: {', '.join([*FORMATS, 'hdf5'])}.")
+    folder = Path(directory)
+    cases = select(include=include, exclude=exclude)
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = []
+    for number, case in enumerate(cases):
+        if progress is not None:
+            progress(number, len(cases), case.name)
+        problems = case.build()
+        for k, problem in enumerate(problems, start=1):
+            name = case.name if len(problems) == 1 else f"{case.name}-{k}"
+            lower, upper, proof = enclosure(problem)
+            record = record_of_problem(problem, name=name, lower=lower, upper=upper)
+            for ending in endings:
+                write_record(folder / f"{name}.{ending}", record)
+            entries.append(
+                {
+                    "name": name,
+                    "case": case.name,
+                    "statement": case.statement,
+                    "since": "{}.{}".format(*case.since),
+                    "flags": sorted(case.flags),
+                    "samples": problem.n_samples,
+                    "kernels": problem.n_kernels,
+                    "loss": problem.loss.name,
+                    "regularizer": str(problem.regularizer),
+                    "lower": lower,
+                    "upper": upper,
+                    "lower_hex": lower.hex(),
+                    "upper_hex": upper.hex(),
+                    "bounds": proof,
+                }
+            )
+    index = {
+        "format": "mklref-vectors-1",
+        "mklref": mklref.__version__,
+        "formats": list(endings),
+        "flags": FLAGS,
+        "problems": entries,
+    }
+    (folder / INDEX).write_text(json.dumps(index, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return index
+
+
+def enclosure(problem: Problem) -> tuple[float, float, str]:
+    """The narrowest certified bounds of the optimal value at hand, and whether they are proven.
+
+    "rigorous" bounds hold with rounding errors included, for all semidefinite matrices within rounding of these
+    kernels; "numerical" ones with an allowance for rounding, where no rigorous certificate covers the regulariser.
+    """
+    points = _points(problem)
+    try:
+        proven = [
+            certify(problem, s.dual_coef, weights=s.weights, intercept=s.intercept, rigorous=True) for s in points
+        ]
+        return max(c.lower for c in proven), min(c.upper for c in proven), "rigorous"
+    except (NotApplicable, InvalidKernel):
+        lower = max(s.certificate.lower - rounding(problem, s) for s in points)
+        return lower, min(s.certificate.upper + rounding(problem, s) for s in points), "numerical"
+
+
+def _points(problem: Problem) -> list[Solution]:
+    """Good points of both sides of the library."""
+    return [native.solve(problem, tol=1e-10), reference.solve(problem, "dual", tol=1e-12)]

@@ -1,0 +1,75 @@
+"""NPZ, MAT, HDF5, and JSON with CSV: the same record in each; nothing is unpickled, and sizes are checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mklref._files import read_arrays, write_arrays
+from mklref.exceptions import InvalidInput
+from mklref.testing.vectors import hdf5, matlab, plain
+from mklref.testing.vectors.schema import Record
+
+SUFFIXES = (".npz", ".mat", ".h5", ".hdf5", ".json")
+
+MAX_BYTES = 8 * 2**30
+"""What a file may unpack to."""
+
+
+def read_record(path: str | PathLike[str], *, max_bytes: int = MAX_BYTES) -> Record:
+    """Read a problem or a solution; the suffix says how.
+
+    Raises
+    ------
+    InvalidInput
+        An unknown suffix.
+    UnsafeFile
+        Damaged and hostile files.
+    MissingExtra
+        An HDF5 file, and h5py is not installed.
+    OSError
+        As `open` does.
+    """
+    file = Path(path)
+    if file.suffix == ".npz":
+        arrays, facts = read_arrays(file, max_bytes=max_bytes)
+        scalars = {name: value for name, value in facts.items() if isinstance(value, str | int | float)}
+        return {**scalars, **{name: _plain(array) for name, array in arrays.items()}}
+    if file.suffix == ".mat" and not hdf5.is_hdf5(file):
+        return matlab.read(file, max_bytes)
+    if file.suffix in (".mat", ".h5", ".hdf5"):
+        return hdf5.read(file, max_bytes)
+    if file.suffix == ".json":
+        return plain.read(file, max_bytes)
+    raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
+
+
+def write_record(path: str | PathLike[str], record: Mapping[str, Any]) -> None:
+    """Write a record; the suffix says how. JSON writes its arrays of more than one axis as CSV files beside it.
+
+    Raises
+    ------
+    InvalidInput
+        An unknown suffix.
+    """
+    file = Path(path)
+    if file.suffix == ".npz":
+        arrays = {name: np.asarray(value) for name, value in record.items() if not isinstance(value, str)}
+        write_arrays(file, arrays, {name: value for name, value in record.items() if isinstance(value, str)})
+    elif file.suffix == ".mat":
+        matlab.write(file, record)
+    elif file.suffix in (".h5", ".hdf5"):
+        hdf5.write(file, record)
+    elif file.suffix == ".json":
+        plain.write(file, record)
+    else:
+        raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
+
+
+def _plain(array: Any) -> Any:
+    """Texts as str, everything else as it is."""
+    return str(array[()]) if array.dtype.kind == "U" and array.ndim == 0 else array

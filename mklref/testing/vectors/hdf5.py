@@ -1,0 +1,103 @@
+"""HDF5, and the MAT files of version 7.3, which are HDF5 with the axes in reverse; needs the extra `hdf5`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mklref.exceptions import MissingExtra, UnsafeFile
+from mklref.testing.vectors.schema import Record
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_MATLAB_HEADER = 512
+
+
+def is_hdf5(path: Path) -> bool:
+    """Whether the file starts as HDF5 does, perhaps after the header that MATLAB puts before it."""
+    with path.open("rb") as file:
+        start = file.read(_MATLAB_HEADER + len(_SIGNATURE))
+    return start.startswith(_SIGNATURE) or start[_MATLAB_HEADER:] == _SIGNATURE
+
+
+def require_extra() -> None:
+    """Raise `MissingExtra` if h5py is not installed."""
+    if find_spec("h5py") is None:
+        raise MissingExtra("HDF5 files need h5py: pip install 'mklref[hdf5]'; or write NPZ, MAT of version 7, or JSON.")
+
+
+def write(path: Path, record: Mapping[str, Any]) -> None:
+    """One data set for each entry."""
+    require_extra()
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        for name, value in record.items():
+            file.create_dataset(name, data=value)
+
+
+def read(path: Path, max_bytes: int) -> Record:
+    """Numbers and texts of the root group.
+
+    Raises
+    ------
+    MissingExtra
+        h5py is not installed.
+    UnsafeFile
+        Not an HDF5 file; links to other files, data kept in other files, or more than max_bytes of them.
+    """
+    require_extra()
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            matlab = file.userblock_size == _MATLAB_HEADER
+            left = max_bytes
+            record: Record = {}
+            for name in file:
+                dataset = _plain_dataset(file, name, path)
+                if dataset is None:
+                    continue
+                left -= dataset.size * dataset.dtype.itemsize
+                if left < 0:
+                    raise UnsafeFile(f"{path} holds more than {max_bytes} bytes.")
+                record[name] = _value(dataset, name, path, matlab)
+            return record
+    except (OSError, RuntimeError, KeyError, ValueError) as damaged:
+        if isinstance(damaged, UnsafeFile | FileNotFoundError | PermissionError):
+            raise
+        raise UnsafeFile(f"{path} is not a readable HDF5 file: {damaged}.") from damaged
+
+
+def _plain_dataset(file: Any, name: str, path: Path) -> Any:
+    """A data set of this file, or None for a group."""
+    import h5py
+
+    if not isinstance(file.get(name, getlink=True), h5py.HardLink):
+        raise UnsafeFile(f"{path}: {name!r} is a link; only data in the file itself are read.")
+    dataset = file[name]
+    if not isinstance(dataset, h5py.Dataset):
+        return None
+    if dataset.external or dataset.is_virtual:
+        raise UnsafeFile(f"{path}: {name!r} is kept in another file; only data in the file itself are read.")
+    return dataset
+
+
+def _value(dataset: Any, name: str, path: Path, matlab: bool) -> Any:
+    import h5py
+
+    if h5py.check_string_dtype(dataset.dtype) is not None and dataset.shape == ():
+        return dataset.asstr()[()]
+    if dataset.dtype.kind not in "biuf":
+        raise UnsafeFile(f"{path}: {name!r} holds items of type {dataset.dtype}; expected numbers or a text.")
+    array = dataset[()]
+    if matlab and dataset.attrs.get("MATLAB_class") == b"char":
+        return "".join(map(chr, np.ravel(array)))
+    if np.ndim(array) == 0:
+        return array
+    if name == "kernels":  # M slices of symmetric matrices: MATLAB's axes in reverse are (M, n, n)
+        return array if array.ndim == 3 else array[None]
+    return array.ravel() if matlab and name != "regularizer_E" else array

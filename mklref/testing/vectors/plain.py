@@ -1,0 +1,107 @@
+"""JSON with CSV files beside it, for languages without libraries.
+
+NAME.json holds numbers, texts and vectors; a table of more than one axis is NAME.ENTRY.csv, one row a line, with the
+matrices of a stack below one another, and {"file": ..., "shape": ...} in its place. Decimals are the shortest that
+round to the same float64. The same numbers stand as C99 hexadecimal floats in NAME.ENTRY.hex.csv and under "hex".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import UnsafeFile
+from mklref.testing.vectors.schema import Record
+
+_LONGEST, _SHORTEST = 40, 2
+"""Characters of a number in a CSV file with its separator."""
+_MAX_JSON = 2**26
+
+
+def write(path: Path, record: Mapping[str, Any]) -> None:
+    """The JSON file and its CSV files."""
+    facts: dict[str, Any] = {}
+    hexadecimal: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, str):
+            facts[name] = value
+        elif np.ndim(value) < 2:
+            numbers = np.asarray(value, dtype=np.float64).tolist()
+            facts[name] = _each(numbers, _decimal)
+            hexadecimal[name] = _each(numbers, float.hex)
+        else:
+            table = f"{path.stem}.{name}.csv"
+            facts[name] = {"file": table, "shape": list(np.shape(value))}
+            rows = np.asarray(value, dtype=np.float64).reshape(-1, np.shape(value)[-1]).tolist()
+            for ending, form in (("csv", repr), ("hex.csv", float.hex)):
+                text = "\n".join(",".join(map(form, row)) for row in rows) + "\n"
+                path.with_name(f"{path.stem}.{name}.{ending}").write_text(text, encoding="ascii")
+    path.write_text(json.dumps({**facts, "hex": hexadecimal}, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def read(path: Path, max_bytes: int) -> Record:
+    """The record of a JSON file; decimals are read, hexadecimals ignored.
+
+    Raises
+    ------
+    UnsafeFile
+        No JSON object, a table in another directory, of another size than it declares, or of more than max_bytes.
+    """
+    if path.stat().st_size > min(max_bytes, _MAX_JSON):
+        raise UnsafeFile(f"{path} is {path.stat().st_size} bytes long; put large tables into CSV files.")
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as damaged:
+        raise UnsafeFile(f"{path} is no JSON: {damaged}.") from damaged
+    if not isinstance(facts, dict):
+        raise UnsafeFile(f"{path} holds a {type(facts).__name__}; expected an object.")
+    return {name: _value(value, name, path, max_bytes) for name, value in facts.items() if name != "hex"}
+
+
+def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
+    if isinstance(value, dict):
+        return _table(value, name, path, max_bytes)
+    if value in ("inf", "-inf"):
+        return float(value)
+    if isinstance(value, str | int | float):
+        return value
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UnsafeFile(f"{path}: {name!r} is no number, text or array of numbers.") from None
+    return array
+
+
+def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Array:
+    file, shape = facts.get("file"), facts.get("shape")
+    if not isinstance(file, str) or Path(file).name != file or "\\" in file:
+        raise UnsafeFile(f"{path}: {name!r} names the file {file!r}; give the plain name of a file beside this one.")
+    if not isinstance(shape, list) or len(shape) < 2 or not all(isinstance(k, int) and k > 0 for k in shape):
+        raise UnsafeFile(f"{path}: {name!r} has the shape {shape!r}; expected positive integers.")
+    target = path.parent / file
+    if target.resolve().parent != path.parent.resolve():
+        raise UnsafeFile(f"{path}: {file!r} leads to another directory.")
+    entries, size = prod(shape), target.stat().st_size
+    if not _SHORTEST * entries - 1 <= size <= min(_LONGEST * entries, max_bytes):
+        raise UnsafeFile(f"{target} has {size} bytes, which do not fit the shape {shape}.")
+    try:
+        rows = np.loadtxt(target, delimiter=",", ndmin=2, dtype=np.float64)
+    except ValueError as damaged:
+        raise UnsafeFile(f"{target} is damaged: {damaged}.") from damaged
+    if rows.shape != (entries // shape[-1], shape[-1]):
+        raise UnsafeFile(f"{target} has {rows.shape[0]} rows of {rows.shape[1]} numbers; expected the shape {shape}.")
+    return rows.reshape(shape)
+
+
+def _each(numbers: Any, form: Any) -> Any:
+    return [form(number) for number in numbers] if isinstance(numbers, list) else form(numbers)
+
+
+def _decimal(number: float) -> float | str:
+    return number if np.isfinite(number) else repr(number)
