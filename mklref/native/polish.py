@@ -66,7 +66,7 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
                 found = certify(problem, point.beta, weights=point.weights, intercept=point.intercept)
                 if _gap(found) < _gap(certificate) and found.infeasibility <= certificate.infeasibility:
                     best, certificate = point, found
-            if certificate is before or certificate.relative_gap <= _ENOUGH:
+            if certificate is before or certificate.gap <= _ENOUGH * abs(certificate.upper):
                 break
     if certificate is solution.certificate:
         return solution
