@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib import import_module
 from inspect import getdoc
 from typing import NamedTuple
 from zlib import crc32
@@ -14,7 +15,6 @@ import numpy as np
 from mklref.certificate import certify
 from mklref.exceptions import InvalidParameter
 from mklref.problem import Problem
-from mklref.testing.cases import load
 
 Version = tuple[int, int]
 
@@ -143,7 +143,7 @@ def select(upto: object = None, include: object = None, exclude: object = None) 
     InvalidParameter
         A word that is neither a flag nor matches a name; a version that is no pair of integers.
     """
-    load()
+    import_module("mklref.testing.cases")
     version = _version(upto)
     wanted, unwanted = _words("include", include), _words("exclude", exclude)
     return tuple(case for case in CATALOGUE.values() if case.selected(version, wanted, unwanted))

@@ -4,11 +4,5 @@ from __future__ import annotations
 
 from importlib import import_module
 
-FILES = ("ordinary", "regularizers", "degenerate", "extreme", "relations", "relations_of_data")
-"""In the order of the catalogue."""
-
-
-def load() -> None:
-    """Import all files; each one enters its cases."""
-    for name in FILES:
-        import_module(f"mklref.testing.cases.{name}")
+for _name in ("ordinary", "regularizers", "degenerate", "extreme", "relations", "relations_of_data"):
+    import_module(f"{__name__}.{_name}")  # in this order each one enters its cases, whichever is asked for first
