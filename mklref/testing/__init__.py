@@ -23,7 +23,7 @@ _HOMES = {
     "judge": "diagnosis",
     "select": "case",
 }
-_MODULES = ()
+_MODULES = ("strategies", "vectors")
 
 if TYPE_CHECKING:
     from mklref.testing.answer import Answer as Answer

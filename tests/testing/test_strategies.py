@@ -1,0 +1,117 @@
+"""The published strategies: what they draw is valid, varied, and small where it fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+
+from mklref import certify, solve
+from mklref.certificate import repair
+from mklref.exceptions import InvalidParameter
+from mklref.losses import LOSSES, EpsilonInsensitive
+from mklref.problem import Problem
+from mklref.regularizers import Lp
+from mklref.testing import assert_optimal
+from mklref.testing.strategies import CONDITIONS, answers, gram_matrices, problems, regularizers
+
+FEW = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
+@FEW
+@given(st.data())
+def test_kernels_are_semidefinite(data):
+    K = data.draw(gram_matrices(7, scales=(1.0, 1e8)))
+    assert K.shape[1:] == (7, 7)
+    assert len(K) <= 5
+    for matrix in K:
+        assert np.array_equal(matrix, matrix.T)
+        assert np.linalg.eigvalsh(matrix)[0] >= -1e-12 * np.trace(matrix)
+
+
+@FEW
+@given(problems())
+def test_weak_duality_for_random_points(problem):
+    """And the native solver's claim is true for whatever is drawn."""
+    found = solve(problem)
+    assert_optimal(problem, found.dual_coef, weights=found.weights, intercept=found.intercept, rtol=1e-4)
+
+
+@FEW
+@given(st.data())
+def test_points_bound_the_optimum(data):
+    problem = data.draw(problems())
+    value = solve(problem).certificate
+    answer = data.draw(answers(problem, feasible=data.draw(st.booleans())))
+    bounds = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
+    slack = 1e-9 * max(1.0, abs(value.upper))
+    assert bounds.lower <= value.upper + slack
+    assert value.lower <= bounds.upper + slack
+
+
+@FEW
+@given(st.data())
+def test_feasible_points_are_feasible(data):
+    problem = data.draw(problems())
+    answer = data.draw(answers(problem))
+    assert repair(problem, answer.dual_coef)[1] == []
+    assert certify(problem, answer.dual_coef, weights=answer.weights).violations == ()
+
+
+def test_points_that_are_not_feasible_are_drawn_too():
+    problem = find(problems(losses=["hinge"], regularizers=[Lp(1)]), lambda _: True)
+    find(answers(problem, feasible=False), lambda answer: repair(problem, answer.dual_coef)[1])
+
+
+SEARCH = settings(max_examples=2000, deadline=None, derandomize=True, database=None, phases=[Phase.generate])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_is_drawn(loss):
+    find(problems(max_samples=5), lambda problem: problem.loss.name == loss, settings=SEARCH)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_every_condition_is_drawn_and_can_be_asked_for(condition):
+    assert isinstance(find(problems(conditions=[condition]), lambda _: True, settings=SEARCH), Problem)
+
+
+def test_arguments_restrict_what_is_drawn():
+    @FEW
+    @given(
+        problems(
+            losses=[EpsilonInsensitive(0.3)], regularizers=["l1", Lp(3)], min_samples=5, max_samples=6, max_kernels=2
+        )
+    )
+    def check(problem):
+        assert problem.loss == EpsilonInsensitive(0.3)
+        assert problem.regularizer.p in (1, 3)
+        assert problem.n_samples in (5, 6)
+        assert problem.n_kernels <= 2
+
+    check()
+
+
+def test_a_failure_shrinks_to_the_smallest_problem():
+    """Planted: nothing with more than three samples is accepted."""
+    smallest = find(
+        problems(max_samples=12),
+        lambda problem: problem.n_samples > 3,
+        settings=settings(database=None, derandomize=True),
+    )
+    assert (smallest.n_samples, smallest.n_kernels, smallest.C, smallest.loss.name) == (4, 1, 1.0, "hinge")
+
+
+def test_regularizers_fit_the_number_of_kernels():
+    @FEW
+    @given(regularizers(3))
+    def check(regularizer):
+        regularizer.check(3)
+
+    check()
+
+
+def test_unknown_conditions_are_errors():
+    with pytest.raises(InvalidParameter, match=r"conditions \['singular'\] are unknown; known ones: generic"):
+        find(gram_matrices(3, conditions=["singular"]), lambda _: True)
