@@ -138,10 +138,9 @@ def problems(
     loss = as_loss(draw(st.sampled_from(tuple(losses or LOSSES))))
     n = draw(st.integers(min_samples, max_samples))
     K = draw(gram_matrices(n, max_kernels=max_kernels, conditions=conditions, scales=scales))
-    some = (
-        _ANY_REGULARIZER(len(K)) if regularizers is None else st.sampled_from(tuple(map(as_regularizer, regularizers)))
-    )
-    regularizer = draw(some.filter(lambda kind: not (loss.intercept_cost and kind.degree == 1.0)))
+    given = None if regularizers is None else st.sampled_from([as_regularizer(kind) for kind in regularizers])
+    any_of_them = _any_regularizer(len(K)) if given is None else given
+    regularizer = draw(any_of_them.filter(lambda kind: not (loss.intercept_cost and kind.degree == 1.0)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     C = draw(st.sampled_from((1.0, 0.01, 100.0)))
     return Problem(
@@ -181,5 +180,5 @@ def answers(draw: Any, problem: Problem, *, feasible: bool = True) -> Answer:
     return Answer(beta, theta, draw(st.sampled_from((b, None))) if problem.intercept else 0.0)
 
 
-_ANY_REGULARIZER = regularizers
+_any_regularizer = regularizers
 """The function above, whose name an argument of `problems` hides."""
