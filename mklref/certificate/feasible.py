@@ -34,8 +34,8 @@ def exactly_feasible(beta: Array, lower: Array, upper: Array, total: float | Non
         lower <= beta <= upper and 1'beta = c_b, both without any rounding.
     """
     inside: Array = np.clip(beta, lower, upper)
-    largest = max(float(np.abs(inside).max()), total or 0.0)
-    if total is None or largest == 0.0:
+    largest = float(np.abs(inside).max())
+    if total is None or (largest == 0.0 and not total):
         return inside
     exponent = max(math.frexp(largest)[1] - 53, -1074)
     if total:

@@ -1,0 +1,304 @@
+"""`certify(..., rigorous=True)` end to end: tiers, backends, bad points, extreme scales, and optima in 80 digits."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from makers import LOSSES, make_kernels, make_problem, make_samples
+
+from mklref import certify, solve
+from mklref.certificate import RigorousCertificate, products, rigorous
+from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
+from mklref.kernels import ArrayStack
+from mklref.problem import Problem
+from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Power, Tikhonov
+
+ROOT = Path(__file__).parent.parent.parent
+BACKENDS = ("fast", "sliced", "exact")
+REGULARIZERS = (
+    Lp(1),
+    Lp(1 + 1e-9),
+    Lp(1.5),
+    Lp(np.inf),
+    Fixed([1.0, 0.5, 0.3, 0.0]),
+    Tikhonov(1.5, 0.7),
+    Groups([[0, 2], [1, 3]], 0.3, 0.4),
+    Groups([[0, 2], [1, 3]], 0.5, 0.5),
+)
+
+
+def definite(seed=0, n=20, M=4, ridge=1e-6, **arguments):
+    """A problem whose kernels are far from singular."""
+    rng = np.random.default_rng(seed)
+    X = make_samples(rng, n)
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > X[:, 0].mean(), 1.0, -1.0)
+    return Problem(make_kernels(rng, X, M) + ridge * np.eye(n), y, **{"regularizer": Lp(2), **arguments})
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_bounds_enclose_those_of_float64_and_cost_little(loss, regularizer):
+    problem = make_problem(loss=loss, regularizer=regularizer, seed=3, n=20)
+    solution = solve(problem, tol=1e-9)
+    point = {"weights": solution.weights, "intercept": solution.intercept}
+    plain = certify(problem, solution.dual_coef, **point)
+    rounding = 1e-13 * max(1.0, abs(plain.upper))
+    slacks = []
+    for backend in BACKENDS:
+        found = certify(problem, solution.dual_coef, **point, rigorous=True, backend=backend)
+        assert isinstance(found, RigorousCertificate)
+        assert found.backend == backend
+        assert found.lower <= plain.lower + rounding
+        assert found.upper >= plain.upper - rounding
+        assert found.gap <= plain.gap + 1e-10 * max(1.0, abs(plain.upper))
+        assert found.violations == ()
+        slacks.append(found.slack)
+    assert slacks[2] <= slacks[0] + rounding
+
+
+def test_definite_kernels_are_tier_1_and_sharp():
+    problem = definite()
+    solution = solve(problem, polish=True)
+    found = {
+        backend: certify(problem, solution.dual_coef, weights=solution.weights, rigorous=True, backend=backend)
+        for backend in BACKENDS
+    }
+    assert all(certificate.tier == 1 and not certificate.delta.any() for certificate in found.values())
+    assert found["exact"].relative_gap < 1e-13
+    assert found["sliced"].relative_gap < 1e-13
+    assert found["exact"].relative_gap <= found["fast"].relative_gap < 1e-11
+    assert "each of which is proven positive semidefinite (tier 1)" in found["fast"].explain()
+    assert "Backend 'fast': rounding makes the interval" in found["fast"].explain()
+
+
+def test_singular_kernels_are_tier_2():
+    problem = make_problem(degenerate="low_rank", regularizer=Lp(2))
+    found = certify(problem, 0.1 * problem.y, rigorous=True)
+    assert found.tier == 2
+    assert np.all(found.delta > 0.0)
+    assert np.all(found.delta <= 1e-13 * problem.kernels.traces())
+    text = found.explain()
+    assert "every family of positive semidefinite matrices within delta of the kernels in the spectral norm" in text
+    assert f"delta is at most {found.delta.max():.2g}" in text
+    assert "rounding and delta make the interval" in text
+
+
+def test_only_the_singular_kernel_gets_a_delta():
+    problem = definite()
+    K = problem.kernels.dense().copy()
+    K[1], K[2] = 0.8, 0.0
+    found = certify(Problem(K, problem.y, regularizer=Lp(2)), 0.1 * problem.y, rigorous=True)
+    np.testing.assert_array_equal(found.delta > 0.0, [False, True, False, False])
+    assert "and 0 for 3 of 4 kernels" in found.explain()
+
+
+def test_a_delta_of_ones_own():
+    problem = definite()
+    wide = certify(problem, 0.1 * problem.y, rigorous=True, delta=1e-3)
+    np.testing.assert_array_equal(wide.delta, 1e-3)
+    exact = certify(problem, 0.1 * problem.y, rigorous=True)
+    assert wide.tier == 2
+    assert wide.lower < exact.lower - 1e-5
+    assert wide.upper > exact.upper + 1e-5
+    nearby = Problem(problem.kernels.dense() + 1e-3 * np.eye(20), problem.y, regularizer=Lp(2))
+    optimum = solve(nearby, polish=True).certificate
+    assert wide.lower <= optimum.upper
+    assert optimum.lower <= wide.upper
+
+
+def test_a_delta_that_cannot_be_proven_is_refused():
+    problem = make_problem(degenerate="constant_kernel")
+    problem = Problem(problem.kernels.dense()[1:2], problem.y)
+    with pytest.raises(InvalidKernel, match=r"kernels\[0\] \+ 0 I is not proven positive semidefinite"):
+        certify(problem, 0.1 * problem.y, rigorous=True, delta=0.0)
+    with pytest.raises(InvalidParameter, match=r"delta = -1\.0 must be nonnegative"):
+        certify(problem, 0.1 * problem.y, rigorous=True, delta=-1.0)
+    with pytest.raises(InvalidParameter, match=r"delta has shape \(2,\); give one number, or one for each of 1"):
+        certify(problem, 0.1 * problem.y, rigorous=True, delta=[0.0, 1.0])
+    with pytest.raises(InvalidParameter, match=r"delta\[0\] is nan"):
+        certify(problem, 0.1 * problem.y, rigorous=True, delta=[math.nan])
+
+
+def indefinite(smallest):
+    """A problem with a kernel that slipped through: an ArrayStack that nobody checked."""
+    problem = definite()
+    K = list(problem.kernels.dense().copy())
+    values, vectors = np.linalg.eigh(K[2])
+    values[0] = smallest
+    repaired = (vectors * values) @ vectors.T
+    K[2] = 0.5 * (repaired + repaired.T)
+    stack = ArrayStack(K)
+    stack.__dict__["_psd_checked"] = True
+    return Problem(stack, problem.y, regularizer=Lp(2)), vectors[:, 0]
+
+
+def test_an_indefinite_kernel_is_refused_with_a_witness():
+    problem, _ = indefinite(-1e-6)
+    with pytest.raises(
+        InvalidKernel, match=r"kernels\[2\] is not positive semidefinite, nor .* v'K v = -1e-06 .*exact"
+    ):
+        certify(problem, 0.1 * problem.y, rigorous=True)
+    found = certify(problem, 0.1 * problem.y, rigorous=True, delta=2e-6)
+    assert found.tier == 2
+
+
+def test_a_dual_point_can_be_the_witness(monkeypatch):
+    problem, v = indefinite(-1e-2)
+    problem = problem.replace(intercept=False, loss="squared")
+    monkeypatch.setattr(rigorous, "proven_shifts", lambda stack, delta: (np.zeros(4), np.full(4, 0.011)))
+    with pytest.raises(InvalidKernel, match=r"kernels\[2\] .*: beta'K beta <= -0.01 < 0 for this dual point, proven"):
+        certify(problem, v, rigorous=True)
+
+
+def test_an_asymmetric_stack_proves_nothing():
+    problem = definite()
+    K = list(problem.kernels.dense().copy())
+    K[0][0, 1] += 1e-15
+    stack = ArrayStack(K)
+    stack.__dict__["_psd_checked"] = True
+    with pytest.raises(InvalidKernel, match=r"kernels\[0\] is not exactly symmetric"):
+        certify(Problem(stack, problem.y), 0.1 * problem.y, rigorous=True)
+
+
+@pytest.mark.parametrize("regularizer", [Power(2), ElasticNet(0.5), BlockNorm(3)], ids=str)
+def test_other_regularizers_are_refused(regularizer):
+    problem = make_problem(regularizer=regularizer)
+    with pytest.raises(NotApplicable, match="has no rigorous certificate; those that have are Lp, Fixed, Tikhonov, Gr"):
+        certify(problem, 0.1 * problem.y, rigorous=True)
+
+
+def test_an_unknown_backend_is_refused():
+    problem = make_problem()
+    with pytest.raises(InvalidParameter, match="backend = 'quick' is unknown; give 'fast', 'sliced', 'exact', or None"):
+        certify(problem, 0.1 * problem.y, rigorous=True, backend="quick")
+
+
+def test_the_sliced_backend_takes_over_where_rounding_costs_too_much():
+    problem = definite(n=30)
+    solution = solve(problem, polish=True)
+    loose = certify(problem, solution.dual_coef, weights=solution.weights, rigorous=True, tol=1e-6)
+    sharp = certify(problem, solution.dual_coef, weights=solution.weights, rigorous=True, tol=1e-12)
+    assert loose.backend == "fast"
+    assert sharp.backend == "sliced"
+    assert sharp.slack < 0.1 * loose.slack
+
+
+def test_infeasible_points_are_repaired_exactly_and_named():
+    problem = definite(C=0.5)
+    beta = 0.1 * problem.y
+    beta[7] = 0.9 * problem.y[7]
+    found = certify(problem, beta, weights=[0.5, 0.5, 0.5, -0.25], rigorous=True)
+    assert math.fsum(found.dual_coef) == 0.0
+    assert np.abs(found.dual_coef).max() <= 0.5
+    assert found.infeasibility > 0.1
+    assert "Repaired before it was certified: weights[3] = -0.25 is negative." in found.explain()
+    assert f"Repaired before it was certified: dual_coef[7] = {beta[7]:g} lies outside" in found.explain()
+
+
+def test_a_feasible_point_is_certified_as_it_is():
+    problem = definite(intercept=False)
+    beta = 0.1 * problem.y
+    found = certify(problem, beta, weights=[0.1, 0.2, 0.3, 0.0], rigorous=True)
+    np.testing.assert_array_equal(found.dual_coef, beta)
+    np.testing.assert_array_equal(found.weights, [0.1, 0.2, 0.3, 0.0])
+
+
+def test_one_class_with_costs_that_miss_1_by_rounding_has_no_lower_bound():
+    """10 times the float nearest to 0.1 exceeds 1, 49 times the one nearest to 1/49 does not reach it."""
+    for n, finite in ((10, True), (49, False)):
+        problem = make_problem(loss="one_class", n=n, C=1.0 / n, regularizer=Lp(2))
+        found = certify(problem, np.full(n, 1.0 / n), rigorous=True)
+        assert math.isfinite(found.lower) == finite
+        assert math.isfinite(found.upper)
+        assert ("no point of the box sums to 1 exactly" in found.explain()) == (not finite)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_extreme_scales(scale):
+    problem = definite()
+    scaled = Problem(scale * problem.kernels.dense(), problem.y, C=1.0 / scale, regularizer=Lp(2))
+    solution = solve(problem, polish=True)
+    for backend in BACKENDS:
+        found = certify(scaled, solution.dual_coef / scale, weights=solution.weights, rigorous=True, backend=backend)
+        assert found.gap < 1e-9 * found.upper
+        assert scale * found.lower <= solution.certificate.upper * (1 + 1e-10)
+        assert scale * found.upper >= solution.certificate.lower * (1 - 1e-10)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_overflow_gives_infinite_bounds(backend):
+    problem = definite(loss="squared", intercept=False)
+    found = certify(problem, np.full(20, 1e200), rigorous=True, backend=backend)
+    assert (found.lower, found.upper) == (-math.inf, math.inf) or found.lower < -1e300
+    assert found.relative_gap == math.inf or found.relative_gap >= 1.0
+    assert not found.is_optimal(1e300) or math.isfinite(found.upper)
+    assert found.explain()
+
+
+def test_a_fixed_weight_of_zero_that_is_used_has_no_upper_bound():
+    problem = definite(regularizer=Fixed([1.0, 0.0, 1.0, 1.0]))
+    found = certify(problem, 0.1 * problem.y, weights=[0.5, 0.5, 0.5, 0.5], rigorous=True)
+    assert found.upper == math.inf
+    assert "There is no finite upper bound" in found.explain()
+
+
+def test_float32_kernels_are_certified_as_they_are():
+    problem = definite(ridge=1e-3)
+    single = Problem(problem.kernels.dense().astype(np.float32), problem.y, regularizer=Lp(2))
+    double = Problem(single.kernels.dense().astype(np.float64), problem.y, regularizer=Lp(2))
+    first, second = (certify(case, 0.1 * problem.y, rigorous=True) for case in (single, double))
+    assert (first.lower, first.upper, first.tier) == (second.lower, second.upper, 1)
+    assert first.to_dict()["data"]["kernels"]["dtype"] == "float32"
+
+
+def test_the_proof_is_made_once_for_a_stack(monkeypatch):
+    problem = definite()
+    certify(problem, 0.1 * problem.y, rigorous=True)
+
+    def unexpected(*_):
+        raise AssertionError("the definiteness was proven again")
+
+    monkeypatch.setattr("mklref.certificate.definite.proven_semidefinite", unexpected)
+    assert certify(problem, 0.2 * problem.y, rigorous=True).tier == 1
+    assert certify(problem.replace(C=2.0), 0.2 * problem.y, rigorous=True).tier == 1
+    assert certify(problem, 0.2 * problem.y, rigorous=True, delta=1e-9).tier == 2
+
+
+def test_pieces_of_rows_are_summed_whatever_n(monkeypatch, rng):
+    monkeypatch.setattr(products, "_PIECE", 4)
+    for n in (2, 4, 5, 8, 11):
+        K = rng.normal(size=(n, n))
+        image, _ = products.fast(K @ K.T, np.ones(n), 0.0)
+        np.testing.assert_allclose(image.lower, (K @ K.T).sum(axis=1), rtol=1e-10)
+
+
+@pytest.fixture(scope="module")
+def fuzz():
+    """The fuzz of the validation folder, by its path: the folder is no part of the installed package."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        spec = importlib.util.spec_from_file_location("validation.rigorous", ROOT / "validation" / "rigorous.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT))
+    return module
+
+
+@pytest.mark.parametrize("first", [0, 10, 20, 30])
+def test_no_interval_misses_an_optimum_of_80_digits(fuzz, first):
+    results = [fuzz.check(seed) for seed in range(first, first + 10)]
+    assert [line for result in results for line in result["wrong"]] == []
+    assert sum(result["width"] < 1e-14 for result in results) >= 6
+
+
+def test_the_fuzz_can_see_a_wrong_bound(fuzz, monkeypatch):
+    """R* that is too small by a relative 1e-12 shows in several problems."""
+    true = rigorous.conjugate
+    monkeypatch.setattr(rigorous, "conjugate", lambda regularizer, q: true(regularizer, q) * (1 - 10**-9))
+    assert sum(bool(fuzz.check(seed)["wrong"]) for seed in range(8)) >= 3
