@@ -49,7 +49,7 @@ def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master |
     """
     best = min(cuts, key=lambda cut: cut.value)
     centre, M = best.weights, len(best.weights)
-    unit = (abs(best.value) if last is None else max(best.value - last.value, _ROUNDING * abs(best.value))) or 1.0
+    unit = remaining(best.value, -np.inf if last is None else last.value)
     slopes = np.array([-0.5 * (cut.squares - float(cut.squares @ centre)) / unit for cut in cuts])
     heights = np.array([(cut.cut(centre) - best.value) / unit for cut in cuts])
     program = linprog(
@@ -66,6 +66,11 @@ def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master |
     weights = np.maximum(centre + program.x[:M], 0.0)
     shares = np.maximum(-program.ineqlin.marginals, 0.0)
     return Master(best.value + unit * float(program.fun), weights / weights.sum(), shares / shares.sum())
+
+
+def remaining(best: float, lower: float) -> float:
+    """What is left between the best value of J and a lower bound: between its rounding errors and its size."""
+    return min(max(best - lower, _ROUNDING * abs(best)), abs(best)) or 1.0
 
 
 def mixture(run: Run, cuts: Sequence[Point], master: Master) -> Point:

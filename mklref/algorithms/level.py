@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
-from mklref.algorithms.cuts import linear_master, mixture
+from mklref.algorithms.cuts import linear_master, mixture, remaining
 from mklref.algorithms.point import Point
 from mklref.exceptions import InvalidParameter
 from mklref.native.model import QuadraticProgram
@@ -87,7 +87,7 @@ def _steps(run: Run, position: float) -> Iterator[Point]:
                 yield proof
         # 3. The projection of theta onto the level set of the cuts.
         height = position * best.value + (1.0 - position) * master.value
-        theta = projection(theta, cuts, height, best.value - master.value)
+        theta = projection(theta, cuts, height, remaining(best.value, master.value))
 
 
 def projection(theta: Array, cuts: Sequence[Point], height: float, unit: float) -> Array:

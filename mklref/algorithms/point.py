@@ -26,6 +26,8 @@ class Point:
     """q_m = sum_p beta_p'K_m beta_p, (M,)."""
     dual_term: float
     """S = -sum_p sum_i c_i V*(-beta_i/c_i): the part of the dual objective that does not depend on the weights."""
+    losses: float
+    """sum_p (sum_i c_i V(t_i, y_i) + c_b b) with the intercepts above."""
     penalty: float
     """psi(theta); 0 where the regulariser has none."""
     lower: float
@@ -40,8 +42,8 @@ class Point:
 
     @property
     def objective(self) -> float:
-        """J(theta) + psi(theta), what a wrapper minimises."""
-        return self.value + self.penalty
+        """J(theta) + psi(theta), what a wrapper minimises, from the primal: never below, whatever the betas."""
+        return self.losses + 0.5 * float(self.weights @ self.squares) + self.penalty
 
     @property
     def gap(self) -> float:
@@ -63,15 +65,17 @@ def point_of(machines: Sequence[Machine], regularizer: Regularizer, weights: Arr
     lower = _dual_term(machines, [scale * beta for beta in betas]) - regularizer.conjugate(scale * g)
     if scale < 1.0 and machines[0].problem.intercept_cost:
         lower = -np.inf  # 1'beta = c_b forbids to shrink beta
+    losses = sum(loss for _, _, loss in answers)
     return Point(
         weights=weights,
         betas=tuple(betas),
         intercepts=tuple(intercept for _, intercept, _ in answers),
         squares=squares,
         dual_term=_dual_term(machines, betas),
+        losses=losses,
         penalty=regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0,
         lower=lower,
-        upper=sum(losses for _, _, losses in answers) + regularizer.value(weights * g),
+        upper=losses + regularizer.value(weights * g),
     )
 
 

@@ -8,17 +8,16 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, require
-from mklref.algorithms.cuts import Master, mixture
+from mklref.algorithms.cuts import Master, mixture, remaining
 from mklref.algorithms.point import Point
 from mklref.regularizers import Lp
+from mklref.regularizers.norms import p_norm
 
 _INNER = 1e-3
 """Share of what is left of the gap to which a master is solved."""
 _MOST_EXPANSIONS = 50
 _SMALLEST = 1e-8
 """Weights are held above this share of the largest where the norm is expanded: at 0 it has no second derivative."""
-_ROUNDING = 1e-10
-"""Of J, relative: no gap between J and a master is resolved below this."""
 _STEPS = 0.5 ** np.arange(8)
 _SHRINK = 0.1
 """Factor from one barrier parameter to the next."""
@@ -76,7 +75,7 @@ def sip(
 def _steps(run: Run, p: float) -> Iterator[Point]:
     theta = run.start
     cuts: list[Point] = []
-    gap = np.inf
+    lower = -np.inf
     while True:
         # 1. Separation: the machine at theta gives the most violated constraint.
         point = run.svm(theta)
@@ -85,14 +84,13 @@ def _steps(run: Run, p: float) -> Iterator[Point]:
         yield point
         # 2. Master: a sequence of expansions of the norm, from the last weights.
         best = min(cut.value for cut in cuts)
-        unit = min(gap, abs(best)) or 1.0
         try:
-            master = lp_master(cuts, theta, p, best, unit)
+            master = lp_master(cuts, theta, p, best, remaining(best, lower))
         except np.linalg.LinAlgError:  # the gap is at the rounding errors of J
             return
-        gap = max(best - master.value, _ROUNDING * abs(best))
+        lower = max(lower, master.value)
         # 3. Where the best machine and the master meet, the mixture of the cuts proves it.
-        if gap <= run.tol * abs(best):
+        if best - lower <= run.tol * abs(best):
             proof = mixture(run, cuts, master)
             if run.reached(proof):
                 yield proof
@@ -100,24 +98,32 @@ def _steps(run: Run, p: float) -> Iterator[Point]:
 
 
 def lp_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: float) -> Master:
-    """Minimise the largest cut over the lp ball by expansions of the norm; t in units of the gap below `best`."""
+    """Minimise the largest cut over the lp ball by expansions of the norm; t in units of the gap below `best`.
+
+    The multipliers lambda of the cuts give a lower bound of the minimum, sum_k lambda_k S_k - 1/2 ||sum_k lambda_k
+    q_k||_{p*}, which says when the expansions may end, and is the value of the master.
+    """
     slopes = np.array([-0.5 * cut.squares / unit for cut in cuts])
     constants = np.array([(cut.dual_term - best) / unit for cut in cuts])
 
     def height(weights: Array) -> float:
         return float((constants + slopes @ weights).max())
 
+    bound, shares = -np.inf, np.ones(len(cuts)) / len(cuts)
     for _ in range(_MOST_EXPANSIONS):
         z = on_the_sphere(np.maximum(theta, _SMALLEST * theta.max()), p)
-        goal, shares = quadratic_master(slopes, constants, z, p)
+        goal, multipliers = quadratic_master(slopes, constants, z, p)
         # Far from z the expansion may mislead: the best of some steps on the way.
         trial = min((on_the_sphere(z + step * (goal - z), p) for step in _STEPS), key=height)
+        value = float(multipliers @ constants) - p_norm(-multipliers @ slopes, p / (p - 1.0))
+        if value > bound:
+            bound, shares = value, multipliers
         gained = height(theta) - height(trial)
         if gained > 0.0:
             theta = trial
-        if gained <= _INNER * max(1.0, -height(theta)):
+        if height(theta) - bound <= _INNER * max(1.0, -bound) or gained <= 0.0:
             break
-    return Master(best + unit * height(theta), theta, shares)
+    return Master(best + unit * bound, theta, shares)
 
 
 def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tuple[Array, Array]:
@@ -142,7 +148,7 @@ def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tup
 
     x = np.append((1.0 - 0.01 / p) * z, 0.0)  # inside the expanded norm
     x[M] = float((constants + slopes @ x[:M]).max()) + 1.0
-    mu, s = 1.0, slacks(x)
+    mu, s = max(1.0, x[M]), slacks(x)
     for _ in range(_MOST_STEPS):
         gradients = np.vstack([A, np.append(linear + curved * x[:M], 0.0)])
         slope = np.append(np.zeros(M), 1.0) + mu * gradients.T @ (1.0 / s)

@@ -85,8 +85,10 @@ def test_master_against_its_definition(p, rng):
     rows = [t >= cut.dual_term - 0.5 * cut.squares @ theta for cut in cuts]
     exact = cp.Problem(cp.Minimize(t), [*rows, cp.pnorm(theta, p) <= 1])
     exact.solve(solver="CLARABEL")
-    assert master.value == pytest.approx(exact.value, rel=2e-3)
-    assert master.value >= exact.value * (1 - 1e-7)
+    rounding = 1e-7 * best
+    assert exact.value - 2e-3 * best <= master.value <= exact.value + rounding
+    height = max(cut.cut(master.weights) for cut in cuts)
+    assert exact.value - rounding <= height <= exact.value + 2e-3 * best
     assert np.linalg.norm(master.weights, p) == pytest.approx(1.0, rel=1e-12)
     duals = np.array([row.dual_value for row in rows]).ravel()
     assert master.shares == pytest.approx(duals, abs=2e-2)

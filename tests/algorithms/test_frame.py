@@ -1,0 +1,208 @@
+"""The frame of the algorithms: counters, bounds, limits, callbacks, interruption; the same for every algorithm."""
+
+from __future__ import annotations
+
+import inspect
+import types
+
+import numpy as np
+import pytest
+from algorithms.cases import cancer
+from makers import make_problem
+
+import mklref
+from mklref import algorithms
+from mklref.algorithms.base import Run
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+from mklref.native.machine import Machine
+from mklref.solution import Status
+
+EXPONENT = {"sip": 1.5}
+MINE = ("silp", "sip", "simplemkl", "gradient_descent", "hessian_mkl", "level")
+every_algorithm = pytest.mark.parametrize("name", MINE)
+
+
+def problem_of(name, **arguments):
+    return cancer(regularizer=mklref.Lp(EXPONENT.get(name, 1)), **arguments)
+
+
+def solve(name, **options):
+    return algorithms.ALGORITHMS[name](problem_of(name), **options)
+
+
+def test_every_name_is_a_function_of_the_package():
+    """Modules have the names of their functions; what `mklref.algorithms.silp` gives is the function."""
+    assert set(MINE) <= set(algorithms.ALGORITHMS)
+    for name, function in algorithms.ALGORITHMS.items():
+        assert isinstance(function, types.FunctionType)
+        assert getattr(algorithms, name) is function
+        assert getattr(mklref.algorithms, name) is function
+        assert name in algorithms.__all__
+
+
+@pytest.mark.parametrize("name", algorithms.ALGORITHMS)
+def test_signatures(name):
+    """f(problem, *, tol=1e-4, max_iter, max_time=None, callback=None, progress=False, ...)."""
+    parameters = inspect.signature(algorithms.ALGORITHMS[name]).parameters
+    assert next(iter(parameters)) == "problem"
+    assert parameters["tol"].default == 1e-4
+    assert parameters["max_iter"].default >= 100
+    assert parameters["max_time"].default is parameters["callback"].default is None
+    assert parameters["progress"].default is False
+    assert all(p.kind is p.KEYWORD_ONLY for key, p in parameters.items() if key != "problem")
+
+
+@every_algorithm
+def test_counters_against_a_count_of_machines(name, monkeypatch):
+    """SVM evaluations are the weights at which machines were solved; gradients one an iteration, as in Table 1."""
+    moves = []
+    original = Run.svm
+    monkeypatch.setattr(Run, "svm", lambda run, weights: moves.append(weights) or original(run, weights))
+    solution = solve(name)
+    history = solution.history
+    assert history.counters["svm"] == len(moves) == history.records[-1].svm_calls
+    assert history.counters["gradient"] == history.records[-1].gradient_calls
+    assert history.counters["inner_steps"] == history.column("inner_steps").sum()
+    assert np.all(np.diff(history.column("svm_calls")) >= 0)
+    assert np.all(history.column("svm_calls") >= history.column("gradient_calls"))
+    proofs = 1 if name in ("silp", "sip", "level") and history.counters["gradient"] < len(history) else 0
+    assert history.counters["gradient"] == len(history) - proofs
+    if name in ("silp", "sip", "level"):
+        assert history.counters["svm"] == history.counters["gradient"]
+
+
+def test_a_hand_count_of_simplemkl(monkeypatch):
+    """Two kernels, the second useless: J at (1/2, 1/2), the jump to (1, 0), where mu is alone, and nothing else."""
+    base = make_problem(seed=1, n=30, M=1, C=2.0)
+    K = base.kernels.dense()[0]
+    problem = base.replace(kernels=np.stack([K, 1e-3 * np.eye(30)]))
+    solution = algorithms.simplemkl(problem)
+    assert solution.weights.tolist() == [1.0, 0.0]
+    assert solution.history.column("svm_calls").tolist() == [1, 2]
+    assert solution.history.column("gradient_calls").tolist() == [1, 2]
+
+
+@every_algorithm
+def test_records(name):
+    solution = solve(name)
+    history = solution.history
+    assert history.column("iteration").tolist() == list(range(len(history)))
+    assert np.all(np.diff(history.column("seconds")) >= 0.0)
+    assert np.all(np.diff(history.column("lower")) >= 0.0)
+    assert np.all(np.diff(history.column("upper")) <= 0.0)
+    assert history.column("weights").shape == (len(history), 13)
+    # J of an iterate is above every lower bound, and the certified upper bound is at most the best J.
+    assert np.all(history.column("objective") >= history.column("lower").max() * (1 - 1e-9))
+    assert history.records[-1].upper <= history.column("objective").min() * (1 + 1e-9)
+
+
+@every_algorithm
+def test_limits(name):
+    solution = solve(name, tol=1e-12, max_iter=2)
+    assert solution.status is Status.ITERATION_LIMIT
+    assert len(solution.history) == 2
+    assert solution.certificate.gap > 0.0
+    # On a problem of one's own, so that nothing is known of it: the first point is there whatever the time.
+    solution = solve(name, tol=1e-12, max_time=1e-9)
+    assert solution.status is Status.TIME_LIMIT
+    assert len(solution.history) <= 2
+    assert np.isfinite(solution.certificate.gap)
+
+
+@every_algorithm
+def test_tolerances_beyond_rounding_end_honestly(name):
+    """A gap that cannot be reached: the run ends by itself or by its limit, and claims nothing."""
+    solution = solve(name, tol=1e-15, max_iter=150)
+    assert solution.status in (Status.STALLED, Status.ITERATION_LIMIT)
+    assert not solution.certificate.is_optimal(1e-15)
+    assert solution.certificate.relative_gap < 1e-3
+
+
+@every_algorithm
+def test_callback(name):
+    seen = []
+    solution = solve(name, callback=lambda record: seen.append(record) or len(seen) == 2)
+    assert solution.status is Status.STOPPED
+    assert tuple(seen) == solution.history.records
+    assert {"objective", "svm_calls", "gradient_calls", "measures"} <= set(vars(seen[0]))
+
+
+@every_algorithm
+def test_interruption_returns_the_best_certified_point(name):
+    def interrupt(record):
+        if record.iteration == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as stopped:
+        solve(name, callback=interrupt)
+    solution = stopped.value.solution
+    assert solution.status is Status.INTERRUPTED
+    assert len(solution.history) == 3
+    again = mklref.certify(problem_of(name), solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+    assert again == solution.certificate
+    assert solution.certificate.gap <= solution.history.records[0].upper - solution.history.records[0].lower
+
+
+def test_interruption_before_the_first_point(monkeypatch):
+    def interrupted(machine, gap):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mklref.native.box.BoxMachine, "solve", interrupted)
+    with pytest.raises(Interrupted, match="no point yet") as stopped:
+        solve("silp")
+    assert stopped.value.solution is None
+
+
+def test_progress_is_shown_and_removed(capsys):
+    solve("silp", progress=True)
+    assert capsys.readouterr().out == ""
+
+
+@every_algorithm
+def test_bad_options_are_refused(name):
+    with pytest.raises(InvalidParameter, match=r"tol = 0 must lie in"):
+        solve(name, tol=0)
+    with pytest.raises(InvalidParameter, match="max_iter = 0"):
+        solve(name, max_iter=0)
+    with pytest.raises(InvalidParameter, match="max_time = -1"):
+        solve(name, max_time=-1)
+    with pytest.raises(InvalidType, match="callback is 3"):
+        solve(name, callback=3)
+
+
+def test_the_value_of_a_point_is_j_and_its_bounds_are_those_of_the_certificate(rng):
+    problem = make_problem(seed=2, M=4, C=3.0, regularizer=mklref.ElasticNet(0.4))
+    run = Run("test", problem, 1e-6, 10)
+    weights = rng.uniform(0.1, 0.5, 4)
+    point = run.svm(weights)
+    fixed = mklref.solve(problem.replace(regularizer=mklref.Fixed(weights)), tol=1e-9)
+    assert point.value == pytest.approx(fixed.objective, rel=1e-8)
+    penalised = point.value + problem.regularizer.weight_penalty(weights)
+    assert penalised <= point.objective == pytest.approx(penalised, rel=1e-10)
+    again = mklref.certify(problem, point.betas[0], weights=weights, intercept=point.intercepts[0])
+    assert (point.lower, point.upper) == pytest.approx((again.lower, again.upper), rel=1e-12)
+
+
+def test_assess_is_no_svm_evaluation(rng):
+    problem = make_problem(seed=2, M=4, C=3.0)
+    run = Run("test", problem, 1e-6, 10)
+    first, second = run.svm(rng.dirichlet(np.ones(4))), run.svm(rng.dirichlet(np.ones(4)))
+    again = run.assess(first.weights, first.betas)
+    assert run.svm_calls == 2
+    assert again.upper == pytest.approx(first.upper, rel=1e-12)
+    mixed = run.assess(first.weights, second.betas)
+    assert mixed.objective > first.objective  # from the primal: not J, but never below it
+    assert mixed.lower == pytest.approx(second.lower, rel=1e-12)
+    assert mixed.upper > first.upper
+    assert run.svm(second.weights).value == pytest.approx(second.value, rel=1e-10)
+
+
+def test_machines_are_solved_to_the_square_of_the_tolerance(monkeypatch):
+    """The certified gap of each machine, measured from outside."""
+    problem = cancer()
+    run = Run("test", problem, 1e-4, 10)
+    point = run.svm(run.start)
+    machine: Machine = run.machines[0]
+    _, _, losses = machine.scores()
+    own = losses + 0.5 * point.weights @ machine.images.squares - machine.value()
+    assert 0.0 <= own <= 1e-10 * machine.value()
