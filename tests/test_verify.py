@@ -1,0 +1,269 @@
+"""The separate checker: it confirms true certificates and nothing else, and reads hostile files safely."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from makers import LOSSES, make_problem
+
+import mklref
+from mklref import certify, solve, verify
+from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
+
+REGULARIZERS = (
+    Lp(1),
+    Lp(1 + 1e-9),
+    Lp(np.inf),
+    Fixed([1.0, 0.5, 0.3, 0.0]),
+    Tikhonov(1.5, 0.7),
+    Groups([[0, 2], [1, 3]], 0.3, 0.4),
+    Groups([[0, 2], [1, 3]], 0.5, 0.5),
+)
+
+
+def document(problem, backend=None, **arguments):
+    solution = solve(problem, tol=1e-4)
+    certificate = certify(
+        problem,
+        solution.dual_coef,
+        weights=solution.weights,
+        intercept=solution.intercept,
+        rigorous=True,
+        backend=backend,
+        **arguments,
+    )
+    return json.loads(json.dumps(certificate.to_dict()))
+
+
+@pytest.fixture(scope="module")
+def case():
+    problem = make_problem(regularizer=Lp(2), n=15, seed=1)
+    return problem, document(problem)
+
+
+@pytest.fixture
+def files(case, tmp_path):
+    """A certificate and its data on disk."""
+    problem, facts = case
+    certificate, data = tmp_path / "c.json", tmp_path / "c.npz"
+    certificate.write_text(json.dumps(facts))
+    np.savez(data, kernels=problem.kernels.dense(), y=problem.y)
+    return certificate, data
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_true_certificates_are_confirmed(loss, regularizer):
+    problem = make_problem(loss=loss, regularizer=regularizer, n=12, seed=3)
+    facts = document(problem, "exact" if regularizer == REGULARIZERS[0] else "fast")
+    confirmed = verify.verify(facts, problem.kernels.dense(), problem.y)
+    assert [line.split(":")[0] for line in confirmed] == ["dual point", "lower bound", "upper bound", "kernels"]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_certificates_with_a_wide_delta_are_confirmed(loss):
+    problem = make_problem(loss=loss, regularizer=Lp(1.5), n=12, seed=3)
+    facts = document(problem, "exact", delta=[0.1, 1e-3, 0.2, 0.05])
+    assert "up to delta <= 0.2" in verify.verify(facts, problem.kernels.dense(), problem.y)[-1]
+
+
+@pytest.mark.parametrize("side", ["lower", "upper"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_bound_that_is_too_sharp_by_1e_10_is_refuted(loss, side):
+    problem = make_problem(loss=loss, regularizer=Tikhonov(1.5, 0.7), n=12, seed=4)
+    facts = document(problem, "exact", delta=1e-6)
+    sign = 1.0 if side == "lower" else -1.0
+    value = float.fromhex(facts["claim"][side])
+    facts["claim"][side] = (value + sign * 1e-10 * abs(value)).hex()
+    with pytest.raises(verify.Refuted, match=f"{side} = "):
+        verify.verify(facts, problem.kernels.dense(), problem.y)
+
+
+def changed(facts, *path, to):
+    facts = copy.deepcopy(facts)
+    place = facts
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to(place[path[-1]]) if callable(to) else to
+    return facts
+
+
+def bigger(text):
+    return (1.5 * float.fromhex(text)).hex()
+
+
+LIES = {
+    "weights": (("point", "weights", 0), bigger, "upper = "),
+    "dual variable": (("point", "dual_coef", 3), lambda text: (float.fromhex(text) + 2.0**-52).hex(), "sum to"),
+    "box": (("problem", "costs", 0), lambda _: (1e-3).hex(), r"dual_coef\[0\] = .* lies outside its box"),
+    "costs": (("problem", "costs"), lambda texts: [bigger(text) for text in texts], "upper = "),
+    "intercept": (("point", "intercept"), lambda text: (float.fromhex(text) + 0.1).hex(), "upper = "),
+    "no intercept": (("problem", "intercept"), False, "the point has one"),
+    "exponent": (("problem", "regularizer", "p"), (1.0).hex(), "upper = "),
+    "loss": (("problem", "loss", "name"), "squared_hinge", "upper = |lower = "),
+    "delta": (("claim", "delta"), lambda texts: [(1e-9).hex()] * len(texts), "tier 1 does not go with"),
+    "tier": (("claim", "tier"), 2, "tier 2 does not go with"),
+    "negative weight": (("point", "weights", 0), (-1.0).hex(), "a weight or a radius is negative"),
+    "not a number": (("claim", "lower"), "nan", "a bound is not a number"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lies_are_refuted(case, lie):
+    problem, facts = case
+    path, to, message = LIES[lie]
+    with pytest.raises(verify.Refuted, match=message):
+        verify.verify(changed(facts, *path, to=to), problem.kernels.dense(), problem.y)
+
+
+def test_singular_kernels_are_not_proven_without_delta():
+    problem = make_problem(degenerate="low_rank", n=12, regularizer=Lp(2))
+    facts = document(problem)
+    assert facts["claim"]["tier"] == 2
+    assert verify.verify(facts, problem.kernels.dense(), problem.y)
+    facts["claim"].update(tier=1, delta=[(0.0).hex()] * 4)
+    with pytest.raises(verify.Refuted, match=r"kernels\[0\] \+ 0 I is not proven positive semidefinite here"):
+        verify.verify(facts, problem.kernels.dense(), problem.y)
+
+
+def test_other_kernels_are_refuted(case):
+    problem, facts = case
+    K = problem.kernels.dense().copy()
+    K[1] *= 1.001
+    with pytest.raises(verify.Refuted, match="lower = "):
+        verify.verify(facts, K, problem.y)
+
+
+def test_indefinite_kernels_are_refuted(case):
+    """One that is indefinite where beta does not look: the bounds hold, the definiteness does not."""
+    problem, facts = case
+    K = problem.kernels.dense().copy()
+    beta = np.array([float.fromhex(text) for text in facts["point"]["dual_coef"]])
+    assert np.sum(beta == 0.0) >= 1
+    i = int(np.flatnonzero(beta == 0.0)[0])
+    K[1][i, i] = 0.0
+    facts = changed(facts, "claim", "upper", to=lambda text: (float.fromhex(text) + 1e6).hex())
+    with pytest.raises(verify.Refuted, match=r"kernels\[1\] \+ .* is not proven positive semidefinite here"):
+        verify.verify(facts, K, problem.y)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 60])
+def test_what_is_proven_semidefinite_there_is(n, rng):
+    """What the certificate proves is confirmed, what has a negative eigenvalue is not."""
+    from mklref.certificate.definite import proven_semidefinite, reduction
+
+    for rank in (1, n - 1, n):
+        X = rng.normal(size=(n, rank)) * 10.0 ** rng.uniform(-3, 0, size=(n, 1))
+        K = X @ X.T
+        K = np.tril(K) + np.tril(K, -1).T
+        shift = 2.0 * reduction(K, 0.0)
+        assert proven_semidefinite(K, shift)
+        assert verify.semidefinite(K, shift)
+        if proven_semidefinite(K):
+            assert verify.semidefinite(K, 0.0)
+        below = K - (np.linalg.eigvalsh(K)[0] + 2.0 * shift) * np.eye(n)
+        assert not verify.semidefinite(below, 0.0)
+    assert not verify.semidefinite(np.array([[1.0, 0.5], [0.4, 1.0]]), 0.0)
+    assert verify.semidefinite(np.zeros((n, n)), 0.0)
+
+
+# --- as a program ----------------------------------------------------------------------------------------------------
+
+
+def test_the_program_confirms(files, capsys):
+    certificate, data = files
+    assert verify.main([str(certificate), str(data)]) == 0
+    assert verify.main([str(certificate)]) == 0
+    output = capsys.readouterr().out
+    assert output.splitlines()[0] == "data: SHA-256 of kernels and targets as certified"
+    assert output.endswith("CONFIRMED\n")
+
+
+def test_save_writes_both_files(case, tmp_path):
+    problem, _ = case
+    certificate = certify(problem, 0.1 * problem.y, rigorous=True)
+    certificate.save(tmp_path / "a.json", data=tmp_path / "a.npz")
+    assert verify.main([str(tmp_path / "a.json")]) == 0
+    facts = json.loads((tmp_path / "a.json").read_text())
+    assert facts["format"] == verify.FORMAT
+    assert facts["mklref"] == mklref.__version__
+    assert float.fromhex(facts["claim"]["lower"]) == certificate.lower
+
+
+def test_the_program_runs_by_itself(files, tmp_path):
+    """In a fresh interpreter that loads this one file, without the package."""
+    script = tmp_path / "verify.py"
+    script.write_text(Path(verify.__file__).read_text(encoding="utf-8"))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script), *map(str, files)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("CONFIRMED\n")
+
+
+def test_other_data_are_not_confirmed(case, files, capsys):
+    problem, _ = case
+    certificate, data = files
+    y = problem.y.copy()
+    y[0] *= -1.0
+    np.savez(data, kernels=problem.kernels.dense(), y=y)
+    assert verify.main([str(certificate), str(data)]) == 1
+    assert "NOT CONFIRMED: y in" in capsys.readouterr().out
+
+
+def test_the_program_says_what_it_could_not_confirm(case, files, capsys):
+    certificate, _ = files
+    certificate.write_text(json.dumps(changed(case[1], "claim", "upper", to=(0.0).hex())))
+    assert verify.main([str(certificate)]) == 1
+    assert "NOT CONFIRMED: upper = 0.0 is below the primal objective" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"format": "mklref-rigorous-1"}', '{"format": "other"}', "[" * 100000, '{"format": 1e999}'],
+    ids=lambda text: text[:20],
+)
+def test_damaged_certificates_cannot_be_read(files, text, capsys):
+    certificate, _ = files
+    certificate.write_text(text)
+    assert verify.main([str(certificate)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_wrong_shapes_and_values_cannot_be_read(case, files, capsys):
+    certificate, _ = files
+    for path, to in (
+        (("point", "dual_coef"), lambda texts: texts[:-1]),
+        (("point", "weights", 0), "inf"),
+        (("point", "weights", 0), "zero"),
+        (("problem", "loss", "name"), "absolute"),
+        (("problem", "regularizer", "name"), "Power"),
+        (("data", "y", "shape"), [10**12]),
+    ):
+        certificate.write_text(json.dumps(changed(case[1], *path, to=to)))
+        assert verify.main([str(certificate)]) == 2, path
+    assert capsys.readouterr().err.count("cannot be read") == 6
+
+
+def test_missing_damaged_and_pickled_data_cannot_be_read(case, files, capsys):
+    problem, _ = case
+    certificate, data = files
+    whole = data.read_bytes()
+    data.write_bytes(whole[:1000])
+    assert verify.main([str(certificate)]) == 2
+    np.savez(data, kernels=problem.kernels.dense())
+    assert verify.main([str(certificate)]) == 2
+    np.savez(data, kernels=problem.kernels.dense(), y=np.array([{}], dtype=object), allow_pickle=True)
+    assert verify.main([str(certificate)]) == 2
+    np.savez(data, kernels=np.zeros((4, 100, 100)), y=problem.y)
+    assert verify.main([str(certificate)]) == 2
+    data.unlink()
+    assert verify.main([str(certificate)]) == 2
+    assert verify.main([]) == 2
+    assert capsys.readouterr().err.count("cannot be read") == 5
