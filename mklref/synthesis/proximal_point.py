@@ -34,7 +34,9 @@ from mklref.synthesis.proximity import PROX, Jacobian, jacobian, prox_loss
 _INEXACT = 1e-3
 """A step is solved until K A - t is this small against the change of t."""
 _ROUNDING = 1e-13
-_MOST_NEWTON_STEPS = 50
+_MOST_STEPS, _MOST_NEWTON_STEPS = 50, 50
+_PATIENCE = 5
+"""Proximal steps without a smaller gap after which rounding is held responsible."""
 _FEW, _SOME = 6, 15
 """Newton steps up to which sigma and rho grow by 10 and by 3; after more they stay."""
 _SLOPE = 0.1
@@ -61,20 +63,24 @@ class ProximalPoint:
 
     def __init__(self, problem: SynthesisProblem, column: float) -> None:
         self.problem = problem
-        curvature = max(problem.C * column**2, np.finfo(float).tiny)
+        curvature = problem.C * (column or 1.0) ** 2
         self._start = max(100.0 / curvature, (problem.norm.q - 1) / problem.lam), 100.0 / problem.C
         self.sigma, self.rho = self._start
         self.newton_steps = 0
         self.deadline: Callable[[], bool] = lambda: False
 
-    def solve(self, columns: Restriction, A: Array, beta: Array, target: float, most: int = 50) -> tuple[Array, Array]:
+    def solve(self, columns: Restriction, A: Array, beta: Array, target: float) -> tuple[Array, Array]:
         """Coefficients (tau, N) and beta with a gap of at most `target` on the restriction, if it can be reached."""
         u = columns.compress(A)
         t = columns.scores(u)
-        for _ in range(most):
+        smallest, since_better = np.inf, 0
+        for _ in range(_MOST_STEPS):
             found, steps = self._step(columns, u, t, beta)
             u, t, beta = found.A, found.t, found.beta
-            if self._gap(columns, u) <= target or self.deadline():
+            gap = self._gap(columns, u)
+            since_better = 0 if gap < 0.9 * smallest else since_better + 1
+            smallest = min(smallest, gap)
+            if gap <= target or since_better > _PATIENCE or self.deadline():
                 break
             factor = 10.0 if steps <= _FEW else 3.0 if steps <= _SOME else 1.0
             if self.sigma * factor <= _LARGEST * self._start[0]:
@@ -108,10 +114,13 @@ class ProximalPoint:
             return Trial(beta, Z, v, PROX[p, q](v, s), moved, J)
 
         point = trial(beta, columns.correlations(beta))
+        floor = _ROUNDING * float(np.linalg.norm(self.problem.y))
         for steps in range(_MOST_NEWTON_STEPS):
             gradient = columns.scores(point.A) - point.t
             size = float(np.linalg.norm(gradient))
-            small = max(_INEXACT * float(np.linalg.norm(point.t - t)), _ROUNDING * float(np.linalg.norm(point.t)))
+            small = max(
+                _INEXACT * float(np.linalg.norm(point.t - t)), floor + _ROUNDING * float(np.linalg.norm(point.t))
+            )
             if size <= small or self.deadline():
                 return point, steps
             d = self._direction(columns, jacobian(point.u, s, p, q), self.rho * point.J, gradient)
@@ -152,12 +161,12 @@ def _minimum(along: Callable[[float], tuple[float, Trial]], first: float) -> Tri
     low, low_slope, high = 0.0, first, 1.0
     high_slope, found = along(high)
     for _ in range(_MOST_DOUBLINGS):
-        if abs(high_slope) <= _SLOPE * abs(first):
-            return found
-        if high_slope > 0.0:
+        if high_slope > 0.0 or abs(high_slope) <= _SLOPE * abs(first):
             break
         low, low_slope, high = high, high_slope, 2.0 * high
         high_slope, found = along(high)
+    if high_slope <= _SLOPE * abs(first):
+        return found
     for _ in range(_MOST_TRIALS):
         a = low - low_slope * (high - low) / (high_slope - low_slope)
         a = float(np.clip(a, low + 0.1 * (high - low), high - 0.1 * (high - low)))

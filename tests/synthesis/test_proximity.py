@@ -1,0 +1,149 @@
+"""Proximity operators: their laws, twins by definition, and their Jacobians."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from synthesis.cases import LOSSES
+
+from mklref.losses import as_loss
+from mklref.synthesis.proximity import PROX, elitist_threshold, jacobian, prox_loss
+
+DUAL = {1: np.inf, 2: 2}
+STEPS = (0.05, 0.7, 3.0)
+
+
+def penalty(z: np.ndarray, p: int, q: int) -> float:
+    """(1/q) ||z||_{pq}^q by two loops."""
+    return sum(sum(abs(entry) ** p for entry in row) ** (q / p) for row in z) / q
+
+
+def assert_minimiser(objective: cp.Expression, z: cp.Variable, found: np.ndarray) -> None:
+    """A conic solver comes no lower, and what it finds is as near as strong convexity says: |z - z*|^2/2 <= excess."""
+    cp.Problem(cp.Minimize(objective)).solve(solver="CLARABEL", use_quad_obj=False)
+    theirs, value = z.value, objective.value
+    z.value = found
+    excess = value - objective.value
+    rounding = 1e-12 * (1.0 + abs(value))
+    assert -rounding <= excess <= 1e-5 * (1.0 + abs(value))
+    assert 0.5 * np.sum((theirs - found) ** 2) <= excess + rounding
+
+
+def conjugate(w: np.ndarray, s: float, p: int, q: int) -> float:
+    """(s Omega)*(w), 0 or inf for q = 1."""
+    norms = np.linalg.norm(w, ord=DUAL[p], axis=1)
+    if q == 1:
+        return 0.0 if norms.max() <= s * (1 + 1e-12) else np.inf
+    return float(norms @ norms) / (2 * s)
+
+
+@pytest.fixture
+def u(rng):
+    u = 2 * rng.normal(size=(4, 6))
+    u[1] *= 0.01  # a group that is shrunk to zero
+    u[2] = 0.0
+    return u
+
+
+def cases():
+    return pytest.mark.parametrize(("p", "q"), list(PROX))
+
+
+@cases()
+@pytest.mark.parametrize("s", STEPS)
+def test_it_is_the_minimiser_of_its_definition(p, q, s, u):
+    """Twin: the conic program of Definition 2."""
+    z = cp.Variable(u.shape)
+    norms = cp.norm(z, p, axis=1)
+    penalty = cp.sum(norms) if q == 1 else cp.sum_squares(norms) / 2
+    assert_minimiser(cp.sum_squares(u - z) / 2 + s * penalty, z, PROX[p, q](u, s))
+
+
+@cases()
+@pytest.mark.parametrize("s", STEPS)
+def test_optimality_to_rounding(p, q, s, u):
+    """u - z is a subgradient of s Omega at z: equality in Fenchel-Young."""
+    z = PROX[p, q](u, s)
+    assert s * penalty(z, p, q) + conjugate(u - z, s, p, q) == pytest.approx(np.vdot(z, u - z), rel=1e-12, abs=1e-12)
+
+
+@cases()
+def test_firmly_nonexpansive(p, q, rng):
+    for _ in range(50):
+        a, b = rng.normal(size=(2, 3, 5)) * rng.uniform(0.1, 4.0, size=(2, 1, 1))
+        d = PROX[p, q](a, 0.6) - PROX[p, q](b, 0.6)
+        assert np.vdot(d, d) <= np.vdot(d, a - b) + 1e-12
+
+
+@pytest.mark.parametrize(("p", "project"), [(1, "clip"), (2, "shrink")])
+@pytest.mark.parametrize("s", STEPS)
+def test_moreau_for_q_1(p, project, s, u):
+    """u = prox(u) + the projection of u onto the ball of the dual norm, which has its own formula."""
+    if project == "clip":
+        projected = np.clip(u, -s, s)
+    else:
+        projected = np.array([row if np.linalg.norm(row) <= s else s * row / np.linalg.norm(row) for row in u])
+    np.testing.assert_allclose(PROX[p, 1](u, s) + projected, u, atol=1e-14)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("s", STEPS)
+def test_moreau_for_q_2(p, s, u):
+    """u = prox of s Omega + prox of its conjugate ||.||_{p'2}^2/(2s), the latter by a conic program."""
+    w = cp.Variable(u.shape)
+    norms = cp.norm(w, "inf" if p == 1 else 2, axis=1)
+    assert_minimiser(cp.sum_squares(u - w) / 2 + cp.sum_squares(norms) / (2 * s), w, u - PROX[p, 2](u, s))
+
+
+def test_elitist_threshold_by_trying_every_number_of_active_entries(rng):
+    """Twin: soft-threshold for every M, keep the best objective."""
+    for _ in range(30):
+        v, s = rng.normal(size=7), float(rng.uniform(0.05, 3.0))
+        ordered = np.sort(np.abs(v))[::-1]
+        thresholds = [s / (1 + s * M) * ordered[:M].sum() for M in range(1, 8)]
+
+        def objective(threshold, v=v, s=s):
+            z = np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)
+            return 0.5 * np.sum((v - z) ** 2) + 0.5 * s * np.abs(z).sum() ** 2
+
+        found = elitist_threshold(v[None], s)[0]
+        assert objective(found) == pytest.approx(min(map(objective, thresholds)), rel=1e-12)
+
+
+@cases()
+def test_padding_with_zeros_changes_nothing(p, q, u):
+    padded = np.hstack([u, np.zeros((4, 3))])
+    np.testing.assert_array_equal(PROX[p, q](padded, 0.7)[:, :6], PROX[p, q](u, 0.7))
+    assert not PROX[p, q](padded, 0.7)[:, 6:].any()
+
+
+@cases()
+def test_jacobian_against_differences(p, q, rng):
+    u, s, h = rng.normal(size=(3, 4)), 0.4, 1e-6
+    P = jacobian(u, s, p, q)
+    full = np.zeros((12, 12))
+    for g in range(3):
+        block = P.scale[g] * np.diag(P.support[g].astype(float)) + P.factor[g] * np.outer(*2 * (P.direction[g],))
+        full[4 * g : 4 * g + 4, 4 * g : 4 * g + 4] = block
+    for j, unit in enumerate(np.eye(12).reshape(12, 3, 4)):
+        difference = (PROX[p, q](u + h * unit, s) - PROX[p, q](u - h * unit, s)) / (2 * h)
+        np.testing.assert_allclose(full[:, j], difference.ravel(), atol=1e-8)
+    values = np.linalg.eigvalsh(full)
+    assert values[0] >= -1e-12  # semidefinite and at most 1: firm nonexpansiveness again
+    assert values[-1] <= 1 + 1e-12
+    np.testing.assert_array_equal(P.support, PROX[p, q](u, s) != 0.0)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("step", [1e-3, 1.0, 1e6])
+def test_prox_of_a_loss(name, step, rng):
+    """v = z + step V'(z), to rounding, and the derivative against differences."""
+    loss = as_loss(name)
+    v = np.concatenate([rng.normal(size=20) * 3, [-800.0, 800.0, 0.0]])
+    y = np.where(rng.uniform(size=len(v)) < 0.5, 1.0, -1.0)
+    z, slope = prox_loss(loss, v, y, step)
+    np.testing.assert_allclose(z + step * loss.subgradient(z, y), v, rtol=1e-9, atol=1e-9 * (1 + step))
+    h = 1e-5
+    difference = (prox_loss(loss, v + h, y, step)[0] - prox_loss(loss, v - h, y, step)[0]) / (2 * h)
+    np.testing.assert_allclose(slope, difference, rtol=1e-4, atol=1e-6)
