@@ -29,11 +29,13 @@ from mklref.regularizers import WeightedL1
 from mklref.solution import Solution
 
 _INNER_SHARE = 1e-3
-_INNER_LARGEST, _INNER_SMALLEST = 1e-6, 1e-10
+_INNER_LARGEST, _INNER_SMALLEST = 1e-6, 1e-8
 """Relative gap of the inner problem: a gap of epsilon leaves sqrt(epsilon) in the weights, so it follows the square of
 the residual."""
-_INNER_LAST = 1e-12
-"""Tried before giving up: about what rounding lets the inner solver certify."""
+_INNER_LAST = (1e-10, 1e-12)
+"""Tried before giving up; the last is about what rounding lets the inner solver certify."""
+_MOST_INNER = 50
+"""Iterations of the inner solver: it converges quadratically, unless rounding keeps it from the gap asked for."""
 
 
 def fixed_point(point: MarginalLikelihood, exponent: float) -> MarginalLikelihood | None:
@@ -59,7 +61,7 @@ class Reweighted:
     def step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         """The next point, or None if the inner solver cannot be accurate enough for one that is better."""
         residual = _residual(point)
-        for gap in (float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST)), _INNER_LAST):
+        for gap in (float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST)), *_INNER_LAST):
             following = self._minimise_bound(point, gap)
             if following is not None and (following.value < point.value or _residual(following) < residual):
                 return following
@@ -76,7 +78,7 @@ class Reweighted:
             regularizer=WeightedL1(np.sqrt(point.units[: problem.n_kernels])),
             intercept=False,
         )
-        self.inner = solve_mkl(mkl, tol=gap, start=self.inner)
+        self.inner = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=self.inner)
         weights = np.where(problem.kernels.traces() > 0.0, self.inner.weights, 0.0)
         noise = point.noise_variance
         if problem.learn_noise:

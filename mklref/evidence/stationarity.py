@@ -13,6 +13,9 @@ from mklref.evidence.newton import residuals
 from mklref.evidence.problem import EvidenceProblem
 from mklref.exceptions import InvalidParameter
 
+_WEAK = 1e-6
+"""A derivative up to this share of z_m does not hold a weight at zero."""
+
 
 @dataclass(frozen=True)
 class Stationarity:
@@ -31,8 +34,10 @@ class Stationarity:
     residuals: Array
     """One for each of them."""
     curvature: float
-    """The smallest eigenvalue of the Hessian in the variables whose residual is that of their gradient, in units of
-    z_m; inf if there are none. Below zero the point is a saddle or a maximum."""
+    """The smallest eigenvalue of the Hessian in the variables that no derivative holds at a bound, in units of z_m.
+
+    inf if there are none. Below zero the point is a saddle or a maximum, unless the eigenvector leads out at a bound.
+    """
 
     @property
     def residual(self) -> float:
@@ -85,7 +90,9 @@ def stationarity(problem: EvidenceProblem, weights: Any, noise_variance: float |
 def judge(point: MarginalLikelihood) -> Stationarity:
     """The same at an evaluated point."""
     lower = point.problem.lower
-    inside = np.flatnonzero((point.units * (point.x - lower) > point.gradient / point.units) & (point.traces > 0.0))
+    slopes = point.gradient / point.units
+    held = (slopes > _WEAK) & (slopes >= point.units * (point.x - lower))
+    inside = np.flatnonzero(~held & (point.traces > 0.0))
     units = point.units[inside]
     curvature = np.inf
     if len(inside):

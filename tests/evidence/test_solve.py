@@ -259,3 +259,43 @@ def test_stationarity_of_any_weights():
     nothing = stationarity(EvidenceProblem(problem.kernels, np.zeros(20), 1.0), np.zeros(3))
     assert nothing.residual == 0.0
     assert nothing.curvature == np.inf
+
+
+def rank_one(u: list[float], v: list[float], y: list[float], noise: float) -> EvidenceProblem:
+    return EvidenceProblem([np.outer(u, u), np.outer(v, v)], y, noise)
+
+
+A = rank_one([1.0, 3.0], [1.0, 2.0], [3.0, 2.0], 0.4)
+B = rank_one([1.0, -1.0, 2.0], [2.0, -3.0, 2.0], [0.0, 1.0, 1.0], 0.3)
+
+
+@pytest.mark.parametrize(
+    ("problem", "start", "ends"),
+    [
+        (A, 1.0, (5.183, 4.212, 5.183, 5.183)),
+        (A, 3.0, (4.212, 4.212, 4.212, 4.212)),
+        (B, 1.0, (1.527, 1.677, 1.677, 1.677)),
+        (B, 0.1, (1.677, 1.677, 1.677, 1.677)),
+    ],
+)
+def test_where_the_methods_differ(problem, start, ends):
+    """The table of the page on empirical Bayes; every end is a strict local minimum."""
+    solutions = [solve(problem, method, start=(start, start)) for method in METHODS]
+    np.testing.assert_allclose([solution.objective for solution in solutions], ends, atol=6e-4)
+    for solution in solutions:
+        assert solution.status is EvidenceStatus.STATIONARY
+        assert solution.stationarity.curvature > 0.2
+        held = solution.weights < 1e-5
+        assert np.all(solution.stationarity.gradient[held] > 0.1)
+
+
+def test_a_saddle_on_the_boundary_shows_in_the_curvature():
+    """At (3.75, 0) the derivative in theta_2 vanishes as well, and (14) falls from there to (12.5, 1.4)."""
+    problem = rank_one([1.0, -1.0], [1.0, -2.0], [3.0, -1.0], 0.5)
+    saddle, minimum = stationarity(problem, [3.75, 0.0]), stationarity(problem, [12.5, 1.4])
+    assert saddle.residual < 1e-12
+    assert saddle.curvature < -0.01
+    assert minimum.residual < 1e-12
+    assert minimum.curvature > 0.1
+    along = [objective_by_definition(problem, np.array([3.75 + 8.75 * t, 1.4 * t]), 0.5) for t in (0, 0.3, 0.6, 1)]
+    assert np.all(np.diff(along) < 0.0)
