@@ -22,8 +22,8 @@ MINE = ("silp", "sip", "simplemkl", "gradient_descent", "hessian_mkl", "level")
 every_algorithm = pytest.mark.parametrize("name", MINE)
 
 
-def problem_of(name, **arguments):
-    return cancer(regularizer=mklref.Lp(EXPONENT.get(name, 1)), **arguments)
+def problem_of(name):
+    return cancer(mklref.Lp(EXPONENT.get(name, 1)))
 
 
 def solve(name, **options):
