@@ -12,9 +12,11 @@ from mklref.algorithms.base import Run
 from mklref.algorithms.point import Point
 from mklref.regularizers.groups import group_owners, group_sizes, optimal_shares
 
-_FLOOR = 1e-6
-"""Share of its largest entry below which an entry of sigma counts as this share, in the gradient, which may be infinite
-at 0, and in the metric, so that a zero can come back."""
+_EDGE = 1e-8
+"""Share of an even weight where the edge of the simplices begins. Weights with an exponent in (0, 1), at which J has an
+infinite slope at 0, stay inside it; in the metric no weight counts for less, so that a zero can come back."""
+_SHRINKAGE = 0.01
+"""No step leaves less than this share of a weight inside the edge: growing back takes much longer."""
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10
 _LONGER = 10.0
@@ -44,19 +46,28 @@ class GroupWeights:
         self.prices = np.concatenate([self.sizes, np.ones(len(self.owner))])
         """The coefficients of the two equality constraints."""
         self.simplices = (slice(0, len(groups)), slice(len(groups), len(self.prices)))
+        self.even = np.concatenate([1.0 / (len(groups) * self.sizes), np.full(len(self.owner), 1.0 / len(self.owner))])
+        self.inside = np.repeat([0.0 < p < 1.0, 0.0 < q < 1.0], [len(groups), len(self.owner)])
+        """Whose slope is infinite at 0."""
+
+    def split(self, sigma: Array) -> tuple[Array, Array]:
+        """sigma1 and sigma2."""
+        first, second = self.simplices
+        return sigma[first], sigma[second]
 
     def weights(self, sigma: Array) -> Array:
         """theta (M,)."""
-        sigma1, sigma2 = (sigma[part] for part in self.simplices)
+        sigma1, sigma2 = self.split(sigma)
         return np.asarray(sigma1[self.owner] ** self.p * sigma2**self.q)
 
     def closed_form(self, rho: Array) -> Array:
         """The best sigma for block norms, (10) and (11)."""
         return np.concatenate(optimal_shares(self.groups, self.p, self.q, rho))
 
-    def floored(self, sigma: Array) -> Array:
-        """sigma with its small entries raised to the floor, in each of the two vectors."""
-        return np.concatenate([np.maximum(sigma[part], _FLOOR * sigma[part].max()) for part in self.simplices])
+    def kept_inside(self, sigma: Array) -> Array:
+        """A mixture with even weights where the slope at 0 is infinite."""
+        share = _EDGE * self.inside
+        return np.asarray(share * self.even + (1.0 - share) * sigma)
 
     def gradient(self, sigma: Array, slopes: Array) -> Array:
         """dJ/dsigma from the slopes dJ/dtheta_m = -1/2 beta'K_m beta, by the chain rule (display before section 6).
@@ -64,23 +75,37 @@ class GroupWeights:
         dJ/dsigma1_l = p sigma1_l^{p-1} sum_{m in l} sigma2_m^q dJ/dtheta_m
         dJ/dsigma2_m = q sigma1_l^p sigma2_m^{q-1} dJ/dtheta_m
         """
-        sigma1, sigma2 = (self.floored(sigma)[part] for part in self.simplices)
+        sigma1, sigma2 = self.split(sigma)
         of_groups = np.bincount(self.owner, sigma2**self.q * slopes)
-        return np.concatenate(
-            [
-                self.p * sigma1 ** (self.p - 1.0) * of_groups,
-                self.q * sigma1[self.owner] ** self.p * sigma2 ** (self.q - 1.0) * slopes,
-            ]
-        )
+        of_kernels = sigma1[self.owner] ** self.p * slopes
+        return np.concatenate([_slope(sigma1, self.p) * of_groups, _slope(sigma2, self.q) * of_kernels])
 
     def residual(self, sigma: Array, gradient: Array, value: float) -> float:
         """gradient'sigma less its minimum over the two simplices, relative to the value."""
         drop = sum(gradient[part] @ sigma[part] - np.min(gradient[part] / self.prices[part]) for part in self.simplices)
         return float(drop) / (abs(value) or 1.0)
 
-    def project(self, x: Array, metric: Array) -> Array:
-        """The nearest point of the two simplices, minimising sum (sigma - x)^2/metric."""
-        return np.concatenate([project(x[part], self.prices[part], metric[part]) for part in self.simplices])
+    def metric(self, sigma: Array) -> Array:
+        """sigma itself, down to the edge."""
+        return np.maximum(sigma, _EDGE * self.even)
+
+    def lowest(self, sigma: Array) -> Array:
+        """How far the next step may go down."""
+        edge = _EDGE * self.even
+        return np.asarray(np.maximum(np.where(sigma > edge, _SHRINKAGE * sigma, 0.0), edge * self.inside))
+
+    def project(self, x: Array, metric: Array, lowest: Array) -> Array:
+        """argmin of sum (z - x)^2/metric over the two simplices and z >= lowest."""
+        projected = lowest.copy()
+        for part in self.simplices:
+            room = 1.0 - float(self.prices[part] @ lowest[part])
+            projected[part] += room * project((x[part] - lowest[part]) / room, self.prices[part], metric[part])
+        return projected
+
+
+def _slope(sigma: Array, exponent: float) -> Array:
+    """The derivative of sigma^exponent."""
+    return exponent * sigma ** (exponent - 1.0) if exponent > 0.0 else np.zeros(len(sigma))
 
 
 def project(x: Array, prices: Array, metric: Array) -> Array:
@@ -104,24 +129,25 @@ def descend(run: Run, shape: GroupWeights, sigma: Array, warm_start: int, scaled
 
     def touched(sigma: Array, point: Point) -> tuple[GroupPoint, Array]:
         gradient = shape.gradient(sigma, run.gradient(point))
-        sigma1, sigma2 = (sigma[part] for part in shape.simplices)
+        sigma1, sigma2 = shape.split(sigma)
         residual = shape.residual(sigma, gradient, point.value)
         run.measures = {"residual": residual}
         return GroupPoint(point, sigma1, sigma2, residual), gradient
 
     # 1. Initialisation: a rapid decrease by (10) and (11), in turn with the machine.
+    sigma = shape.kept_inside(sigma)
     point = run.svm(shape.weights(sigma))
     for _ in range(warm_start):
         yield touched(sigma, point)[0]
-        sigma = shape.closed_form(point.weights * np.sqrt(point.squares))
+        sigma = shape.kept_inside(shape.closed_form(point.weights * np.sqrt(point.squares)))
         point = run.svm(shape.weights(sigma))
     current, gradient = touched(sigma, point)
     yield current
     step = 1.0 / float(np.abs(gradient).max(initial=np.finfo(float).tiny))
     while True:
         # 2. Projected gradient: the direction to the projection of sigma - step metric gradient.
-        metric = shape.floored(sigma) if scaled else np.ones(len(sigma))
-        direction = shape.project(sigma - step * metric * gradient, metric) - sigma
+        metric = shape.metric(sigma) if scaled else np.ones(len(sigma))
+        direction = shape.project(sigma - step * metric * gradient, metric, shape.lowest(sigma)) - sigma
         slope = float(gradient @ direction)
         # 3. Line search: half the way until J decreases sufficiently.
         t, value = 1.0, point.value

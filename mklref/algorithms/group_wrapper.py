@@ -74,7 +74,8 @@ def group_wrapper(
 
     After `warm_start` steps by the closed forms (10) and (11), which alone have no guarantee, the gradient follows from
     the dual of the machine and is projected onto the two simplices. Below exponent 1 it is infinite at 0, and steps
-    measured in the Euclidean metric hardly move: the metric of the weights, sum (change)^2/sigma, evens it out.
+    measured in the Euclidean metric hardly move. Measured in that of the weights, sum (change)^2/sigma, and never to
+    less than 1% of a weight, they do; weights with such an exponent stay 1e-8 of an even weight above 0.
 
     The problem is jointly convex for p + q <= 1, and `problem` with regularizer Groups(groups, p, q) states it: the
     result is a certified Solution. Beyond, it is not convex, and no `Problem` states it: give `exponents`, and the
@@ -120,7 +121,7 @@ def group_wrapper(
         "group_wrapper",
         problem,
         "Groups(groups, p, q), and with exponents for one machine",
-        "For Lp(p): lp_wrapper; for elastic nets and other penalties: iterated_reweighting.",
+        "For Lp(p): lp_wrapper; for elastic nets and other penalties: iterated_reweighting; else mklref.solve.",
     )
     if metric not in ("weights", "euclidean"):
         raise InvalidParameter(f"metric = {metric!r} must be 'weights' or 'euclidean'.")

@@ -67,7 +67,7 @@ def iterated_reweighting(
         "iterated_reweighting",
         problem,
         ", ".join(kind.__name__ for kind in _PENALTIES),
-        "For Lp(p) and BlockNorm(q): lp_wrapper; for Groups: group_wrapper.",
+        "For Lp(p) and BlockNorm(q): lp_wrapper; for Groups: group_wrapper; else mklref.solve.",
     )
     run = Run("iterated_reweighting", problem, tol, max_iter, max_time, callback, progress, start)
     return honest(run.follow(_steps(run)), guaranteed=not switches_off(problem.regularizer))

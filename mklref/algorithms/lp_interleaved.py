@@ -81,7 +81,7 @@ def lp_interleaved(
         "lp_interleaved",
         problem,
         "one machine with Lp(p) or BlockNorm(q) and a loss with bounds or kinks in the dual, such as the hinge",
-        "For other losses and several classes: lp_wrapper; for other regularizers: iterated_reweighting.",
+        "For other losses and several classes: lp_wrapper; for other regularizers: mklref.solve.",
     )
     assert isinstance(machine, BoxMachine)
     return honest(run.follow(_steps(run, machine, size)), guaranteed=False)

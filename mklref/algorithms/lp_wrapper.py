@@ -68,7 +68,7 @@ def lp_wrapper(
         "lp_wrapper",
         problem,
         "weights in an lp ball, Lp(p), and block norms, BlockNorm(q)",
-        "For Groups: group_wrapper; for elastic nets and other penalties on the weights: iterated_reweighting.",
+        "For Groups: group_wrapper; for elastic nets and other penalties: iterated_reweighting; else mklref.solve.",
     )
     run = Run("lp_wrapper", problem, tol, max_iter, max_time, callback, progress, start)
     return honest(run.follow(_steps(run)), guaranteed=not sparse(problem.regularizer))

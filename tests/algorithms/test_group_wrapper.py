@@ -1,0 +1,314 @@
+"""Szafranski's group wrapper: certified where the problem is convex, stationary and without a gap where it is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from algorithms.cases import cancer, complaints
+from makers import DEGENERATE, LOSSES, make_problem
+
+import mklref
+from mklref import Fixed, Groups, Lp, Status, reference
+from mklref.algorithms import StationaryPoint, group_wrapper, lp_wrapper
+from mklref.algorithms.base import Run
+from mklref.algorithms.group_weights import GroupWeights, project
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+
+GROUPS = ((0, 1, 2), (3, 4), (5, 6, 7, 8), (9,))
+CONVEX = ((0.5, 0.5), (1, 0), (0.2, 0.8), (0.8, 0.2), (0, 1), (0.3, 0.3))
+BEYOND = ((1, 1), (0.6, 0.6), (2, 0.5), (0, 1.3))
+every_convex = pytest.mark.parametrize(("p", "q"), CONVEX)
+every_other = pytest.mark.parametrize(("p", "q"), BEYOND)
+
+
+def grouped(p=0.5, q=0.5, seed=1, **arguments):
+    return make_problem(seed=seed, n=24, M=10, regularizer=Groups(GROUPS, p, q), **arguments)
+
+
+@every_convex
+@pytest.mark.parametrize("tol", [1e-4, 1e-6])
+def test_breast_cancer(p, q, tol):
+    problem = cancer(Groups((range(10), range(10, 13)), p, q))
+    solution = group_wrapper(problem, tol=tol)
+    assert complaints(problem, solution, tol, mklref.solve(problem).certificate) == []
+
+
+@every_convex
+def test_agrees_with_cvxpy(p, q):
+    problem = grouped(p, q)
+    truth = reference.solve(problem, "mixed_norm").certificate
+    assert complaints(problem, group_wrapper(problem, tol=1e-6), 1e-6, truth) == []
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_every_loss(loss):
+    problem = grouped(loss=loss)
+    solution = group_wrapper(problem)
+    assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
+
+
+@pytest.mark.parametrize("degenerate", DEGENERATE)
+def test_degenerate_kernels(degenerate):
+    problem = grouped(degenerate=degenerate, C=10.0)
+    solution = group_wrapper(problem)
+    assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
+
+
+def test_without_a_warm_start():
+    problem = grouped()
+    solution = group_wrapper(problem, warm_start=0, tol=1e-5)
+    assert complaints(problem, solution, 1e-5, mklref.solve(problem).certificate) == []
+
+
+def test_one_group_without_exponent_is_mkl():
+    """(p, q) = (0, 1) is l1-MKL, and a single group with q is the lp ball of 1/q."""
+    problem = grouped(0, 1)
+    flat = group_wrapper(problem, tol=1e-6).certificate
+    l1 = lp_wrapper(problem.replace(regularizer=Lp(1)), tol=1e-5).certificate
+    assert flat.lower <= l1.upper
+    assert l1.lower <= flat.upper
+    single = problem.replace(regularizer=Groups([range(10)], 0, 0.5))
+    one, ball = group_wrapper(single).certificate, lp_wrapper(problem.replace(regularizer=Lp(2))).certificate
+    assert one.lower <= ball.upper
+    assert ball.lower <= one.upper
+
+
+def test_the_euclidean_metric_hardly_moves_below_exponent_1():
+    """The reason for the metric of the weights, which is not in the paper."""
+    problem = grouped(seed=5)
+    ours = group_wrapper(problem, max_iter=100)
+    theirs = group_wrapper(problem, max_iter=100, metric="euclidean")
+    assert ours.status is Status.OPTIMAL
+    assert theirs.status is Status.ITERATION_LIMIT
+    assert theirs.certificate.relative_gap > 100.0 * ours.certificate.relative_gap
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 0), (0, 1)])
+def test_at_exponent_1_both_metrics_arrive(p, q):
+    problem = grouped(p, q)
+    assert group_wrapper(problem, metric="euclidean").status is Status.OPTIMAL
+
+
+def test_the_objective_never_rises():
+    objective = group_wrapper(grouped(), tol=1e-6).history.column("objective")
+    assert len(objective) > 10
+    assert np.diff(objective).max() <= 1e-11 * objective[0]
+
+
+@every_convex
+def test_a_group_without_weight_comes_back(p, q):
+    problem = grouped(p, q)
+    best = mklref.solve(problem)
+    corner = np.zeros(10)
+    corner[np.argmin(best.weights)] = 1.0
+    start = mklref.Solution(np.zeros(24), corner, 0.0, np.inf, best.certificate, Status.STALLED)
+    machine = mklref.solve(problem.replace(regularizer=Fixed(corner)))
+    start = dataclasses.replace(start, dual_coef=machine.dual_coef)  # norms that are 0 but for one kernel
+    solution = group_wrapper(problem, start=start)
+    first = solution.history.records[0].weights
+    owner = problem.regularizer.group_of
+    assert first[owner != owner[np.argmax(corner)]].max() < 1e-4 * first.max()
+    assert complaints(problem, solution, 1e-4, best.certificate) == []
+
+
+def test_a_warm_start_has_less_to_do():
+    problem = grouped()
+    cold = group_wrapper(problem)
+    warm = group_wrapper(problem.replace(C=0.95), start=cold)
+    assert warm.status is Status.OPTIMAL
+    assert len(warm.history) < len(cold.history)
+
+
+# The weights and their gradient.
+
+
+@pytest.mark.parametrize(("p", "q"), [*CONVEX, *BEYOND])
+def test_gradient_by_finite_differences(p, q, rng):
+    """Of J(sigma1, sigma2), the value of the machine at sigma1^p sigma2^q, in every coordinate."""
+    problem = grouped(loss="squared")
+    run = Run("test", problem, 1e-9, 1)
+    shape = GroupWeights(GROUPS, p, q)
+    sigma = rng.uniform(0.05, 0.3, size=14)
+
+    def value(sigma):
+        return run.svm(shape.weights(sigma)).value
+
+    gradient = shape.gradient(sigma, run.gradient(run.svm(shape.weights(sigma))))
+    step = 1e-5
+    for k, unit in enumerate(np.eye(14)):
+        slope = (value(sigma + step * unit) - value(sigma - step * unit)) / (2 * step)
+        assert gradient[k] == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+@every_convex
+def test_closed_form_is_that_of_the_regularizer(p, q, rng):
+    rho = rng.uniform(0.0, 2.0, size=10)
+    shape, regularizer = GroupWeights(GROUPS, p, q), Groups(GROUPS, p, q)
+    np.testing.assert_allclose(shape.weights(shape.closed_form(rho)), regularizer.weights_from_norms(rho), rtol=1e-12)
+
+
+@every_other
+def test_closed_form_beyond_convexity_attains_the_penalty(p, q, rng):
+    """(8) at the closed form is (9), and no random point of the simplices is lower."""
+    rho = rng.uniform(0.1, 2.0, size=10)
+    shape = GroupWeights(GROUPS, p, q)
+    gamma, gamma0 = 2 / (q + 1), 2 / (p + q + 1)
+    blocks = [
+        len(group) ** (1 - gamma0 / gamma) * (rho[list(group)] ** gamma).sum() ** (gamma0 / gamma) for group in GROUPS
+    ]
+    attained = 0.5 * (rho**2 / shape.weights(shape.closed_form(rho))).sum()
+    assert attained == pytest.approx(0.5 * sum(blocks) ** (2 / gamma0), rel=1e-12)
+    for _ in range(200):
+        sigma = np.concatenate([rng.dirichlet(np.ones(4)) / shape.sizes, rng.dirichlet(np.ones(10))])
+        assert 0.5 * (rho**2 / np.maximum(shape.weights(sigma), 1e-300)).sum() >= attained * (1 - 1e-12)
+
+
+def test_projection_by_definition(rng):
+    """argmin sum (z - x)^2/metric over the weighted simplex, by cvxpy."""
+    import cvxpy as cp
+
+    for size in (1, 2, 7):
+        x, prices, metric = rng.normal(size=size), rng.integers(1, 5, size=size), rng.uniform(0.1, 2.0, size=size)
+        z = cp.Variable(size, nonneg=True)
+        distance = cp.sum(cp.multiply(1 / metric, cp.square(z - x)))
+        cp.Problem(cp.Minimize(distance), [prices @ z == 1]).solve(solver="CLARABEL")
+        np.testing.assert_allclose(project(x, prices.astype(float), metric), z.value, atol=1e-6)
+
+
+def test_projection_of_a_huge_point_is_still_on_the_simplex(rng):
+    x = 1e18 * rng.normal(size=6)
+    z = project(x, np.ones(6), np.ones(6))
+    assert z.sum() == pytest.approx(1.0)
+    assert z[np.argmax(x)] == pytest.approx(1.0)
+
+
+# Beyond convexity.
+
+
+@every_other
+def test_stationary_point(p, q):
+    problem = grouped()
+    point = group_wrapper(problem, exponents=(p, q), tol=1e-6)
+    assert type(point) is StationaryPoint
+    assert point.status is Status.STATIONARY
+    assert 0.0 <= point.residual <= 1e-6
+    assert not hasattr(point, "certificate")
+    assert np.all(point.history.column("lower") == -np.inf)
+    # Everything belongs to one point.
+    sizes = np.array([len(group) for group in GROUPS])
+    owner = np.repeat(np.arange(4), sizes)
+    np.testing.assert_allclose(point.weights, point.sigma1[owner] ** p * point.sigma2**q, rtol=1e-14)
+    assert sizes @ point.sigma1 == pytest.approx(1.0, abs=1e-12)
+    assert point.sigma2.sum() == pytest.approx(1.0, abs=1e-12)
+    assert min(point.sigma1.min(), point.sigma2.min()) >= 0.0
+    machine = problem.replace(regularizer=Fixed(point.weights))
+    assert complaints(machine, dataclasses.replace(point.machine, history=_one_record(point)), 1e-6) == []
+    assert point.objective == pytest.approx(min(point.objectives), rel=1e-9)
+
+
+def _one_record(point):
+    return mklref.History(point.history.records[:1])
+
+
+@every_other
+def test_no_direction_along_the_simplices_leads_down(p, q, rng):
+    """By the machine itself, not by its gradient: small steps towards random points do not lower J beyond rounding."""
+    problem = grouped()
+    point = group_wrapper(problem, exponents=(p, q), tol=1e-8)
+    shape = GroupWeights(GROUPS, p, q)
+    run = Run("test", problem, 1e-9, 1)
+    sigma = np.concatenate([point.sigma1, point.sigma2])
+    here = run.svm(shape.weights(sigma)).value
+    for _ in range(20):
+        other = np.concatenate([rng.dirichlet(np.ones(4)) / shape.sizes, rng.dirichlet(np.ones(10))])
+        assert run.svm(shape.weights(sigma + 1e-4 * (other - sigma))).value >= here * (1 - 1e-8)
+
+
+def test_restarts_find_other_ends_and_keep_the_lowest():
+    problem = grouped()
+    alone = group_wrapper(problem, exponents=(1, 1))
+    several = group_wrapper(problem, exponents=(1, 1), restarts=5, rng=np.random.default_rng(0))
+    again = group_wrapper(problem, exponents=(1, 1), restarts=5, rng=np.random.default_rng(0))
+    assert len(alone.objectives) == 1
+    assert len(several.objectives) == 6
+    assert several.objectives[0] == pytest.approx(alone.objective, rel=1e-6)
+    assert max(several.objectives) > 1.01 * min(several.objectives)  # local minima
+    assert several.objective == pytest.approx(min(several.objectives), rel=1e-9)
+    assert several.objectives == again.objectives
+    assert several.history.counters["starts"] == 6.0
+
+
+def test_convex_relaxation_bounds_the_stationary_value():
+    """theta of (1, 1) lies in the weights of (1/2, 1/2) and (0, 1): its value is no lower than their optima."""
+    problem = grouped()
+    point = group_wrapper(problem, exponents=(1, 1), restarts=3, rng=np.random.default_rng(1))
+    for p, q in ((0.5, 0.5), (0, 1)):
+        assert mklref.solve(problem.replace(regularizer=Groups(GROUPS, p, q))).certificate.lower <= point.objective
+
+
+def test_limits_and_the_callback_end_a_stationary_run():
+    problem = grouped()
+    assert group_wrapper(problem, exponents=(0.6, 0.6), tol=1e-9, max_iter=3).status is Status.ITERATION_LIMIT
+    seen = []
+    stopped = group_wrapper(problem, exponents=(0.6, 0.6), tol=1e-9, callback=lambda record: seen.append(record) or 1)
+    assert stopped.status is Status.STOPPED
+    assert len(seen) == len(stopped.history) == 1
+    late = group_wrapper(problem, exponents=(0.6, 0.6), tol=1e-9, max_time=1e-9)
+    assert late.status is Status.TIME_LIMIT
+
+
+def test_interruption_keeps_the_lowest_point():
+    def interrupt(record):
+        if record.iteration == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(mklref.Interrupted, match="residual of stationarity") as stopped:
+        group_wrapper(grouped(), exponents=(1, 1), tol=1e-9, callback=interrupt)
+    assert stopped.value.solution.status is Status.INTERRUPTED
+
+
+def test_a_stationary_point_predicts():
+    problem = grouped()
+    point = group_wrapper(problem, exponents=(1, 1))
+    scores = point.decision_function(problem.kernels)
+    expected = np.tensordot(point.weights, problem.kernels.dense(), 1) @ point.dual_coef + point.intercept
+    np.testing.assert_allclose(scores, expected, rtol=1e-10)
+    assert "no bound on the minimum" in str(point)
+
+
+# Refusals.
+
+
+def test_other_regularizers_are_refused_by_name():
+    with pytest.raises(NotApplicable, match=re.escape("Lp(2). For Lp(p): lp_wrapper")):
+        group_wrapper(make_problem(regularizer=Lp(2)))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"exponents": (0.5, 0.5)}, InvalidParameter, "up to 1 the problem is convex: put Groups(groups, p, q) into"),
+        ({"exponents": (-1, 3)}, InvalidParameter, "exponents = (-1, 3) must be nonnegative"),
+        ({"exponents": 2}, InvalidParameter, "exponents = 2 must be two numbers"),
+        ({"exponents": (1, np.nan)}, InvalidParameter, "must be nonnegative with p + q > 1"),
+        ({"exponents": (1, 1), "restarts": 2}, InvalidType, "rng is NoneType; restarts need"),
+        ({"exponents": (1, 1), "restarts": -1}, InvalidParameter, "restarts = -1 must be a nonnegative integer"),
+        ({"restarts": 2}, InvalidParameter, "a convex one has no other minimum"),
+        ({"warm_start": 1.5}, InvalidParameter, "warm_start = 1.5 must be a nonnegative integer"),
+        ({"metric": "l1"}, InvalidParameter, "metric = 'l1' must be 'weights' or 'euclidean'"),
+    ],
+)
+def test_bad_options_are_refused(options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        group_wrapper(grouped(), **options)
+
+
+def test_several_classes_are_refused_beyond_convexity(rng):
+    K = make_problem(n=24, M=10).kernels
+    problem = mklref.MulticlassProblem(K, np.arange(24) % 3, regularizer=Groups(GROUPS, 0.5, 0.5))
+    assert group_wrapper(problem).status is Status.OPTIMAL
+    with pytest.raises(NotApplicable, match="with exponents for one machine"):
+        group_wrapper(problem, exponents=(1, 1))

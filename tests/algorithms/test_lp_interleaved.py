@@ -1,0 +1,156 @@
+"""Kloft's Algorithm 2: chunks of dual variables with weights after each, certified, without a whole machine."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from algorithms.cases import cancer, complaints
+from makers import DEGENERATE, LOSSES, make_problem
+
+import mklref
+from mklref import BlockNorm, ElasticNet, Lp, Status, reference
+from mklref.algorithms import lp_interleaved, lp_wrapper
+from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.losses import Logistic, Squared
+
+BOXED = [loss for loss in LOSSES if not isinstance(loss, Logistic | Squared)]
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), Lp(4), BlockNorm(4)], ids=str)
+def test_breast_cancer(regularizer):
+    problem = cancer(regularizer)
+    solution = lp_interleaved(problem)
+    assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
+    assert solution.history.counters["svm"] == 0
+    assert solution.history.counters["inner_steps"] > 0
+
+
+@pytest.mark.parametrize("p", [4 / 3, 2])
+def test_breast_cancer_to_1e_6(p):
+    problem = cancer(Lp(p))
+    assert complaints(problem, lp_interleaved(problem, tol=1e-6), 1e-6, mklref.solve(problem).certificate) == []
+
+
+@pytest.mark.parametrize("regularizer", [Lp(4 / 3), BlockNorm(3)], ids=str)
+@pytest.mark.parametrize("loss", BOXED, ids=str)
+def test_every_loss_with_bounds_or_kinks(loss, regularizer):
+    problem = make_problem(loss=loss, seed=3, n=24, M=5, regularizer=regularizer)
+    solution = lp_interleaved(problem, tol=1e-5, chunk=10)
+    assert complaints(problem, solution, 1e-5, mklref.solve(problem).certificate) == []
+
+
+@pytest.mark.parametrize("degenerate", DEGENERATE)
+def test_degenerate_kernels(degenerate):
+    problem = make_problem(seed=3, n=24, M=5, degenerate=degenerate, regularizer=Lp(2))
+    solution = lp_interleaved(problem, chunk=10)
+    assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("chunk", [2, 5, 1000])
+def test_any_chunk_leads_to_the_optimum_that_cvxpy_finds(chunk, intercept):
+    problem = make_problem(seed=5, n=20, M=4, regularizer=Lp(2), intercept=intercept)
+    truth = reference.solve(problem, "mixed_norm").certificate
+    assert complaints(problem, lp_interleaved(problem, tol=1e-6, chunk=chunk), 1e-6, truth) == []
+
+
+def naive(problem, size, iterations):
+    """Algorithm 2 from its lines for the hinge loss: numpy loops, and Q = 2 solved by the formula for a pair."""
+    assert size == 2
+    K, y, C = problem.kernels.dense(), problem.y, problem.C
+    M, n, p = len(K), len(y), problem.regularizer.p
+    alpha, g, theta = np.zeros(n), np.zeros((M, n)), np.full(M, (1 / M) ** (1 / p))  # 1, alpha signed
+    lower, upper = np.minimum(0, C * y), np.maximum(0, C * y)
+    visited = []
+    for _ in range(iterations):
+        visited.append(theta)
+        ascent = y - theta @ g  # 13, gradient of (21)
+        up = max((i for i in range(n) if alpha[i] < upper[i]), key=lambda i: ascent[i])  # 3
+        down = min((i for i in range(n) if alpha[i] > lower[i]), key=lambda i: ascent[i])
+        Q = np.tensordot(theta, K, 1)
+        best = (ascent[up] - ascent[down]) / (Q[up, up] + Q[down, down] - 2 * Q[up, down])  # 4
+        step = min(best, upper[up] - alpha[up], alpha[down] - lower[down])
+        alpha[up] += step
+        alpha[down] -= step
+        g += step * (K[:, up] - K[:, down])  # 5
+        S = 0.5 * g @ alpha  # 6
+        q = 2 * theta**2 * S
+        theta = q ** (1 / (p + 1)) / (q ** (p / (p + 1))).sum() ** (1 / p)  # 9
+    return visited
+
+
+@pytest.mark.parametrize("p", [4 / 3, 2])
+def test_twin_of_the_lines_of_the_paper(p):
+    problem = make_problem(seed=2, n=16, M=3, C=2.0, regularizer=Lp(p))
+    records = lp_interleaved(problem, tol=1e-12, chunk=2, max_iter=40).history.records
+    expected = naive(problem, 2, 40)
+    assert len(records) == 40
+    for record, theta in zip(records, expected, strict=True):
+        np.testing.assert_allclose(record.weights, theta, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("q", [2.5, 4, np.inf])
+def test_beyond_2_the_dual_objective_never_falls_for_any_chunk(q):
+    problem = make_problem(seed=3, n=24, M=5, regularizer=BlockNorm(q))
+    beta_seen, lower = [], []
+
+    def watch(record):
+        lower.append(record.lower)
+        beta_seen.append(record.weights)
+
+    lp_interleaved(problem, chunk=4, tol=1e-5, max_iter=200, callback=watch)
+    assert len(lower) > 10
+    assert np.all(np.diff(lower) > -1e-12 * abs(lower[-1]))
+    assert np.count_nonzero(np.diff(lower) > 0.0) >= len(lower) - 2  # the best so far: nearly each chunk improved on it
+
+
+def test_it_reads_fewer_rows_than_the_wrapper_computes():
+    """The point of interleaving: fewer two-variable steps than whole machines need."""
+    problem = cancer(Lp(4 / 3))
+    chunks, wrapper = lp_interleaved(problem), lp_wrapper(problem)
+    assert chunks.history.counters["inner_steps"] < wrapper.history.counters["inner_steps"]
+
+
+def test_an_early_end_has_no_guarantee():
+    solution = lp_interleaved(cancer(Lp(2)), max_iter=2)
+    assert solution.status is Status.NO_GUARANTEE
+    assert len(solution.history) == 2
+
+
+def test_a_warm_start_has_less_to_do():
+    problem = cancer(Lp(2))
+    cold = lp_interleaved(problem)
+    assert len(lp_interleaved(problem, start=cold).history) == 1
+    assert len(lp_interleaved(problem.replace(C=90.0), start=cold).history) < len(cold.history)
+
+
+@pytest.mark.parametrize("exponent", [-16, 20])
+def test_other_units(exponent):
+    problem = make_problem(seed=3, n=24, M=5, regularizer=Lp(4 / 3))
+    unit = 4.0**exponent
+    scaled = problem.replace(kernels=unit * problem.kernels.dense(), C=problem.C / unit)
+    here, there = lp_interleaved(problem, chunk=6), lp_interleaved(scaled, chunk=6)
+    assert here.status is there.status is Status.OPTIMAL
+    assert np.array_equal(here.weights, there.weights)
+
+
+@pytest.mark.parametrize("arguments", [{"loss": "logistic"}, {"loss": "squared"}, {"regularizer": ElasticNet(0.5)}])
+def test_what_it_is_not_made_for_is_refused_by_name(arguments):
+    problem = make_problem(**{"regularizer": Lp(2), **arguments})
+    with pytest.raises(NotApplicable, match=re.escape(str(next(iter(arguments.values()))))) as refused:
+        lp_interleaved(problem)
+    assert "mklref.solve" in str(refused.value)
+
+
+def test_several_classes_are_refused(rng):
+    K = make_problem(n=24).kernels
+    with pytest.raises(NotApplicable, match="several classes: lp_wrapper"):
+        lp_interleaved(mklref.MulticlassProblem(K, np.arange(24) % 3, regularizer=Lp(2)))
+
+
+@pytest.mark.parametrize("chunk", [1, 2.5, True, "4"])
+def test_a_bad_chunk_is_refused(chunk):
+    with pytest.raises(InvalidParameter, match=rf"chunk = {chunk!r} must be an integer of at least 2"):
+        lp_interleaved(make_problem(regularizer=Lp(2)), chunk=chunk)
