@@ -103,7 +103,8 @@ def _why_not_optimal(
     if gap < -tol:
         yield Finding("negative gap", f"lower exceeds upper by {-certificate.gap:.3g}.")
         return
-    if not point.dual_coef.any() or (point.weights is not None and not point.weights.any()):
+    zero = not point.dual_coef.any() or (point.weights is not None and not point.weights.any())
+    if zero and gap > CLOSE:
         yield Finding("zero answer", f"{'weights' if point.dual_coef.any() else 'dual_coef'} are all 0.")
         return
     own = _relative_gap(Reading("", "", problem, point, exact=True))
