@@ -18,7 +18,7 @@ P = (1.01, 4 / 3, 2.0, 3.0, 10.0)
 
 
 @pytest.mark.parametrize("p", P)
-def test_breast_cancer(mklref.Lp(p)):
+def test_breast_cancer(p):
     problem = cancer(mklref.Lp(p))
     solution = algorithms.sip(problem, tol=1e-6)
     assert complaints(problem, solution, 1e-6, mklref.solve(problem, tol=1e-7).certificate) == []
