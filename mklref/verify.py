@@ -35,6 +35,8 @@ CONFIRMED, NOT_CONFIRMED, UNREADABLE = 0, 1, 2
 FORMAT = "mklref-rigorous-1"
 _CONTEXT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MARGIN = Decimal("1e-60")
+_TINY_SHARE = Fraction(1, 10**30)
+"""Of the cost: where a dual variable of the logistic loss is this close to a bound, 80 digits are too few for log."""
 _TIE = Fraction(1, 10**9)
 """Groups: p + q this close to 1 counts as 1, by the definition of the regulariser."""
 
@@ -411,10 +413,15 @@ def _root_up(x: Fraction) -> Fraction:
 
 
 def _entropy(a: Fraction, c: Fraction) -> Fraction:
-    """-a log(a/c) - (c - a) log((c - a)/c) from below."""
-    parts = [part for part in (a, c - a) if part]
-    value = -sum((_decimal(part) * _decimal(part / c).ln() for part in parts), Decimal(0))
-    return Fraction(value - _MARGIN * (_decimal(c) + abs(value)))
+    """-a log(a/c) - (c - a) log((c - a)/c) from below; for a small part x, -log(1 - x/c) >= x/c."""
+    small = min(a, c - a)
+    if not small:
+        return Fraction(0)
+    first = -_decimal(small) * _decimal(small / c).ln() * (1 - _MARGIN)
+    if small < c * _TINY_SHARE:
+        return Fraction(first) + (c - small) * small / c
+    second = -_decimal(c - small) * _decimal((c - small) / c).ln()
+    return Fraction(first + second - _MARGIN * _decimal(c))
 
 
 def _softplus(x: Fraction) -> Fraction:

@@ -66,8 +66,8 @@ class Tikhonov(Regularizer):
         return Lp(self.p)
 
     def radius(self, rho: Array) -> float:
-        """s = (||rho||_q^2 / (4 mu))^{1/3}, the lp norm of the weights that attain R(rho)."""
-        return float(np.cbrt(self.ball.value(rho)) / np.cbrt(2.0 * self.mu))
+        """s = (||rho||_q^2 / (4 mu))^{1/3}, the lp norm of the weights that attain R(rho); no square underflows."""
+        return float(np.cbrt(p_norm(rho, self.ball.block_exponent)) ** 2 / np.cbrt(4.0 * self.mu))
 
     def value(self, rho: Array) -> float:
         """3 mu s^2: half of it is the penalty of the norms, mu s^2 that of the weights."""

@@ -84,6 +84,13 @@ def test_no_scale_and_no_exponent_overflows(regularizer, size):
         assert regularizer.value(rho) + regularizer.conjugate(g) >= (rho @ g) * (1 - 1e-10)
 
 
+@pytest.mark.parametrize("p", [1, 1.1, np.inf])
+def test_tikhonov_holds_where_squares_of_the_norms_underflow(p):
+    """R has degree 4/3: norms of 1e-200 have a square of 0 and a value of 1e-267."""
+    rho = np.array([0.3, 2.0, 0.7])
+    assert Tikhonov(p, 2.0).value(1e-200 * rho) == pytest.approx(1e-200 ** (4 / 3) * Tikhonov(p, 2.0).value(rho))
+
+
 @pytest.mark.parametrize(
     ("close", "limit"),
     [
