@@ -1,0 +1,129 @@
+"""Mutation run over certificate/ and native/: `python -m validation.mutants [--markdown] [--only WORD]`.
+
+Each mutant of mutants.toml is one wrong character or so: a sign, a factor, a bound, a direction of rounding. It is
+planted in a copy of the tree, and the tests of its component run until the first failure. A mutant that no test
+notices survives: either a test is missing, or the table says why the change does not matter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LIMIT = 120
+"""Seconds for the tests of one mutant; one that makes them hang is killed too."""
+KILLED, SURVIVED = "killed", "survived"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file."""
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    harmless: str = ""
+    """Why it changes nothing that matters, if it does not."""
+
+    @property
+    def expected(self) -> str:
+        """What the run has to find."""
+        return SURVIVED if self.harmless else KILLED
+
+    def row(self, outcome: str) -> str:
+        """A row of the table in the docs."""
+        cells = (
+            f"`{self.file}`",
+            _short(self.old),
+            _short(self.new),
+            outcome + f": {self.harmless}" * bool(self.harmless),
+        )
+        return " | ".join(cell.replace("|", "\\|") for cell in cells)
+
+
+def mutants() -> tuple[Mutant, ...]:
+    """All mutants, with the paths of their tests."""
+    table = tomllib.loads((Path(__file__).parent / "mutants.toml").read_text(encoding="utf-8"))
+    return tuple(
+        Mutant(**{**row, "tests": tuple(test for name in row["tests"] for test in table["tests"][name])})
+        for row in table["mutant"]
+    )
+
+
+def copied(target: Path) -> Path:
+    """The package with its compiled core, its tests and what these read."""
+    for name in ("mklref", "tests", "docs", "README.md", "pyproject.toml"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+        else:
+            shutil.copy(source, target / name)
+    return target
+
+
+def outcome(tree: Path, tests: tuple[str, ...]) -> str:
+    """`KILLED`, `SURVIVED`, or how pytest ended instead."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider"]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKLREF_NUM_THREADS"), "1")
+    environment = {**os.environ, **threads, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    paths = [f"tests/{test}" for test in tests]
+    try:
+        done = subprocess.run(
+            [*command, *paths], cwd=tree, env=environment, capture_output=True, timeout=LIMIT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return KILLED
+    return {0: SURVIVED, 1: KILLED}.get(done.returncode, f"exit code {done.returncode}")
+
+
+def run(chosen: tuple[Mutant, ...]) -> Iterator[tuple[Mutant, str, float]]:
+    """Each mutant with its outcome and the seconds it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copied(Path(folder))
+        for mutant in chosen:
+            path = tree / "mklref" / mutant.file
+            healthy = path.read_text(encoding="utf-8")
+            if mutant.old not in healthy:
+                yield mutant, "the code has changed", 0.0
+                continue
+            started = time.perf_counter()
+            path.write_text(healthy.replace(mutant.old, mutant.new, 1), encoding="utf-8")
+            try:
+                yield mutant, outcome(tree, mutant.tests), time.perf_counter() - started
+            finally:
+                path.write_text(healthy, encoding="utf-8")
+
+
+def main() -> int:
+    """Print one line for each mutant; exit code 1 if one did not end as expected."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--markdown", action="store_true", help="rows for the docs")
+    parser.add_argument("--only", default="", metavar="WORD", help="files whose path contains this word")
+    arguments = parser.parse_args()
+    chosen = tuple(mutant for mutant in mutants() if arguments.only in mutant.file)
+    strange = 0
+    for mutant, found, seconds in run(chosen):
+        strange += found != mutant.expected
+        print(mutant.row(found) if arguments.markdown else f"{seconds:5.1f} s  {mutant.row(found)}", flush=True)
+    print(f"{len(chosen)} mutants, {strange} not as expected")
+    return int(strange > 0)
+
+
+def _short(code: str) -> str:
+    line = " ".join(code.split())
+    return f"`{line[:60]}{'...' if len(line) > 60 else ''}`" if line else "nothing"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
