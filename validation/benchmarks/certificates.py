@@ -1,8 +1,9 @@
 """What a rigorous certificate costs: `python -m validation.benchmarks.certificates [--json FILE]`.
 
 The numerical certificate, the rigorous ones by each backend, and one streaming read of the kernels (a *pass*) take
-turns at the same point, and medians are reported. The proof of definiteness is made once for a stack and is measured
-by itself, beside the check that `Problem` makes of the same matrices.
+turns at the same point, and medians of processor time are reported, in one thread (`OMP_NUM_THREADS=1
+OPENBLAS_NUM_THREADS=1`), so that a busy machine does little harm. The proof of definiteness is made once for a stack
+and is measured by itself, beside the check that `Problem` makes of the same matrices.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,29 @@ from mklref import verify
 from mklref.certificate.definite import proven_shifts
 from mklref.kernels import stack
 from mklref.kernels.validation import require_psd
-from validation.benchmarks.native import alternate, seconds
 from validation.benchmarks.problems import gaussian_family
 
 CASES = ((1000, 20, "hinge", 2.0), (1000, 20, "hinge", 1.0), (1000, 20, "logistic", 2.0), (400, 50, "hinge", 4 / 3))
 """n, M, loss and p."""
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Processor seconds of one call, and its result."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def alternate(rounds: int, works: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], dict[str, Any]]:
+    """All works in turn, one unmeasured round first; median seconds and last result of each."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    results: dict[str, Any] = {}
+    for count in range(rounds + 1):
+        for name, work in works.items():
+            elapsed, results[name] = seconds(work)
+            if count:
+                times[name].append(elapsed)
+    return {name: statistics.median(values) for name, values in times.items()}, results
 
 
 def measure(n: int, M: int, loss: str, p: float, ridge: float, rounds: int) -> dict[str, Any]:
