@@ -31,7 +31,7 @@ from mklref.synthesis.dictionary import Restriction
 from mklref.synthesis.problem import SynthesisProblem
 from mklref.synthesis.proximity import PROX, Jacobian, jacobian, prox_loss
 
-_INEXACT = 1e-3
+_INEXACT = 1e-2
 """A step is solved until K A - t is this small against the change of t."""
 _ROUNDING = 1e-13
 _MOST_STEPS, _MOST_NEWTON_STEPS = 50, 50
