@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
@@ -68,6 +69,13 @@ def test_columns_for_a_plot():
     assert data["selected"].min() < data["selected"].max()
     assert data["relative_gap"].max() <= 1e-4
     assert [solution.objective for solution in path.solutions] == data["objective"].tolist()
+
+
+def test_weights_are_counted_relative_to_the_largest():
+    path = regularization_path(problem_for(mklref.Power(2)), C=[100.0], solver=iterated_reweighting)
+    theta = np.array([100.0, 0.005, 1.0, 0.0, 0.02, 3.0])
+    changed = dataclasses.replace(path, solutions=(dataclasses.replace(path.solutions[0], weights=theta),))
+    assert changed.selected.tolist() == [4]
 
 
 def test_the_optimal_value_rises_with_C_and_is_concave_in_it():
