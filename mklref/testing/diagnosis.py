@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,7 @@ class Verdict:
         return "\n".join(lines)
 
 
+@np.errstate(all="ignore")  # an absurd answer is as much worth a verdict as any other
 def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6, unit: float = 1.0) -> Verdict:
     """Certify an answer, and name what is wrong with it.
 
@@ -69,7 +72,8 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6, unit: float = 
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=b)
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
-    point = Point(_array(answer.dual_coef), None if answer.weights is None else _array(answer.weights), b)
+    weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
+    point = Point(_array(answer.dual_coef), weights, b)
     size = max(unit, abs(certificate.upper)) if np.isfinite(certificate.upper) else 1.0
     gap = certificate.gap / size
     findings: list[Finding] = []
@@ -88,12 +92,17 @@ def plausible(
 ) -> Reading | None:
     """The first of the readings whose certificate leaves less than a share of the gap, and about the least of all."""
     best: tuple[float, Reading] | None = None
-    for suspect in suspects:
-        for reading in suspect(problem, point):
-            left = max(_relative_gap(reading), 0.1 * tol)
-            if left <= max(share * gap, tol) and left < 0.5 * gap and (best is None or left < 0.1 * best[0]):
-                best = left, reading
+    for reading in chain.from_iterable(_readings(suspect, problem, point) for suspect in suspects):
+        left = max(_relative_gap(reading), 0.1 * tol)
+        if left <= max(share * gap, tol) and left < 0.5 * gap and (best is None or left < 0.1 * best[0]):
+            best = left, reading
     return None if best is None else best[1]
+
+
+def _readings(suspect: Suspect, problem: Problem, point: Point) -> Iterator[Reading]:
+    """The readings of one suspect, as far as the numbers of the point let them be stated."""
+    with suppress(MKLError, np.linalg.LinAlgError):
+        yield from suspect(problem, point)
 
 
 def _why_not_optimal(

@@ -149,8 +149,7 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
     """Other exponents, squared against plain norms, and the elastic net and the exponent that fit best."""
     candidates: list[Regularizer] = [Lp(1), Lp(4 / 3), Lp(2), Lp(4), Lp(np.inf), Power(1), Power(2), HalfPower(1)]
     own = problem.regularizer
-    p = getattr(own, "p", None)
-    if p is not None and np.isfinite(p):
+    if isinstance(own, Lp | Power | Tikhonov) and np.isfinite(p := own.p):
         candidates += [Lp(p), Power(p), *([Lp(p / (p - 1.0))] if p > 1.0 else [])]
     if isinstance(own, Tikhonov):
         candidates += [Tikhonov(own.p, factor * own.mu) for factor in (0.5, 2.0)]
@@ -307,7 +306,7 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
     if point.weights is None:
         return
     g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
-    used = (point.weights > 1e-6 * point.weights.max()) & (g > 0.0)
+    used = (point.weights > 1e-6 * point.weights.max()) & (g > 0.0) & np.isfinite(point.weights * g * g)
     theta, g = point.weights[used], g[used]
     if len(g) < 2 or np.ptp(np.log(g)) < 1e-6:
         return

@@ -14,7 +14,6 @@ CASES = (
     "hinge-elastic-net-ivanov",
     "hinge-groups-half",
     "rank-one-ties",
-    "zero-kernel-l1",
     "permuted-samples",
 )
 

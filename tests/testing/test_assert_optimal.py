@@ -10,7 +10,7 @@ from makers import make_problem
 
 from mklref import solve
 from mklref.exceptions import InvalidParameter, InvalidType
-from mklref.regularizers import ElasticNet, Fixed, Lp, Power
+from mklref.regularizers import ElasticNet, Fixed, Groups, Lp, Power
 from mklref.testing import FAULTS, Answer, assert_optimal, judge
 
 
@@ -360,3 +360,16 @@ def test_a_lower_bound_from_the_used_kernels_alone_is_named():
 def test_a_dual_point_outside_the_domain_of_the_conjugate_is_named():
     problem, good = solved(regularizer=Power(1))
     assert faults_of(problem, *weights_stuck(problem, *good)) == ["inactive constraints violated"]
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-5, 1e5, 1e160, 1e300])
+@pytest.mark.parametrize(
+    ("loss", "regularizer"), [("hinge", L1), ("squared", L2), ("logistic", ElasticNet(0.4, "ivanov"))]
+)
+def test_absurd_answers_get_a_verdict_and_no_other_error(loss, regularizer, scale, rng):
+    """Warnings are errors here; groups and negative weights are among the readings that cannot be stated."""
+    problem = problem_of(loss, regularizer).replace(regularizer=regularizer)
+    for other in (regularizer, Groups(((0, 1), (2, 3)), 0.5, 0.5), Fixed([1.0, 0.0, 2.0, 1.0])):
+        beta, theta = scale * rng.normal(size=24), rng.choice([scale, 1.0, 0.0], size=4) * rng.normal(size=4)
+        with pytest.raises(AssertionError, match=r"^not optimal: "):
+            assert_optimal(problem.replace(regularizer=other), beta, weights=theta, intercept=scale)

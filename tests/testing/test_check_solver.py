@@ -18,7 +18,7 @@ from mklref.testing.case import CATALOGUE, Interval, size_at_zero
 from mklref.testing.result import Outcome
 
 OPEN = ("hinge-groups-sparse",)
-"""Cases that the native solver is known not to reach at 1e-6."""
+"""Where the native solver may stall above 1e-6, depending on the order of its sums; it says so."""
 FEW = "hinge-l1", "hinge-l2", "squared-l2", "hinge-l1-no-intercept"
 
 
