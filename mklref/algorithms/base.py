@@ -36,7 +36,8 @@ from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
 from mklref.native.machine import Machine
-from mklref.native.solver import check_options, machine_for
+from mklref.native.choice import machine_for
+from mklref.native.solver import check_options
 from mklref.problem import Problem
 from mklref.progress import Progress
 from mklref.regularizers import BlockNorm, Lp, Regularizer

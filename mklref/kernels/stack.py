@@ -85,6 +85,13 @@ class ArrayStack(KernelStack):
         if len(self.names) != len(self.matrices):
             raise InvalidKernel(f"{len(self.names)} names for {len(self.matrices)} kernels; give one for each.")
 
+    @classmethod
+    def trusted(cls, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> ArrayStack:
+        """A stack of matrices known to be positive semidefinite, as principal submatrices of checked ones are."""
+        made = cls(matrices, names)
+        made.__dict__["_psd_checked"] = True
+        return made
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """(M, n, n)."""

@@ -21,7 +21,7 @@ from mklref.native.machine import Machine
 from mklref.problem import Problem
 
 _JITTER = 1e-13
-_MOST_FREE = 800
+_MOST_FREE = 1600
 _MOST_ROUNDS = 30
 """Rounds of pair steps and a Newton step: what they have not reached is below rounding."""
 _ROUNDING = 16 * float(np.finfo(float).eps)
@@ -30,7 +30,9 @@ _STEPS_PER_SAMPLE = 100
 """Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
 nearly singular."""
 _LOOSE = 0.05
-"""The first machine is solved to this share of the spread of the gradient: its weights are a guess."""
+"""The first machine is solved to this share of the spread of the gradient if its weights are a mere guess."""
+_FIRST = 0.005
+"""And to this if they come from a part of the samples."""
 _SHARE = 0.01
 """Share of the wanted gap that a violation of the optimality conditions, times sum |beta|, may cost."""
 
@@ -63,7 +65,7 @@ class BoxMachine(Machine):
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
         total = float(np.abs(self.beta).sum())
         spread = np.ptp(self.gradient) if self.problem.intercept else np.abs(self.gradient).max()
-        loosest = _LOOSE * float(spread) if not self.solves else np.inf
+        loosest = np.inf if self.solves else (_FIRST if self.informed else _LOOSE) * float(spread)
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
         tol = max(tol, _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max()))
         if self.solves:

@@ -30,7 +30,10 @@ from mklref.problem import Problem
 
 
 class Machine(ABC):
-    """State of one kernel machine: weights, dual point, images. Warm-started from one set of weights to the next."""
+    """State of one kernel machine: weights, dual point, images. Warm-started from one set of weights to the next.
+
+    `informed` says that the first weights are more than a guess, and their machine worth an accurate solution.
+    """
 
     def __init__(self, problem: Problem, start: Array) -> None:
         if not isinstance(problem.kernels, ArrayStack):
@@ -49,6 +52,7 @@ class Machine(ABC):
         self.solves = 0
         self.rows_read = 0.0
         self.deadline = np.inf
+        self.informed = False
         self.images.update(start)
 
     @abstractmethod

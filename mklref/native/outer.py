@@ -38,6 +38,8 @@ _FAR_OFF = 0.1
 _SHORTEST = 1e-2
 _COARSE = 0.05
 """No machine is solved more coarsely than to this share of the objective."""
+_AHEAD = 0.01
+"""From informed weights the next machine is solved to this share of the gap: Newton's method will close it by that."""
 _SERIOUS = 0.1
 """Share of the predicted decrease with which a trial point becomes the new centre."""
 _BUNDLE = 15
@@ -87,18 +89,16 @@ class Outer:
     def __init__(
         self,
         machine: Machine,
-        weights: Array,
         tol: float,
         max_iter: int,
-        max_time: float | None,
-        callback: Callable[[Record], object] | None,
-        progress: bool,
+        deadline: float,
+        callback: Callable[[Record], object] | None = None,
+        progress: bool = False,
     ) -> None:
         self.machine, self.problem = machine, machine.problem
-        self.weights, self.tol, self.max_iter, self.callback = weights, tol, max_iter, callback
+        self.tol, self.max_iter, self.deadline, self.callback = tol, max_iter, deadline, callback
         self.start = time.perf_counter()
-        self.deadline = np.inf if max_time is None else self.start + max_time
-        self.machine.deadline = self.deadline
+        self.machine.deadline = deadline
         self.progress = Progress(progress, "solving", target=tol)
         self.inner_gap = np.inf
         self.cuts: list[Cut] = []
@@ -112,9 +112,9 @@ class Outer:
         self.records: list[Record] = []
         self.stopped: Status | None = None
 
-    def iterate(self) -> Status:
-        """Run the outer loop; says why it ended."""
-        point = self._evaluate(self.weights)
+    def iterate(self, weights: Array) -> Status:
+        """Run the outer loop from these weights; says why it ended."""
+        point = self._evaluate(weights)
         since_better = 0
         smallest = np.inf
         sparse = polyhedral(self.problem.regularizer, self.problem.n_kernels) is not None
@@ -136,7 +136,8 @@ class Outer:
             smallest = min(smallest, point.working_gap)
             if since_better > _PATIENCE:
                 return Status.STALLED
-            self.inner_gap = min(self.inner_gap, max(target, min(smallest, _COARSE * abs(self.upper))))
+            ahead = _AHEAD * smallest if self.machine.informed else smallest
+            self.inner_gap = min(self.inner_gap, max(target, min(ahead, _COARSE * abs(self.upper))))
             if point.inner_gap > 0.5 * point.working_gap:
                 outer_done = point.working_gap - point.inner_gap <= 0.5 * target
                 self.inner_gap = min(0.1 * self.inner_gap, target if outer_done else np.inf)

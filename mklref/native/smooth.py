@@ -25,6 +25,8 @@ _MAX_NEWTON = 100
 _ARMIJO = 1e-4
 _COARSE = 0.05
 """Share of the objective to which every machine is solved, however large the gap that is asked for."""
+_FIRST = 1e-4
+"""And that to which it is solved if the first weights come from a part of the samples: they are worth it."""
 _SMALLEST_CURVATURE = 1e-10
 """Of a loss of unit cost: keeps the Newton system in range, and its direction one of descent."""
 
@@ -38,10 +40,10 @@ class SmoothMachine(Machine):
         self._exact = problem.loss.quadratic_dual(problem.y) is not None
 
     def solve(self, gap: float) -> None:
-        """Newton steps until half the squared decrement, the predicted gap, is below a tenth of `gap`."""
+        """Newton steps until the dual point of the scores certifies `gap`."""
         problem = self.problem
-        everything = np.arange(len(self.beta))
-        self.form(everything)
+        coarse = _FIRST if self.informed else _COARSE
+        self.form(np.arange(len(self.beta)))
         point, image, intercept = self.beta, self.weights @ self.images.values, self.intercept
         value = self._objective(point, image, intercept)
         for _ in range(_MAX_NEWTON):
@@ -68,13 +70,22 @@ class SmoothMachine(Machine):
             else:
                 break
             (point, image), intercept, value = trial, trial_intercept, trial_value
-            if self._exact or -0.5 * slope <= 0.1 * min(gap, _COARSE * abs(value)):
+            if self._exact or value - self._dual_value(image + intercept) <= min(gap, coarse * abs(value)):
                 break
-        self.intercept = intercept
-        pull = -problem.costs * problem.loss.subgradient(image + intercept, problem.y)
-        self.beta, _ = repair(problem, pull)
+        self.beta, self.intercept = self._dual_point(image + intercept), intercept
         self.solves += 1
         self.images.update(self.beta)
+
+    def _dual_point(self, scores: Array) -> Array:
+        """r of these scores, with 1'beta = 0."""
+        pull = -self.problem.costs * self.problem.loss.subgradient(scores, self.problem.y)
+        return repair(self.problem, pull)[0]
+
+    def _dual_value(self, scores: Array) -> float:
+        """The lower bound of J that they give."""
+        beta = self._dual_point(scores)
+        terms = self.problem.loss.dual_value(beta, self.problem.y, self.problem.costs)
+        return terms - 0.5 * float(beta @ (self.rows @ beta))
 
     def _objective(self, beta: Array, image: Array, intercept: float) -> float:
         losses = self.problem.loss.value(image + intercept, self.problem.y)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import numbers
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import repair
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
 from mklref.native.blas import blas_threads
-from mklref.native.box import BoxMachine
+from mklref.native.choice import machine_for
+from mklref.native.guess import equal_weights, weights_of_a_part
 from mklref.native.machine import Machine
 from mklref.native.outer import Outer
 from mklref.native.polish import polished
-from mklref.native.smooth import SmoothMachine
 from mklref.problem import Problem
 from mklref.solution import Record, Solution, Status
 
@@ -71,12 +71,11 @@ def solve(
     """
     check_options(problem, tol, max_iter, max_time, callback)
     machine = machine_for(problem, None if start is None else start.dual_coef)
-    norms = np.ones(problem.n_kernels) if start is None else start.weights * np.sqrt(machine.images.squares)
-    weights = problem.regularizer.weights_from_norms(norms)
-    run = Outer(machine, weights, tol, max_iter, max_time, callback, progress)
+    deadline = np.inf if max_time is None else time.perf_counter() + max_time
+    run = Outer(machine, tol, max_iter, deadline, callback, progress)
     try:
         with blas_threads():
-            status = run.iterate()
+            status = run.iterate(_first_weights(machine, start, deadline))
     except KeyboardInterrupt:
         raise Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None) from None
     finally:
@@ -90,27 +89,14 @@ def solve(
         raise Interrupted(solution) from None
 
 
-def machine_for(problem: Problem, beta: Array | None = None) -> Machine:
-    """The machine that fits the loss: SMO where bounds can be active, Newton where none are; from any beta."""
-    beta = None if beta is None else _carried_over(problem, beta)
-    dual = problem.loss.quadratic_dual(problem.y)
-    if dual is None:
-        return SmoothMachine(problem, beta)
-    unbounded = bool(np.all(np.isinf(dual.lower)) and np.all(np.isinf(dual.upper)))
-    if unbounded and dual.absolute == 0.0:
-        return SmoothMachine(problem, beta)
-    return BoxMachine(problem, dual, beta)
-
-
-def _carried_over(problem: Problem, beta: Array) -> Array:
-    """A feasible dual point from that of a relative: scaled into the box, so that 1'beta = 0 survives."""
-    if beta.shape != (problem.n_samples,):
-        raise InvalidParameter(f"start has {len(beta)} dual variables, the problem has {problem.n_samples} samples.")
-    lower, upper = problem.loss.box(problem.y, problem.costs)
-    bound = np.where(beta > 0.0, upper, -lower)
-    outside = np.abs(beta) > bound
-    scale = float(np.min(bound[outside] / np.abs(beta[outside]), initial=1.0))
-    return repair(problem, scale * beta)[0]
+def _first_weights(machine: Machine, start: Solution | None, deadline: float) -> Array:
+    """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
+    problem = machine.problem
+    if start is not None:
+        return problem.regularizer.weights_from_norms(start.weights * np.sqrt(machine.images.squares))
+    weights = weights_of_a_part(machine, deadline)
+    machine.informed = weights is not None
+    return equal_weights(problem) if weights is None else weights
 
 
 def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:

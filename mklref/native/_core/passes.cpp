@@ -77,6 +77,14 @@ void parallel(Index count, Index work, int threads, const Task &task) {
     for (auto &thread : pool) thread.join();
 }
 
+template <class Number>
+void gather_rows(const Number *matrix, const Index *index, Index count, Index n, Number *part) {
+    for (Index r = 0; r < count; ++r) {
+        const Number *row = matrix + index[r] * n;
+        for (Index c = 0; c < count; ++c) part[r * count + c] = row[index[c]];
+    }
+}
+
 }  // namespace
 
 void combine_row(const Matrices &K, const double *weights, Index i, double *row) {
@@ -108,6 +116,16 @@ void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, con
             Block block(K, from, width, images + m * K.n + from);
             for (Index r = 0; r < count; ++r) block.add(m, index[r], delta[r]);
         }
+    });
+}
+
+void gather(const Matrices &K, const Index *index, Index count, void *parts, int threads) {
+    parallel(K.count(), K.count() * count * count, threads, [&](Index m) {
+        const Index offset = m * count * count;
+        if (K.single)
+            gather_rows(static_cast<const float *>(K.data[m]), index, count, K.n, static_cast<float *>(parts) + offset);
+        else
+            gather_rows(static_cast<const double *>(K.data[m]), index, count, K.n, static_cast<double *>(parts) + offset);
     });
 }
 

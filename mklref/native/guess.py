@@ -1,0 +1,57 @@
+"""The first weights: those of a quarter of the samples, roughly solved, and so on down to a few hundred.
+
+    sum_{i in S} (n/|S|) C V(t_i, y_i)  estimates  C sum_i V(t_i, y_i)      for a random choice S of the samples,
+
+so that the weights of the small problem are near those of the whole. Its kernels are a sixteenth of the stack, and
+it saves the machines at equal weights, the only ones that may need every kernel and every row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.kernels import ArrayStack
+from mklref.native.choice import machine_for
+from mklref.native.loops import loops
+from mklref.native.machine import Machine
+from mklref.native.outer import Outer
+from mklref.problem import Problem
+
+SHARE = 4
+"""The small problem has one of so many samples."""
+_FEWEST = 64
+"""Samples of the small problem below which it costs more than it saves."""
+_ACCURACY = 1e-2
+_MOST_MACHINES = 15
+"""A small problem with a huge C may be nearly degenerate: its weights are then not worth much more than these."""
+
+
+def equal_weights(problem: Problem) -> Array:
+    """The weights (M,) of equal block norms."""
+    return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
+
+
+def weights_of_a_part(machine: Machine, deadline: float) -> Array | None:
+    """Approximate weights (M,), or None where there are too few samples or classes to tell."""
+    problem = machine.problem
+    n, M = problem.n_samples, problem.n_kernels
+    k = n // SHARE
+    chosen = np.sort(np.random.default_rng(0).permutation(n)[:k])
+    if k < _FEWEST or len(np.unique(problem.y[chosen])) < min(2, len(np.unique(problem.y))):
+        return None
+    parts = np.empty((M, k, k), dtype=problem.kernels.dtype)
+    loops.gather(machine.images.stack, chosen, parts, machine.images.threads)
+    small = machine_for(
+        problem.replace(
+            kernels=ArrayStack.trusted(parts),
+            y=problem.y[chosen],
+            C=problem.C * n / k,
+            sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],
+        )
+    )
+    start = weights_of_a_part(small, deadline)
+    small.informed = start is not None
+    run = Outer(small, _ACCURACY, _MOST_MACHINES, deadline)
+    run.iterate(equal_weights(problem) if start is None else start)
+    return None if run.best is None else run.best.weights
