@@ -30,6 +30,12 @@ SETTINGS = {
     "svg.hashsalt": "mklref",
 }
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#999999")
+SHOWN = {
+    "lp_wrapper": mklref.Lp(4 / 3),
+    "lp_interleaved": mklref.Lp(4 / 3),
+    "iterated_reweighting": mklref.ElasticNet(0.1),
+}
+"""Regularisers that show more of these algorithms than the first one that they take."""
 TOL = 1e-6
 MOST = 400
 """Iterations that are drawn."""
@@ -37,7 +43,8 @@ MOST = 400
 
 def picture(name: str) -> None:
     """Weights on the left, objective and gap on the right."""
-    problem, label = problem_for(name)
+    problem, _ = problem_for(name)
+    problem = problem.replace(regularizer=SHOWN.get(name, problem.regularizer))
     truth = mklref.solve(problem, tol=1e-9)
     history = ALGORITHMS[name](problem, tol=TOL, max_iter=MOST).history
     iterations, weights = history.column("iteration"), history.column("weights")
@@ -56,7 +63,7 @@ def picture(name: str) -> None:
     right.legend(fontsize=7)
     for ax in (left, right):
         ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
-    figure.suptitle(f"{name}, {label}", fontsize=9)
+    figure.suptitle(f"{name}, {problem.regularizer}", fontsize=9)
     figure.savefig(STATIC / f"algorithm-{name}.svg", metadata={"Date": None})
     plt.close(figure)
 
