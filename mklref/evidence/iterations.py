@@ -61,13 +61,22 @@ class Reweighted:
     def step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         """The next point, or None if the inner solver cannot be accurate enough for one that is better."""
         residual = _residual(point)
-        for gap in (float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST)), *_INNER_LAST):
-            following = self._minimise_bound(point, gap)
-            if following is not None and (following.value < point.value or _residual(following) < residual):
-                return following
-        return None
+        gap = float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST))
+        # A warm start from weights that have all but vanished may not leave them: then a cold one.
+        best = None
+        for tol, start in ((gap, self.inner), *((last, None) for last in _INNER_LAST)):
+            inner, following = self._minimise_bound(point, tol, start)
+            if following is None or not (following.value < point.value or _residual(following) < residual):
+                continue
+            if best is None or following.value < best.value:
+                best, self.inner = following, inner
+            if inner.certificate.is_optimal(_INNER_LARGEST):
+                break
+        return best
 
-    def _minimise_bound(self, point: MarginalLikelihood, gap: float) -> MarginalLikelihood | None:
+    def _minimise_bound(
+        self, point: MarginalLikelihood, gap: float, start: Solution | None
+    ) -> tuple[Solution, MarginalLikelihood | None]:
         """theta'_m = ||f_m||/sqrt(z_m) for the solution f of the reweighted problem; then s' = |y - f|/sqrt(z_0)."""
         problem = self.problem
         mkl = Problem(
@@ -78,13 +87,14 @@ class Reweighted:
             regularizer=WeightedL1(np.sqrt(point.units[: problem.n_kernels])),
             intercept=False,
         )
-        self.inner = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=self.inner)
-        weights = np.where(problem.kernels.traces() > 0.0, self.inner.weights, 0.0)
+        inner = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=start)
+        norms = inner.weights * np.sqrt(np.maximum(problem.kernels.quadratic(inner.dual_coef), 0.0))
+        weights = mkl.regularizer.weights_from_norms(norms)
         noise = point.noise_variance
         if problem.learn_noise:
-            errors = problem.y - self.inner.decision_function(problem.kernels)
+            errors = problem.y - inner.decision_function(problem.kernels)
             noise = max(float(problem.lower[-1]), float(np.linalg.norm(errors)) / float(np.sqrt(point.traces[-1])))
-        return MarginalLikelihood.at(problem, problem.join(weights, noise))
+        return inner, MarginalLikelihood.at(problem, problem.join(weights, noise))
 
 
 def _residual(point: MarginalLikelihood) -> float:

@@ -63,27 +63,33 @@ class MarginalLikelihood:
         noise = problem.noise_variance
         if noise_variance is not None:
             noise = checked_variance("noise_variance", noise_variance)
-        try:
-            self._evaluate(problem, theta, noise)
-        except np.linalg.LinAlgError as singular:
+        if not self._evaluate(problem, theta, noise):
             raise InvalidParameter(
-                f"noise_variance = {noise:g} is lost in float64 beside weights up to {theta.max():g}: the covariance "
-                "is singular. Give smaller weights, a larger noise variance, or normalise the kernels."
-            ) from singular
+                f"noise_variance = {noise:g} is lost in float64 beside weights up to {theta.max():g}, or too small for "
+                f"targets up to {np.abs(problem.y).max():g}: the covariance is singular, or (14) overflows. Give "
+                "smaller weights or a larger noise variance, or scale kernels and targets to values around 1."
+            )
 
     @classmethod
     def at(cls, problem: EvidenceProblem, x: Array) -> MarginalLikelihood | None:
         """phi at variables x that need no check, or None where Kbar is singular or not finite in float64."""
         point = cls.__new__(cls)
-        try:
-            point._evaluate(problem, *problem.split(x))
-        except np.linalg.LinAlgError:
-            return None
-        return point if np.isfinite(point.value) else None
+        return point if point._evaluate(problem, *problem.split(x)) else None
 
-    def _evaluate(self, problem: EvidenceProblem, weights: Array, noise_variance: float) -> None:
+    def _evaluate(self, problem: EvidenceProblem, weights: Array, noise_variance: float) -> bool:
+        """Whether phi and its gradient are finite in float64."""
         self.problem, self.weights, self.noise_variance = problem, weights, noise_variance
-        self.factor: Array = np.asarray(np.linalg.cholesky(problem.covariance(weights, noise_variance)), dtype=float)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            try:
+                self._factorise()
+            except np.linalg.LinAlgError:
+                return False
+            return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
+
+    def _factorise(self) -> None:
+        problem = self.problem
+        covariance = problem.covariance(self.weights, self.noise_variance)
+        self.factor: Array = np.asarray(np.linalg.cholesky(covariance), dtype=float)
         half = scipy.linalg.solve_triangular(self.factor, problem.y, lower=True, check_finite=False)
         self.alpha: Array = scipy.linalg.solve_triangular(self.factor, half, lower=True, trans="T", check_finite=False)
         self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
@@ -123,24 +129,21 @@ class MarginalLikelihood:
         """1/2 (z - a)."""
         return 0.5 * (self.traces - self.squares)
 
-    def hessian(self, index: Any = None) -> Array:
-        """The second derivatives, of the variables `index` (k,) only if that is given."""
+    def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
+        """The second derivatives in units x, of the variables `index` (k,) only if that is given."""
         index = np.arange(len(self.squares)) if index is None else index
-        whitened = self._whitened_images(index)
-        return whitened.T @ whitened - 0.5 * self.trace_products(index)
+        whitened = self._half_solved(self._images[index].T) / units
+        return np.asarray(whitened.T @ whitened - 0.5 * self.trace_products(index, units))
 
-    def trace_products(self, index: Any) -> Array:
-        """tr(Kbar^{-1} K_m Kbar^{-1} K_l) for the variables `index`: minus the Hessian of log det Kbar, (k, k)."""
+    def trace_products(self, index: Any, units: Any = 1.0) -> Array:
+        """tr(Kbar^{-1} K_m Kbar^{-1} K_l): minus the Hessian of log det Kbar in units x, variables `index`, (k, k)."""
         n = self.problem.n_samples
         whitened = np.empty((len(index), n, n))
-        for out, m in zip(whitened, index, strict=True):
+        for out, m, unit in zip(whitened, index, np.broadcast_to(units, len(index)), strict=True):
             matrix = self.problem.kernels.matrices[m] if m < self.problem.n_kernels else np.eye(n)
-            out[:] = self._half_solved(self._half_solved(matrix).T)
+            out[:] = self._half_solved(self._half_solved(matrix).T) / unit
         flat = whitened.reshape(len(index), -1)
         return np.asarray(flat @ flat.T)
-
-    def _whitened_images(self, index: Any) -> Array:
-        return self._half_solved(self._images[index].T)
 
     def _half_solved(self, columns: Array) -> Array:
         """L^{-1} times columns."""

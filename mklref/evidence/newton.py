@@ -47,8 +47,8 @@ class Point(Protocol):
         """(k,)."""
         ...
 
-    def hessian(self, index: Any = None) -> Array:
-        """Second derivatives in the variables `index`."""
+    def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
+        """Second derivatives in u x, of the variables `index`."""
         ...
 
 
@@ -67,7 +67,7 @@ def newton_step(point: P, lower: Array, evaluate: Callable[[Array], P | None]) -
     near = (x <= min(_NEAR, float(residuals(point, lower).max()))) & (gradient > 0.0)
     free = np.flatnonzero(~near)
     direction = -x
-    direction[free] = _newton_direction(point.hessian(free) / units[free] / units[free, None], gradient[free])
+    direction[free] = _newton_direction(point.hessian(free, units[free]), gradient[free])
     slope_free = float(gradient[free] @ direction[free])
     slack = _ROUNDING * (1.0 + abs(point.value))
     t = 1.0

@@ -15,6 +15,8 @@ from mklref.regularizers.norms import checked_number
 
 _FLOOR = 1e-6
 """Smallest noise variance that is tried when it is learned, as a share of the given one."""
+_LARGEST = 1e150
+"""Of the targets: y'y has to be finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class EvidenceProblem:
     InvalidKernel
         Gram matrices that are not square, finite, symmetric and positive semidefinite.
     InvalidTarget
-        y of the wrong length or not finite.
+        y of the wrong length or not finite, or a single sample.
     InvalidParameter
         A noise variance outside (0, inf), or a floor outside (0, noise_variance] or without learn_noise.
     NotApplicable
@@ -181,7 +183,11 @@ def _checked_targets(y: Any, n: int) -> Array:
     array = as_float_array(y, "y", InvalidTarget)
     if array.ndim != 1 or len(array) != n:
         raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
+    if n < 2:
+        raise InvalidTarget(f"n = {n} sample; give at least two.")
     require_finite(array, "y", InvalidTarget)
+    if np.abs(array).max() > _LARGEST:
+        raise InvalidTarget(f"y has values up to {np.abs(array).max():g}; their squares overflow. Scale y to about 1.")
     targets = array.astype(np.float64, copy=False).view()
     targets.flags.writeable = False
     return targets

@@ -96,5 +96,5 @@ def judge(point: MarginalLikelihood) -> Stationarity:
     units = point.units[inside]
     curvature = np.inf
     if len(inside):
-        curvature = float(np.linalg.eigvalsh(point.hessian(inside) / units / units[:, None])[0])
+        curvature = float(np.linalg.eigvalsh(point.hessian(inside, units))[0])
     return Stationarity(point.gradient, residuals(point, lower), curvature)

@@ -134,5 +134,5 @@ class _Gap:
         self.gradient = slopes - point.traces
         self.units = point.units
 
-    def hessian(self, index: Any = None) -> Array:
-        return self.point.trace_products(index)
+    def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
+        return self.point.trace_products(index, units)

@@ -84,9 +84,9 @@ def test_reweighted_step_of_the_noise():
 
 
 def tiny_model(seed: int) -> tuple[EvidenceProblem, np.ndarray]:
-    """One to three kernels of random rank and scale on one to five samples."""
+    """One to three kernels of random rank and scale on two to six samples."""
     rng = np.random.default_rng(seed)
-    n, M = rng.integers(1, 6), rng.integers(1, 4)
+    n, M = rng.integers(2, 7), rng.integers(1, 4)
     roots = [rng.normal(size=(n, rng.integers(1, n + 1))) * 10 ** rng.uniform(-2, 2, size=(n, 1)) for _ in range(M)]
     kernels = [0.5 * (root @ root.T + (root @ root.T).T) for root in roots]
     y = rng.normal(size=n) * 10 ** rng.uniform(-1, 2)
@@ -147,7 +147,7 @@ class Saddle:
         self.value = float(u**2 - v**2 + v**4)
         self.gradient = np.array([2 * u, -2 * v + 4 * v**3])
 
-    def hessian(self, index: np.ndarray) -> np.ndarray:
+    def hessian(self, index: np.ndarray, units: np.ndarray) -> np.ndarray:
         return np.diag([2.0, -2.0 + 12 * (self.x[1] - 1.0) ** 2])[np.ix_(index, index)]
 
 

@@ -8,7 +8,7 @@ from evidence.models import make_model, objective_by_definition
 from scipy.optimize import minimize
 
 from mklref.evidence import METHODS, EvidenceProblem, EvidenceSolution, EvidenceStatus, solve, stationarity
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidTarget, InvalidType
 
 SHAPES = ["generic", "low_rank", "duplicated_kernel", "zero_kernel"]
 
@@ -146,6 +146,15 @@ def test_a_weight_of_zero_that_should_grow():
     assert onwards.status is EvidenceStatus.STATIONARY
     assert onwards.weights[0] > 0.0
     assert onwards.objective < absorbed.objective
+
+
+def test_a_kernel_that_cannot_see_the_targets_gets_no_weight():
+    """K y = 0: the inner problem is solved by f = 0 at any weight, and the weight is that of f."""
+    problem = EvidenceProblem([np.ones((2, 2))], [1.0, -1.0], 0.1)
+    for method in METHODS:
+        solution = solve(problem, method)
+        assert solution.status is EvidenceStatus.STATIONARY
+        np.testing.assert_allclose(solution.weights, 0.0, atol=1e-12)
 
 
 def test_targets_of_zero_have_weights_of_zero():
@@ -299,3 +308,31 @@ def test_a_saddle_on_the_boundary_shows_in_the_curvature():
     assert minimum.curvature > 0.1
     along = [objective_by_definition(problem, np.array([3.75 + 8.75 * t, 1.4 * t]), 0.5) for t in (0, 0.3, 0.6, 1)]
     assert np.all(np.diff(along) < 0.0)
+
+
+def test_noise_that_starts_far_too_large():
+    """It falls by orders of magnitude while every weight vanishes; then weights have to come back."""
+    problem = make_model()
+    learned = EvidenceProblem(problem.kernels, problem.y, 1e6, learn_noise=True)
+    expected = solve(learned)
+    again = solve(learned, "reweighted")
+    assert again.status is EvidenceStatus.STATIONARY
+    assert again.objective == pytest.approx(expected.objective, abs=1e-6)
+
+
+def test_values_beyond_double_precision_are_refused():
+    problem = make_model(degenerate="low_rank")
+    with pytest.raises(InvalidParameter, match="scale kernels and targets to values around 1"):
+        solve(EvidenceProblem(problem.kernels, 1e140 * problem.y, 1e-140))
+    with pytest.raises(InvalidTarget, match=r"y has values up to .*e\+200; their squares overflow"):
+        EvidenceProblem(problem.kernels, 1e200 * problem.y, 0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_newton_at_extreme_scales_takes_the_same_steps(scale):
+    problem = make_model()
+    base, scaled = solve(problem), solve(EvidenceProblem(scale * problem.kernels.dense(), problem.y, 0.09))
+    assert scaled.status is EvidenceStatus.STATIONARY
+    assert len(scaled.history) == len(base.history)
+    np.testing.assert_allclose(scaled.weights * scale, base.weights, rtol=1e-6, atol=1e-9)
+    assert scaled.stationarity.curvature == pytest.approx(base.stationarity.curvature, rel=1e-4)
