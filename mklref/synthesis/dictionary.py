@@ -142,16 +142,19 @@ class Columns:
         """The root, with rows sqrt(scale_g) k_j + kappa_g v_j sum_l v_l k_l over the columns of a group.
 
         (sqrt(scale) I + kappa vv')^2 = scale I + factor vv' for kappa = sqrt(scale + factor) - sqrt(scale), |v| = 1.
+        Of more than n columns K P K' itself is smaller, and as quickly formed.
         """
         support = np.flatnonzero(P.support[self._place])
         row, X = self._row[support], self._X[support]
         self._all.count(len(support))
-        root = np.sqrt(P.scale)[row][:, None] * X
-        if P.factor.any():
-            kappa = np.sqrt(np.maximum(P.scale + P.factor, 0.0)) - np.sqrt(P.scale)
-            v = csr_array((P.direction[self._place][support], (row, np.arange(len(row)))), (len(kappa), len(row)))
-            root += v.T @ (kappa[:, None] * (v @ X))
-        return root, True
+        v = csr_array((P.direction[self._place][support], (row, np.arange(len(row)))), (len(P.scale), len(row)))
+        sums = v @ X
+        X *= np.sqrt(P.scale)[row][:, None]
+        if len(X) > X.shape[1]:
+            return X.T @ X + (sums.T * P.factor) @ sums, False
+        kappa = np.sqrt(np.maximum(P.scale + P.factor, 0.0)) - np.sqrt(P.scale)
+        X += v.T @ (kappa[:, None] * sums)
+        return X, True
 
 
 class Kernels:

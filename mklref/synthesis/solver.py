@@ -1,14 +1,16 @@
 r"""`solve`: working sets around the proximal point method, stopped by the duality gap.
 
-1. beta = -C V'(f, y) at the present A;  Z = K'beta, one pass;  bounds;  stop if they meet
-2. gap-safe screening: the optimal beta lies within r = sqrt(2 C L gap) of the dual point of the lower bound, because
-   C V* is 1/(C L) strongly convex, L the Lipschitz constant of V'. So the optimal Z_ti is within r ||k_ti||, and
+    1. beta = -C V'(f, y) at the present A;  Z = K'beta, one pass;  bounds;  stop if they meet
+    2. screening: drop the columns of which the gap proves that their coefficients are zero
+    3. add the columns of largest |Z| to the working set, and solve on it alone to a tenth of the gap
 
-       q = 1           a group with ||Z_g||_{p'} + r ||K_g||_F < lambda is zero
-       p = 1, q = 2    an entry with |Z_gj| + r ||k_gj|| < max_l (|Z_gl| - r ||k_gl||) is zero
+Screening: C V* is 1/(C L) strongly convex, L the Lipschitz constant of V', so that the optimal beta lies within
+r = sqrt(2 C L gap) of the dual point of the lower bound, and Z_ti within r ||k_ti|| of its optimum. Therefore
 
-   Such columns are never read again: without them the optimum is the same.
-3. add the columns of largest |Z| to the working set, and solve on it alone to a tenth of the gap
+    q = 1           a group with ||Z_g||_{p'} + r ||K_g||_F < lambda is zero
+    p = 1, q = 2    an entry with |Z_gj| + r ||k_gj|| < max_l (|Z_gl| - r ||k_gl||) is zero
+
+Such columns are never read again: without them the optimum is the same.
 """
 
 from __future__ import annotations
