@@ -48,6 +48,7 @@ FLAGS: dict[str, str] = {
     "one-kernel": "M = 1: an ordinary kernel machine",
     "many-kernels": "more kernels than samples",
     "float32": "kernels in single precision",
+    "zero-weights": "all weights are 0 at the optimum",
     "zero-optimum": "the optimal value is 0",
     "other-regularizer": "a regulariser other than an lp ball",
     "invariant": "several related problems, whose optimal values obey a law",

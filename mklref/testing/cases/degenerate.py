@@ -6,7 +6,7 @@ import numpy as np
 
 from mklref.losses import EpsilonInsensitive
 from mklref.problem import Problem
-from mklref.regularizers import Lp
+from mklref.regularizers import ElasticNet, Lp, Power
 from mklref.testing.case import case
 from mklref.testing.cases.data import gaussian, kernels, problem, samples, targets
 
@@ -167,6 +167,22 @@ def constant_target(rng: np.random.Generator) -> Problem:
 def wide_tube(rng: np.random.Generator) -> Problem:
     """All targets within epsilon of a constant: P* = 0 for many intercepts."""
     return problem(rng, loss=EpsilonInsensitive(5.0), regularizer=Lp(2))
+
+
+@case((0, 1), "degenerate", "other-regularizer", "zero-weights")
+def no_kernel_pays(rng: np.random.Generator) -> Problem:
+    """C so small that g_m <= 0.6 for every kernel: all weights are 0, and the intercept does what it can."""
+    return problem(rng, C=0.02, loss="squared_hinge", regularizer=ElasticNet(0.4, "tikhonov"))
+
+
+@case((0, 1), "degenerate", "other-regularizer", "one-kernel")
+def one_kernel_barely_pays(rng: np.random.Generator) -> Problem:
+    """At f = 0 the only kernel has g = 1.01, a little over the threshold of 1."""
+    K = [[1.0, 0.5, 0.8], [0.5, 1.0, 0.7], [0.8, 0.7, 1.0]]
+    base = Problem([K], [1.0, -1.0, -1.0], loss="squared_hinge", regularizer=Power(1))
+    at_zero = np.array([2.0, -1.0, -1.0]) * 2.0 / 3.0  # the dual point of the best intercept, -1/3
+    g = float(np.sqrt(base.kernels.quadratic(at_zero)[0]))
+    return base.replace(kernels=[np.array(K) * (1.01 / g) ** 2])
 
 
 @case((0, 1), "degenerate", "low-rank", "sparse")
