@@ -24,6 +24,8 @@ from mklref.exceptions import InvalidKernel, InvalidParameter
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import INDEFINITE_REMEDY, as_float_array, psd_tolerance, require_finite
 
+_ROUNDING_SHIFT = 1.1
+"""Times the reduction: what a semidefinite matrix needs, whose computed eigenvalues are a little below 0."""
 _GROWTH = 1.5
 _PROVEN: WeakKeyDictionary[KernelStack, Array] = WeakKeyDictionary()
 """Shifts that were found without a bound from the user, by stack: a proof costs n^3/3 operations a kernel."""
@@ -85,11 +87,11 @@ def _smallest_shift(matrix: Any, label: str, allowed: float) -> float:
     K = matrix.astype(np.float64, copy=False)
     if proven_semidefinite(K):
         return 0.0
-    shift = min(float(2.0 * reduction(K, 0.0)), allowed)
+    shift = min(_ROUNDING_SHIFT * reduction(K, 0.0), allowed)
     if shift and proven_semidefinite(K, shift):
         return shift
     values, vectors = np.linalg.eigh(K)
-    shift = max(-1.01 * float(values[0]), 0.0) + 4.0 * reduction(K, 0.0)
+    shift = max(-1.01 * float(values[0]), 0.0) + _GROWTH * reduction(K, 0.0)
     while shift < allowed:
         if proven_semidefinite(K, shift):
             return shift

@@ -130,7 +130,7 @@ def _derivatives(problem: Problem, beta: Array, side: Array) -> tuple[Array, Arr
     if terms is None:
         a = problem.y * beta
         return problem.y * np.log(a / (problem.costs - a)), problem.costs / (a * (problem.costs - a))
-    second = terms.curvature / problem.costs
+    second = np.broadcast_to(terms.curvature / problem.costs, beta.shape)
     return terms.absolute * side - terms.linear + second * beta, second
 
 
@@ -142,70 +142,53 @@ def _step(
     kinks: Polyhedral | None,
     active: NDArray[np.bool_],
 ) -> Point | None:
-    """The Newton step in beta, theta and b; None where the equations do not exist."""
+    """The Newton step in beta, theta and b; None where the equations are not finite."""
     beta, theta, b = point
     images = problem.kernels.apply(beta)
-    F = np.flatnonzero(free)
-    first, second = _derivatives(problem, beta, side)
     squares = np.maximum(images @ beta, 0.0)
-    block = problem.kernels.combine(theta)[np.ix_(F, F)]
-    block.flat[:: len(F) + 1] += np.broadcast_to(second, beta.shape)[F]
-    rows = images[:, F]
-    S = np.flatnonzero(active) if kinks is not None else np.empty(0, dtype=int)
+    F, S = np.flatnonzero(free), np.flatnonzero(active)
+    first, second = _derivatives(problem, beta, side)
+    matrix = problem.kernels.combine(theta)[np.ix_(F, F)] + np.diag(second[F])
+    residual = -(theta @ images + b + first)[F]
     if kinks is None:
-        try:
-            jacobian = problem.regularizer.weights_jacobian(np.sqrt(squares))
-        except NotApplicable:
-            jacobian = np.zeros((len(theta), len(theta)))  # the weights stay as they are
-        block += 2.0 * rows.T @ (jacobian @ rows)
-    border, corner, residual = [], [], [-(theta @ rows + b + first[F])]
+        matrix += 2.0 * images[:, F].T @ (_weights_jacobian(problem, squares) @ images[:, F])
     if problem.intercept:
-        border.append(np.ones((1, len(F))))
-        residual.append(np.array([problem.intercept_cost - beta.sum()]))
+        matrix = _bordered(matrix, np.ones((1, len(F))), 0.0)
+        residual = np.append(residual, problem.intercept_cost - beta.sum())
     if kinks is not None:
         part = kinks.of(S)
-        nu = _multiplier(part, squares[S], theta[S])
-        corner = [-2.0 * part.mu * np.ones((len(S), len(S)))]
-        border.append(rows[S])
-        residual.append(part.gradient(theta[S]) + nu * (0.0 if part.normal is None else part.normal) - 0.5 * squares[S])
-        if part.normal is not None:
-            border.append(np.zeros((1, len(F))))
-            corner.append(-part.normal[None, :])
-            residual.append(np.array([float(part.normal @ theta[S]) - 1.0]))
-    matrix = _bordered(block, border, corner, int(problem.intercept), len(S))
-    side_vector = np.concatenate(residual)
-    if not len(side_vector) or not (np.all(np.isfinite(matrix)) and np.all(np.isfinite(side_vector))):
+        excess = part.gradient(theta[S]) - 0.5 * squares[S]
+        matrix = _bordered(matrix, images[np.ix_(S, F)], -2.0 * part.mu)
+        if part.normal is None:
+            residual = np.append(residual, excess)
+        else:
+            nu = -float(part.normal @ excess) / float(part.normal @ part.normal)  # what fits best
+            last = np.zeros((1, len(matrix)))
+            last[0, len(matrix) - len(S) :] = -part.normal
+            matrix = _bordered(matrix, last, 0.0)
+            residual = np.concatenate([residual, excess + nu * part.normal, [part.normal @ theta[S] - 1.0]])
+    if not (len(matrix) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(residual))):
         return None
-    solved: Any = scipy.linalg.lstsq(matrix, side_vector, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
-    d_beta, d_theta = np.zeros_like(beta), np.zeros_like(theta)
-    d_beta[F] = solved[: len(F)]
-    offset = len(F) + int(problem.intercept)
-    d_theta[S] = solved[offset : offset + len(S)]
-    return Point(d_beta, d_theta, float(solved[len(F)]) if problem.intercept else 0.0)
+    # Singular where kernels have low rank: of all solutions the shortest.
+    solved: Any = scipy.linalg.lstsq(matrix, residual, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    kernels = len(F) + int(problem.intercept)
+    step = Point(np.zeros_like(beta), np.zeros_like(theta), float(solved[len(F)]) if problem.intercept else 0.0)
+    step.beta[F] = solved[: len(F)]
+    if kinks is not None:
+        step.weights[S] = solved[kernels : kernels + len(S)]
+    return step
 
 
-def _multiplier(part: Polyhedral, squares: Array, theta: Array) -> float:
-    """nu for which q/2 = gradient + nu normal holds best; 0 without a constraint."""
-    if part.normal is None:
-        return 0.0
-    return float(part.normal @ (0.5 * squares - part.gradient(theta)) / (part.normal @ part.normal))
+def _weights_jacobian(problem: Problem, squares: Array) -> Array:
+    """d theta / d q; 0 where the regulariser has none, so that the weights stay as they are within a step."""
+    try:
+        return problem.regularizer.weights_jacobian(np.sqrt(squares))
+    except NotApplicable:
+        return np.zeros((len(squares), len(squares)))
 
 
-def _bordered(block: Array, border: list[Array], corner: list[Array], intercept: int, kernels: int) -> Array:
-    """The symmetric matrix [[block, border'], [border, corner]]; the corner concerns the active kernels and nu."""
-    f = len(block)
-    size = f + sum(len(rows) for rows in border)
-    matrix = np.zeros((size, size))
-    matrix[:f, :f] = block
-    at = f
-    for rows in border:
-        matrix[at : at + len(rows), :f] = rows
-        matrix[:f, at : at + len(rows)] = rows.T
-        at += len(rows)
-    first = f + intercept
-    if corner:
-        matrix[first : first + kernels, first : first + kernels] = corner[0]
-    if len(corner) == 2:
-        matrix[first + kernels, first : first + kernels] = corner[1]
-        matrix[first : first + kernels, first + kernels] = corner[1]
-    return matrix
+def _bordered(matrix: Array, rows: Array, corner: float) -> Array:
+    """[[matrix, rows'], [rows, corner]] with the rows filled up with zeros on the right."""
+    wide = np.zeros((len(rows), len(matrix)))
+    wide[:, : rows.shape[1]] = rows
+    return np.block([[matrix, wide.T], [wide, np.full((len(rows), len(rows)), corner)]])
