@@ -193,7 +193,7 @@ def test_declared_capabilities_are_excluded_and_not_called():
         assert problem.sample_weight is None
     reasons = {row.reason for row in report.rows if row.outcome is Outcome.EXCLUDED}
     assert reasons >= {"loss squared", "p = 2", "regularizer Tikhonov", "no intercept", "sample weights"}
-    assert check_solver(solver, supports=Supports(max_kernels=1), include=("one-kernel", "hinge-l1")).passed
+    assert check_solver(solver, supports=Supports(max_kernels=1), include=("one-kernel-svr", "hinge-l1")).passed
 
 
 def test_capabilities_may_be_an_attribute_or_a_function():
