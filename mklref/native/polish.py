@@ -62,7 +62,7 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
     with blas_threads(problem.n_samples), np.errstate(all="ignore"):
         for _ in range(_ROUNDS):
             before = certificate
-            for point in _refinements(machine, best, _ENOUGH * abs(before.upper)):
+            for point in _finite_refinements(machine, best, _ENOUGH * abs(before.upper)):
                 found = certify(problem, point.beta, weights=point.weights, intercept=point.intercept)
                 if _gap(found) < _gap(certificate) and found.infeasibility <= certificate.infeasibility:
                     best, certificate = point, found
@@ -84,6 +84,17 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
 def _gap(certificate: Certificate) -> float:
     """Smaller is better, of either sign: a negative gap is rounding. What is not finite loses."""
     return abs(certificate.gap) if np.isfinite(certificate.gap) else np.inf
+
+
+def _finite_refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:
+    """The refinements up to the first one that overflows; at extreme scales a factorisation may fail, too."""
+    try:
+        for refined in _refinements(machine, point, gap):
+            if not all(np.all(np.isfinite(part)) for part in refined):
+                return
+            yield refined
+    except (FloatingPointError, np.linalg.LinAlgError):
+        return
 
 
 def _refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:

@@ -74,6 +74,22 @@ def test_a_point_that_cannot_be_improved_is_returned_as_it_is(monkeypatch):
     assert polished(problem, solution, 1e-8) is solution
 
 
+@pytest.mark.parametrize("failure", [np.nan, np.linalg.LinAlgError, FloatingPointError])
+def test_a_refinement_that_fails_leaves_the_solution(monkeypatch, failure):
+    """At extreme scales a machine may overflow or a factorisation break down."""
+
+    def broken(machine, point, gap):
+        if failure is np.nan:
+            yield point._replace(intercept=np.nan)
+            raise AssertionError("nothing comes after a point that is not finite")
+        raise failure
+
+    problem = make_problem(regularizer=Lp(2), n=20)
+    solution = solve(problem)
+    monkeypatch.setattr(module, "_refinements", broken)
+    assert polished(problem, solution, 1e-8) is solution
+
+
 @pytest.mark.parametrize(("tol", "expected"), [(1e-3, Status.OPTIMAL), (1e-12, Status.TIME_LIMIT)])
 def test_the_status_says_what_the_certificate_confirms(tol, expected, monkeypatch):
     """A better point that confirms 1e-3 and not 1e-12."""
