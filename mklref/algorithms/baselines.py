@@ -178,7 +178,11 @@ def alignment_weights(problem: Problem) -> Array:
     weights = np.zeros(problem.n_kernels)
     weights[present] = v / norms[present]
     require(
-        bool(weights.any()), "kernel_alignment", problem, "targets that some kernel can tell apart", "Use mklref.solve."
+        bool(weights.any()),
+        "kernel_alignment",
+        problem,
+        "kernels of which one tells the targets apart",
+        "Add a kernel.",
     )
     return np.asarray(weights / weights.sum())
 
@@ -225,7 +229,7 @@ def easymkl(
     Raises
     ------
     NotApplicable
-        If the loss does not take labels.
+        If the loss does not take labels, or no kernel tells the classes apart.
     InvalidParameter
         If lam is not in (0, 1).
     """
@@ -236,6 +240,7 @@ def easymkl(
     margin = problem.replace(loss="squared_hinge", C=(1.0 - lam) / lam, intercept=True, sample_weight=None)
     gamma = _trained(margin, np.ones(problem.n_kernels), "easymkl", **options).dual_coef
     squares = np.maximum(problem.kernels.quadratic(gamma), 0.0)
+    require(bool(squares.any()), "easymkl", problem, "kernels of which one tells the classes apart", "Add a kernel.")
     return _trained(margin, squares / np.linalg.norm(squares), "easymkl", **options)
 
 

@@ -240,7 +240,9 @@ def _folded(folds, alone=False, **arguments):
     return best_single_kernel(problem, folds=folds, rng=np.random.default_rng(0))
 
 
-def test_alignment_without_any_kernel_of_use():
-    problem = make_problem()
-    with pytest.raises(NotApplicable, match="targets that some kernel can tell apart"):
-        kernel_alignment(problem.replace(kernels=np.ones((2, 25, 25))))
+@pytest.mark.parametrize(("name", "what"), [("kernel_alignment", "targets"), ("easymkl", "classes")])
+def test_no_kernel_of_use(name, what):
+    """Constant kernels are 0 once centred, and 0 between two classes of equal mass."""
+    problem = make_problem().replace(kernels=np.zeros((2, 25, 25)) if name == "easymkl" else np.ones((2, 25, 25)))
+    with pytest.raises(NotApplicable, match=f"{name} is made for kernels of which one tells the {what} apart"):
+        BASELINES[name](problem)

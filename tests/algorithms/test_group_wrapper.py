@@ -131,6 +131,20 @@ def test_a_warm_start_has_less_to_do():
     assert len(warm.history) < len(cold.history)
 
 
+@pytest.mark.parametrize("exponents", [None, (1, 1)])
+@pytest.mark.parametrize("exponent", [-16, 20])
+def test_other_units(exponent, exponents):
+    """P(4^k K, C/4^k) = P(K, C)/4^k bit for bit: steps, line search and residual know no unit."""
+    problem = grouped()
+    unit = 4.0**exponent
+    scaled = problem.replace(kernels=unit * problem.kernels.dense(), C=problem.C / unit)
+    here, there = (group_wrapper(each, exponents=exponents, tol=1e-5) for each in (problem, scaled))
+    assert here.status is there.status
+    assert here.history.counters == there.history.counters
+    assert np.array_equal(here.weights, there.weights)
+    assert here.objective == unit * there.objective
+
+
 # The weights and their gradient.
 
 
