@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mklref.cli import render
 from mklref.testing.vectors import export_vectors
 
 
 def run(arguments: Any) -> bool:
-    """Write the files and say how many there are."""
+    """Write the files, with a bar on standard error, and say how many there are."""
     out = render.console()
-    index = export_vectors(
-        arguments.directory, include=arguments.include, exclude=arguments.exclude, formats=arguments.formats
-    )
+    terminal = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
+        bar = progress.add_task("vectors", total=None)
+
+        def advance(done: int, total: int, name: str) -> None:
+            progress.update(bar, completed=done, total=total, description=name)
+
+        index = export_vectors(
+            arguments.directory,
+            include=arguments.include,
+            exclude=arguments.exclude,
+            formats=arguments.formats,
+            progress=advance,
+        )
     count = len(index["problems"])
-    bounds = sum(entry["bounds"] == "rigorous" for entry in index["problems"])
-    files = ", ".join(arguments.formats)
+    proven = sum(entry["bounds"] == "rigorous" for entry in index["problems"])
+    formats = ", ".join(arguments.formats)
     out.print(
-        f"{count} problems as {files} in {Path(arguments.directory)}, with index.json; bounds of {bounds} are proven",
+        f"{count} problems as {formats} in {arguments.directory}, with index.json; the bounds of {proven} are proven",
         markup=False,
         soft_wrap=True,
     )
