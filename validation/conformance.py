@@ -22,7 +22,7 @@ Solver = Callable[[Any], Any]
 def solvers() -> dict[str, tuple[Solver, float]]:
     """By name, with the tolerance of the check."""
     table: dict[str, tuple[Solver, float]] = {"native": (mklref.solve, 1e-6)}
-    for formulation in ("dual", "mixed_norm"):
+    for formulation in ("dual", "weighted_primal"):
         table[formulation] = partial(mklref.reference.solve, formulation=formulation), 1e-6
     for name, algorithm in ALGORITHMS.items():
         table[name] = partial(algorithm, tol=1e-5, max_time=10.0), 1e-4

@@ -432,6 +432,7 @@ def test_a_directory_of_solutions(vectors, tmp_path):
     assert [row.case.name for row in report.rows if row.reason == "no solution"] == ["two-samples"]
     spoiled = check_directory(folder, answers(folder, tmp_path / "spoiled", spoiled="squared-l2"))
     assert spoiled.faults == {"wrong scale of C": 1}
+    assert "squared-l2: p = 2 with the loss squared." in str(spoiled)
 
 
 def test_a_directory_with_strange_files(vectors, tmp_path):
@@ -446,6 +447,10 @@ def test_a_directory_with_strange_files(vectors, tmp_path):
     (tmp_path / "hinge-l3.npz").rename(tmp_path / "hinge-l1.npz")
     report = check_directory(folder, tmp_path)
     assert report.faults == {"malformed answer": 1}
+    for text in ("{", "[]", '{"problems": [{"name": "x"}]}'):
+        (tmp_path / "index.json").write_text(text)
+        with pytest.raises(UnsafeFile, match=r"index\.json is no index of problems"):
+            check_directory(tmp_path, tmp_path)
 
 
 # The command line

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from mklref.exceptions import InvalidInput, MKLError
+from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
 from mklref.testing.case import Case, size_at_zero
 from mklref.testing.diagnosis import judge
 from mklref.testing.faults import Finding
@@ -16,6 +17,9 @@ from mklref.testing.result import Outcome, Report, Row
 from mklref.testing.vectors.export import INDEX
 from mklref.testing.vectors.formats import SUFFIXES, read_record
 from mklref.testing.vectors.schema import answer_from_record, problem_from_record
+
+
+_MAX_INDEX = 2**24
 
 
 class Pair(NamedTuple):
@@ -45,11 +49,13 @@ def check_directory(problems: str | Path, solutions: str | Path, *, tol: float =
         A path that is no directory, or one without problems; a solution without a problem.
     """
     pairs = _pairs(Path(problems), Path(solutions))
-    return Report(solver=str(solutions), tol=tol, rows=tuple(_row(name, pair, tol) for name, pair in pairs.items()))
+    statements = _statements(Path(problems) / INDEX)
+    rows = tuple(_row(name, pair, statements.get(name, f"{pair.problem.name}."), tol) for name, pair in pairs.items())
+    return Report(solver=str(solutions), tol=tol, rows=rows)
 
 
-def _row(name: str, pair: Pair, tol: float) -> Row:
-    case = Case(name, (0, 0), frozenset(), f"{pair.problem.name}.", build=tuple)
+def _row(name: str, pair: Pair, statement: str, tol: float) -> Row:
+    case = Case(name, (0, 0), frozenset(), statement, build=tuple)
     row = Row(case, Outcome.EXCLUDED, "no solution", (), np.nan, 0.0)
     if pair.solution is None:
         return row
@@ -63,6 +69,20 @@ def _row(name: str, pair: Pair, tol: float) -> Row:
     outcome = Outcome.PASSED if verdict.passed else Outcome.FAILED
     gap = abs(verdict.relative_gap)
     return replace(row, outcome=outcome, reason="", findings=verdict.findings, relative_gap=gap)
+
+
+def _statements(index: Path) -> dict[str, str]:
+    """What each problem is, from the index if there is one."""
+    if not index.is_file():
+        return {}
+    if index.stat().st_size > _MAX_INDEX:
+        raise UnsafeFile(
+            f"{index} is {index.stat().st_size} bytes long; write it anew by: mklref vectors {index.parent}"
+        )
+    try:
+        return {str(row["name"]): str(row["statement"]) for row in json.loads(index.read_bytes())["problems"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as damaged:
+        raise UnsafeFile(f"{index} is no index of problems: {damaged!r}.") from damaged
 
 
 def _pairs(problems: Path, solutions: Path) -> dict[str, Pair]:
