@@ -18,7 +18,6 @@ from mklref.testing.vectors.export import INDEX
 from mklref.testing.vectors.formats import SUFFIXES, read_record
 from mklref.testing.vectors.schema import answer_from_record, problem_from_record
 
-
 _MAX_INDEX = 2**24
 
 
