@@ -146,7 +146,7 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
     if claim["tier"] != (2 if any(delta) else 1):
         raise Refuted(f"tier {claim['tier']} does not go with the radii delta.")
     intercept = problem["intercept"]
-    loss = Loss(problem["loss"], targets, costs)
+    loss = _Loss(problem["loss"], targets, costs)
     if b and not intercept:
         raise Refuted("the problem has no intercept, and the point has one.")
     lower, upper = (float.fromhex(claim[side]) for side in ("lower", "upper"))
@@ -234,7 +234,7 @@ def semidefinite(K: Any, shift: float) -> bool:
 # --- losses --------------------------------------------------------------------------------------------------------
 
 
-class Loss:
+class _Loss:
     """V, |V'|, the box and the dual term, for targets y and costs c as fractions."""
 
     def __init__(self, statement: dict[str, Any], y: list[Fraction], costs: list[Fraction]) -> None:
