@@ -42,6 +42,7 @@ _AHEAD = 0.01
 """From informed weights the next machine is solved to this share of the gap: Newton's method will close it by that."""
 _SERIOUS = 0.1
 """Share of the predicted decrease with which a trial point becomes the new centre."""
+_UNIT = 1e-3
 _BUNDLE = 15
 """Cuts that are kept beside that of the centre, the latest ones."""
 _MOST_FAILURES = 30
@@ -54,7 +55,9 @@ _WIDER = 0.1
 """The other kernels are looked at each time the gap on the watched ones has shrunk by this factor."""
 _GOOD_ENOUGH = 2
 _PATIENCE = 12
-"""Outer iterations without a smaller gap after which rounding is held responsible."""
+"""Outer iterations without a smaller gap or a lower objective after which rounding is held responsible."""
+_NOTABLE = 0.1
+"""Share of the wanted gap by which the objective has to fall to count."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,9 @@ class Outer:
     def iterate(self, weights: Array) -> Status:
         """Run the outer loop from these weights; says why it ended."""
         point = self._evaluate(weights)
+        self.unit = _UNIT * float(weights.max())
         since_better = 0
-        smallest = np.inf
+        smallest = lowest = np.inf
         sparse = polyhedral(self.problem.regularizer, self.problem.n_kernels) is not None
         look_wider = _WIDER * point.working_gap
         while True:
@@ -132,8 +136,9 @@ class Outer:
                 point, look_wider = self._look_wider(point), _WIDER * point.working_gap
                 if point.gap <= target:
                     continue
-            since_better = 0 if point.working_gap < 0.9 * smallest else since_better + 1
-            smallest = min(smallest, point.working_gap)
+            better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
+            since_better = 0 if better else since_better + 1
+            smallest, lowest = min(smallest, point.working_gap), min(lowest, point.upper)
             if since_better > _PATIENCE:
                 return Status.STALLED
             ahead = _AHEAD * smallest if self.machine.informed else smallest
@@ -209,7 +214,7 @@ class Outer:
             self.cuts = self.cuts[-_BUNDLE:]
             cuts = always + self.cuts
             part, predicted, mixture = bundle_step(
-                psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched]
+                psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched], self.unit
             )
             weights = np.zeros_like(point.weights)
             weights[watched] = part

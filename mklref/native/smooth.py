@@ -51,7 +51,7 @@ class SmoothMachine(Machine):
             pull = -problem.costs * problem.loss.subgradient(scores, problem.y)
             root_w, root = self._root = self._factor(scores)
             known = root_w * scores + pull / root_w
-            solved = scipy.linalg.cho_solve((root, True), np.stack([known, root_w], axis=1), check_finite=False)
+            solved, _ = scipy.linalg.lapack.dpotrs(root, np.stack([known, root_w], axis=1), lower=False)
             new_intercept = float(root_w @ solved[:, 0] / (root_w @ solved[:, 1])) if problem.intercept else 0.0
             new_point = root_w * (solved[:, 0] - new_intercept * solved[:, 1])
             new_image = self.rows @ new_point
@@ -92,15 +92,18 @@ class SmoothMachine(Machine):
         return 0.5 * float(beta @ image) + float(self.problem.costs @ losses)
 
     def _factor(self, scores: Array) -> tuple[Array, Array]:
-        """w^{1/2} and the Cholesky factor of I + w^{1/2} Q w^{1/2}."""
+        """w^{1/2} and the upper Cholesky factor of I + w^{1/2} Q w^{1/2}."""
         pull = self.problem.loss.subgradient(scores, self.problem.y)
         second = np.ones_like(pull) if self._exact else np.abs(pull) * (1.0 - np.abs(pull))
         root_w = np.sqrt(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
         B = self.rows * root_w
         B *= root_w[:, None]
         B.flat[:: len(B) + 1] += 1.0
-        with blas_threads(len(B)):
-            return root_w, np.asarray(np.linalg.cholesky(B))
+        with blas_threads(len(B)):  # a symmetric matrix in rows is one in columns: no copy is made
+            root, failed = scipy.linalg.lapack.dpotrf(B.T, lower=False, overwrite_a=True, clean=False)
+        if failed:
+            raise FloatingPointError("a matrix to be factorised is not finite")
+        return root_w, np.asarray(root)
 
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""
@@ -113,7 +116,8 @@ class SmoothMachine(Machine):
         root_w, root = self._root
         sides = np.vstack([self.images.values[kernels] * root_w, root_w]).T
         with blas_threads(len(root)):
-            return self._without_intercept(scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False))
+            solved = scipy.linalg.solve_triangular(root, sides, trans="T", check_finite=False)
+        return self._without_intercept(solved)
 
     def free(self) -> Any:
         """Every sample."""

@@ -50,8 +50,10 @@ class Cut:
         return self.dual_term - 0.5 * float(self.squares @ weights)
 
 
-def bundle_step(psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array) -> tuple[Array, float, Array]:
-    """Minimise the model plus psi.
+def bundle_step(
+    psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array, unit: float = 0.0
+) -> tuple[Array, float, Array]:
+    """Minimise the model plus psi; `unit` is the order of the weights where those of the centre are much smaller.
 
     Returns
     -------
@@ -69,7 +71,7 @@ def bundle_step(psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array) -> tu
     normal = np.ones_like(centre) if psi.normal is None else psi.normal
     while True:
         index = np.flatnonzero(candidates)
-        part, mixture = _on_face(psi, cuts, W, centre, index)
+        part, mixture = _on_face(psi, cuts, W, centre, index, max(unit, float(centre.max())))
         weights = np.zeros_like(centre)
         weights[index] = np.where(part > _NEGLIGIBLE * part.max(), part, 0.0)
         if psi.normal is not None:
@@ -86,10 +88,9 @@ def bundle_step(psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array) -> tu
         candidates |= missing
 
 
-def _on_face(psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array, index: Any) -> tuple[Array, Array]:
+def _on_face(psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array, index: Any, unit: float) -> tuple[Array, Array]:
     """The quadratic program in (theta, s) over some of the kernels, in units of the weights and of J."""
     k, m = len(cuts), len(index)
-    unit = float(centre.max())
     V, Q = unit * W[:, index], unit * np.stack([cut.squares[index] for cut in cuts])
     constant = np.array([cut.dual_term for cut in cuts])
     scale = max(float(np.abs(Q).max()), float(np.ptp(constant)), np.finfo(float).tiny)
