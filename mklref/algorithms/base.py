@@ -35,8 +35,8 @@ from mklref.certificate import certify
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
-from mklref.native.machine import Machine
 from mklref.native.choice import machine_for
+from mklref.native.machine import Machine
 from mklref.native.solver import check_options
 from mklref.problem import Problem
 from mklref.progress import Progress
@@ -52,8 +52,8 @@ _EXACT = 0.1
 and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
 """No machine can be asked for more, relative to its value."""
-_ROUNDS = 6
-"""Attempts to get there; what they have not reached is rounding."""
+_PATIENCE = 50
+"""Iterations without a gap smaller by a tenth after which an absolute gap of tol is accepted, where |P*| < 1."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,7 @@ class Run:
         self.records: list[Iteration] = []
         self.best: Point | None = None
         self.lower, self.upper = -np.inf, np.inf
+        self.waiting, self.smallest = 0, np.inf
         self.progress = Progress(progress, solver, target=tol)
 
     def svm(self, weights: Array) -> Point:
@@ -198,15 +199,15 @@ class Run:
 
     def _solve(self, machine: Machine) -> None:
         """Solve one machine until its own certified gap is negligible."""
-        gap = np.inf
-        for _ in range(_ROUNDS):
-            machine.solve(gap)
+        asked = left = np.inf
+        while True:
+            machine.solve(asked)
             _, _, losses = machine.scores()
-            value = machine.value()
-            wanted = self.precision * abs(value)
-            if losses + 0.5 * float(machine.weights @ machine.images.squares) - value <= wanted:
+            before, left = left, losses + 0.5 * float(machine.weights @ machine.images.squares) - machine.value()
+            wanted = self.precision * abs(machine.value())
+            if left <= wanted or left > 0.5 * before:  # the second: what is left is rounding
                 break
-            gap = min(0.1 * gap, wanted)
+            asked = min(0.1 * asked, wanted)
 
     def _point(self, weights: Array) -> Point:
         """The point at which the machines are; the best one is kept, and so are the best bounds."""
@@ -234,7 +235,7 @@ class Run:
         self.records.append(record)
         self.progress.update(record.relative_gap)
         asked = self.callback is not None and self.callback(record)
-        if self.stops_by_gap and self.best is not None and self.reached(self.best):
+        if self.stops_by_gap and self.best is not None and (self.reached(self.best) or self._in_vain(self.best)):
             return Status.OPTIMAL
         if asked:
             return Status.STOPPED
@@ -242,16 +243,18 @@ class Run:
             return Status.TIME_LIMIT
         return Status.ITERATION_LIMIT if len(self.records) >= self.max_iter else None
 
+    def _in_vain(self, best: Point) -> bool:
+        """Whether a gap of tol is there, but one of tol times the objective is not in sight: P* may be 0."""
+        better = best.gap < 0.9 * self.smallest
+        self.waiting, self.smallest = (0, best.gap) if better else (self.waiting + 1, self.smallest)
+        return self.waiting > _PATIENCE and best.gap <= self.tol
+
     def _solution(self, status: Status) -> AnySolution:
         """The point of smallest gap, certified from scratch; the certificate decides about OPTIMAL."""
         assert self.best is not None
         best = self.best
-        counters = {
-            "svm": float(self.svm_calls),
-            "gradient": float(self.gradient_calls),
-            "inner_steps": float(self.inner_steps),
-        }
-        history = History(tuple(self.records), counters)
+        counts = {"svm": self.svm_calls, "gradient": self.gradient_calls, "inner_steps": self.inner_steps}
+        history = History(tuple(self.records), {name: float(count) for name, count in counts.items()})
         if isinstance(self.problem, MulticlassProblem):
             betas = np.zeros((len(self.machines), self.problem.n_samples))
             for row, part, beta in zip(betas, self.problem.machines, best.betas, strict=True):

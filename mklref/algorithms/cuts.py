@@ -23,6 +23,8 @@ from mklref.algorithms.point import Point
 
 _FEASIBILITY = 1e-10
 """The smallest tolerance that HiGHS takes."""
+_LARGE = 1e9
+"""Rows of far-off cuts are scaled down to this: HiGHS refuses entries beyond 1e15."""
 _ROUNDING = 1e-12
 """Of J, relative: no gap between J and a master can be told from less."""
 
@@ -52,10 +54,11 @@ def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master |
     unit = remaining(best.value, -np.inf if last is None else last.value)
     slopes = np.array([-0.5 * (cut.squares - float(cut.squares @ centre)) / unit for cut in cuts])
     heights = np.array([(cut.cut(centre) - best.value) / unit for cut in cuts])
+    rows = np.maximum(1.0, np.abs(slopes).max(axis=1) / _LARGE)
     program = linprog(
         c=np.append(np.zeros(M), 1.0),
-        A_ub=np.column_stack([slopes, -np.ones(len(cuts))]),
-        b_ub=-heights,
+        A_ub=np.column_stack([slopes, -np.ones(len(cuts))]) / rows[:, None],
+        b_ub=-heights / rows,
         A_eq=[np.append(np.ones(M), 0.0)],
         b_eq=[0.0],
         bounds=[*((-weight, None) for weight in centre), (None, None)],
@@ -64,7 +67,7 @@ def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master |
     if program.status != 0:
         return None
     weights = np.maximum(centre + program.x[:M], 0.0)
-    shares = np.maximum(-program.ineqlin.marginals, 0.0)
+    shares = np.maximum(-program.ineqlin.marginals / rows, 0.0)
     return Master(best.value + unit * float(program.fun), weights / weights.sum(), shares / shares.sum())
 
 

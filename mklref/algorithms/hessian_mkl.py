@@ -9,14 +9,12 @@ import numpy as np
 from mklref._typing import Array
 from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
 from mklref.algorithms.point import Point
-from mklref.native.model import QuadraticProgram
+from mklref.algorithms.simplex import simplex_program
 
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10
 _RIDGE = 1e-12
 """Of the trace of the Hessian, or of J where that is 0: the quadratic program has one solution."""
-_NEGLIGIBLE = 1e-10
-"""The interior point leaves weights of this size where there should be none."""
 
 
 def hessian_mkl(
@@ -72,7 +70,10 @@ def _steps(run: Run) -> Iterator[Point]:
         H = hessian(run)
         yield point
         # 2. The direction: a quadratic program on the simplex.
-        direction = newton_point(point.weights, gradient, H, abs(point.value) or 1.0) - point.weights
+        goal = newton_point(point.weights, gradient, H, abs(point.value) or 1.0)
+        if goal is None:
+            return
+        direction = goal - point.weights
         # 3. Line search from the full step; below the accuracy of J no rise can be told from a fall.
         slope, t = float(gradient @ direction), 1.0
         if not slope < 0.0:
@@ -94,13 +95,9 @@ def hessian(run: Run) -> Array:
     return np.asarray(sum(W.T @ W for W in roots))
 
 
-def newton_point(d: Array, gradient: Array, H: Array, unit: float) -> Array:
+def newton_point(d: Array, gradient: Array, H: Array, unit: float) -> Array | None:
     """The minimiser on the simplex of the quadratic model of J around d, in units of J."""
     M = len(d)
     ridge = _RIDGE * max(float(np.trace(H)) / unit, 1.0)
-    program = QuadraticProgram(
-        P=H / unit + ridge * np.eye(M), c=(gradient - H @ d) / unit, G=-np.eye(M), h=np.zeros(M), a=np.ones(M)
-    )
-    weights, _ = program.solve(d)
-    weights = np.where(weights > _NEGLIGIBLE, weights, 0.0)
-    return np.asarray(weights / weights.sum())
+    P, c = H / unit + ridge * np.eye(M), (gradient - H @ d) / unit
+    return simplex_program(P, c, d, np.zeros((0, M)), np.zeros(0))

@@ -12,11 +12,8 @@ from mklref._typing import Array
 from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
 from mklref.algorithms.cuts import linear_master, mixture, remaining
 from mklref.algorithms.point import Point
+from mklref.algorithms.simplex import simplex_program
 from mklref.exceptions import InvalidParameter
-from mklref.native.model import QuadraticProgram
-
-_NEGLIGIBLE = 1e-10
-"""The interior point leaves weights of this size where there should be none."""
 
 
 def level(
@@ -87,26 +84,20 @@ def _steps(run: Run, position: float) -> Iterator[Point]:
                 yield proof
         # 3. The projection of theta onto the level set of the cuts.
         height = position * best.value + (1.0 - position) * master.value
-        theta = projection(theta, cuts, height, remaining(best.value, master.value))
+        nearest = projection(theta, cuts, height, remaining(best.value, master.value))
+        if nearest is None:
+            return
+        theta = nearest
 
 
-def projection(theta: Array, cuts: Sequence[Point], height: float, unit: float) -> Array:
+def projection(theta: Array, cuts: Sequence[Point], height: float, unit: float) -> Array | None:
     """The nearest weights z of the simplex with S_k - 1/2 q_k'z <= height for every cut, in units of the gap.
 
     As 1'z = 1, a row reads -1/2 (q_k - (q_k'theta) 1)'z <= height - (S_k - 1/2 q_k'theta), free of cancellation.
     """
-    M = len(theta)
     slopes = [-0.5 * (cut.squares - float(cut.squares @ theta)) / unit for cut in cuts]
-    program = QuadraticProgram(
-        P=np.eye(M),
-        c=-theta,
-        G=np.vstack([-np.eye(M), *slopes]),
-        h=np.append(np.zeros(M), [(height - cut.cut(theta)) / unit for cut in cuts]),
-        a=np.ones(M),
-    )
-    weights, _ = program.solve(theta)
-    weights = np.where(weights > _NEGLIGIBLE, weights, 0.0)
-    return np.asarray(weights / weights.sum())
+    bounds = [(height - cut.cut(theta)) / unit for cut in cuts]
+    return simplex_program(np.eye(len(theta)), -theta, theta, np.array(slopes), np.array(bounds))
 
 
 def _checked(position: Any) -> float:

@@ -53,6 +53,23 @@ def test_degenerate_kernels(name, degenerate):
 
 
 @every_algorithm
+def test_an_objective_of_zero(name):
+    """A one-class problem whose optimum is 0: no relative gap is ever small, and nothing breaks."""
+    problem = make_problem(loss="one_class", seed=2, n=10, M=3, degenerate="low_rank")
+    solution = solve(name, problem, tol=1e-6)
+    assert solution.status is Status.OPTIMAL
+    assert abs(solution.certificate.upper) <= 1e-12
+    assert np.isfinite(solution.history.column("weights")).all()
+
+
+@pytest.mark.parametrize("name", ["silp", "level"])
+def test_far_off_cuts(name):
+    """Here the first cuts are 1e15 times as steep as what is left of the gap, which HiGHS refuses as it is."""
+    problem = make_problem(seed=81, n=7, M=4, degenerate="low_rank", C=2422.49, intercept=False)
+    assert complaints(problem, solve(name, problem, tol=1e-6), 1e-6, mklref.solve(problem).certificate) == []
+
+
+@every_algorithm
 def test_without_intercept(name):
     problem = make_problem(seed=4, intercept=False)
     assert complaints(problem, solve(name, problem), 1e-4, mklref.solve(problem).certificate) == []
