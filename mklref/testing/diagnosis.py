@@ -17,7 +17,8 @@ from mklref.kernels.validation import as_float_array
 from mklref.problem import Problem
 from mklref.testing.answer import Answer
 from mklref.testing.faults import Finding
-from mklref.testing.suspects import EXACT, FLEXIBLE, Point, Reading, Suspect
+from mklref.testing.readings import Point, Reading, Suspect
+from mklref.testing.suspects import EXACT, FLEXIBLE
 
 PLAUSIBLE = 1e-2
 """A reading is plausible if it leaves this share of the relative gap."""

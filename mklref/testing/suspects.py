@@ -7,53 +7,21 @@ with the squared hinge), or another point of the same problem (-beta, other weig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
-from mklref._typing import Array
-from mklref.exceptions import InvalidInput
-from mklref.kernels.stack import ArrayStack
 from mklref.losses import LOSSES, EpsilonInsensitive, Loss
 from mklref.problem import Problem
-from mklref.regularizers import (
-    BlockNorm,
-    ElasticNet,
-    Fixed,
-    HalfPower,
-    Lp,
-    Power,
-    Regularizer,
-    Tikhonov,
-    WeightedL1,
+from mklref.testing.readings import Point, Reading, Suspect, restated, some
+from mklref.testing.weight_suspects import (
+    machine,
+    other_regularizers,
+    other_weights,
+    smaller_balls,
+    spheres,
+    used_kernels,
 )
-from mklref.regularizers.norms import p_norm
-
-SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
-"""Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
-
-
-class Point(NamedTuple):
-    """Arrays of the right shape; None means the best for the rest."""
-
-    dual_coef: Array
-    weights: Array | None
-    intercept: float | None
-
-
-class Reading(NamedTuple):
-    """A point and a problem for which it may be optimal, and what that would mean."""
-
-    fault: str
-    text: str
-    problem: Problem
-    point: Point
-    exact: bool = False
-    """Whether the intercept is the point of it: the best one must not take its place."""
-
-
-Suspect = Callable[[Problem, Point], Iterator[Reading]]
 
 
 def intercepts(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -94,7 +62,7 @@ def costs(problem: Problem, point: Point) -> Iterator[Reading]:
     factors |= {f"{largest:.6g}": largest}
     for text, factor in factors.items():
         if factor > 0.0 and abs(factor - 1.0) > 1e-9:
-            yield from _try(
+            yield from restated(
                 "wrong scale of C", f"it is optimal for {text} times C, that is {factor * C:.6g}.", problem, point,
                 C=factor * C,
             )  # fmt: skip
@@ -103,14 +71,14 @@ def costs(problem: Problem, point: Point) -> Iterator[Reading]:
 def intercept_constraint(problem: Problem, point: Point) -> Iterator[Reading]:
     """The problem without an intercept where it has one, and the other way round."""
     if not problem.intercept:
-        yield from _try(
+        yield from restated(
             "superfluous intercept", "dual_coef sums to 0 and is optimal with an intercept.", problem, point,
             intercept=True,
         )  # fmt: skip
         return
     total = float(point.dual_coef.sum())
     text = f"dual_coef sums to {total:.6g} instead of {problem.intercept_cost:g}."
-    yield from _try(
+    yield from restated(
         "missing intercept constraint", text, problem, point._replace(intercept=None), intercept=False
     )  # fmt: skip
 
@@ -129,34 +97,7 @@ def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
             free = problem.intercept and loss.intercept != "forbidden"
             named = f"it is optimal for {_described(loss)}{text}."
             moved = point if free else point._replace(intercept=None)
-            yield from _try("another loss", named, problem, moved, loss=loss, C=factor * problem.C, intercept=free)
-
-
-def spheres(problem: Problem, point: Point) -> Iterator[Reading]:
-    """Weights that were rescaled afterwards."""
-    for text, _, rescaled in _rescaled(problem, point):
-        yield Reading("weights on another sphere", text, problem, rescaled)
-
-
-def smaller_balls(problem: Problem, point: Point) -> Iterator[Reading]:
-    """The problem solved with weights in another ball, which is that of other kernels: P(K; t) = P(t K; 1)."""
-    for text, scale, rescaled in _rescaled(problem, point):
-        kernels = ArrayStack([matrix / scale for matrix in problem.kernels.dense()])
-        yield from _try("weights on another sphere", text, problem, rescaled, kernels=kernels)
-
-
-def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
-    """Other exponents, squared against plain norms, and the elastic net and the exponent that fit best."""
-    candidates: list[Regularizer] = [Lp(1), Lp(4 / 3), Lp(2), Lp(4), Lp(np.inf), Power(1), Power(2), HalfPower(1)]
-    own = problem.regularizer
-    if isinstance(own, Lp | Power | Tikhonov) and np.isfinite(p := own.p):
-        candidates += [Lp(p), Power(p), *([Lp(p / (p - 1.0))] if p > 1.0 else [])]
-    if isinstance(own, Tikhonov):
-        candidates += [Tikhonov(own.p, factor * own.mu) for factor in (0.5, 2.0)]
-    for candidate in [*candidates, *_fitting(problem, point)]:
-        if str(candidate) != str(own):
-            text = f"it is optimal for {candidate}, the problem has {own}."
-            yield from _try("another regularizer", text, problem, point, regularizer=candidate)
+            yield from restated("another loss", named, problem, moved, loss=loss, C=factor * problem.C, intercept=free)
 
 
 def labels(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -170,69 +111,13 @@ def labels(problem: Problem, point: Point) -> Iterator[Reading]:
     theta = point.weights if point.weights is not None else np.ones(problem.n_kernels)
     t = theta @ problem.kernels.apply(beta) + (point.intercept or 0.0)
     for flipped in (wrong, wrong | ((beta == 0.0) & (y * t < -1.0 + 1e-3))):
-        text = f"{int(flipped.sum())} labels are read the other way round: samples {_some(np.flatnonzero(flipped))}."
-        yield from _try("relabelled samples", text, problem, point, y=np.where(flipped, -y, y))
+        text = f"{int(flipped.sum())} labels are read the other way round: samples {some(np.flatnonzero(flipped))}."
+        yield from restated("relabelled samples", text, problem, point, y=np.where(flipped, -y, y))
 
 
-def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
-    """Weights that fit the dual point: those that put the free samples where their dual variables say."""
-    if point.weights is None:
-        return
-    theta = weights_of_the_machine(problem, point.dual_coef)
-    fitting = {"closed form of dual_coef": point._replace(weights=None, intercept=None)}
-    if theta is not None:
-        scale = boundary(problem.regularizer, theta) if problem.regularizer.weight_form == "min" else 1.0
-        fitting["weights that solve its machine"] = point._replace(
-            weights=scale * theta if abs(scale - 1.0) < 1e-2 else theta, intercept=None
-        )
-        dropped = (point.weights == 0.0) & (theta > 1e-6 * theta.max())
-        kept = (point.weights > 0.0) & (theta > 0.0)
-        ratio = theta[kept] / point.weights[kept]
-        if dropped.any() and kept.any() and np.ptp(ratio) < 0.02 * ratio.max():
-            text = f"dual_coef fits positive weights of the kernels {_some(np.flatnonzero(dropped))}, returned as 0."
-            yield Reading("weights cleaned up", text, problem, fitting["weights that solve its machine"])
-            yield from _machine("weights cleaned up", text, problem, point, theta)
-    for text, other in fitting.items():
-        shown = f"dual_coef is optimal with other weights ({text})."
-        yield Reading("weights of another iterate", shown, problem, other)
-    if theta is not None and _differ(theta, point.weights):
-        text = f"dual_coef solves the machine of the weights {_some(theta)}, not of those returned."
-        yield from _machine("weights of another iterate", text, problem, point, theta)
-
-
-def used_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
-    """The problem without the kernels of weight 0."""
-    theta = point.weights
-    if theta is None or theta.all() or not theta.any():
-        return
-    regularizer = problem.regularizer
-    used = np.flatnonzero(theta)
-    if isinstance(regularizer, WeightedL1):
-        regularizer = WeightedL1(regularizer.omega[used])
-    elif not isinstance(regularizer, SHARED):
-        return
-    g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
-    out = np.flatnonzero(theta == 0.0)
-    m = int(out[np.argmax(g[out])])
-    kernels = ArrayStack([problem.kernels.dense()[k] for k in used])
-    fault, text = (
-        "weights stuck at zero",
-        f"kernel {m} has weight 0 and g = {g[m]:.6g}, used ones at most {g[used].max():.6g}.",
-    )
-    if problem.regularizer.dual_scale(g) < 1.0 - 1e-9:
-        fault, text = (
-            "inactive constraints violated",
-            f"g = {g[m]:.6g} of kernel {m}, of weight 0, lies outside the domain of R*.",
-        )
-    yield from _try(fault, text, problem, point._replace(weights=theta[used]), kernels=kernels, regularizer=regularizer)
-
-
-def machine(problem: Problem, point: Point) -> Iterator[Reading]:
-    """The machine of exactly these weights."""
-    if point.weights is not None and point.weights.any():
-        g = problem.kernels.quadratic(point.dual_coef)
-        text = f"J at these weights is solved; its slopes are {_some(-0.5 * g)}."
-        yield from _machine("weights not optimal", text, problem, point, point.weights)
+def _described(loss: Loss) -> str:
+    parameters = ", ".join(f"{name} = {value:g}" for name, value in vars(loss).items())
+    return f"the loss {loss}" + (f" ({parameters})" if parameters else "")
 
 
 EXACT: tuple[Suspect, ...] = (
@@ -249,116 +134,3 @@ EXACT: tuple[Suspect, ...] = (
 
 FLEXIBLE: tuple[Suspect, ...] = (used_kernels, other_weights, other_regularizers, smaller_balls, machine)
 """Suspects that adapt to the point, and therefore have to fit better."""
-
-
-def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
-    """Weights theta >= 0 with t_i = V*'(-beta_i/c_i) for every sample strictly inside its box, or None if too few.
-
-    At the optimum of a machine t_i is a subgradient of the conjugate; inside the box it is the derivative, so that
-    sum_m theta_m (K_m beta)_i + b = t_i is linear in (theta, b): nonnegative least squares.
-    """
-    from scipy.optimize import nnls
-
-    lower, upper = problem.loss.domain(problem.y)
-    s = -beta / problem.costs
-    room = np.minimum(s - lower, upper - s)
-    step = 1e-6 * np.maximum(1.0, np.abs(s))
-    free = room > 1e3 * step
-    if problem.loss.name.endswith("insensitive"):
-        free &= np.abs(s) > 1e3 * step  # the kink of |beta_i| at 0
-    if free.sum() < 2:
-        return None
-    s, y, step = s[free], problem.y[free], step[free]
-    t = (problem.loss.conjugate(s + step, y) - problem.loss.conjugate(s - step, y)) / (2.0 * step)
-    images = problem.kernels.apply(beta)[:, free].T
-    size = float(np.abs(images).max())
-    if size == 0.0 or not np.all(np.isfinite(t)):
-        return None
-    columns = [images / size]
-    if problem.intercept:
-        columns += [np.ones((len(t), 1)), -np.ones((len(t), 1))]
-    try:
-        theta = nnls(np.hstack(columns), t)[0][: problem.n_kernels] / size
-    except RuntimeError:  # its iteration limit
-        return None
-    return theta if theta.any() else None
-
-
-def boundary(regularizer: Regularizer, theta: Array) -> float:
-    """The largest s with psi(s theta) finite; inf or 1 if psi has no boundary in this direction."""
-
-    def inside(s: float) -> bool:
-        return bool(np.isfinite(regularizer.weight_penalty(s * theta)))
-
-    low, high = 0.0, 1.0
-    while inside(high):
-        low, high = high, 2.0 * high
-        if high > 1e12:
-            return np.inf
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if inside(middle) else (low, middle)
-    return low
-
-
-def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
-    """The lp ball, block norm and elastic nets whose closed forms fit weights and dual norms best."""
-    if point.weights is None:
-        return
-    g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
-    used = (point.weights > 1e-6 * point.weights.max()) & (g > 0.0) & np.isfinite(point.weights * g * g)
-    theta, g = point.weights[used], g[used]
-    if len(g) < 2 or np.ptp(np.log(g)) < 1e-6:
-        return
-    slope = np.polyfit(np.log(g), np.log(theta), 1)[0]  # theta ~ g^{2/(p-1)}, or g^{(2-q)/(q-1)} beyond q = 2
-    if slope > 1e-3:
-        yield Lp(1.0 + 2.0 / slope)
-    elif -1.0 < slope < -1e-3:
-        yield BlockNorm((2.0 + slope) / (1.0 + slope))
-    design = np.column_stack([theta * g, np.ones(len(g))])  # theta lam g = g - tau
-    ivanov = float(np.linalg.lstsq(design, g, rcond=None)[0][0])
-    tikhonov = float((theta * g - 1.0) @ (g - 1.0) / ((theta * g - 1.0) @ (theta * g - 1.0)))  # tau = 1 - lam
-    for lam, form in ((ivanov, "ivanov"), (tikhonov, "tikhonov")):
-        if 0.0 < lam < 1.0:
-            yield ElasticNet(lam, form)
-
-
-def _machine(fault: str, text: str, problem: Problem, point: Point, theta: Array) -> Iterator[Reading]:
-    """The problem with fixed weights."""
-    yield from _try(fault, text, problem, point._replace(weights=theta), regularizer=Fixed(theta))
-
-
-def _try(fault: str, text: str, problem: Problem, point: Point, **changes: object) -> Iterator[Reading]:
-    """The point as an answer to a changed problem, if there is such a problem."""
-    try:
-        changed = problem.replace(**changes)
-    except InvalidInput:
-        return
-    yield Reading(fault, text, changed, point if changed.intercept else point._replace(intercept=None))
-
-
-def _rescaled(problem: Problem, point: Point) -> Iterator[tuple[str, float, Point]]:
-    """The point with its weights on the sphere of the regulariser, if they are not."""
-    if point.weights is None or problem.regularizer.weight_form != "min" or not point.weights.any():
-        return
-    scale = boundary(problem.regularizer, point.weights)
-    if np.isfinite(scale) and abs(scale - 1.0) > 1e-6:
-        norms = ", ".join(f"{p_norm(point.weights, p):.6g}" for p in (1.0, 2.0))
-        text = (
-            f"weights have l1 and l2 norms {norms}; {scale:.6g} times them lies on the sphere of {problem.regularizer}."
-        )
-        yield text, scale, point._replace(weights=scale * point.weights)
-
-
-def _described(loss: Loss) -> str:
-    parameters = ", ".join(f"{name} = {value:g}" for name, value in vars(loss).items())
-    return f"the loss {loss}" + (f" ({parameters})" if parameters else "")
-
-
-def _differ(theta: Array, other: Array) -> bool:
-    return bool(np.abs(theta - other).max() > 1e-3 * max(theta.max(), other.max()))
-
-
-def _some(values: Any) -> str:
-    shown = ", ".join(f"{value:.4g}" for value in values[:6])
-    return shown + (", ..." if len(values) > 6 else "")
