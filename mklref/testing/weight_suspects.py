@@ -95,18 +95,14 @@ def used_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     out = np.flatnonzero(theta == 0.0)
     m = int(out[np.argmax(g[out])])
     kernels = ArrayStack([problem.kernels.dense()[k] for k in used])
-    fault, text = (
-        "weights stuck at zero",
-        f"kernel {m} has weight 0 and g = {g[m]:.6g}, used ones at most {g[used].max():.6g}.",
-    )
     if problem.regularizer.dual_scale(g) < 1.0 - 1e-9:
-        fault, text = (
-            "inactive constraints violated",
-            f"g = {g[m]:.6g} of kernel {m}, of weight 0, lies outside the domain of R*.",
-        )
-    yield from restated(
-        fault, text, problem, point._replace(weights=theta[used]), kernels=kernels, regularizer=regularizer
-    )
+        fault = "inactive constraints violated"
+        text = f"g = {g[m]:.6g} of kernel {m}, of weight 0, lies outside the domain of R*."
+    else:
+        fault = "weights stuck at zero"
+        text = f"kernel {m} has weight 0 and g = {g[m]:.6g}, used ones at most {g[used].max():.6g}."
+    part = point._replace(weights=theta[used])
+    yield from restated(fault, text, problem, part, kernels=kernels, regularizer=regularizer)
 
 
 def machine(problem: Problem, point: Point) -> Iterator[Reading]:
