@@ -35,6 +35,8 @@ CONFIRMED, NOT_CONFIRMED, UNREADABLE = 0, 1, 2
 FORMAT = "mklref-rigorous-1"
 _CONTEXT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MARGIN = Decimal("1e-60")
+_PIECE = 128
+"""Columns of a factor that are multiplied at a time, which keeps the bound of their rounding errors small."""
 _TINY_SHARE = Fraction(1, 10**30)
 """Of the cost: where a dual variable of the logistic loss is this close to a bound, 80 digits are too few for log."""
 _TIE = Fraction(1, 10**9)
@@ -212,19 +214,21 @@ def semidefinite(K: Any, shift: float) -> bool:
     if not K.any():
         return True
     n = len(K)
+    terms = min(n, _PIECE) + n // _PIECE + 1
     diagonal = np.diagonal(K)
-    guess = 0.95 * (n + 3) * 2.0**-52 * (float(diagonal.sum()) + n * shift) + n * n * 2.0**-1000
+    guess = 0.95 * (terms + 3) * 2.0**-52 * (float(diagonal.sum()) + n * shift) + n * n * 2.0**-1000
     shifted = K.copy()
     shifted.flat[:: n + 1] = diagonal + shift - guess
     try:
         factor = np.linalg.cholesky(shifted)
     except np.linalg.LinAlgError:
         return False
-    # |fl(L L') - L L'| <= g |L||L|' with g = (n + 1) 2^-53, whose norm is at most g ||L||_F^2.
-    residual = shifted - factor @ factor.T
+    product = sum(factor[:, k : k + _PIECE] @ factor[:, k : k + _PIECE].T for k in range(0, n, _PIECE))
+    # |fl(L L') - L L'| <= g |L||L|' with g = (terms + 1) 2^-53 by pieces, whose norm is at most g ||L||_F^2.
+    relative = 1.0 + n * n * 2.0**-52
     bound = 1.001 * (
-        float(np.linalg.norm(residual)) * (1 + n * n * 2.0**-52)
-        + (n + 1) * 2.0**-53 * float(np.sum(factor * factor)) * (1 + n * n * 2.0**-52)
+        float(np.linalg.norm(shifted - product)) * relative
+        + (terms + 1) * 2.0**-53 * float(np.sum(factor * factor)) * relative
         + 2.0**-52 * float(np.linalg.norm(np.abs(diagonal) + shift + guess))
         + n * n * 2.0**-1000
     )

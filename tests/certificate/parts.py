@@ -276,6 +276,7 @@ def proofs_of_definiteness(rng):
             truth = semidefinite_exactly(K, Fraction(shift))
             found = definite.proven_semidefinite(K, shift)
             assert truth or not found
+            assert truth or not definite.proven_by_residual(K, shift)
             proven, refuted = proven + found, refuted + (not truth)
             theorem = Fraction(n + 1, 2**52 - (n + 1))
             trace = sum(fractions(np.diagonal(K))) + n * Fraction(shift)
@@ -284,6 +285,16 @@ def proofs_of_definiteness(rng):
     assert refuted > 50
     assert not definite.proven_semidefinite(np.array([[1.0, 0.5], [0.4, 1.0]]))
     assert definite.proven_semidefinite(np.zeros((3, 3)))
+    factor, n = definite._factor, 300
+    X = rng.normal(size=(n, 20))
+    K = np.tril(X @ X.T) + np.tril(X @ X.T, -1).T
+    shift = 1.1 * definite.residual_reduction(K, 0.0)
+    assert definite.proven_by_residual(K, shift)
+    try:  # the factor is not trusted: a wrong one proves nothing
+        definite._factor = lambda matrix: (1.0 + 1e-12) * factor(matrix)
+        assert not definite.proven_by_residual(K, shift)
+    finally:
+        definite._factor = factor
 
 
 def semidefinite_exactly(K, shift: Fraction) -> bool:
