@@ -153,9 +153,28 @@ def test_interruption_before_the_first_point(monkeypatch):
     assert stopped.value.solution is None
 
 
-def test_progress_is_shown_and_removed(capsys):
-    solve("silp", progress=True)
-    assert capsys.readouterr().out == ""
+def test_progress_is_shown_and_removed(monkeypatch):
+    """A line with the name of the algorithm, every gap of the history, and closed however the run ends."""
+    seen = []
+
+    class Line:
+        def __init__(self, shown, label, target):
+            seen.append((shown, label, target))
+
+        def update(self, gap):
+            seen.append(gap)
+
+        def close(self):
+            seen.append("closed")
+
+    monkeypatch.setattr(algorithms.base, "Progress", Line)
+    solution = solve("silp", progress=True)
+    assert seen == [(True, "silp", 1e-4), *solution.history.column("relative_gap"), "closed"]
+    seen.clear()
+    with pytest.raises(ZeroDivisionError):
+        solve("silp", callback=lambda record: 1 / 0)
+    assert seen[0] == (False, "silp", 1e-4)
+    assert seen[-1] == "closed"
 
 
 @every_algorithm
