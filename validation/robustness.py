@@ -1,4 +1,4 @@
-"""Random small problems for the native solver: `python -m validation.robustness [--problems 1000] [--regularizer NAME]`.
+"""Random small problems for the native solver: `python -m validation.robustness [--problems N] [--regularizer NAME]`.
 
 Each problem has at most 40 samples and 7 kernels (Gaussian, polynomial, rank one, duplicated, zero, constant; some
 of unit trace), one of ten losses, C over six decades, with and without intercept. A problem passes if it ends

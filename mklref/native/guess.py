@@ -44,7 +44,7 @@ def weights_of_a_part(machine: Machine, deadline: float) -> Array | None:
     loops.gather(machine.images.stack, chosen, parts, machine.images.threads)
     small = machine_for(
         problem.replace(
-            kernels=ArrayStack.trusted(parts),
+            kernels=ArrayStack.trusted(list(parts)),
             y=problem.y[chosen],
             C=problem.C * n / k,
             sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],

@@ -78,6 +78,17 @@ def test_apply_rows(dtype, threads, n, rng):
     np.testing.assert_allclose(results[0][kernels], expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gather(dtype, threads, rng):
+    matrices = [rng.normal(size=(400, 400)).astype(dtype) for _ in range(3)]
+    index = np.sort(rng.permutation(400)[:250])
+    for implementation in (loops, twin):
+        parts = np.zeros((3, 250, 250), dtype=dtype)
+        implementation.gather(implementation.Stack(matrices), index, parts, threads)
+        np.testing.assert_array_equal(parts, np.stack(matrices)[:, index][:, :, index])
+
+
 def test_columns_beyond_one_block(rng):
     """Rows are accumulated in blocks of 1024 columns; the seam must not show."""
     n = 1100
@@ -312,7 +323,18 @@ def smo(**changes):
     loops.smo(**{**arguments, **changes})
 
 
+def gather(**changes):
+    arguments = {
+        "stack": loops.Stack([np.eye(3)]),
+        "index": np.array([0, 2]),
+        "parts": np.zeros((1, 2, 2)),
+        "threads": 1,
+    }
+    loops.gather(**{**arguments, **changes})
+
+
 def test_the_calls_below_are_valid_before_they_are_changed():
+    gather()
     combine()
     apply()
     smo()
@@ -330,6 +352,10 @@ def test_the_calls_below_are_valid_before_they_are_changed():
         (apply, {"delta": np.ones(3)}, "index and delta must have one length"),
         (apply, {"kernels": np.array([2])}, "an index is out of range"),
         (apply, {"index": np.array([0, 3])}, "an index is out of range"),
+        (gather, {"index": np.array([0, 3])}, "an index is out of range"),
+        (gather, {"parts": np.zeros((1, 2, 3))}, r"parts must be \(M, k, k\)"),
+        (gather, {"parts": np.zeros((2, 2, 2))}, r"parts must be \(M, k, k\)"),
+        (gather, {"parts": np.zeros((1, 2, 2), dtype=np.float32)}, "the dtype of the stack"),
         (smo, {"weights": np.ones(2)}, r"weights must be \(M,\)"),
         (smo, {"rows": np.zeros((2, 3))}, r"rows must be \(n, n\)"),
         *((smo, {name: np.zeros(4)}, r"must be \(n,\)") for name in ("diagonal", "lower", "upper", "beta", "gradient")),
@@ -351,6 +377,7 @@ def test_wrong_shapes_and_indices_are_refused(call, changes, says):
         (combine, {"rows": np.zeros(9)}),
         (apply, {"delta": [1.0, 1.0]}),
         (apply, {"images": np.zeros((2, 6))[:, ::2]}),
+        (gather, {"parts": np.zeros((1, 4, 4))[:, ::2, ::2]}),
         (smo, {"beta": np.zeros(3, dtype=np.float32)}),
         (smo, {"gradient": np.broadcast_to(0.0, 3)}),
         (smo, {"stack": [np.eye(3)]}),

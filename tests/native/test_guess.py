@@ -1,0 +1,79 @@
+"""The first weights from a part of the samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mklref
+from mklref.native import solver
+from mklref.native.choice import machine_for
+from mklref.native.guess import SHARE, equal_weights, weights_of_a_part
+from mklref.native.outer import Outer
+from mklref.regularizers import Fixed
+from mklref.solution import Status
+
+
+def many_samples(n=480, loss="hinge", p=1.0, **changes):
+    """Gaussian kernels on two informative and two noisy variables; the labels say which."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 4))
+    t = X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n)
+    views = (X[:, :2], X[:, 2:], X, X[:, :1])
+    kernels = np.stack([np.exp(-0.5 * ((V[:, None] - V) ** 2).sum(-1)) for V in views])
+    y = t if loss in ("squared", "epsilon_insensitive") else np.sign(t)
+    return mklref.Problem(kernels, y, loss=loss, regularizer=mklref.Lp(p), **changes)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_they_are_nearly_as_good_as_the_best(loss, p):
+    problem = many_samples(loss=loss, p=p)
+    weights = weights_of_a_part(machine_for(problem), np.inf)
+    assert problem.regularizer.weight_penalty(weights) == 0.0
+
+    def excess(fixed):
+        return mklref.solve(problem.replace(regularizer=Fixed(fixed)), tol=1e-4).objective - best
+
+    best = mklref.solve(problem, tol=1e-4).certificate.lower
+    assert excess(weights) < 0.3 * excess(equal_weights(problem))
+
+
+def test_they_save_reads():
+    """At equal weights every kernel is read for every row; the weights of the part are sparse already."""
+    problem = many_samples()
+    cold = Outer(machine_for(problem), 1e-6, 500, np.inf)
+    cold.iterate(equal_weights(problem))
+    counters = cold.solution(Status.OPTIMAL).history.counters
+    assert mklref.solve(problem).history.counters["passes"] < 0.9 * counters["passes"]
+
+
+def test_costs_of_the_samples_are_kept():
+    """A sample of weight two counts like the sample twice, also in the choice."""
+    problem = many_samples(sample_weight=np.linspace(0.5, 1.5, 480))
+    assert mklref.solve(problem).certificate.is_optimal(1e-6)
+
+
+def test_none_where_the_part_cannot_tell():
+    few = many_samples(n=SHARE * 63)
+    assert weights_of_a_part(machine_for(few), np.inf) is None
+    problem = many_samples()
+    chosen = np.random.default_rng(0).permutation(480)[: 480 // SHARE]
+    y = np.ones(480)
+    outside = np.setdiff1d(np.arange(480), chosen)
+    y[outside[:5]] = -1.0  # no sample of this class in the part
+    rare = problem.replace(y=y)
+    assert weights_of_a_part(machine_for(rare), np.inf) is None
+    assert mklref.solve(rare).certificate.is_optimal(1e-6)
+
+
+def test_the_part_has_the_kernels_of_its_samples_and_c_scaled(monkeypatch):
+    seen = []
+    problem = many_samples(C=0.7)
+    monkeypatch.setattr("mklref.native.guess.machine_for", lambda part: seen.append(part) or machine_for(part))
+    solver.solve(problem)
+    (part,) = seen
+    chosen = np.sort(np.random.default_rng(0).permutation(480)[: 480 // SHARE])
+    np.testing.assert_array_equal(part.kernels.dense(), problem.kernels.dense()[:, chosen][:, :, chosen])
+    np.testing.assert_array_equal(part.y, problem.y[chosen])
+    assert part.C == pytest.approx(SHARE * 0.7)
