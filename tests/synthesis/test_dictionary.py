@@ -88,6 +88,22 @@ def test_a_restriction_is_the_map_on_its_columns(kind, norm, K, rng):
     np.testing.assert_allclose(curvature @ v, (image(h) - image(-h)) / (2 * h), rtol=1e-5, atol=1e-5)
 
 
+def test_columns_count_what_they_copy_and_touch(K, rng):
+    dictionary = Dictionary(K)
+    part = Columns(dictionary, NORMS[0])
+    wanted = np.zeros(dictionary.shape, dtype=bool)
+    wanted[1, :6] = True
+    part.add(wanted)
+    assert dictionary.reads == pytest.approx(6 / 36)  # copied once
+    part.correlations(rng.normal(size=14))
+    assert dictionary.reads == pytest.approx(12 / 36)
+    u = part.compress(np.where(wanted, np.arange(9) % 2, 0.0))
+    part.scores(u)
+    assert dictionary.reads == pytest.approx(15 / 36)  # three coefficients are not zero
+    part.curvature(jacobian(u, 0.5, 1, 1))
+    assert dictionary.reads == pytest.approx(18 / 36)
+
+
 def test_which_restriction(rng):
     square, tall = Dictionary(rng.normal(size=(3, 8, 8))), Dictionary(rng.normal(size=(3, 30, 4)))
     for norm in NORMS:
