@@ -76,4 +76,4 @@ def test_the_part_has_the_kernels_of_its_samples_and_c_scaled(monkeypatch):
     chosen = np.sort(np.random.default_rng(0).permutation(480)[: 480 // SHARE])
     np.testing.assert_array_equal(part.kernels.dense(), problem.kernels.dense()[:, chosen][:, :, chosen])
     np.testing.assert_array_equal(part.y, problem.y[chosen])
-    assert part.C == pytest.approx(SHARE * 0.7)
+    assert pytest.approx(SHARE * 0.7) == part.C
