@@ -40,6 +40,14 @@ def test_the_result_is_certified_at_exactly_the_returned_point(solver):
     assert solution.history.counters["passes"] > len(records)
 
 
+def test_the_best_point_is_kept_where_steps_overshoot():
+    problem = make_problem((2, 2, 1), n=10, lam=0.05, loss="squared")
+    solution = forward_backward(problem, step=1.9 / np.linalg.norm(np.hstack(problem.kernels), 2) ** 2, max_iter=20)
+    uppers = solution.history.column("upper")
+    assert np.all(np.diff(uppers) <= 0.0)
+    assert solution.objective == pytest.approx(uppers[-1], rel=1e-12)
+
+
 @SOLVERS
 def test_limits_return_the_best_point_and_say_so(solver):
     problem = make_problem((1, 1, 1), lam=0.3)
@@ -164,6 +172,8 @@ def test_path_from_lambda_max(pqr):
         assert not path[0].coef.any()
     assert all(solution.status is Status.OPTIMAL for solution in path)
     assert all(a.objective > b.objective for a, b in pairwise(path))
+    again = solve_path(problem, [5.0, 2.0, 2.0])
+    assert len(again[2].history) == 1  # it starts at its own solution
     stopped = solve_path(problem, [10.0, 3.0, 1.0], callback=lambda solution: True)
     assert len(stopped) == 1
 
