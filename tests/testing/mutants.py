@@ -138,7 +138,7 @@ def absorbing_zeros(problem):
     theta = np.zeros(problem.n_kernels)
     q = machine(problem, uniform(problem))[3]
     theta[np.argsort(q)[:2]] = 0.5
-    for _ in range(300):
+    for _ in range(100):
         theta = problem.regularizer.weights_from_norms(theta * np.sqrt(machine(problem, theta)[3]))
     return answer(problem, theta)
 
