@@ -166,7 +166,7 @@ def _step(
     if problem.intercept:
         matrix = _bordered(matrix, np.ones((1, len(F))), 0.0)
         residual = np.append(residual, problem.intercept_cost - beta.sum())
-    if kinks is not None:
+    if kinks is not None and len(S):
         part = kinks.of(S)
         excess = part.gradient(theta[S]) - 0.5 * squares[S]
         matrix = _bordered(matrix, images[np.ix_(S, F)], -2.0 * part.mu)

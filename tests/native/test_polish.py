@@ -10,6 +10,7 @@ from makers import DEGENERATE, LOSSES, make_problem
 
 from mklref import certify, solve
 from mklref.exceptions import Interrupted
+from mklref.losses import EpsilonInsensitive
 from mklref.native import polish as module
 from mklref.native.polish import polished as polish_from
 from mklref.native.solver import machine_for
@@ -102,6 +103,19 @@ def test_the_status_says_what_the_certificate_confirms(tol, expected, monkeypatc
     fine = polished(problem, stopped, tol)
     assert fine.certificate == better.certificate
     assert fine.status is expected
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2)], ids=str)
+def test_a_solution_of_zero_stays(regularizer):
+    """Inside the tube nothing is to be learned: beta = 0, and no kernel is active."""
+    problem = make_problem(loss=EpsilonInsensitive(100.0), regularizer=regularizer, n=12)
+    solution = solve(problem, polish=True)
+    assert not solution.dual_coef.any()
+    assert solution.certificate.gap == 0.0
+    assert (
+        polished(problem, replace(solution, certificate=replace(solution.certificate, upper=1.0)), 1e-6).objective
+        == 0.0
+    )
 
 
 def test_samples_enter_and_leave_their_bounds():
