@@ -39,6 +39,7 @@ _HOMES = {
     "Power": "mklref.regularizers",
     "PowerRoot": "mklref.regularizers",
     "Problem": "mklref.problem",
+    "RigorousCertificate": "mklref.certificate",
     "RootPlusLinear": "mklref.regularizers",
     "SignedProblem": "mklref.signed",
     "SmoothedRoot": "mklref.regularizers",
@@ -75,6 +76,7 @@ _MODULES = (
 
 if TYPE_CHECKING:
     from mklref.certificate import Certificate as Certificate
+    from mklref.certificate import RigorousCertificate as RigorousCertificate
     from mklref.certificate import certify as certify
     from mklref.exceptions import Interrupted as Interrupted
     from mklref.exceptions import MKLError as MKLError
