@@ -25,7 +25,7 @@ from mklref._typing import Array
 from mklref.certificate import Bounds, best_intercept, repair
 from mklref.certificate.intercept import intercept_objective
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
-from mklref.kernels.stack import KernelStack, stack
+from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
 from mklref.problem import Problem
 from mklref.regularizers import Regularizer, as_regularizer
@@ -56,8 +56,8 @@ class MulticlassProblem:
         As for `Problem`.
     y : array_like (n,)
         Classes: integers, strings, anything that sorts; at least two different ones.
-    C, loss, regularizer, intercept
-        As for `Problem`; the loss takes labels.
+    C, loss, regularizer, intercept, sample_weight
+        As for `Problem`; the loss takes labels. A sample has the same weight in every machine.
     strategy : {"one_vs_rest", "one_vs_one"}
         A machine for each class, or for each pair of classes.
 
@@ -78,6 +78,7 @@ class MulticlassProblem:
         loss: str | Loss = "hinge",
         regularizer: str | Regularizer = "l1",
         intercept: bool = True,
+        sample_weight: Any = None,
         strategy: str = "one_vs_rest",
     ) -> None:
         self.kernels: KernelStack = stack(kernels)
@@ -92,11 +93,24 @@ class MulticlassProblem:
             raise InvalidTarget(f"y has shape {np.shape(y)}, kernels are of order {self.n_samples}.")
         if len(self.classes) < 2:
             raise InvalidTarget(f"y holds only the class {self.classes[0]!r}; give samples of at least two classes.")
+        self.y = np.asarray(y)
         self.strategy = strategy
         self.intercept = intercept
+        self.sample_weight: Array | None = None if sample_weight is None else np.asarray(sample_weight)
+        if self.sample_weight is not None and self.sample_weight.shape != (self.n_samples,):
+            raise InvalidParameter(
+                f"sample_weight has shape {self.sample_weight.shape}; expected one for each of "
+                f"{self.n_samples} samples."
+            )
         common = {"loss": self.loss, "regularizer": self.regularizer, "intercept": intercept, "C": C}
         self.machines = tuple(self._machines(members, common))
-        self._arguments = {"kernels": self.kernels, "y": y, "strategy": strategy, **common}
+        self._arguments = {
+            "kernels": self.kernels,
+            "y": self.y,
+            "strategy": strategy,
+            "sample_weight": self.sample_weight,
+            **common,
+        }
         self.C = self.machines[0].problem.C
 
     @property
@@ -111,7 +125,7 @@ class MulticlassProblem:
 
     @property
     def costs(self) -> Array:
-        """The cost of every sample of every machine, (1,)."""
+        """C, (1,): the costs of samples are C * sample_weight."""
         return np.array([self.C])
 
     def replace(self, **changes: Any) -> MulticlassProblem:
@@ -124,16 +138,23 @@ class MulticlassProblem:
         return self.loss.intercept_cost
 
     def _machines(self, members: Any, common: dict[str, Any]) -> list[Machine]:
-        everybody = np.arange(self.n_samples)
+        everybody, weight = np.arange(self.n_samples), self.sample_weight
         if self.strategy == "one_vs_rest":
             labels = [np.where(members == positive, 1.0, -1.0) for positive in range(len(self.classes))]
-            return [Machine(p, None, everybody, Problem(self.kernels, y, **common)) for p, y in enumerate(labels)]
+            return [
+                Machine(p, None, everybody, Problem(self.kernels, y, sample_weight=weight, **common))
+                for p, y in enumerate(labels)
+            ]
         machines = []
+        if isinstance(self.kernels, ArrayStack):
+            self.kernels.require_psd()
         for positive, negative in combinations(range(len(self.classes)), 2):
             samples = np.flatnonzero((members == positive) | (members == negative))
-            restricted = [K[np.ix_(samples, samples)] for K in self.kernels.dense()]
+            parts = [K[np.ix_(samples, samples)] for K in self.kernels.dense()]
+            restricted = ArrayStack.trusted(parts) if isinstance(self.kernels, ArrayStack) else parts
             y = np.where(members[samples] == positive, 1.0, -1.0)
-            machines.append(Machine(positive, negative, samples, Problem(restricted, y, **common)))
+            own = None if weight is None else weight[samples]
+            machines.append(Machine(positive, negative, samples, Problem(restricted, y, sample_weight=own, **common)))
         return machines
 
     def certify(self, dual_coef: Any, weights: Any, intercepts: Any = None) -> Bounds:
@@ -187,20 +208,29 @@ class MulticlassProblem:
         Equal numbers of won pairs are decided by how clearly they were won.
         """
         scores = np.asarray(scores, dtype=float)
-        if self.strategy == "one_vs_rest":
-            return self.classes[scores.argmax(axis=1)]
-        votes = np.zeros((len(scores), len(self.classes)))
-        for column, machine in zip(scores.T, self.machines, strict=True):
-            strength = np.tanh(column) / (3.0 * len(self.machines))  # all of them together weigh less than a vote
-            votes[:, machine.positive] += (column > 0.0) + strength
-            votes[:, machine.negative] += (column <= 0.0) - strength
-        return self.classes[votes.argmax(axis=1)]
+        if self.strategy == "one_vs_one":
+            scores = votes(scores, len(self.classes))
+        return self.classes[scores.argmax(axis=1)]
 
     def __repr__(self) -> str:
         return (
             f"MulticlassProblem(M={self.n_kernels}, n={self.n_samples}, classes={len(self.classes)}, "
             f"strategy={self.strategy}, C={self.C:g}, loss={self.loss}, regularizer={self.regularizer})"
         )
+
+
+def votes(scores: Array, n_classes: int) -> Array:
+    """Pairs that each class has won, (k, classes), from the scores (k, P) of all pairs in lexicographic order.
+
+    To each class is added what decides between equal numbers of won pairs, less than half a pair in all.
+    """
+    won = np.zeros((len(scores), n_classes))
+    pairs = list(combinations(range(n_classes), 2))
+    for column, (positive, negative) in zip(scores.T, pairs, strict=True):
+        strength = np.tanh(column) / (3.0 * len(pairs))  # all of them together weigh less than a vote
+        won[:, positive] += (column > 0.0) + strength
+        won[:, negative] += (column <= 0.0) - strength
+    return won
 
 
 @dataclass(frozen=True)

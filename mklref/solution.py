@@ -30,6 +30,10 @@ class Status(Enum):
     STOPPED = "The callback asked to stop."
     INTERRUPTED = "Ctrl-C: this is the best certified point up to then."
 
+    def confirmed(self, optimal: bool) -> Status:
+        """OPTIMAL exactly if the certificate says so, whatever the solver claims."""
+        return Status.OPTIMAL if optimal else Status.STALLED if self is Status.OPTIMAL else self
+
 
 @dataclass(frozen=True)
 class Record:

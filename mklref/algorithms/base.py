@@ -261,19 +261,14 @@ class Run:
                 row[part.samples] = beta
             intercepts = np.array(best.intercepts)
             bounds = self.problem.certify(betas, best.weights, intercepts)
-            status = _confirmed(status, bounds.is_optimal(self.tol))
+            status = status.confirmed(bounds.is_optimal(self.tol))
             return MulticlassSolution(
                 betas, best.weights, intercepts, bounds.upper, bounds, status, history, self.solver
             )
         beta, b = best.betas[0], best.intercepts[0]
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
-        status = _confirmed(status, certificate.is_optimal(self.tol))
+        status = status.confirmed(certificate.is_optimal(self.tol))
         return Solution(beta, best.weights, b, certificate.upper, certificate, status, history, self.solver)
-
-
-def _confirmed(status: Status, optimal: bool) -> Status:
-    """OPTIMAL exactly if the certificate says so."""
-    return Status.OPTIMAL if optimal else Status.STALLED if status is Status.OPTIMAL else status
 
 
 def on_the_simplex(regularizer: Regularizer) -> bool:

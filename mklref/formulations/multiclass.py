@@ -37,7 +37,7 @@ class Multiclass(Formulation):
     solution = MulticlassSolution
 
     def build(self, problem: MulticlassProblem, factors: Factors) -> Model:
-        """The model over V, s, t and b; the costs of all samples are equal."""
+        """The model over V, s, t and b."""
         import cvxpy as cp
 
         machines = problem.machines
@@ -50,7 +50,7 @@ class Multiclass(Formulation):
         for p, machine in enumerate(machines):
             t = cp.Variable(len(machine.samples), name=f"t{p}")
             scores.append(t == factors.stacked[machine.samples] @ V[:, p] + b[p])
-            losses.append(cp.sum(problem.loss.atom(t, machine.problem.y)))
+            losses.append((machine.problem.costs / problem.C) @ problem.loss.atom(t, machine.problem.y))
         norms = [cp.norm(V[part, :], "fro") <= s[m] for m, part in enumerate(factors.slices)]
         penalty, domain = problem.regularizer.value_atom(s)
 

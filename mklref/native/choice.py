@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.exceptions import InvalidParameter
+from mklref.multiclass import MulticlassProblem
 from mklref.native.box import BoxMachine
+from mklref.native.joint import JointMachine
 from mklref.native.machine import Machine
 from mklref.native.smooth import SmoothMachine
 from mklref.problem import Problem
 
 
-def machine_for(problem: Problem, beta: Array | None = None) -> Machine:
+@overload
+def machine_for(problem: Problem, beta: Array | None = None) -> Machine: ...
+@overload
+def machine_for(problem: Problem | MulticlassProblem, beta: Array | None = None) -> Machine | JointMachine: ...
+def machine_for(problem: Problem | MulticlassProblem, beta: Array | None = None) -> Machine | JointMachine:
     """The machine that fits the loss: SMO where bounds can be active, Newton where none are; from any beta."""
+    if isinstance(problem, MulticlassProblem):
+        return _joint(problem, beta)
     beta = None if beta is None else _carried_over(problem, beta)
     dual = problem.loss.quadratic_dual(problem.y)
     if dual is None:
@@ -23,6 +33,15 @@ def machine_for(problem: Problem, beta: Array | None = None) -> Machine:
     if unbounded and dual.absolute == 0.0:
         return SmoothMachine(problem, beta)
     return BoxMachine(problem, dual, beta)
+
+
+def _joint(problem: MulticlassProblem, rows: Array | None) -> JointMachine:
+    """One machine for each class or pair of classes, from the rows of any beta (P, n)."""
+    parts, shape = problem.machines, (len(problem.machines), problem.n_samples)
+    if rows is not None and rows.shape != shape:
+        raise InvalidParameter(f"start has dual variables of shape {rows.shape}; the problem has {shape}.")
+    starts = [None if rows is None else rows[p][part.samples] for p, part in enumerate(parts)]
+    return JointMachine(problem, [machine_for(part.problem, own) for part, own in zip(parts, starts, strict=True)])
 
 
 def _carried_over(problem: Problem, beta: Array) -> Array:

@@ -12,7 +12,9 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.kernels import ArrayStack
+from mklref.multiclass import MulticlassProblem
 from mklref.native.choice import machine_for
+from mklref.native.joint import JointMachine
 from mklref.native.loops import loops
 from mklref.native.machine import Machine
 from mklref.native.outer import Outer
@@ -27,12 +29,12 @@ _MOST_MACHINES = 15
 """A small problem with a huge C may be nearly degenerate: its weights are then not worth much more than these."""
 
 
-def equal_weights(problem: Problem) -> Array:
+def equal_weights(problem: Problem | MulticlassProblem) -> Array:
     """The weights (M,) of equal block norms."""
     return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
 
 
-def weights_of_a_part(machine: Machine, deadline: float) -> Array | None:
+def weights_of_a_part(machine: Machine | JointMachine, deadline: float) -> Array | None:
     """Approximate weights (M,), or None where there are too few samples or classes to tell."""
     problem = machine.problem
     n, M = problem.n_samples, problem.n_kernels

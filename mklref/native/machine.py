@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate import certify, dual_objective
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
 from mklref.native.images import Images
 from mklref.native.loops import loops
 from mklref.problem import Problem
+from mklref.solution import History, Solution, Status
 
 
 class Machine(ABC):
@@ -89,6 +91,18 @@ class Machine(ABC):
         scores = self.weights @ self.images.values
         intercept = best_intercept(self.problem, scores)
         return scores, intercept, intercept_objective(self.problem, scores, intercept)
+
+    def dual_objective(self, squares: Array) -> float:
+        """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
+        return dual_objective(self.problem, self.beta, squares)[0]
+
+    def solution(
+        self, beta: Array, weights: Array, intercept: float, status: Status, history: History, tol: float
+    ) -> Solution:
+        """The point with a certificate computed from scratch, which decides about the status OPTIMAL."""
+        certificate = certify(self.problem, beta, weights=weights, intercept=intercept)
+        status = status.confirmed(certificate.is_optimal(tol))
+        return Solution(beta, weights, intercept, certificate.upper, certificate, status, history)
 
     def _without_intercept(self, solved: Array) -> Array:
         """Drop the last column, L^{-1} 1, after projecting it out of the others if there is an intercept."""

@@ -18,16 +18,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import certify, dual_objective
+from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.interior import Interior
+from mklref.native.joint import JointMachine
 from mklref.native.machine import Machine
 from mklref.native.model import minimise
 from mklref.native.polyhedral import Polyhedral, polyhedral
 from mklref.native.steps import Cut, bundle_step
+from mklref.problem import Problem
 from mklref.progress import Progress
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
@@ -46,6 +49,7 @@ _UNIT = 1e-3
 _BUNDLE = 15
 """Cuts that are kept beside that of the centre, the latest ones."""
 _MOST_FAILURES = 30
+_NOTHING = 0.01
 _LESS = 0.1
 """Factor on the root of the Hessian each time that it has misled a bundle step."""
 _WATCHED = 30
@@ -67,7 +71,7 @@ class Point:
     weights: Array
     beta: Array
     squares: Array
-    intercept: float
+    intercept: Any
     merit: float
     upper: float
     lower: float
@@ -91,14 +95,15 @@ class Outer:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: Machine | JointMachine,
         tol: float,
         max_iter: int,
         deadline: float,
         callback: Callable[[Record], object] | None = None,
         progress: bool = False,
     ) -> None:
-        self.machine, self.problem = machine, machine.problem
+        self.machine = machine
+        self.problem: Problem | MulticlassProblem = machine.problem
         self.tol, self.max_iter, self.deadline, self.callback = tol, max_iter, deadline, callback
         self.start = time.perf_counter()
         self.machine.deadline = deadline
@@ -132,7 +137,7 @@ class Outer:
                 return Status.OPTIMAL
             if self.stopped is not None:
                 return self.stopped
-            if point.working_gap <= look_wider:
+            if point.working_gap <= max(look_wider, target):
                 point, look_wider = self._look_wider(point), _WIDER * point.working_gap
                 if point.gap <= target:
                     continue
@@ -184,8 +189,8 @@ class Outer:
         squares = machine.images.squares.copy()
         _, intercept, losses = machine.scores()
         value = machine.value()
-        lower, _ = dual_objective(self.problem, machine.beta, squares)
-        known, _ = dual_objective(self.problem, machine.beta, np.where(machine.images.watched, squares, 0.0))
+        lower = machine.dual_objective(squares)
+        known = machine.dual_objective(np.where(machine.images.watched, squares, 0.0))
         upper = losses + regularizer.value(weights * np.sqrt(squares))
         penalty = regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0
         return Point(
@@ -222,10 +227,10 @@ class Outer:
                 self.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = self._assess(weights)
                 self._note(mixed)
-                if mixed.gap <= self.target:
+                if mixed.working_gap <= self.target:
                     return mixed
             trial = self._evaluate(weights)
-            if point.merit - predicted <= self.target:
+            if point.merit - predicted <= min(self.target, _NOTHING * point.working_gap):
                 # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
                 self.trust = _LESS * self.trust if trial.working_gap > 0.5 * point.working_gap else 1.0
             noise = 2.0 * max(trial.inner_gap, point.inner_gap)
@@ -317,27 +322,15 @@ class Outer:
             self.best = point
         self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
 
-    def solution(self, status: Status) -> Solution:
+    def solution(self, status: Status) -> Solution | MulticlassSolution:
         """The best point with a certificate recomputed from scratch."""
         assert self.best is not None
         best = self.best
-        certificate = certify(self.problem, best.beta, weights=best.weights, intercept=best.intercept)
-        if certificate.is_optimal(self.tol):
-            status = Status.OPTIMAL
-        elif status is Status.OPTIMAL:
-            status = Status.STALLED
         M, n, _ = self.problem.kernels.shape
         counters = {
             "machines": float(self.machine.solves),
             "inner_steps": float(self.machine.steps),
             "passes": (self.machine.rows_read + self.machine.images.rows_read) / (M * n),
         }
-        return Solution(
-            dual_coef=best.beta,
-            weights=best.weights,
-            intercept=best.intercept,
-            objective=certificate.upper,
-            certificate=certificate,
-            status=status,
-            history=History(tuple(self.records), counters),
-        )
+        history = History(tuple(self.records), counters)
+        return self.machine.solution(best.beta, best.weights, best.intercept, status, history, self.tol)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numbers
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
+from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
 from mklref.native.choice import machine_for
 from mklref.native.guess import equal_weights, weights_of_a_part
+from mklref.native.joint import JointMachine
 from mklref.native.machine import Machine
 from mklref.native.outer import Outer
 from mklref.native.polish import polished
@@ -21,22 +23,46 @@ from mklref.problem import Problem
 from mklref.solution import Record, Solution, Status
 
 
+@overload
 def solve(
     problem: Problem,
+    *,
+    tol: float = ...,
+    max_iter: int = ...,
+    max_time: float | None = ...,
+    callback: Callable[[Record], object] | None = ...,
+    progress: bool = ...,
+    start: Solution | None = ...,
+    polish: bool = ...,
+) -> Solution: ...
+@overload
+def solve(
+    problem: MulticlassProblem,
+    *,
+    tol: float = ...,
+    max_iter: int = ...,
+    max_time: float | None = ...,
+    callback: Callable[[Record], object] | None = ...,
+    progress: bool = ...,
+    start: MulticlassSolution | None = ...,
+    polish: bool = ...,
+) -> MulticlassSolution: ...
+def solve(
+    problem: Problem | MulticlassProblem,
     *,
     tol: float = 1e-6,
     max_iter: int = 500,
     max_time: float | None = None,
     callback: Callable[[Record], object] | None = None,
     progress: bool = False,
-    start: Solution | None = None,
+    start: Solution | MulticlassSolution | None = None,
     polish: bool = False,
-) -> Solution:
+) -> Solution | MulticlassSolution:
     """Solve a multiple kernel learning problem to a certified relative duality gap.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or MulticlassProblem
     tol : float
         Certified relative gap (upper - lower) / max(1, |upper|) at which to stop, positive.
     max_iter : int
@@ -47,15 +73,15 @@ def solve(
         Called with the `Record` of every outer iteration; a true return value stops the solver.
     progress : bool
         Show a progress line.
-    start : Solution, optional
+    start : Solution or MulticlassSolution, optional
         A solution of a problem with the same kernels, to start from (for instance with another C or p).
     polish : bool
         Take the solution to the limit of double precision by Newton's method on its active set, where that certifies
-        a smaller gap (polish.py).
+        a smaller gap (polish.py). For a `Problem` only.
 
     Returns
     -------
-    Solution
+    Solution or MulticlassSolution
         `status` is OPTIMAL exactly if the certificate, recomputed at the returned point, confirms `tol`.
 
     Raises
@@ -65,11 +91,13 @@ def solve(
     InvalidType
         Not a `Problem`, or a callback that cannot be called.
     NotApplicable
-        A kernel stack that is not in memory.
+        A kernel stack that is not in memory, or several classes to be polished.
     Interrupted
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     check_options(problem, tol, max_iter, max_time, callback)
+    if polish and not isinstance(problem, Problem):
+        raise NotApplicable("polish refines a Problem, not a MulticlassProblem; lower tol instead.")
     machine = machine_for(problem, None if start is None else start.dual_coef)
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     run = Outer(machine, tol, max_iter, deadline, callback, progress)
@@ -81,7 +109,7 @@ def solve(
     finally:
         run.progress.close()
     solution = run.solution(status)
-    if not polish:
+    if not (polish and isinstance(machine, Machine) and isinstance(solution, Solution)):
         return solution
     try:
         return polished(machine, solution, tol)
@@ -89,7 +117,9 @@ def solve(
         raise Interrupted(solution) from None
 
 
-def _first_weights(machine: Machine, start: Solution | None, deadline: float) -> Array:
+def _first_weights(
+    machine: Machine | JointMachine, start: Solution | MulticlassSolution | None, deadline: float
+) -> Array:
     """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
     problem = machine.problem
     if start is not None:
@@ -101,7 +131,7 @@ def _first_weights(machine: Machine, start: Solution | None, deadline: float) ->
 
 def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
     """Raise InvalidType or InvalidParameter unless a solver can start with these."""
-    if not isinstance(problem, Problem):
+    if not isinstance(problem, Problem | MulticlassProblem):
         raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
     if callback is not None and not callable(callback):
         raise InvalidType(f"callback is {callback!r}; give a function of one Record, or None.")

@@ -162,7 +162,7 @@ def test_stops_that_promise_nothing(rule, name, problem, truth, monkeypatch):
 
 def test_a_limit_called_converged(problem, truth, monkeypatch):
     """Three iterations, and OPTIMAL without a look at the certificate."""
-    monkeypatch.setattr(base, "_confirmed", lambda status, optimal: Status.OPTIMAL)
+    monkeypatch.setattr(Status, "confirmed", lambda status, optimal: Status.OPTIMAL)
     solution = algorithms.gradient_descent(problem, tol=TOL, max_iter=3)
     assert solution.status is Status.OPTIMAL
     found = complaints(problem, solution, TOL, truth.certificate)

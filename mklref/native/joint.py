@@ -1,0 +1,156 @@
+"""Several binary machines that share their kernel weights, as one machine for the outer loop.
+
+    J(theta) = sum_p J_p(theta),    dJ/dtheta_m = -1/2 q_m,    q_m = sum_p beta_p'K_m beta_p,
+    d2J/dtheta2 = sum_p W_p'W_p = W'W    with the W_p one above the other                   (SimpleMKL 4.3)
+
+The dual points beta_p lie one after the other in one vector. Machines on the same samples have the same Q and share
+its rows, so that one against the rest forms each row once for all classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate import Bounds
+from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.native.images import Images
+from mklref.native.loops import loops, threads
+from mklref.native.machine import Machine
+from mklref.solution import History, Status
+
+
+class JointImages:
+    """The sums of the squares of all machines; one choice of watched kernels for all."""
+
+    def __init__(self, problem: MulticlassProblem, parts: Sequence[Images]) -> None:
+        self.threads = threads()
+        self.watched = np.ones(problem.n_kernels, dtype=bool)
+        self._kernels = problem.kernels
+        self._parts = tuple(parts)
+        for part in self._parts:
+            part.watched = self.watched
+
+    @property
+    def squares(self) -> Array:
+        """q_m = sum_p beta_p'K_m beta_p, (M,); upper bounds for kernels that are not watched."""
+        return np.asarray(np.sum([part.squares for part in self._parts], axis=0))
+
+    @property
+    def rows_read(self) -> float:
+        """Rows of kernels that were read, by all machines."""
+        return sum(part.rows_read for part in self._parts)
+
+    @cached_property
+    def stack(self) -> Any:
+        """The kernels on all samples, for the compiled loops."""
+        return loops.Stack(list(self._kernels.dense()))
+
+
+class JointMachine:
+    """The machines of a multiclass problem, moved together."""
+
+    def __init__(self, problem: MulticlassProblem, machines: Sequence[Machine]) -> None:
+        self.problem = problem
+        self.machines = tuple(machines)
+        self.images = JointImages(problem, [machine.images for machine in self.machines])
+        ends = np.cumsum([0, *(len(machine.beta) for machine in self.machines)])
+        self._parts = [slice(start, end) for start, end in pairwise(ends)]
+        first = self.machines[0]
+        for machine in self.machines:
+            if machine.problem.kernels is first.problem.kernels:
+                machine.rows, machine.ready = first.rows, first.ready
+
+    @property
+    def beta(self) -> Array:
+        """The dual points of all machines, one after the other."""
+        return np.concatenate([machine.beta for machine in self.machines])
+
+    @property
+    def steps(self) -> int:
+        """Steps of the inner solvers."""
+        return sum(machine.steps for machine in self.machines)
+
+    @property
+    def solves(self) -> int:
+        """Binary machines solved."""
+        return sum(machine.solves for machine in self.machines)
+
+    @property
+    def rows_read(self) -> float:
+        """Rows of kernels that were read to form Q."""
+        return sum(machine.rows_read for machine in self.machines)
+
+    @property
+    def deadline(self) -> float:
+        """When to stop."""
+        return self.machines[0].deadline
+
+    @deadline.setter
+    def deadline(self, deadline: float) -> None:
+        for machine in self.machines:
+            machine.deadline = deadline
+
+    @property
+    def informed(self) -> bool:
+        """Whether the first weights are more than a guess."""
+        return self.machines[0].informed
+
+    @informed.setter
+    def informed(self, informed: bool) -> None:
+        for machine in self.machines:
+            machine.informed = informed
+
+    def solve(self, gap: float) -> None:
+        """Solve every machine to its share of this duality gap."""
+        for machine in self.machines:
+            machine.solve(gap / len(self.machines))
+
+    def value(self) -> float:
+        """A lower bound of J."""
+        return sum(machine.value() for machine in self.machines)
+
+    def hessian_root(self, kernels: Any) -> Array:
+        """W with d2J/dtheta2 = W'W for these kernels."""
+        return np.vstack([machine.hessian_root(kernels) for machine in self.machines])
+
+    def move(self, weights: Array) -> None:
+        """Change the weights of every machine."""
+        for machine in self.machines:
+            machine.move(weights)
+
+    def jump(self, beta: Array) -> None:
+        """Go to another feasible dual point."""
+        for machine, part in zip(self.machines, self._parts, strict=True):
+            machine.jump(beta[part])
+
+    def scores(self) -> tuple[Array, Array, float]:
+        """Scores without intercepts, one machine after the other, the best intercepts (P,), and all losses there."""
+        scores, intercepts, losses = zip(*(machine.scores() for machine in self.machines), strict=True)
+        return np.concatenate(scores), np.array(intercepts), sum(losses)
+
+    def dual_objective(self, squares: Array) -> float:
+        """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
+        regularizer, g = self.problem.regularizer, np.sqrt(squares)
+        scale = regularizer.dual_scale(g)
+        terms = sum(
+            machine.problem.loss.dual_value(scale * machine.beta, machine.problem.y, machine.problem.costs)
+            for machine in self.machines
+        )
+        return float(terms - regularizer.conjugate(scale * g))
+
+    def solution(
+        self, beta: Array, weights: Array, intercept: Array, status: Status, history: History, tol: float
+    ) -> MulticlassSolution:
+        """The point with bounds computed from scratch, which decide about the status OPTIMAL."""
+        rows = np.zeros((len(self.machines), self.problem.n_samples))
+        for row, machine, part in zip(rows, self.problem.machines, self._parts, strict=True):
+            row[machine.samples] = beta[part]
+        bounds: Bounds = self.problem.certify(rows, weights, intercept)
+        status = status.confirmed(bounds.is_optimal(tol))
+        return MulticlassSolution(rows, weights, intercept, bounds.upper, bounds, status, history, "native")

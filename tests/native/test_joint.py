@@ -1,0 +1,125 @@
+"""Machines with shared weights on the native solver: against cvxpy, against one big problem, against spoilt parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import make_kernels, make_samples
+from scipy.linalg import block_diag
+
+import mklref
+from mklref import reference
+from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.multiclass import STRATEGIES, MulticlassProblem
+from mklref.native.choice import machine_for
+from mklref.problem import Problem
+from mklref.regularizers import BlockNorm, ElasticNet, Lp
+from mklref.solution import Status
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    X = make_samples(rng, 27)
+    return make_kernels(rng, X, M=3), np.digitize(X[:, 0] + 0.4 * rng.normal(size=27), [-0.5, 0.5])
+
+
+@pytest.fixture(scope="module")
+def weight():
+    return np.random.default_rng(4).uniform(0.5, 2.0, size=27)
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), ElasticNet(0.3), BlockNorm(4)], ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_agrees_with_the_reference(data, weight, strategy, regularizer):
+    problem = MulticlassProblem(*data, C=2.0, regularizer=regularizer, strategy=strategy, sample_weight=weight)
+    native, conic = mklref.solve(problem), reference.solve(problem, "multiclass")
+    assert native.status is Status.OPTIMAL
+    assert native.solver == "native"
+    assert native.certificate == problem.certify(native.dual_coef, native.weights, native.intercept)
+    assert native.certificate.lower <= conic.certificate.upper
+    assert conic.certificate.lower <= native.certificate.upper
+    assert native.objective == pytest.approx(conic.objective, rel=2e-6)
+    np.testing.assert_allclose(native.weights, conic.weights, atol=2e-3)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_is_one_problem_with_block_diagonal_kernels(data, weight, strategy, loss):
+    """Without intercepts, the machines are one machine on the direct sum of their spaces."""
+    common = {"C": 1.5, "loss": loss, "regularizer": Lp(1.7), "intercept": False}
+    problem = MulticlassProblem(*data, strategy=strategy, sample_weight=weight, **common)
+    stacks = [machine.problem.kernels.dense() for machine in problem.machines]
+    blocks = [block_diag(*(stack[m] for stack in stacks)) for m in range(3)]
+    y = np.concatenate([machine.problem.y for machine in problem.machines])
+    own = np.concatenate([machine.problem.sample_weight for machine in problem.machines])
+    together = mklref.solve(Problem(blocks, y, sample_weight=own, **common), tol=1e-9)
+    apart = mklref.solve(problem, tol=1e-9)
+    assert apart.objective == pytest.approx(together.objective, rel=1e-8)
+    np.testing.assert_allclose(apart.weights, together.weights, atol=1e-4)
+
+
+def test_weights_of_samples_count_as_copies(data):
+    kernels, y = data
+    twice = np.array([*range(27), 4, 11])
+    weight = np.ones(27)
+    weight[[4, 11]] = 2.0
+    weighted = mklref.solve(MulticlassProblem(kernels, y, C=2.0, sample_weight=weight))
+    copied = mklref.solve(MulticlassProblem(kernels[:, twice][:, :, twice], y[twice], C=2.0))
+    assert weighted.objective == pytest.approx(copied.objective, rel=2e-6)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_derivatives_are_those_of_the_value(data, strategy):
+    """-1/2 q and W'W against differences of J."""
+    problem = MulticlassProblem(*data, C=2.0, loss="squared_hinge", strategy=strategy)
+    machine = machine_for(problem)
+
+    def solved(weights):
+        machine.move(weights)
+        for _ in range(3):
+            machine.solve(1e-13)
+        return machine.value(), -0.5 * machine.images.squares
+
+    weights, h = np.array([0.3, 0.5, 0.2]), 1e-4
+    _, gradient = solved(weights)
+    W = machine.hessian_root(np.arange(3))
+    for m, step in enumerate(h * np.eye(3)):
+        (above, slope_above), (below, slope_below) = solved(weights + step), solved(weights - step)
+        assert (above - below) / (2 * h) == pytest.approx(gradient[m], rel=1e-4)
+        np.testing.assert_allclose((slope_above - slope_below) / (2 * h), (W.T @ W)[m], rtol=1e-3, atol=1e-3)
+
+
+def test_machines_on_the_same_samples_share_their_rows(data):
+    rest = machine_for(MulticlassProblem(*data))
+    assert all(machine.rows is rest.machines[0].rows for machine in rest.machines)
+    pairs = machine_for(MulticlassProblem(*data, strategy="one_vs_one"))
+    assert len({id(machine.rows) for machine in pairs.machines}) == 3
+    assert all(machine.images.watched is pairs.images.watched for machine in pairs.machines)
+
+
+def test_starts_from_a_part_and_from_a_solution():
+    """Enough samples for a first guess, more kernels than a sparse problem watches."""
+    rng = np.random.default_rng(0)
+    X = make_samples(rng, 280, d=6)
+    problem = MulticlassProblem(make_kernels(rng, X, M=40), np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3]), C=3.0)
+    solution = mklref.solve(problem, tol=1e-4)
+    assert solution.status is Status.OPTIMAL
+    warm = mklref.solve(problem.replace(C=3.1), tol=1e-4, start=solution)
+    assert warm.status is Status.OPTIMAL
+    assert len(warm.history) < len(solution.history)
+    assert warm.certificate.upper >= solution.certificate.lower
+
+
+def test_refused(data):
+    kernels, y = data
+    problem = MulticlassProblem(kernels, y)
+    solution = mklref.solve(problem, tol=1e-2)
+    with pytest.raises(NotApplicable, match="polish refines a Problem"):
+        mklref.solve(problem, polish=True)
+    with pytest.raises(
+        InvalidParameter, match=r"start has dual variables of shape \(3, 27\); the problem has \(2, 27\)"
+    ):
+        mklref.solve(MulticlassProblem(kernels, y > 0), start=solution)
+    with pytest.raises(InvalidParameter, match=r"sample_weight has shape \(3,\); expected one for each of 27"):
+        MulticlassProblem(kernels, y, sample_weight=np.ones(3))
