@@ -29,6 +29,7 @@ from mklref.certificate.exact import dot, total
 from mklref.certificate.rounding import Interval, above, below
 from mklref.exceptions import NotApplicable
 from mklref.losses import (
+    LOSSES,
     DensityLevelSet,
     EpsilonInsensitive,
     Hinge,
@@ -41,6 +42,12 @@ from mklref.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
+
+
+def require_supported(loss: Loss) -> None:
+    """Raise `NotApplicable` if the formulas above are not those of this loss; a subclass may have others."""
+    if type(loss) not in LOSSES.values():
+        raise NotApplicable(_unknown(loss))
 
 
 def exact_box(loss: Loss, y: Array, costs: Array) -> tuple[Array, Array]:
@@ -174,4 +181,7 @@ def _share(part: Interval, costs: Array) -> Array:
 
 
 def _unknown(loss: Loss) -> str:
-    return f"loss {loss} has no rigorous certificate; use certify without rigorous=True."
+    return (
+        f"loss {loss} ({type(loss).__name__}) has no rigorous certificate; those that have are {', '.join(LOSSES)}. "
+        "Use certify without rigorous=True."
+    )

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate import loss_terms, penalty_terms
 from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
 from mklref.certificate.definite import proven_shifts
 from mklref.certificate.document import RigorousCertificate
@@ -36,7 +37,7 @@ from mklref.certificate.feasible import exactly_feasible
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.loss_terms import dual_term, exact_box, primal_losses, slopes
 from mklref.certificate.numerical import dual_objective, repair
-from mklref.certificate.penalty_terms import conjugate, penalty, require_supported
+from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
 from mklref.certificate.rounding import Interval, above, weighted_sum
 from mklref.exceptions import InvalidKernel, InvalidParameter
@@ -78,7 +79,8 @@ def certify_rigorously(
     tol: float,
 ) -> RigorousCertificate:
     """What `mklref.certify(..., rigorous=True)` does; parameters and errors are documented there."""
-    require_supported(problem.regularizer)
+    loss_terms.require_supported(problem.loss)
+    penalty_terms.require_supported(problem.regularizer)
     if backend is not None and backend not in BACKENDS:
         raise InvalidParameter(f"backend = {backend!r} is unknown; give {', '.join(map(repr, BACKENDS))}, or None.")
     repaired, violations = repair(problem, checked_vector(dual_coef, "dual_coef", problem.n_samples))

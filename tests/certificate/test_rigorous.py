@@ -15,6 +15,7 @@ from mklref import certify, solve
 from mklref.certificate import RigorousCertificate, products, rigorous
 from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
 from mklref.kernels import ArrayStack
+from mklref.losses import Hinge
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Power, Tikhonov
 
@@ -169,6 +170,25 @@ def test_an_asymmetric_stack_proves_nothing():
 def test_other_regularizers_are_refused(regularizer):
     problem = make_problem(regularizer=regularizer)
     with pytest.raises(NotApplicable, match="has no rigorous certificate; those that have are Lp, Fixed, Tikhonov, Gr"):
+        certify(problem, 0.1 * problem.y, rigorous=True)
+
+
+def test_a_loss_or_ball_of_ones_own_is_refused():
+    """A subclass may have another value than the formulas that are proven."""
+
+    class MyHinge(Hinge):
+        pass
+
+    class MyBall(Lp):
+        pass
+
+    problem = make_problem(loss=MyHinge(), regularizer=Lp(2))
+    with pytest.raises(
+        NotApplicable, match=r"loss hinge \(MyHinge\) has no rigorous certificate; those that have are h"
+    ):
+        certify(problem, 0.1 * problem.y, rigorous=True)
+    problem = make_problem(regularizer=MyBall(2))
+    with pytest.raises(NotApplicable, match=r"regularizer Lp\(2\) has no rigorous certificate"):
         certify(problem, 0.1 * problem.y, rigorous=True)
 
 
