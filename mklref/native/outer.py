@@ -49,7 +49,7 @@ _UNIT = 1e-3
 _BUNDLE = 15
 """Cuts that are kept beside that of the centre, the latest ones."""
 _MOST_FAILURES = 30
-_NOTHING = 0.01
+_NOTHING = 1e-5
 _LESS = 0.1
 """Factor on the root of the Hessian each time that it has misled a bundle step."""
 _WATCHED = 30

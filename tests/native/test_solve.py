@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from makers import DEGENERATE, LOSSES, make_problem
 from regularizers.instances import FAMILIES, PAIRS, SCALE
+from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 
 import mklref
@@ -361,3 +362,18 @@ def test_nothing_is_written_to(loss):
     for array in (kernels, y, weights):
         array.flags.writeable = False
     np.testing.assert_array_equal(checked(fresh).dual_coef, first.dual_coef)
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-3, 1e-4, 1e-6])
+def test_loose_tolerances_of_sparse_problems_are_met_too(tol):
+    """Many kernels and a large C: J has kinks, and only mixtures of dual points prove that a point is good enough."""
+    X, target = load_breast_cancer(return_X_y=True)
+    chosen = np.random.default_rng(0).permutation(len(X))[:120]
+    X = (X[chosen] - X[chosen].mean(axis=0)) / X[chosen].std(axis=0)
+    views = [X, *(X[:, [j]] for j in range(8))]
+    kernels = [np.exp(-((V[:, None] - V) ** 2).sum(-1) / (2 * w**2)) for V in views for w in (0.5, 1, 2, 5, 10)]
+    kernels += [(V @ V.T + 1.0) ** d for V in views for d in (1, 2, 3)]
+    kernels = np.stack([0.5 * (K + K.T) / np.trace(K) for K in kernels])
+    problem = mklref.Problem(kernels, np.where(target[chosen] == 1, 1.0, -1.0), C=100.0)
+    solution = checked(problem, tol=tol, max_iter=150)
+    assert np.count_nonzero(solution.weights) < 30
