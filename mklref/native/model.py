@@ -28,6 +28,8 @@ _NEWTON_STEPS = 100
 _ARMIJO = 1e-4
 _SMALLEST_STEP = 1e-10
 _COLLAPSED = 1e-6
+_MOST_HALVINGS = 60
+"""After so many the curvature that is left is nothing."""
 _RIDGE = 1e-13
 _WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
@@ -43,7 +45,7 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
     W = _compressed(W)
     members = path(regularizer)
     scale = regularizer.dual_scale(np.sqrt(q))
-    while True:
+    for _ in range(_MOST_HALVINGS):
         z = W @ theta
         centre = q + 2.0 * W.T @ z
         if scale < 1.0:
@@ -54,6 +56,8 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
         if qhat.max() > _COLLAPSED * q.max() or not q.any():
             break
         W = W / np.sqrt(2.0)
+    else:
+        qhat = q
     g = np.sqrt(qhat)
     weights = members[-1].weights_from_dual(g)
     return weights if members[-1] is regularizer else regularizer.weights_from_norms(weights * g)

@@ -87,7 +87,7 @@ def solve(
     Raises
     ------
     InvalidParameter
-        tol, max_iter or max_time out of range.
+        tol, max_iter or max_time out of range, or numbers beyond double precision from the start.
     InvalidType
         Not a `Problem`, or a callback that cannot be called.
     NotApplicable
@@ -106,6 +106,13 @@ def solve(
             status = run.iterate(_first_weights(machine, start, deadline))
     except KeyboardInterrupt:
         raise Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None) from None
+    except (FloatingPointError, np.linalg.LinAlgError):
+        if run.best is None:
+            raise InvalidParameter(
+                f"C = {problem.C:g} with kernels of trace up to {machine.images.diagonals.sum(axis=1).max():g} leaves the "
+                "range of double precision; normalise the kernels (kernels.normalize) and choose C anew."
+            ) from None
+        status = Status.STALLED
     finally:
         run.progress.close()
     solution = run.solution(status)

@@ -377,3 +377,17 @@ def test_loose_tolerances_of_sparse_problems_are_met_too(tol):
     problem = mklref.Problem(kernels, np.where(target[chosen] == 1, 1.0, -1.0), C=100.0)
     solution = checked(problem, tol=tol, max_iter=150)
     assert np.count_nonzero(solution.weights) < 30
+
+
+def test_numbers_beyond_double_precision_end_with_a_word():
+    """K is tiny, C huge, and the weights of Tikhonov's penalty have to be 1e+300: an error or a status, in time."""
+    problem = make_problem(loss="logistic", n=6, seed=31)
+    for scale, C in ((1e-200, 1e140), (1e150, 1e150), (1e-150, 1e-150)):
+        extreme = problem.replace(kernels=scale * problem.kernels.dense(), C=C, regularizer=Tikhonov(2, 1.7))
+        with np.errstate(all="ignore"):
+            try:
+                solution = mklref.solve(extreme, max_time=5.0)
+            except InvalidParameter as error:
+                assert "range of double precision" in str(error)
+            else:
+                assert (solution.status is Status.OPTIMAL) == solution.certificate.is_optimal(TOL)
