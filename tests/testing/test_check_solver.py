@@ -17,7 +17,7 @@ from mklref.testing import FAULTS, FLAGS, Report, Supports, check_solver, select
 from mklref.testing.case import CATALOGUE, Interval, size_at_zero
 from mklref.testing.result import Outcome
 
-OPEN = ("hinge-groups-sparse", "one-kernel-barely-pays")
+OPEN = ("hinge-groups-sparse",)
 """Where the native solver may stall above 1e-6, which it says."""
 FEW = "hinge-l1", "hinge-l2", "squared-l2", "hinge-l1-no-intercept"
 
