@@ -42,6 +42,11 @@ class JointImages:
         return np.asarray(np.sum([part.squares for part in self._parts], axis=0))
 
     @property
+    def diagonals(self) -> Array:
+        """Diagonals of the kernels, (M, n): those of the machine with most samples."""
+        return max((part.diagonals for part in self._parts), key=np.size)
+
+    @property
     def rows_read(self) -> float:
         """Rows of kernels that were read, by all machines."""
         return sum(part.rows_read for part in self._parts)

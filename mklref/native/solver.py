@@ -87,7 +87,8 @@ def solve(
     Raises
     ------
     InvalidParameter
-        tol, max_iter or max_time out of range, or numbers beyond double precision from the start.
+        tol, max_iter or max_time out of range, or C and the kernels so large or small that their products leave the
+        range of double precision.
     InvalidType
         Not a `Problem`, or a callback that cannot be called.
     NotApplicable
@@ -99,6 +100,7 @@ def solve(
     if polish and not isinstance(problem, Problem):
         raise NotApplicable("polish refines a Problem, not a MulticlassProblem; lower tol instead.")
     machine = machine_for(problem, None if start is None else start.dual_coef)
+    _check_range(problem.C, machine.images.diagonals.max(initial=0.0))
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     run = Outer(machine, tol, max_iter, deadline, callback, progress)
     try:
@@ -108,10 +110,7 @@ def solve(
         raise Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None) from None
     except (FloatingPointError, np.linalg.LinAlgError):
         if run.best is None:
-            raise InvalidParameter(
-                f"C = {problem.C:g} with kernels of trace up to {machine.images.diagonals.sum(axis=1).max():g} leaves the "
-                "range of double precision; normalise the kernels (kernels.normalize) and choose C anew."
-            ) from None
+            raise
         status = Status.STALLED
     finally:
         run.progress.close()
@@ -122,6 +121,16 @@ def solve(
         return polished(machine, solution, tol)
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
+
+
+def _check_range(C: float, largest: float) -> None:
+    """C and the largest K_m[i, i] within 1e-200 and 1e200, their product within 1e-100 and 1e100."""
+    if largest > 0.0 and not (1e-200 <= C <= 1e200 and 1e-200 <= largest <= 1e200 and 1e-100 <= C * largest <= 1e100):
+        raise InvalidParameter(
+            f"C = {C:g} with K_m[i, i] up to {largest:g} leaves the range of double precision: both must be within "
+            "1e-200 and 1e200, and their product within 1e-100 and 1e100; normalise the kernels (kernels.normalize) "
+            "and choose C anew."
+        )
 
 
 def _first_weights(

@@ -103,5 +103,7 @@ def _on_face(psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array, index: A
     h = np.append(np.zeros(m), (offset - constant) / scale)
     a = None if psi.normal is None else np.append(unit * psi.normal[index], 0.0)
     x, multipliers = QuadraticProgram(P, c, G, h, a).solve(np.append(centre[index] / unit, 0.0))
+    if not np.isfinite(x).all():
+        raise FloatingPointError("the quadratic program of the bundle step is beyond double precision")
     mixture = multipliers[m:]
     return unit * x[:m], mixture / mixture.sum()
