@@ -31,7 +31,10 @@ _HOMES = {
     "KernelStack": "mklref.kernels",
     "Logistic": "mklref.losses",
     "Lp": "mklref.regularizers",
+    "MKLClassifier": "mklref.estimators",
     "MKLError": "mklref.exceptions",
+    "MKLOneClass": "mklref.estimators",
+    "MKLRegressor": "mklref.estimators",
     "Mahalanobis": "mklref.regularizers",
     "OneClass": "mklref.losses",
     "MulticlassProblem": "mklref.multiclass",
@@ -64,6 +67,7 @@ _MODULES = (
     "algorithms",
     "bounds",
     "equivalences",
+    "estimators",
     "evidence",
     "kernels",
     "losses",
@@ -78,6 +82,9 @@ if TYPE_CHECKING:
     from mklref.certificate import Certificate as Certificate
     from mklref.certificate import RigorousCertificate as RigorousCertificate
     from mklref.certificate import certify as certify
+    from mklref.estimators import MKLClassifier as MKLClassifier
+    from mklref.estimators import MKLOneClass as MKLOneClass
+    from mklref.estimators import MKLRegressor as MKLRegressor
     from mklref.exceptions import Interrupted as Interrupted
     from mklref.exceptions import MKLError as MKLError
     from mklref.kernels import ArrayStack as ArrayStack

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from mklref.kernels.families import FamilyStack, KernelFamily, gaussian, linear, per_variable, polynomial
+from mklref.kernels.families import (
+    FamilyStack,
+    FittedFamily,
+    KernelFamily,
+    function,
+    gaussian,
+    linear,
+    per_variable,
+    polynomial,
+)
 from mklref.kernels.recipes import simplemkl_recipe
 from mklref.kernels.specification import from_specification, parse
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
@@ -12,11 +21,13 @@ from mklref.kernels.validation import check_psd
 __all__ = [
     "ArrayStack",
     "FamilyStack",
+    "FittedFamily",
     "KernelFamily",
     "KernelStack",
     "center",
     "check_psd",
     "from_specification",
+    "function",
     "gaussian",
     "linear",
     "normalize",

@@ -3,6 +3,7 @@
     linear()                  x'z
     polynomial(d)             (x'z + 1)^d                              several degrees are several kernels
     gaussian(sigma)           exp(-||x - z||^2 / (2 sigma^2))          several widths are several kernels
+    function(kernel)          anybody's k(X, Z)
     per_variable(family)      the family on each single variable
     family + family           one after the other
 
@@ -15,15 +16,15 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mklref._typing import Array
+from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidParameter
-from mklref.kernels.functions import Gaussian, Kernel, Linear, OnVariable, Polynomial
+from mklref.kernels.functions import Function, Gaussian, Kernel, Linear, OnVariable, Polynomial
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalization, Transform, checked_method
 from mklref.kernels.validation import as_float_array, require_finite
@@ -135,6 +136,21 @@ def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
     return _on_all_variables([Gaussian(float(width)) for width in np.atleast_1d(widths)], "widths")
 
 
+def function(kernel: Callable[[Array, Array], Any]) -> KernelFamily:
+    """Anybody's kernel: a function of two matrices (k, d) and (n, d) that returns k(x, z), (k, n).
+
+    Objects of `sklearn.gaussian_process.kernels` and the functions of `sklearn.metrics.pairwise` are such functions.
+
+    Raises
+    ------
+    InvalidParameter
+        Something that cannot be called.
+    """
+    if not callable(kernel):
+        raise InvalidParameter(f"{kernel!r} is no kernel; give a function k(X, Z) that returns one row a sample of X.")
+    return OnAllVariables((Function(kernel),))
+
+
 def per_variable(family: KernelFamily) -> KernelFamily:
     """The kernels of a family on each single variable: d times as many.
 
@@ -167,24 +183,24 @@ class FamilyStack(ArrayStack):
     """The Gram matrices of a family on training samples, able to give those of new samples; see `KernelFamily.fit`."""
 
     def __init__(self, family: KernelFamily, X: Any, normalize: Normalization | None, center: bool) -> None:
-        self._samples = _checked_samples(X, "X")
-        n, d = self._samples.shape
+        samples = _checked_samples(X, "X")
+        n, d = samples.shape
         if n < 2:
-            raise InvalidInput(f"X has shape {self._samples.shape}; give at least two samples, one a row.")
+            raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
         if normalize is not None:
             checked_method(normalize)
         variables = [str(column) for column in getattr(X, "columns", (f"x{j}" for j in range(d)))]
-        self._kernels = family.expand(d)
-        names = [kernel.name(variables) for kernel in self._kernels]
+        kernels = family.expand(d)
+        names = [kernel.name(variables) for kernel in kernels]
         grams = np.empty((len(names), n, n))
         transforms: list[Transform] = []
-        for name, kernel, out in zip(names, self._kernels, grams, strict=True):
+        for name, kernel, out in zip(names, kernels, grams, strict=True):
             with np.errstate(over="ignore"):
-                gram = kernel.gram(self._samples)
+                gram = kernel.gram(samples)
             _require_no_overflow(gram, name)
             transforms.append(Transform.fit(gram, f"kernel {name!r}", normalize, center))
             out[:] = transforms[-1].train(gram)
-        self._transforms = tuple(transforms)
+        self.fitted = FittedFamily(samples, kernels, tuple(transforms), tuple(names))
         super().__init__(list(grams), names)
 
     def new(self, X_new: Any) -> Array:
@@ -205,11 +221,7 @@ class FamilyStack(ArrayStack):
         InvalidInput
             X_new is not a finite matrix with d columns, or a kernel overflows on it.
         """
-        samples = self._checked_new(X_new)
-        rows = np.empty((len(self), len(samples), len(self._samples)))
-        for (kernel, transform, cross), out in zip(self._crossed(samples), rows, strict=True):
-            out[:] = transform.new(cross, kernel.diagonal(samples))
-        return rows
+        return np.stack(list(self.fitted.rows(X_new, range(len(self)))))
 
     def diagonals(self, X_new: Any) -> Array:
         """k_m(x, x) of new samples, transformed as `new` is.
@@ -228,21 +240,41 @@ class FamilyStack(ArrayStack):
         InvalidInput
             As `new`.
         """
-        samples = self._checked_new(X_new)
-        own = [transform.own(cross, kernel.diagonal(samples)) for kernel, transform, cross in self._crossed(samples)]
-        return np.stack(own)
+        return np.stack(list(self.fitted.diagonals(X_new)))
 
-    def _crossed(self, samples: Array) -> Iterator[tuple[Kernel, Transform, Array]]:
-        """Each kernel, its transform, and its values (k, n) between new and training samples."""
-        for name, kernel, transform in zip(self.names, self._kernels, self._transforms, strict=True):
-            with np.errstate(over="ignore"):
-                cross = kernel.cross(samples, self._samples)
-            _require_no_overflow(cross, name)
-            yield kernel, transform, cross
+
+@dataclass(frozen=True)
+class FittedFamily:
+    """What the kernels of new samples depend on: all of a `FamilyStack` but its matrices."""
+
+    samples: Array
+    """The training samples, (n, d)."""
+    kernels: tuple[Kernel, ...]
+    transforms: tuple[Transform, ...]
+    names: tuple[str, ...]
+
+    def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
+        """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""
+        samples = self._checked_new(X_new)
+        for m in which:
+            yield self.transforms[m].new(self._cross(samples, m), self.kernels[m].diagonal(samples))
+
+    def diagonals(self, X_new: Any) -> Iterator[Array]:
+        """Each k_m(x, x) of new samples, (k,); see `FamilyStack.diagonals`."""
+        samples = self._checked_new(X_new)
+        for m, (kernel, transform) in enumerate(zip(self.kernels, self.transforms, strict=True)):
+            yield transform.own(self._cross(samples, m), kernel.diagonal(samples))
+
+    def _cross(self, samples: Array, m: int) -> Array:
+        """k_m between new and training samples, (k, n), as it was before normalisation."""
+        with np.errstate(over="ignore"):
+            cross = self.kernels[m].cross(samples, self.samples)
+        _require_no_overflow(cross, self.names[m])
+        return cross
 
     def _checked_new(self, X_new: Any) -> Array:
         samples = _checked_samples(X_new, "X_new")
-        d = self._samples.shape[1]
+        d = self.samples.shape[1]
         if samples.shape[1] != d:
             raise InvalidInput(f"X_new has {samples.shape[1]} variables, the training samples have {d}.")
         return samples

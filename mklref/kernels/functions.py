@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels.validation import as_float_array, checked_gram
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,37 @@ class OnVariable(Kernel):
 
     def _column(self, X: Array) -> Array:
         return X[:, [self.variable]]
+
+
+@dataclass(frozen=True)
+class Function(Kernel):
+    """Anybody's k(X, Z) -> (k, n), for instance one of scikit-learn's; with its method `diag(X)` if it has one."""
+
+    function: Callable[[Array, Array], Any]
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """What the function returns, checked."""
+        values = as_float_array(self.function(X, Z), self.name(()), InvalidInput)
+        if values.shape != (len(X), len(Z)):
+            raise InvalidInput(
+                f"kernel {self.name(())!r} returned shape {values.shape} for {len(X)} and {len(Z)} samples; it takes "
+                f"two matrices, one sample a row, and returns one row for each sample of the first: {len(X), len(Z)}."
+            )
+        return values.astype(float, copy=False)
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x), one sample at a time unless the function has a `diag`."""
+        if hasattr(self.function, "diag"):
+            return np.asarray(self.function.diag(X), dtype=float)
+        return np.array([self.cross(x[None], x[None])[0, 0] for x in X])
+
+    def gram(self, X: Array) -> Array:
+        """k(x, z), refused if it is not symmetric."""
+        return np.asarray(checked_gram(self.cross(X, X), f"kernel {self.name(())!r}"))
+
+    def name(self, variables: Sequence[str]) -> str:
+        """The name of the function, or how the object prints."""
+        return getattr(self.function, "__name__", None) or str(self.function)
 
 
 def _squared_norms(X: Array) -> Array:

@@ -1,0 +1,16 @@
+"""Estimators with the interface of scikit-learn, on the native solver; every fit carries its certificate.
+
+    MKLClassifier   two classes, or several with common weights (SimpleMKL 4.3) or with weights for each class
+    MKLRegressor    support vector regression, least squares, ... (SimpleMKL 4.1)
+    MKLOneClass     outlier detection (SimpleMKL 4.2)
+
+This package is imported when one of them is first asked for, and imports scikit-learn.
+"""
+
+from __future__ import annotations
+
+from mklref.estimators.classifier import MKLClassifier
+from mklref.estimators.one_class import MKLOneClass
+from mklref.estimators.regressor import MKLRegressor
+
+__all__ = ["MKLClassifier", "MKLOneClass", "MKLRegressor"]

@@ -1,0 +1,207 @@
+"""`MKLClassifier`: two or more classes."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from mklref._typing import Array
+from mklref.estimators.base import BaseMKL
+from mklref.exceptions import InvalidParameter, InvalidTarget
+from mklref.multiclass import STRATEGIES, MulticlassProblem, votes
+from mklref.native import solve
+from mklref.problem import Problem
+
+WEIGHTS = ("joint", "independent")
+
+
+class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
+    """Classification with learned kernel weights, solved to a certified duality gap.
+
+    minimise  C sum_i c_i V(t_i, y_i) + R(||f_1||, ..., ||f_M||),     t_i = sum_m f_m(x_i) + b
+
+    With more than two classes there is a machine p for each class against the rest, or for each pair:
+
+    "joint"        minimise sum_p (losses of p) + R(rho),  rho_m^2 = sum_p ||f_mp||^2: common weights (SimpleMKL 4.3)
+    "independent"  each machine has its own weights
+
+    Parameters
+    ----------
+    kernels : str, KernelFamily, callable, list of these, or "precomputed"
+        A specification such as "linear,rbf:0.5..20:8" (`mklref.kernels.from_specification`), a family, functions
+        k(X, Z) that return one row for each sample of X, such as scikit-learn's kernel objects. With "precomputed" X
+        holds Gram matrices, (M, n, n) or (n, n, M); cross-validation needs the latter.
+    norm : float, str or Regularizer
+        p in [1, inf] of the lp norm of the weights, 1 for few kernels, inf for all alike; or any regulariser, such as
+        mklref.ElasticNet(0.5) or mklref.Groups(groups, p, q).
+    C : float
+        Weight of the summed loss, in (0, inf).
+    loss : str or Loss
+        "hinge", "squared_hinge" or "logistic".
+    normalize : {"multiplicative", "trace", "spherical"} or None
+        How kernels are brought to one scale, with the statistics of the training samples; see
+        `mklref.kernels.normalize`.
+    center : bool
+        Whether to centre kernels around the mean of the training samples first.
+    multiclass : {"joint", "independent"}
+    strategy : {"one_vs_rest", "one_vs_one"}
+    class_weight : dict, "balanced" or None
+        Factors of C for each class, as in scikit-learn.
+    tol : float
+        Certified relative duality gap.
+    max_iter : int
+        Largest number of outer iterations.
+    random_state : int, RandomState or None
+        Not used: the solver is deterministic.
+    verbose : bool
+        Show a progress line.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+    weights_ : array (M,), or (P, M) for independent machines
+        Kernel weights.
+    support_ : array (s,)
+        Indices of the training samples with a nonzero dual variable in some machine.
+    dual_coef_ : array (P, s)
+        Their dual variables, signed; P = 1 for two classes.
+    intercept_ : array (P,)
+    certificate_ : Certificate; Bounds for joint machines; a tuple of certificates for independent ones
+    n_iter_ : int
+        Outer iterations; the most of any machine.
+    kernel_names_ : tuple of str
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only if X is a data frame.
+
+    Notes
+    -----
+    Errors say what to do. Samples of weight 0 are left out, also from the statistics of the normalisation; other
+    weights are factors of C and do not enter those statistics.
+    """
+
+    classes_: Any
+
+    def __init__(
+        self,
+        kernels: Any = "simplemkl",
+        *,
+        norm: Any = 1.0,
+        C: float = 1.0,
+        loss: Any = "hinge",
+        normalize: str | None = "multiplicative",
+        center: bool = False,
+        multiclass: str = "joint",
+        strategy: str = "one_vs_rest",
+        class_weight: Any = None,
+        tol: float = 1e-4,
+        max_iter: int = 500,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.normalize = normalize
+        self.center = center
+        self.multiclass = multiclass
+        self.strategy = strategy
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+        """Learn kernel weights and machines.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d); Gram matrices (M, n, n) or (n, n, M) if precomputed
+        y : array (n,)
+            Classes: numbers or text.
+        sample_weight : array (n,), optional
+            Nonnegative factors of C.
+
+        Raises
+        ------
+        InvalidInput, InvalidType, ValueError
+            Whatever is wrong with data and parameters, and what to do.
+
+        Warns
+        -----
+        ConvergenceWarning
+            tol was not reached; says why.
+        """
+        if self.multiclass not in WEIGHTS:
+            raise InvalidParameter(f"multiclass = {self.multiclass!r} is unknown; known are {', '.join(WEIGHTS)}.")
+        if self.strategy not in STRATEGIES:
+            raise InvalidParameter(f"strategy = {self.strategy!r} is unknown; known are {', '.join(STRATEGIES)}.")
+        X, y = self._checked(X, y)
+        check_classification_targets(y)
+        kept, weight = self._used(sample_weight, X)
+        self.classes_, members = np.unique(y[kept], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidTarget(f"y holds one class, {str(self.classes_[0])!r}; give samples of at least two classes.")
+        if self.class_weight is not None:
+            balance = compute_sample_weight(self.class_weight, y[kept])
+            weight = balance if weight is None else weight * balance
+        grams = self._fit_kernels(X, kept)
+        common: dict[str, Any] = {"C": self.C, "loss": self.loss, "regularizer": self._regularizer()}
+        if len(self.classes_) == 2:
+            problem = Problem(grams, 2.0 * members - 1.0, sample_weight=weight, **common)
+            solution = solve(problem, **self._solver_options())
+            self._keep([solution], solution.dual_coef[None], solution.weights, kept)
+        else:
+            several = MulticlassProblem(grams, members, sample_weight=weight, strategy=self.strategy, **common)
+            self._fit_several(several, kept)
+        return self
+
+    def _fit_several(self, problem: MulticlassProblem, kept: Any) -> None:
+        if self.multiclass == "joint":
+            joint = solve(problem, **self._solver_options())
+            self._keep([joint], joint.dual_coef, joint.weights, kept)
+            return
+        solutions = [solve(machine.problem, **self._solver_options()) for machine in problem.machines]
+        dual = np.zeros((len(solutions), problem.n_samples))
+        for row, machine, solution in zip(dual, problem.machines, solutions, strict=True):
+            row[machine.samples] = solution.dual_coef
+        self._keep(solutions, dual, np.stack([solution.weights for solution in solutions]), kept)
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of samples.
+
+        Returns
+        -------
+        array (k,) or (k, n_classes)
+            Positive for `classes_[1]` of two classes. Of several, the largest one is predicted: the score of the
+            machine of each class, or the number of pairs won, with a fraction that decides ties.
+        """
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        return votes(scores, len(self.classes_)) if self.strategy == "one_vs_one" else scores
+
+    def predict(self, X: Any) -> Any:
+        """The class of each sample, (k,)."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    @property
+    def predict_proba(self) -> NoReturn:
+        """Not there: scores are no probabilities until sklearn.calibration.CalibratedClassifierCV has fitted them.
+
+        Raises
+        ------
+        AttributeError
+            Always, so that hasattr says no; it names the remedy.
+        """
+        raise AttributeError(
+            "predict_proba: scores are not probabilities; fit CalibratedClassifierCV(model, ensemble=False) of "
+            "sklearn.calibration in place of the model, which has it."
+        )

@@ -1,0 +1,164 @@
+"""From what a user calls kernels to training matrices, and to the rows of new samples with the training statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Protocol
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.kernels import ArrayStack, FamilyStack, KernelFamily, KernelStack, function, parse, stack
+from mklref.kernels.functions import Function
+from mklref.kernels.transforms import Transform, checked_method
+from mklref.kernels.validation import as_float_array, require_finite
+
+PRECOMPUTED = "precomputed"
+
+
+class NewKernels(Protocol):
+    """What a fitted estimator keeps of its kernels."""
+
+    @property
+    def transforms(self) -> tuple[Transform, ...]:
+        """Normalisation of each kernel, fitted to the training samples."""
+
+    def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
+        """The chosen kernels of new samples with the training samples, (k, n) each."""
+
+
+def family_of(kernels: Any) -> KernelFamily:
+    """The family that a specification, a family, a function, or a list of these describes.
+
+    Raises
+    ------
+    InvalidParameter, InvalidType
+        Something else; the message says what is possible.
+    """
+    if isinstance(kernels, KernelFamily):
+        return kernels
+    if isinstance(kernels, str):
+        return parse(kernels)
+    if isinstance(kernels, list | tuple):
+        if not kernels:
+            raise InvalidParameter("kernels is empty; give at least one kernel, for instance 'linear,rbf:0.5..20:8'.")
+        return reduce(add, map(family_of, kernels))
+    if callable(kernels):
+        return function(kernels)
+    raise InvalidType(
+        f"kernels is {type(kernels).__name__}; give a specification such as 'linear,rbf:0.5..20:8', a family such as "
+        "kernels.gaussian([1, 2]), a function k(X, Z), a list of these, or 'precomputed' and the matrices as X."
+    )
+
+
+def fit_family(kernels: Any, X: Array, names: Any, normalize: Any, center: bool) -> tuple[KernelStack, NewKernels]:
+    """Training matrices on samples X (n, d) whose columns have these names, and the kernels of new samples.
+
+    The families of this library are positive semidefinite, so only functions have their matrices checked for it.
+    """
+    given = FamilyStack(family_of(kernels), X if names is None else _Named(X, names), normalize, center)
+    known = not any(isinstance(kernel, Function) for kernel in given.fitted.kernels)
+    return ArrayStack.trusted(given.matrices, given.names) if known else given, given.fitted
+
+
+class _Named:
+    """A matrix with names of columns, as a data frame has them."""
+
+    def __init__(self, X: Array, columns: Any) -> None:
+        self._X, self.columns = X, columns
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return np.asarray(self._X, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """Kernels of new samples that the user gives, (M, k, n) or (k, n, M) as the training kernels were."""
+
+    n_training: int
+    """Training samples that the user knows of."""
+    kept: Any
+    """Those of them that were used, indices (n,)."""
+    last: bool
+    """Whether the kernels are stacked along the last axis."""
+    transforms: tuple[Transform, ...]
+
+    def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
+        """The chosen kernels of new samples with the training samples, (k, n) each."""
+        array = _stacked(X_new)
+        M, n = len(self.transforms), self.n_training
+        fits = {True: array.shape[1:] == (n, M), False: (array.shape[0], array.shape[2]) == (M, n)}
+        last = self.last if fits[self.last] else not self.last
+        if not fits[last]:
+            raise InvalidInput(
+                f"X has shape {array.shape}; expected kernels of new samples with the {n} training samples, "
+                f"(k, {n}, {M}) or ({M}, k, {n})."
+            )
+        require_finite(array, "X", InvalidInput)
+        blocks = np.moveaxis(array, -1, 0) if last else array
+        for m in which:
+            block = blocks[m][:, self.kept]
+            yield self.transforms[m].new(block, np.zeros(len(block)))  # the diagonal is read by 'spherical' alone
+
+
+def fit_precomputed(X: Any, kept: Any, normalize: Any, center: bool) -> tuple[KernelStack, NewKernels]:
+    """Training matrices from an array (M, n, n) or (n, n, M), restricted to the samples that are kept.
+
+    Raises
+    ------
+    InvalidKernel
+        Another shape.
+    InvalidParameter
+        "spherical", which needs k(x, x) of new samples.
+    """
+    if normalize is not None and checked_method(normalize) == "spherical":
+        raise InvalidParameter(
+            "normalize = 'spherical' needs k(x, x) of new samples, which precomputed kernels do not tell: apply "
+            "mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) before, and give normalize=None."
+        )
+    array = _stacked(X)
+    last = kernels_last(array)
+    grams = stack(list(np.moveaxis(array, -1, 0) if last else array))
+    if len(kept) < grams.shape[1]:
+        grams = stack([matrix[np.ix_(kept, kept)] for matrix in grams.dense()])
+    n, matrices = array.shape[1], [np.asarray(matrix, dtype=np.float64) for matrix in grams.dense()]
+    fitted = tuple(Transform.fit(gram, f"kernel {m}", normalize, center) for m, gram in enumerate(matrices))
+    train = [own.train(gram) for own, gram in zip(fitted, matrices, strict=True)]
+    return ArrayStack(train), Precomputed(n, kept, last, fitted)
+
+
+def n_precomputed(X: Any) -> int:
+    """The number of training samples in precomputed kernels."""
+    array = _stacked(X)
+    kernels_last(array)
+    return int(array.shape[1])
+
+
+def kernels_last(array: FloatArray) -> bool:
+    """Whether kernels are stacked along the last axis, (n, n, M), and not along the first, (M, n, n).
+
+    Where M = n symmetry decides; an array that is symmetric both ways is the same in both.
+    """
+    first, last = array.shape[1] == array.shape[2], array.shape[0] == array.shape[1]
+    if not (first or last):
+        raise InvalidKernel(
+            f"X has shape {array.shape}; with kernels='precomputed' it holds M Gram matrices of the n training "
+            "samples, (M, n, n) or (n, n, M). For cross-validation use (n, n, M)."
+        )
+    return last and not (first and np.allclose(array, np.swapaxes(array, 1, 2), rtol=1e-6, equal_nan=True))
+
+
+def _stacked(X: Any) -> FloatArray:
+    """Three axes; one matrix is one kernel, stacked along the last axis."""
+    array = as_float_array(X, "X")
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3:
+        raise InvalidKernel(
+            f"X has shape {array.shape}; with kernels='precomputed' it holds Gram matrices, (M, n, n) or (n, n, M)."
+        )
+    return array

@@ -1,0 +1,130 @@
+"""`MKLOneClass`: outlier detection."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+
+from mklref._typing import Array
+from mklref.estimators.base import BaseMKL
+from mklref.exceptions import InvalidParameter
+from mklref.losses import OneClass
+from mklref.native import solve
+from mklref.problem import Problem
+
+_ROUNDING = 1e-10
+"""Support vectors lie on the boundary; on which side of it rounding puts them says nothing."""
+
+
+class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
+    """The nu one-class machine with learned kernel weights (SimpleMKL (17)), solved to a certified duality gap.
+
+    minimise  C sum_i c_i max(0, -t_i) + R(||f_1||, ..., ||f_M||) + b,     C = 1/(nu sum_i c_i)
+
+    Parameters
+    ----------
+    nu : float
+        In (0, 1]: at most this share of the training samples lies outside, at least this share is support vectors.
+        It takes the place of C.
+    kernels, norm, normalize, center, tol, max_iter, random_state, verbose
+        As for `MKLClassifier`. The regulariser may not be homogeneous of degree 1.
+
+    Attributes
+    ----------
+    weights_ : array (M,)
+        Kernel weights.
+    support_ : array (s,)
+        Indices of the training samples with a nonzero dual variable.
+    dual_coef_ : array (1, s)
+        They sum to 1; scikit-learn's `OneClassSVM` scales its problem so that they sum to nu n.
+    intercept_ : array (1,)
+    offset_ : float
+        -intercept_: decision_function = score_samples - offset_.
+    certificate_ : Certificate
+    n_iter_ : int
+    kernel_names_ : tuple of str
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only if X is a data frame.
+    """
+
+    offset_: float
+
+    def __init__(
+        self,
+        kernels: Any = "simplemkl",
+        *,
+        norm: Any = 1.0,
+        nu: float = 0.5,
+        normalize: str | None = "multiplicative",
+        center: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 500,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.nu = nu
+        self.normalize = normalize
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MKLOneClass:
+        """Learn kernel weights and the region.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d); Gram matrices (M, n, n) or (n, n, M) if precomputed
+        y : ignored
+        sample_weight : array (n,), optional
+            Nonnegative factors of C.
+
+        Raises
+        ------
+        InvalidInput, InvalidType, ValueError
+            Whatever is wrong with data and parameters, and what to do.
+
+        Warns
+        -----
+        ConvergenceWarning
+            tol was not reached; says why.
+        """
+        nu: Any = self.nu
+        if type(nu) is bool or not isinstance(nu, numbers.Real) or not 0.0 < float(nu) <= 1.0:
+            raise InvalidParameter(f"nu = {nu!r} must lie in (0, 1]: the share of samples that may lie outside.")
+        X = self._checked_samples(X)
+        kept, weight = self._used(sample_weight, X)
+        grams = self._fit_kernels(X, kept)
+        total = float(len(kept) if weight is None else weight.sum())
+        problem = Problem(
+            grams,
+            np.ones(len(kept)),
+            C=1.0 / (float(nu) * total),
+            loss=OneClass(),
+            regularizer=self._regularizer(),
+            sample_weight=weight,
+        )
+        solution = solve(problem, **self._solver_options())
+        self._keep([solution], solution.dual_coef[None], solution.weights, kept)
+        self.offset_ = -float(self.intercept_[0])
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """How far inside each sample lies, (k,); negative outside, 0 for what cannot be told from it."""
+        scores = self._scores(X)[:, 0]
+        return np.where(np.abs(scores) > _ROUNDING * abs(float(self.intercept_[0])), scores, 0.0)
+
+    def score_samples(self, X: Any) -> Array:
+        """decision_function + offset_, (k,)."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> Any:
+        """1 inside, -1 outside, (k,)."""
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)

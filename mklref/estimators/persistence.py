@@ -1,0 +1,200 @@
+"""Models in one .npz file of numbers and text, without pickle."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from os import PathLike
+from typing import Any, Self, cast
+
+import numpy as np
+
+from mklref import losses, regularizers
+from mklref._files import read_arrays, write_arrays
+from mklref._typing import Array
+from mklref.certificate import Bounds, Certificate
+from mklref.estimators.gram import PRECOMPUTED, NewKernels, Precomputed, family_of
+from mklref.exceptions import InvalidParameter, UnsafeFile
+from mklref.kernels import FittedFamily
+from mklref.kernels.transforms import Centering, Projection, Scaling, Transform
+
+_FORMAT = "mklref-estimator-1"
+_KNOWN = {name: kind for home in (losses, regularizers) for name, kind in vars(home).items() if isinstance(kind, type)}
+"""Losses and regularisers by name; nothing else is ever made from a file."""
+_FITTED = ("weights_", "dual_coef_", "intercept_", "support_", "_columns")
+
+
+class Persistent:
+    """`save` and `load` for the estimators."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model as an .npz of plain arrays; no pickle.
+
+        Raises
+        ------
+        InvalidParameter
+            Kernels that are not a specification or precomputed, or parameters that are no plain values.
+        NotFittedError
+            Nothing to save.
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        model = cast(Any, self)
+        if not isinstance(model.kernels, str):
+            raise InvalidParameter(
+                "kernels are functions or families, which a file of numbers cannot hold: write them as a specification "
+                "such as 'linear,rbf:0.5..20:8', or save with joblib.dump."
+            )
+        arrays = {name.strip("_"): getattr(model, name) for name in _FITTED}
+        arrays |= _transforms_to_arrays(model._new_kernels.transforms)
+        facts: dict[str, Any] = {
+            "format": _FORMAT,
+            "estimator": type(self).__name__,
+            "parameters": {name: _to_plain(value, name) for name, value in model.get_params(deep=False).items()},
+            "n_features_in": int(model.n_features_in_),
+            "n_iter": int(model.n_iter_),
+            "kernel_names": list(model.kernel_names_),
+            "certificates": [vars(bounds) for bounds in np.atleast_1d(np.array(model.certificate_, dtype=object))],
+        }
+        if model._is_precomputed():
+            arrays["kept"] = model._new_kernels.kept
+            facts |= {"n_training": model._new_kernels.n_training, "last": bool(model._new_kernels.last)}
+        else:
+            arrays["samples"] = model._new_kernels.samples
+        if hasattr(model, "classes_"):
+            arrays["classes"] = _plain_classes(model.classes_)
+        if hasattr(model, "feature_names_in_"):
+            facts["feature_names_in"] = list(model.feature_names_in_)
+        write_arrays(path, arrays, facts)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        UnsafeFile
+            Damaged, truncated, hostile or foreign files, and models of another class.
+        """
+        arrays, facts = read_arrays(path)
+        if facts.get("format") != _FORMAT:
+            raise UnsafeFile(f"{path} has format {facts.get('format')!r}; this version reads {_FORMAT!r}.")
+        if facts.get("estimator") != cls.__name__:
+            raise UnsafeFile(f"{path} holds a {facts.get('estimator')}; load it with {facts.get('estimator')}.load.")
+        try:
+            return cls._restored(arrays, facts)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
+            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
+
+    @classmethod
+    def _restored(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> Self:
+        model = cast(Any, cls(**{name: _from_plain(value) for name, value in facts["parameters"].items()}))
+        for name in _FITTED:
+            setattr(model, name, arrays[name.strip("_")])
+        model.n_features_in_, model.n_iter_ = int(facts["n_features_in"]), int(facts["n_iter"])
+        model.kernel_names_ = tuple(map(str, facts["kernel_names"]))
+        kinds = [Certificate if "better_upper" in bounds else Bounds for bounds in facts["certificates"]]
+        certificates = tuple(
+            kind(**{**bounds, "violations": tuple(bounds["violations"])})
+            for kind, bounds in zip(kinds, facts["certificates"], strict=True)
+        )
+        model.certificate_ = certificates if model.weights_.ndim == 2 else certificates[0]
+        if "classes" in arrays:
+            model.classes_ = arrays["classes"]
+        if "feature_names_in" in facts:
+            model.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
+        if "offset_" in cls.__annotations__:
+            model.offset_ = -float(model.intercept_[0])
+        model._new_kernels = _new_kernels(model, arrays, facts)
+        _check(model, arrays)
+        return cast(Self, model)
+
+
+def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> NewKernels:
+    transforms = _transforms_from_arrays(arrays, len(model.kernel_names_))
+    if model.kernels == PRECOMPUTED:
+        return Precomputed(int(facts["n_training"]), arrays["kept"], bool(facts["last"]), transforms)
+    kernels = family_of(model.kernels).expand(model.n_features_in_)
+    return FittedFamily(arrays["samples"], kernels, transforms, model.kernel_names_)
+
+
+def _check(model: Any, arrays: dict[str, Any]) -> None:
+    """Sizes that belong together, and indices that exist."""
+    M, (P, s) = len(model.kernel_names_), model.dual_coef_.shape
+    kernels = model._new_kernels
+    n = len(kernels.kept) if model.kernels == PRECOMPUTED else len(kernels.samples)
+    fits = [
+        np.shape(model.weights_) in ((M,), (P, M)),
+        np.shape(model.intercept_) == (P,),
+        np.shape(model._columns) == np.shape(model.support_) == (s,),
+        np.all((model._columns >= 0) & (model._columns < n)),
+        model.kernels == PRECOMPUTED or kernels.samples.shape == (n, model.n_features_in_),
+        model.kernels == PRECOMPUTED or len(kernels.kernels) == M,
+        all(np.isfinite(array).all() for array in (model.weights_, model.dual_coef_, model.intercept_)),
+    ]
+    if not all(fits):
+        raise ValueError("its arrays do not fit together")
+
+
+def _transforms_to_arrays(transforms: tuple[Transform, ...]) -> dict[str, Array]:
+    """All kernels are transformed in the same way, so that each statistic is one array over the kernels."""
+    arrays: dict[str, Array] = {}
+    centerings = [transform.centering for transform in transforms if transform.centering is not None]
+    if centerings:
+        arrays["means"] = np.stack([centering.means for centering in centerings])
+        arrays["totals"] = np.array([centering.total for centering in centerings])
+    for transform in transforms[:1]:
+        if isinstance(transform.normalization, Scaling):
+            arrays["factors"] = np.array([own.normalization.factor for own in transforms])  # type: ignore[union-attr]
+        elif isinstance(transform.normalization, Projection):
+            arrays["norms"] = np.stack([own.normalization.norms for own in transforms])  # type: ignore[union-attr]
+    return arrays
+
+
+def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, ...]:
+    made = []
+    for m in range(M):
+        centering = Centering(arrays["means"][m], float(arrays["totals"][m])) if "means" in arrays else None
+        normalization: Scaling | Projection | None = None
+        if "factors" in arrays:
+            normalization = Scaling(float(arrays["factors"][m]))
+        elif "norms" in arrays:
+            normalization = Projection(arrays["norms"][m])
+        made.append(Transform(centering, normalization))
+    return tuple(made)
+
+
+def _plain_classes(classes: Any) -> Any:
+    if classes.dtype != object:
+        return classes
+    if not all(isinstance(name, str) for name in classes):
+        raise InvalidParameter(
+            "the classes are objects other than text; give numbers or text as y, or use joblib.dump."
+        )
+    return classes.astype(str)
+
+
+def _to_plain(value: Any, name: str) -> Any:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_to_plain(entry, name) for entry in value]
+    if isinstance(value, dict):
+        return {"pairs": [[_to_plain(key, name), _to_plain(entry, name)] for key, entry in value.items()]}
+    if is_dataclass(value) and _KNOWN.get(type(value).__name__) is type(value):
+        given = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        return {"class": type(value).__name__, "fields": {key: _to_plain(entry, name) for key, entry in given.items()}}
+    raise InvalidParameter(f"{name} = {value!r} cannot be saved without pickle; save with joblib.dump.")
+
+
+def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_from_plain(entry) for entry in value)
+    if isinstance(value, dict) and "pairs" in value:
+        return {_from_plain(key): _from_plain(entry) for key, entry in value["pairs"]}
+    if isinstance(value, dict):
+        return _KNOWN[value["class"]](**{key: _from_plain(entry) for key, entry in value["fields"].items()})
+    return value

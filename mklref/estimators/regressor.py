@@ -1,0 +1,106 @@
+"""`MKLRegressor`: real targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import RegressorMixin
+
+from mklref._typing import Array
+from mklref.estimators.base import BaseMKL
+from mklref.exceptions import InvalidParameter
+from mklref.losses import LOSSES, as_loss
+from mklref.native import solve
+from mklref.problem import Problem
+
+
+class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
+    """Regression with learned kernel weights, solved to a certified duality gap.
+
+    minimise  C sum_i c_i V(t_i, y_i) + R(||f_1||, ..., ||f_M||),     t_i = sum_m f_m(x_i) + b
+
+    Parameters
+    ----------
+    loss : str or Loss
+        "epsilon_insensitive", "squared", "huber", "pinball", ...; mklref.EpsilonInsensitive(0.2) sets its parameter.
+        Its scale is that of y.
+    kernels, norm, C, normalize, center, tol, max_iter, random_state, verbose
+        As for `MKLClassifier`.
+
+    Attributes
+    ----------
+    weights_ : array (M,)
+        Kernel weights.
+    support_ : array (s,)
+        Indices of the training samples with a nonzero dual variable.
+    dual_coef_ : array (1, s)
+    intercept_ : array (1,)
+    certificate_ : Certificate
+    n_iter_ : int
+    kernel_names_ : tuple of str
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only if X is a data frame.
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "simplemkl",
+        *,
+        norm: Any = 1.0,
+        C: float = 1.0,
+        loss: Any = "epsilon_insensitive",
+        normalize: str | None = "multiplicative",
+        center: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 500,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.normalize = normalize
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+        """Learn kernel weights and the function.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d); Gram matrices (M, n, n) or (n, n, M) if precomputed
+        y : array (n,)
+            Real targets.
+        sample_weight : array (n,), optional
+            Nonnegative factors of C.
+
+        Raises
+        ------
+        InvalidInput, InvalidType, ValueError
+            Whatever is wrong with data and parameters, and what to do.
+
+        Warns
+        -----
+        ConvergenceWarning
+            tol was not reached; says why.
+        """
+        loss = as_loss(self.loss)
+        if loss.targets != "real":
+            real = ", ".join(name for name, kind in LOSSES.items() if kind.targets == "real")
+            raise InvalidParameter(f"loss {loss} takes no real targets; known are {real}.")
+        X, y = self._checked(X, y, y_numeric=True)
+        kept, weight = self._used(sample_weight, X)
+        grams = self._fit_kernels(X, kept)
+        problem = Problem(grams, y[kept], C=self.C, loss=loss, regularizer=self._regularizer(), sample_weight=weight)
+        solution = solve(problem, **self._solver_options())
+        self._keep([solution], solution.dual_coef[None], solution.weights, kept)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The value at each sample, (k,)."""
+        return self._scores(X)[:, 0]
