@@ -1,4 +1,4 @@
-"""The command line: `mklref crosscheck`, `mklref solve`, `mklref certify`, `mklref vectors`, `mklref list`.
+"""The command line: one module for each command of `mklref`.
 
 Exit codes: 0 passed, 1 not passed, 2 bad input (one line on stderr), 130 interrupted.
 """
@@ -48,6 +48,8 @@ def _run(arguments: Any) -> bool:
         from mklref.cli.certify import run
     elif arguments.command == "vectors":
         from mklref.cli.vectors import run
+    elif arguments.command == "reproduce":
+        from mklref.cli.reproduce import run
     else:
         from mklref.cli.listing import run
     return run(arguments)

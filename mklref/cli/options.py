@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     _add_solve(commands)
     _add_certify(commands)
     _add_vectors(commands)
+    _add_reproduce(commands)
     listing = commands.add_parser("list", help="formulations, losses, regularisers and solvers that are here")
     listing.add_argument("--equivalences", action="store_true", help="problems with the same solutions instead")
     return root
@@ -115,6 +116,24 @@ def _add_vectors(commands: Any) -> None:
     add("--include", type=several(str), metavar="WORD,...", help="only cases with these flags or names, * allowed")
     add("--exclude", type=several(str), metavar="WORD,...", help="no cases with these flags or names")
     add("--formats", type=several(str), default=["npz", "mat", "json"], help="of npz,mat,json,hdf5 (npz,mat,json)")
+
+
+def _add_reproduce(commands: Any) -> None:
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="compute the papers' tables and figures again (from a checkout)",
+        description="Run the papers' experiments and compare. A finished cell is not run again; the report is "
+        "DIR/report.html. Data sets are read from the directory MKLREF_DATA.",
+        epilog="Exit code 0: everything was run, and every difference is explained; 1: not so; 2: bad input.",
+    )
+    add = reproduce.add_argument
+    add("name", metavar="NAME", help="an experiment, or all; a wrong name lists the known ones")
+    add("--quick", action="store_true", help="a small form of every experiment, on data that is here")
+    add("--out", metavar="DIR", help="results and report (reproduction, or reproduction-quick)")
+    add("--cell", metavar="ID", help="run this one cell, again if it is finished, and print its values")
+    add("--list", action="store_true", help="only say which cells there are, and how long they take")
+    add("--render", action="store_true", help="run nothing, write the report from what is there")
+    add("--docs", action="store_true", help="write docs/reproduction.md and its pictures as well")
 
 
 def _add_problem(command: Any, samples: str) -> None:

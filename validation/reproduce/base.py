@@ -1,0 +1,90 @@
+"""What an experiment is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One unit of work: small enough to be repeated alone."""
+
+    id: str
+    """Name of its file."""
+    config: Mapping[str, Any]
+    """What the function is called with, seed included; JSON."""
+    seconds: float
+    """Estimated, on one core."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished cell."""
+
+    id: str
+    config: dict[str, Any]
+    values: dict[str, Any]
+    seconds: float
+    facts: dict[str, Any]
+    """Date, versions, machine, load."""
+
+
+class Evidence(NamedTuple):
+    """Whether a sentence of a paper holds here, and the numbers that say so."""
+
+    holds: bool
+    text: str
+
+
+class Picture(NamedTuple):
+    """A drawing with its caption."""
+
+    figure: Figure
+    caption: str
+
+
+Tables = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
+"""Repetitions by table, row and column."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the finished cells say."""
+
+    tables: Tables = field(default_factory=dict)
+    claims: Mapping[str, Evidence] = field(default_factory=dict)
+    pictures: Mapping[str, Picture] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of a paper, or several with the same runs."""
+
+    name: str
+    title: str
+    protocol: str
+    """The paper's protocol, and what is done otherwise here; paragraphs of plain text."""
+    cells: Callable[[bool], list[Cell]]
+    cell: Callable[[dict[str, Any]], dict[str, Any]]
+    summary: Callable[[list[Result]], Summary]
+    data: tuple[str, ...] = ()
+    """Sets of MKLREF_DATA that the full run reads."""
+    module: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "module", self.name.replace("-", "_"))
+
+
+def collect(results: Sequence[Result], row: Callable[[Result], str], columns: Sequence[str]) -> dict[str, Any]:
+    """One table: the values of each column, for the cells that share a row; missing values are left out."""
+    table: dict[str, dict[str, list[float]]] = {}
+    for result in results:
+        line = table.setdefault(row(result), {})
+        for column in columns:
+            if result.values.get(column) is not None:
+                line.setdefault(column, []).append(float(result.values[column]))
+    return table

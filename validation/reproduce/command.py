@@ -1,0 +1,70 @@
+"""What `mklref reproduce` does with its options."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from mklref.exceptions import InvalidParameter, MissingExtra
+from mklref.report import require_extra
+
+FULL, QUICK = Path("reproduction"), Path("reproduction-quick")
+"""Where results go by default."""
+
+
+def run(arguments: Any) -> bool:
+    """Run what is not finished and write the report; True if every cell is there and every difference explained.
+
+    Raises
+    ------
+    MissingExtra
+        The report needs jinja2 and matplotlib.
+    InvalidParameter
+        Unknown experiments or cells, or missing data.
+    """
+    try:
+        require_extra()
+    except MissingExtra as missing:
+        raise MissingExtra(f"{missing} mklref reproduce draws with them.") from None
+    from validation.reproduce import report
+    from validation.reproduce.experiments import experiments
+    from validation.reproduce.run import duration, finished, named, require_data, unfinished
+    from validation.reproduce.run import run as run_cells
+
+    chosen = experiments([arguments.name])
+    out = Path(arguments.out) if arguments.out else QUICK if arguments.quick else FULL
+    if arguments.list:
+        for experiment in chosen:
+            cells = experiment.cells(arguments.quick)
+            total = duration(sum(cell.seconds for cell in cells))
+            print(f"{experiment.name}: {experiment.title}; {len(cells)} cells, estimated {total} on one core")
+            print("\n".join(f"  {cell.id}  {duration(cell.seconds)}" for cell in cells))
+        return True
+    if arguments.cell and len(chosen) != 1:
+        raise InvalidParameter("--cell belongs to one experiment; name it instead of all.")
+    if not arguments.render:
+        require_data(chosen, arguments.quick)
+        if arguments.cell:
+            run_cells(out, [(chosen[0], named(chosen[0], arguments.cell, arguments.quick))])
+        else:
+            run_cells(out, unfinished(out, chosen, arguments.quick))
+    if arguments.cell:
+        results = {result.id: result for result in finished(out, chosen[0], arguments.quick)}
+        print(report.values_of(results[arguments.cell]))
+        return True
+    sections = [report.section(e, finished(out, e, arguments.quick), arguments.quick, out) for e in chosen]
+    for section in sections:
+        print(section.line)
+    page = report.write_page(out, sections, _command(arguments))
+    print(f"report: {page}")
+    if arguments.docs:
+        report.write_docs(Path("docs"), sections, _command(arguments))
+    return all(section.complete and not section.comparison.unexplained for section in sections) or arguments.quick
+
+
+def _command(arguments: Any) -> str:
+    """The command that was given, without what only concerns the report."""
+    options = ["--quick"] if arguments.quick else []
+    options += ["--out", shlex.quote(arguments.out)] if arguments.out else []
+    return " ".join(["python -m validation.reproduce", arguments.name, *options])

@@ -1,0 +1,208 @@
+"""What the papers print, and how our figures are compared with it.
+
+A file `expected/<experiment>.toml`:
+
+    paper = "Author et al. 2008"
+    [[table]]
+    id = "table1"
+    source = "Table 1"
+    runs = 20                                     # repetitions behind the paper's means
+    rules = { accuracy = "deviation", kernels = "within 2", seconds = "shown" }      # the columns, in order
+    units = { accuracy = "%", seconds = "s" }     # optional
+    [table.rows]
+    "pima, simplemkl" = [[76.5, 2.6], [14.7, 1.4], [79.0, 13]]       # [mean] or [mean, deviation]; [] if not printed
+    [[claim]]
+    id = "fewer-gradients"
+    source = "section 5.1"
+    text = "SimpleMKL needs fewer gradients than SILP."
+    [[cause]]
+    of = ["table1/pima, */kernels", "fewer-gradients"]               # patterns
+    text = "One paragraph: why it differs."
+
+Rules, with our mean a of k repetitions with deviation s, and the paper's b with deviation t:
+
+    deviation    |a - b| <= t
+    error        |a - b| <= 2 sqrt(s^2 / k + t^2 / runs)
+    within x     |a - b| <= x
+    factor x     b / x <= a <= b x
+    shown        no verdict
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mklref.exceptions import InvalidInput
+from validation.reproduce.base import Experiment, Summary
+
+FOLDER = Path(__file__).parent / "expected"
+RULES = ("deviation", "error", "within", "factor", "shown")
+UNEXPLAINED = "Not investigated yet."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a table: the paper's and ours."""
+
+    key: str
+    paper: tuple[float, ...]
+    """Mean, or mean and deviation; empty if not printed."""
+    ours: tuple[float, ...]
+    """Repetitions."""
+    rule: str
+    runs: int
+
+    @property
+    def mean(self) -> float:
+        """Of our repetitions."""
+        return float(np.mean(self.ours))
+
+    @property
+    def deviation(self) -> float:
+        """Of our repetitions, with k - 1; 0 for one repetition."""
+        return float(np.std(self.ours, ddof=1)) if len(self.ours) > 1 else 0.0
+
+    @property
+    def error(self) -> float:
+        """Standard error of the difference of both means."""
+        spread = self.paper[1] if len(self.paper) > 1 else 0.0
+        return math.sqrt(self.deviation**2 / max(len(self.ours), 1) + spread**2 / self.runs)
+
+    @property
+    def verdict(self) -> str:
+        """`matches`, `differs`, or nothing where there is nothing to compare."""
+        name, _, number = self.rule.partition(" ")
+        if not self.paper or not self.ours or name == "shown":
+            return ""
+        a, b = self.mean, self.paper[0]
+        if name == "factor":
+            fits = b / float(number) <= a <= b * float(number)
+        else:
+            allowed = {"deviation": self.paper[-1], "error": 2.0 * self.error, "within": float(number or 0.0)}[name]
+            fits = abs(a - b) <= allowed + 1e-12
+        return "matches" if fits else "differs"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a paper beside ours."""
+
+    id: str
+    source: str
+    columns: tuple[str, ...]
+    units: dict[str, str]
+    rules: dict[str, str]
+    rows: dict[str, tuple[Entry, ...]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a paper with our evidence."""
+
+    key: str
+    source: str
+    text: str
+    evidence: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that one experiment compares."""
+
+    paper: str
+    tables: tuple[Table, ...]
+    claims: tuple[Claim, ...]
+    causes: tuple[tuple[str, tuple[str, ...]], ...]
+    """Paragraphs, each with the keys that differ for this reason."""
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """`matches` or `differs` by key."""
+        entries = [entry for table in self.tables for row in table.rows.values() for entry in row]
+        return {item.key: item.verdict for item in (*entries, *self.claims) if item.verdict}
+
+    def count(self, verdict: str) -> int:
+        """How many have this verdict."""
+        return list(self.verdicts.values()).count(verdict)
+
+    @property
+    def unexplained(self) -> tuple[str, ...]:
+        """Keys that differ without a cause."""
+        return next((keys for text, keys in self.causes if text == UNEXPLAINED), ())
+
+
+def compare(experiment: Experiment, summary: Summary, folder: Path = FOLDER) -> Comparison:
+    """The paper's numbers beside those of a summary."""
+    document = read(folder / f"{experiment.module}.toml")
+    tables = tuple(_table(table, summary.tables.get(table["id"], {})) for table in document.get("table", ()))
+    claims = tuple(_claim(claim, summary) for claim in document.get("claim", ()))
+    unknown = set(summary.tables) - {table.id for table in tables} | set(summary.claims) - {c.key for c in claims}
+    if unknown:
+        raise InvalidInput(f"{experiment.module}.toml has no table or claim {', '.join(sorted(unknown))}; add it.")
+    compared = Comparison(document["paper"], tables, claims, ())
+    differing = [key for key, verdict in compared.verdicts.items() if verdict == "differs"]
+    return Comparison(document["paper"], tables, claims, _causes(document.get("cause", ()), differing))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """One file of expected numbers.
+
+    Raises
+    ------
+    InvalidInput
+        An unknown rule, or a row with another number of entries than columns; names file and row.
+    """
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    for table in document.get("table", ()):
+        for column, rule in table["rules"].items():
+            if rule.partition(" ")[0] not in RULES:
+                raise InvalidInput(f"{path.name}: rule {rule!r} of {column} is unknown; known: {', '.join(RULES)}.")
+        for row, entries in table.get("rows", {}).items():
+            if len(entries) != len(table["rules"]):
+                raise InvalidInput(f"{path.name}: row {row!r} has {len(entries)} entries, not {len(table['rules'])}.")
+    return document
+
+
+def _table(table: dict[str, Any], ours: Any) -> Table:
+    columns = tuple(table["rules"])
+    printed = table.get("rows", {})
+    names = [*printed, *(row for row in ours if row not in printed)]
+    rows = {
+        name: tuple(
+            Entry(
+                key=f"{table['id']}/{name}/{column}",
+                paper=tuple(printed[name][j]) if name in printed else (),
+                ours=tuple(ours.get(name, {}).get(column, ())),
+                rule=table["rules"][column],
+                runs=table.get("runs", 1),
+            )
+            for j, column in enumerate(columns)
+        )
+        for name in names
+    }
+    return Table(table["id"], table["source"], columns, table.get("units", {}), table["rules"], rows)
+
+
+def _claim(claim: dict[str, str], summary: Summary) -> Claim:
+    found = summary.claims.get(claim["id"])
+    verdict = "" if found is None else "matches" if found.holds else "differs"
+    return Claim(claim["id"], claim["source"], claim["text"], found.text if found else "not measured", verdict)
+
+
+def _causes(causes: Sequence[dict[str, Any]], differing: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The first cause whose patterns fit a key explains it; those without one come last."""
+    explained: dict[str, list[str]] = {}
+    for key in differing:
+        text = next((c["text"] for c in causes if any(fnmatchcase(key, p) for p in c["of"])), UNEXPLAINED)
+        explained.setdefault(text, []).append(key)
+    ordered = sorted(explained.items(), key=lambda item: item[0] == UNEXPLAINED)
+    return tuple((" ".join(text.split()), tuple(keys)) for text, keys in ordered)

@@ -1,0 +1,40 @@
+"""How the pictures of a report look: small, one set of colours, on white."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#999999", "#56b4e9", "#e69f00", "#000000")
+"""The palette of Okabe and Ito, which the colour-blind can tell apart."""
+
+SETTINGS: dict[Any, Any] = {
+    "axes.prop_cycle": mpl.cycler(color=COLOURS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9,
+    "font.size": 8,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mklref",
+}
+
+
+def figure(width: float = 8.4, height: float = 2.9, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
+    """A figure and its array of axes (rows, columns)."""
+    with mpl.rc_context(SETTINGS):
+        drawing = Figure(figsize=(width, height), layout="constrained")
+        return drawing, drawing.subplots(rows, columns, squeeze=False)
+
+
+def svg(drawing: Figure) -> str:
+    """The figure as text that is the same every time."""
+    written = StringIO()
+    with mpl.rc_context(SETTINGS):
+        drawing.savefig(written, format="svg", metadata={"Date": None})
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"

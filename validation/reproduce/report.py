@@ -1,0 +1,222 @@
+"""The report: a self-contained HTML page, and a page of the docs, from the same sections."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from validation.reproduce import pictures
+from validation.reproduce.base import Experiment, Picture, Result
+from validation.reproduce.expected import FOLDER, Comparison, Entry, compare, read
+from validation.reproduce.run import duration
+
+MARKS = {"matches": "✓", "differs": "✗", "": ""}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment as it is shown."""
+
+    experiment: Experiment
+    results: list[Result]
+    cells: int
+    """How many there are in all."""
+    left: float
+    """Estimated seconds of those that are missing."""
+    comparison: Comparison
+    pictures: dict[str, Picture]
+    command: str
+    """Which continues or repeats it."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is finished."""
+        return len(self.results) == self.cells
+
+    @property
+    def progress(self) -> str:
+        """How much of the protocol was run."""
+        spent = duration(sum(result.seconds for result in self.results))
+        done = f"{len(self.results)} of {self.cells} cells, {spent}"
+        return done if self.complete else f"{done}; the rest takes about {duration(self.left)}: {self.command}"
+
+    @property
+    def verdict(self) -> str:
+        """Counts of verdicts."""
+        counts = f"{self.comparison.count('matches')} match, {self.comparison.count('differs')} differ"
+        lacking = len(self.comparison.unexplained)
+        return f"{counts}, {lacking} of them not explained" if lacking else counts
+
+    @property
+    def line(self) -> str:
+        """For the terminal."""
+        return f"{self.experiment.name}: {self.verdict}; {self.progress}"
+
+    @property
+    def circumstances(self) -> list[str]:
+        """Dates, versions and machines of the cells."""
+        if not self.results:
+            return []
+        facts = [result.facts for result in self.results]
+        dates = sorted(fact["date"][:10] for fact in facts)
+        span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+        loads = sorted(fact["load"] for fact in facts if fact["load"] is not None)
+        names = "mklref", "python", "numpy", "scipy", "scikit-learn"
+        versions = [" or ".join(sorted({str(fact[name]) for fact in facts})) for name in names]
+        machines = sorted({f"{fact['machine']}, {fact['cores']} cores" for fact in facts})
+        busy = f"load {loads[0]:.1f} to {loads[-1]:.1f}" if loads else "load unknown"
+        return [
+            span,
+            ", ".join(f"{name} {found}" for name, found in zip(names, versions, strict=True)),
+            f"{'; '.join(machines)}, {busy}",
+        ]
+
+    def cell_command(self, cell_id: str) -> str:
+        """The command that runs one cell again."""
+        return f"{self.command} --cell {cell_id}"
+
+
+def section(experiment: Experiment, results: list[Result], quick: bool, out: Path, folder: Path = FOLDER) -> Section:
+    """What there is to show of an experiment."""
+    cells = experiment.cells(quick)
+    summary = experiment.summary(results)
+    done = {result.id for result in results}
+    left = sum(cell.seconds for cell in cells if cell.id not in done)
+    command = f"python -m validation.reproduce {experiment.name}{' --quick' if quick else ''} --out {out}"
+    comparison = compare(experiment, summary, folder)
+    return Section(experiment, results, len(cells), left, comparison, dict(summary.pictures), command)
+
+
+def numbers(mean: float, deviation: float | None) -> str:
+    """`mean ± deviation`, with three or four figures."""
+    shown = f"{mean:.0f}" if abs(mean) >= 1000.0 else f"{mean:.{2 if abs(mean) < 10.0 else 1}f}"
+    if 0.0 < abs(mean) < 0.1:
+        shown = f"{mean:.2g}"
+    if not deviation:
+        return shown
+    spread = f"{deviation:.0f}" if abs(mean) >= 1000.0 else f"{deviation:.2g}"
+    return f"{shown} ± {spread}"
+
+
+def ours(entry: Entry) -> str:
+    """Our side of an entry."""
+    return numbers(entry.mean, entry.deviation) if entry.ours else "–"
+
+
+def paper(entry: Entry) -> str:
+    """The paper's side, empty if it prints nothing."""
+    return numbers(entry.paper[0], entry.paper[1] if len(entry.paper) > 1 else None) if entry.paper else ""
+
+
+def distance(entry: Entry) -> str:
+    """The difference in standard errors, where there is a verdict."""
+    if not entry.verdict or not entry.error:
+        return ""
+    return f"{(entry.mean - entry.paper[0]) / entry.error:+.1f} se"
+
+
+def heading(name: str, units: dict[str, str]) -> str:
+    """A column with its unit."""
+    return f"{name} ({units[name]})" if name in units else name
+
+
+def values_of(result: Result) -> str:
+    """One cell for the terminal."""
+    return json.dumps(result.values, indent=1)
+
+
+def missing() -> list[dict[str, str]]:
+    """What cannot be reproduced, and what would be needed."""
+    path = FOLDER / "missing.toml"
+    return list(read(path)["missing"]) if path.exists() else []
+
+
+def write_page(out: Path, sections: Sequence[Section], command: str) -> Path:
+    """Write DIR/report.html and return its path."""
+    from jinja2 import Environment
+
+    page = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(page)
+    drawings = {
+        s.experiment.name: [
+            (base64.b64encode(pictures.svg(picture.figure).encode()).decode(), picture.caption)
+            for picture in s.pictures.values()
+        ]
+        for s in sections
+    }
+    helpers = {"ours": ours, "paper": paper, "distance": distance, "heading": heading, "marks": MARKS}
+    text = template.render(sections=sections, command=command, drawings=drawings, missing=missing(), **helpers)
+    path = out / "report.html"
+    out.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
+    """Write docs/reproduction.md and its pictures."""
+    lines = [
+        "# The papers' tables and figures, computed again",
+        "",
+        "Written by the last of these commands from the results in the repository; the first two run what is missing,",
+        "from a checkout and with the data sets in the directory `MKLREF_DATA`:",
+        "",
+        "```sh",
+        "mklref reproduce all --quick",
+        command,
+        f"{command} --render --docs",
+        "```",
+        "",
+        "Every number is our mean ± standard deviation, with the paper's in brackets. ✓ and ✗: it fits or does not, by",
+        "the rule of its column. Every ✗ has a paragraph. A row without brackets is not in the paper. Seconds were",
+        "measured on a machine with other work to do, and are shown without a verdict.",
+        "",
+        "| experiment | verdict | run |",
+        "|---|---|---|",
+    ]
+    for s in sections:
+        state = "complete" if s.complete else f"{len(s.results)} of {s.cells} cells"
+        lines.append(f"| [{s.experiment.title}](#{s.experiment.name}) | {s.verdict} | {state} |")
+    for s in sections:
+        lines += ["", f"({s.experiment.name})=", "", f"## {s.experiment.title}", "", *_docs_section(docs, s)]
+    lacking = missing()
+    if lacking:
+        lines += ["", "## What cannot be computed again", "", "| experiment | what would be needed |", "|---|---|"]
+        lines += [f"| {row['source']} | {row['needed']} |" for row in lacking]
+    (docs / "reproduction.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _docs_section(docs: Path, s: Section) -> list[str]:
+    lines = [s.comparison.paper, "", *s.experiment.protocol.strip().splitlines(), ""]
+    lines += [f"Run: {s.progress.partition(';')[0]}. {'; '.join(s.circumstances)}.", ""]
+    if not s.complete:
+        lines += [f"The rest takes about {duration(s.left)}:", "", "```sh", s.command, "```", ""]
+    for table in s.comparison.tables:
+        if any(entry.ours for row in table.rows.values() for entry in row):
+            rules = ", ".join(f"{column}: {rule}" for column, rule in table.rules.items())
+            lines += [f"**{table.source}** ({rules})", ""]
+            lines.append("|  | " + " | ".join(heading(name, table.units) for name in table.columns) + " |")
+            lines.append("|---" * (1 + len(table.columns)) + "|")
+            lines += [f"| {name} | " + " | ".join(map(_markdown, row)) + " |" for name, row in table.rows.items()]
+            lines.append("")
+    if s.comparison.claims:
+        lines += ["| the paper says | here |  |", "|---|---|---|"]
+        lines += [f"| {c.text} ({c.source}) | {c.evidence} | {MARKS[c.verdict]} |" for c in s.comparison.claims]
+        lines.append("")
+    for text, keys in s.comparison.causes:
+        lines += [f"✗ *{', '.join(keys)}*: {text}", ""]
+    for name, picture in s.pictures.items():
+        file = f"reproduce-{s.experiment.name}-{name}.svg"
+        (docs / "_static" / file).write_text(pictures.svg(picture.figure), encoding="utf-8")
+        lines += [f"![{picture.caption}](_static/{file})", "", picture.caption, ""]
+    if s.results:
+        lines += [f"One cell again: `{s.cell_command(s.results[0].id)}`; `--list` names the others."]
+    return lines
+
+
+def _markdown(entry: Entry) -> str:
+    beside = f" ({paper(entry)}) {MARKS[entry.verdict]}" if entry.paper else ""
+    return f"{ours(entry)}{beside}".rstrip()

@@ -1,0 +1,93 @@
+"""Runs the cells of experiments, those that are not finished, and says how far it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mklref.datasets import DIRECTORY
+from mklref.exceptions import InvalidParameter
+from validation.reproduce import store
+from validation.reproduce.base import Cell, Experiment, Result
+
+
+def unfinished(directory: Path, experiments: Sequence[Experiment], quick: bool) -> list[tuple[Experiment, Cell]]:
+    """The cells that are still to be run, experiment by experiment."""
+    return [
+        (experiment, cell)
+        for experiment in experiments
+        for cell in experiment.cells(quick)
+        if store.read(directory, experiment, cell) is None
+    ]
+
+
+def finished(directory: Path, experiment: Experiment, quick: bool) -> list[Result]:
+    """The results that are there, in the order of the cells."""
+    results = [store.read(directory, experiment, cell) for cell in experiment.cells(quick)]
+    return [result for result in results if result is not None]
+
+
+def named(experiment: Experiment, cell_id: str, quick: bool) -> Cell:
+    """The cell with this id.
+
+    Raises
+    ------
+    InvalidParameter
+        There is none; the message lists some.
+    """
+    cells = {cell.id: cell for cell in experiment.cells(quick)}
+    if cell_id not in cells:
+        shown = ", ".join(list(cells)[:12])
+        raise InvalidParameter(f"{experiment.name} has no cell {cell_id!r}; it has {shown}, ... (--list shows all).")
+    return cells[cell_id]
+
+
+def require_data(experiments: Sequence[Experiment], quick: bool) -> None:
+    """Refuse a full run without its data before hours are spent.
+
+    Raises
+    ------
+    InvalidParameter
+        Names experiments and data sets.
+    """
+    if quick or os.environ.get(DIRECTORY):
+        return
+    lacking = [f"{experiment.name} ({', '.join(experiment.data)})" for experiment in experiments if experiment.data]
+    if lacking:
+        raise InvalidParameter(
+            f"{DIRECTORY} is not set; {'; '.join(lacking)} need data. Set it to the data directory, or use --quick."
+        )
+
+
+def run(directory: Path, work: Sequence[tuple[Experiment, Cell]]) -> None:
+    """Run cells one after the other; each result is written when it is there."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    if not work:
+        return
+    say = Console(stderr=True, highlight=False)
+    total = sum(cell.seconds for _, cell in work)
+    say.print(f"{len(work)} cells, estimated {duration(total)} on one core", soft_wrap=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=say, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=total)
+        for number, (experiment, cell) in enumerate(work, start=1):
+            label = f"{number}/{len(work)} {experiment.name} {cell.id}"
+            bar.update(task, description=label)
+            began = time.perf_counter()
+            values = experiment.cell(dict(cell.config))
+            result = store.write(directory, experiment, cell, values, time.perf_counter() - began)
+            bar.advance(task, cell.seconds)
+            if not say.is_terminal:
+                say.print(f"{label}: {result.seconds:.1f} s", soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
