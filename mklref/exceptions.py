@@ -8,7 +8,9 @@ MKLError
 ├── InvalidType (TypeError)            complex, sparse, masked, object or bool data
 ├── NotApplicable (ValueError)         a formulation or solver that does not fit the problem; says what does
 ├── SolverFailure (RuntimeError)       every solver that was tried failed; says which and how
-└── UnsafeFile (ValueError)            a file that cannot be read safely
+├── UnsafeFile (ValueError)            a file that cannot be read safely
+├── DataUnavailable (OSError)          a data set that is neither here nor to be fetched
+└── MissingExtra (ImportError)         an optional dependency is not installed
 
 Interrupted (KeyboardInterrupt)        carries the best certified point so far in `.solution`
 MKLWarning (UserWarning)               AsymmetryWarning, AccuracyWarning, SlowWarning
@@ -64,6 +66,10 @@ class UnsafeFile(MKLError, ValueError):
 
 class MissingExtra(MKLError, ImportError):
     """An optional dependency is not installed; the message says how to get it."""
+
+
+class DataUnavailable(MKLError, OSError):
+    """A data set is not on this machine and cannot be fetched; the message says how to get it."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -58,7 +58,8 @@ def read(arguments: Any, default_samples: int | None = None) -> Input:
 
 
 def _from_table(arguments: Any, samples: int | None) -> Input:
-    whole = _dataset(arguments.data, arguments.target)
+    published = _dataset(arguments.data, arguments.target)
+    whole = published.complete()
     data = whole if samples is None else whole.subset(samples, arguments.seed)
     y, meaning = _target(data.y, arguments)
     specification = RECIPE if arguments.kernels is None else arguments.kernels
@@ -70,7 +71,7 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
         arguments.loss,
         {
             "data": f"{whole.name} ({whole.source})" if whole.name != whole.source else whole.name,
-            "samples": _drawn(len(data.y), len(whole.y), arguments.seed),
+            "samples": _drawn(len(data.y), len(whole.y), arguments.seed) + _dropped(len(published.y) - len(whole.y)),
             "target": meaning,
             "kernels": f"{len(kernels)}: {specification} on {len(data.features)} standardised variables, "
             f"normalisation: {method}",
@@ -128,6 +129,10 @@ def _target(y: Any, arguments: Any) -> tuple[Any, str]:
     labels, (negative, positive) = datasets.encode(y, arguments.positive)
     counts = int(np.sum(labels < 0)), int(np.sum(labels > 0))
     return labels, f"{negative} = -1 ({counts[0]} samples), {positive} = +1 ({counts[1]} samples)"
+
+
+def _dropped(incomplete: int) -> str:
+    return f"; {incomplete} with missing cells left out" if incomplete else ""
 
 
 def _drawn(taken: int, available: int, seed: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 
 import numpy as np
@@ -148,8 +149,78 @@ def test_damaged_manifest(directory, text):
 
 def test_unknown_name_without_directory(monkeypatch):
     monkeypatch.delenv(datasets.DIRECTORY, raising=False)
-    with pytest.raises(InvalidParameter, match=r"'sonar' is unknown.*breast_cancer.*set MKLREF_DATA"):
-        datasets.load("sonar")
+    with pytest.raises(InvalidParameter, match=r"'soner' is unknown.*breast_cancer.*sonar.*set MKLREF_DATA"):
+        datasets.load("soner")
+
+
+def add_set(directory, name, files):
+    """Write the files of a set, and its entry of the manifest."""
+    (directory / name).mkdir(parents=True)
+    for file, content in files.items():
+        (directory / name / file).write_bytes(content)
+    rows = [
+        {"path": f"{name}/{file}", "sha256": hashlib.sha256(content).hexdigest()} for file, content in files.items()
+    ]
+    known = json.loads((directory / "MANIFEST.json").read_text())
+    known["data_sets"].append({"name": name, "files": rows})
+    (directory / "MANIFEST.json").write_text(json.dumps(known))
+
+
+def splits(train, test):
+    packed = io.BytesIO()
+    np.savez(packed, train=train, test=test)
+    return packed.getvalue()
+
+
+def test_realisations_come_with_their_set_which_is_found_without_its_folder(directory):
+    table = gzip.compress(TABLE.encode())
+    add_set(directory, "ida/banana", {"data.csv.gz": table, "splits.npz": splits([[0], [2]], [[2, 1], [0, 1]])})
+    data = datasets.load("banana")
+    assert data.name == "ida/banana"
+    assert [(s.train.tolist(), s.test.tolist()) for s in data.splits] == [([0], [2, 1]), ([2], [0, 1])]
+    assert data.take([2, 0]).splits == ()
+
+
+@pytest.mark.parametrize("bad", [([[0]], [[3]]), ([[-1]], [[1]]), ([[0]], [[0]])])
+def test_splits_that_are_none(directory, bad):
+    add_set(directory, "bad", {"data.csv.gz": gzip.compress(TABLE.encode()), "splits.npz": splits(*bad)})
+    with pytest.raises(UnsafeFile, match="does not split 3 rows"):
+        datasets.load("bad")
+
+
+def test_missing_cells_are_nan_in_a_set_and_refused_in_a_table_of_ones_own(directory):
+    text = TABLE.replace("2.5", "")
+    add_set(directory, "holes", {"data.csv.gz": gzip.compress(text.encode())})
+    data = datasets.load("holes")
+    np.testing.assert_array_equal(data.X, [[1, np.nan], [-3, 40], [5, 6]])
+    assert data.complete().y.tolist() == ["no", "yes"]
+    with pytest.raises(InvalidInput, match=r"1 of 3 samples of holes have a missing cell; drop them by .complete"):
+        data.standardized()
+
+
+def idx(array):
+    header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
+    return gzip.compress(header + array.astype(np.uint8).tobytes())
+
+
+def test_idx_files_become_one_set_with_one_split(directory):
+    pictures = np.arange(5 * 2 * 3).reshape(5, 2, 3)
+    files = {
+        "train-images-idx3-ubyte.gz": idx(pictures[:3]),
+        "train-labels-idx1-ubyte.gz": idx(np.array([7, 1, 7])),
+        "t10k-images-idx3-ubyte.gz": idx(pictures[3:]),
+        "t10k-labels-idx1-ubyte.gz": idx(np.array([1, 1])),
+    }
+    add_set(directory, "small-digits", files)
+    data = datasets.load("small-digits")
+    np.testing.assert_array_equal(data.X, pictures.reshape(5, 6))
+    assert data.y.tolist() == ["7", "1", "7", "1", "1"]
+    assert [part.tolist() for part in data.splits[0]] == [[0, 1, 2], [3, 4]]
+    assert data.features[3] == "pixel[1,0]"
+    files["t10k-labels-idx1-ubyte.gz"] = gzip.compress(b"no idx at all")
+    add_set(directory, "damaged", files)
+    with pytest.raises(UnsafeFile, match="not an idx file"):
+        datasets.load("damaged")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""Data to try things on: sets by name, CSV files, and generators.
+
+`load` finds scikit-learn's bundled sets, the sets of the directory MKLREF_DATA, and the sets of the papers, which it
+fetches once. A set is returned as it is, with its original labels. `encode` turns classes into the labels -1 and +1,
+and `Dataset.standardized` scales variables; neither happens behind anybody's back.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mklref.datasets.bundled import BUNDLED, load_bundled
+from mklref.datasets.directory import DIRECTORY, load_from_directory, manifest
+from mklref.datasets.generators import kloft_toy, noisy_signal, p300, two_norm, waveform
+from mklref.datasets.labels import encode
+from mklref.datasets.published import PUBLISHED
+from mklref.datasets.record import Dataset, Generated, Split
+from mklref.datasets.remote import fetch, with_standard_split
+from mklref.datasets.signals import SIGNALS, signal
+from mklref.datasets.table import read_csv
+from mklref.exceptions import InvalidParameter
+
+__all__ = [
+    "BUNDLED",
+    "DIRECTORY",
+    "PUBLISHED",
+    "SIGNALS",
+    "Dataset",
+    "Generated",
+    "Split",
+    "encode",
+    "kloft_toy",
+    "load",
+    "noisy_signal",
+    "p300",
+    "read_csv",
+    "signal",
+    "two_norm",
+    "waveform",
+]
+
+
+def load(name: str) -> Dataset:
+    """A data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of scikit-learn's bundled sets (`BUNDLED`); a set of the directory that MKLREF_DATA names, where titanic is
+        found as ida/titanic; or a set of the papers (`PUBLISHED`), which is fetched into scikit-learn's data
+        directory, once, and compared with its SHA-256.
+
+    Raises
+    ------
+    InvalidParameter
+        Unknown name; the message lists the known ones.
+    DataUnavailable
+        A set of the papers is neither in the directory nor to be had from the network; says how to get it.
+    UnsafeFile
+        A file of the directory, or what was fetched, does not have the SHA-256 that it should have.
+    """
+    if name in BUNDLED:
+        return load_bundled(name)
+    directory = os.environ.get(DIRECTORY)
+    entries = manifest(Path(directory)) if directory else {}
+    for known in (name, f"ida/{name}"):
+        if directory and known in entries:
+            data = load_from_directory(Path(directory), entries[known])
+            return with_standard_split(data, PUBLISHED[name]) if name in PUBLISHED else data
+    if name in PUBLISHED:
+        return with_standard_split(fetch(PUBLISHED[name]), PUBLISHED[name])
+    more = f"; in {directory}: {', '.join(entries)}" if directory else f"; set {DIRECTORY} to a data directory for more"
+    raise InvalidParameter(
+        f"data set {name!r} is unknown. Known: {', '.join([*BUNDLED, *PUBLISHED])}{more}. "
+        "For a file of your own give its path."
+    )

@@ -1,0 +1,180 @@
+"""Data whose truth is known, drawn with a generator of random numbers that the caller seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.datasets.record import Generated
+from mklref.datasets.signals import LENGTH, signal
+from mklref.exceptions import InvalidParameter
+
+SOURCE = "generated"
+
+
+def kloft_toy(rng: np.random.Generator, n: int, *, relevant: int, d: int = 50, separation: float = 1.75) -> Generated:
+    """Two Gaussian classes that differ in the first `relevant` of d variables (Kloft et al. 5.1, Fig. 1-2).
+
+        x | y  ~  N(y mu, I),    mu = separation theta / ||theta||_2,    theta_m = 1 for m <= relevant, else 0
+
+    The fraction of noise is nu = 1 - relevant / d, and the error of Bayes is Phi(-separation) = 4.0 % whatever nu
+    is. The paper takes n = 50 and 800, and one linear kernel, multiplicatively normalised, for each variable.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n : int
+        Number of samples, even: the classes are balanced.
+    relevant : int
+        Number of variables that matter, in [1, d].
+    d : int
+        Number of variables.
+    separation : float
+        Half the distance of the means, rho in the paper.
+
+    Returns
+    -------
+    Generated
+        y in {-1, +1}, and theta as `truth`.
+
+    Raises
+    ------
+    InvalidParameter
+        n is odd, or a number is out of its range.
+    """
+    _require_count("n", n, 2)
+    _require_count("relevant", relevant, 1, d)
+    if n % 2:
+        raise InvalidParameter(f"n = {n} is odd; the classes are balanced, take {n + 1}.")
+    theta = (np.arange(d) < relevant).astype(float)
+    y = rng.permutation(np.repeat([-1.0, 1.0], n // 2))
+    X = rng.normal(size=(n, d)) + np.outer(y, separation * theta / np.linalg.norm(theta))
+    return Generated(f"toy[{relevant}/{d}]", X, y, _numbered(d), SOURCE, truth=theta)
+
+
+def two_norm(rng: np.random.Generator, n: int, *, d: int = 20) -> Generated:
+    """Two Gaussian classes N(+-a 1, I) with a = 2 / sqrt(d); y in {-1, +1}, each with probability 1/2.
+
+    Every variable says equally much, and the error of Bayes is Phi(-2) = 2.3 %. L. Breiman (1996), d = 20.
+    """
+    _require_count("n", n, 2)
+    _require_count("d", d, 1)
+    y = rng.choice([-1.0, 1.0], size=n)
+    X = rng.normal(size=(n, d)) + 2.0 / np.sqrt(d) * y[:, None]
+    return Generated("two-norm", X, y, _numbered(d), SOURCE, truth=np.ones(d))
+
+
+def waveform(rng: np.random.Generator, n: int) -> Generated:
+    """Three classes of mixtures of two triangular waves, 21 variables; y in {0, 1, 2}.
+
+        x_i = u h_a(i) + (1 - u) h_b(i) + e_i,   h_c(i) = max(6 - |i - c|, 0),   u ~ U(0, 1),   e_i ~ N(0, 1)
+
+    with the peaks (a, b) = (7, 15), (7, 11) and (11, 15) for the classes 0, 1 and 2. L. Breiman et al. (1984), in the
+    numbering of the classes of UCI's waveform. `truth` is the standard deviation of the class means.
+    """
+    _require_count("n", n, 3)
+    a, b = np.array([7.0, 7.0, 11.0]), np.array([15.0, 11.0, 15.0])
+    y = rng.integers(3, size=n)
+    u = rng.uniform(size=(n, 1))
+    X = u * _triangle(a[y]) + (1.0 - u) * _triangle(b[y]) + rng.normal(size=(n, 21))
+    means = (_triangle(a) + _triangle(b)) / 2.0
+    return Generated("waveform", X, y.astype(float), _numbered(21), SOURCE, truth=means.std(axis=0))
+
+
+def noisy_signal(
+    rng: np.random.Generator, name: str, n: int = LENGTH, *, snr: float = 5.0, regular: bool = False
+) -> Generated:
+    """A signal of `SIGNALS` at n positions of [0, 1], with Gaussian noise (SimpleMKL 5.2, Fig. 6).
+
+        y_i = f(x_i) + e_i,    standard deviation of e = (standard deviation of f over the positions) / snr
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    name : str
+        LinChirp, Wave, Blocks or Spikes.
+    n : int
+        Number of positions; the paper takes 512.
+    snr : float
+        Signal-to-noise ratio, of standard deviations; the paper takes 5 and does not define it.
+    regular : bool
+        Positions i / n instead of sorted uniform draws.
+
+    Raises
+    ------
+    InvalidParameter
+        Unknown signal, or a number is out of its range.
+    """
+    _require_count("n", n, 2)
+    if not snr > 0.0:
+        raise InvalidParameter(f"snr = {snr!r} must be positive; inf means no noise.")
+    x = np.arange(1, n + 1) / n if regular else np.sort(rng.uniform(size=n))
+    f = signal(name, x)
+    y = f + rng.normal(scale=f.std() / snr, size=n)
+    return Generated(name, x[:, None], y, ("x",), SOURCE)
+
+
+def p300(
+    rng: np.random.Generator,
+    n: int = 567,
+    *,
+    channels: int = 64,
+    frames: int = 14,
+    relevant: int = 8,
+    amplitude: float = 0.5,
+    correlation: float = 0.6,
+) -> Generated:
+    """Signals of `channels` electrodes in `frames` time frames, some of which respond to a stimulus (Szafranski 6.2).
+
+        x_ct = amplitude [y = 1] s_c b_t + e_ct,    b_t = exp(-(t - peak)^2 / 2) at peak = 0.45 (frames - 1)
+
+    One stimulus in six is answered (y = +1), as in the P300 speller, where two of twelve rows and columns hold the
+    letter. The sensitivities s_c of the `relevant` channels, drawn at random, lie in [1/2, 1], those of the others
+    are 0. The noise e has variance 1 and correlation^|t - t'| along a channel, so frames near the peak repeat one
+    another. The variables, channel by channel, form one group for each channel, like the kernels of the paper: 64
+    channels of 14 frames, 567 samples for training. This is a stand-in of our own for the recordings, and nothing
+    about it is fitted to them.
+
+    Returns
+    -------
+    Generated
+        y in {-1, +1}; `groups` numbers the channel of each variable; `truth` is amplitude s_c b_t.
+
+    Raises
+    ------
+    InvalidParameter
+        A number is out of its range.
+    """
+    _require_count("n", n, 6)
+    _require_count("channels", channels, 1)
+    _require_count("frames", frames, 1)
+    _require_count("relevant", relevant, 0, channels)
+    if not 0.0 <= correlation < 1.0:
+        raise InvalidParameter(f"correlation = {correlation!r} lies outside of [0, 1).")
+    y = rng.permutation(np.where(np.arange(n) < round(n / 6), 1.0, -1.0))
+    sensitivity = np.zeros(channels)
+    sensitivity[rng.permutation(channels)[:relevant]] = rng.uniform(0.5, 1.0, size=relevant)
+    t = np.arange(frames)
+    bump = np.exp(-((t - 0.45 * (frames - 1)) ** 2) / 2.0)
+    response = amplitude * np.outer(sensitivity, bump)
+    root = np.linalg.cholesky(correlation ** np.abs(t[:, None] - t))
+    noise = rng.normal(size=(n, channels, frames)) @ root.T
+    X = np.where(y > 0.0, 1.0, 0.0)[:, None, None] * response + noise
+    names = tuple(f"channel {c + 1}[{frame + 1}]" for c in range(channels) for frame in t)
+    groups = np.repeat(np.arange(channels), frames)
+    return Generated("P300-like", X.reshape(n, -1), y, names, SOURCE, truth=response.ravel(), groups=groups)
+
+
+def _numbered(d: int) -> tuple[str, ...]:
+    return tuple(f"x{i}" for i in range(1, d + 1))
+
+
+def _triangle(peak: Array) -> Array:
+    """One wave a row."""
+    return np.maximum(6.0 - np.abs(np.arange(1.0, 22.0) - peak[:, None]), 0.0)
+
+
+def _require_count(name: str, value: int, low: int, high: int | None = None) -> None:
+    if value < low or (high is not None and value > high) or value != int(value):
+        bound = f"at least {low}" if high is None else f"in [{low}, {high}]"
+        raise InvalidParameter(f"{name} = {value!r} must be an integer {bound}.")

@@ -1,0 +1,87 @@
+"""What a data set is: samples, targets, and where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidInput
+
+
+class Split(NamedTuple):
+    """Row numbers of one training set and of its test set."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Samples, their targets, and where they come from.
+
+    Like a data frame it converts to its matrix and knows its columns, so kernel families can name them.
+    """
+
+    name: str
+    X: Array
+    """Variables, float64 (n, d); a missing cell is NaN."""
+    y: Any
+    """Targets (n,): float64 where they are numbers, else strings."""
+    features: tuple[str, ...]
+    source: str
+    splits: tuple[Split, ...] = ()
+    """The realisations that come with a benchmark, such as those of the IDA repository."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the variables."""
+        return self.features
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.X, dtype=dtype, copy=copy)
+
+    def standardized(self) -> Dataset:
+        """(x - mean) / standard deviation for each variable; a constant variable becomes 0.
+
+        Raises
+        ------
+        InvalidInput
+            A cell is missing.
+        """
+        missing = int(np.isnan(self.X).any(axis=1).sum())
+        if missing:
+            raise InvalidInput(
+                f"{missing} of {len(self.y)} samples of {self.name} have a missing cell; drop them by .complete()."
+            )
+        varies = np.ptp(self.X, axis=0) > 0.0
+        centred = np.where(varies, self.X - self.X.mean(axis=0), 0.0)
+        return replace(self, X=centred / np.where(varies, self.X.std(axis=0), 1.0))
+
+    def complete(self) -> Dataset:
+        """The samples without a missing cell."""
+        whole = ~np.isnan(self.X).any(axis=1)
+        return self if whole.all() else self.take(np.flatnonzero(whole))
+
+    def take(self, rows: Any) -> Dataset:
+        """These samples, in this order; their numbers change, so the splits are left behind."""
+        return replace(self, X=self.X[rows], y=self.y[rows], splits=())
+
+    def subset(self, samples: int, seed: int) -> Dataset:
+        """`samples` rows drawn without replacement by a seeded generator, in their original order."""
+        if samples >= len(self.y):
+            return self
+        return self.take(np.sort(np.random.default_rng(seed).permutation(len(self.y))[:samples]))
+
+
+@dataclass(frozen=True)
+class Generated(Dataset):
+    """Data from a generator, which knows what the answer is made of."""
+
+    truth: Array | None = None
+    """How much each variable contributes, (d,); a kernel on that variable alone deserves a weight like it."""
+    groups: NDArray[np.intp] | None = None
+    """The group of each variable, (d,), counted from 0."""

@@ -1,0 +1,114 @@
+"""Fetch a set of the papers: once, into scikit-learn's data directory, and compared with what it has to be."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.datasets.published import Published
+from mklref.datasets.record import Dataset, Split
+from mklref.exceptions import DataUnavailable, UnsafeFile
+
+
+def fetch(entry: Published) -> Dataset:
+    """The set, from the cache or the network.
+
+    Raises
+    ------
+    DataUnavailable
+        Neither cached nor to be reached.
+    UnsafeFile
+        What came is another set than the one that the papers used.
+    """
+    try:
+        data = _from_tables(entry) if entry.urls else _from_openml(entry)
+    except OSError as offline:
+        raise DataUnavailable(
+            f"{entry.name} is not on this machine and cannot be fetched from {entry.origin} ({offline}). Connect to "
+            "the network once, or set MKLREF_DATA to a directory with MANIFEST.json that holds it."
+        ) from offline
+    found = fingerprint(data, entry.digits)
+    if found != entry.sha256:
+        raise UnsafeFile(
+            f"{entry.origin} has other contents than the {entry.name} of the papers: {len(data.y)} samples, SHA-256 "
+            f"{found}, expected {entry.sha256}. Remove it from {_cache()} to fetch it again, or set MKLREF_DATA."
+        )
+    return data
+
+
+def with_standard_split(data: Dataset, entry: Published) -> Dataset:
+    """The set with the split into training and test set that it is published with, where its order is that one."""
+    if data.splits or not entry.train:
+        return data
+    train, test = np.split(np.arange(len(data.y)), [entry.train])
+    if fingerprint(data.take(train), entry.digits) != entry.train_sha256:
+        return data
+    return replace(data, splits=(Split(train, test),))
+
+
+def fingerprint(data: Dataset, digits: int = 12) -> str:
+    """SHA-256 of the contents, whatever file they came in and in whatever order of rows.
+
+    Values are rounded to `digits` significant digits; each row is hashed with its label, and the sorted hashes are
+    hashed again.
+    """
+    values, where = np.unique(data.X, return_inverse=True)
+    rounded = np.array([float(f"{value:.{digits}g}") + 0.0 for value in values])[where].reshape(data.X.shape)
+    rows = [
+        hashlib.sha256(x.astype("<f8").tobytes() + _label(y).encode()).digest()
+        for x, y in zip(rounded, data.y, strict=True)
+    ]
+    return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
+
+
+def _label(y: Any) -> str:
+    return f"{y:.12g}" if isinstance(y, float) else str(y)
+
+
+def _cache() -> Path:
+    from sklearn.datasets import get_data_home
+
+    return Path(get_data_home())
+
+
+def _from_tables(entry: Published) -> Dataset:
+    """Plain tables: cells between commas or blanks, ? for a missing one."""
+    from sklearn.datasets import fetch_file
+
+    rows: list[list[str]] = []
+    for url in entry.urls:
+        text = Path(fetch_file(url, n_retries=1)).read_text(encoding="utf-8")
+        cells = [re.split(r"[,\s]+", line.strip()) for line in text.splitlines()]
+        usual = Counter(map(len, cells)).most_common(1)[0][0] if cells else 0
+        rows += [row for row in cells if len(row) == usual]
+    width = len(entry.features) + 1 + len(entry.unused)
+    if not rows or {len(row) for row in rows} != {width}:
+        raise UnsafeFile(
+            f"{entry.origin} is no table of {width} columns; set MKLREF_DATA to a directory that holds it."
+        )
+    table = np.array(rows)
+    variables = np.delete(table, [entry.target, *entry.unused], axis=1)
+    return _dataset(entry, np.where(variables == "?", "nan", variables).astype(float), table[:, entry.target])
+
+
+def _from_openml(entry: Published) -> Dataset:
+    from sklearn.datasets import fetch_openml
+
+    bunch = fetch_openml(data_id=entry.openml, as_frame=False, parser="liac-arff")
+    return _dataset(entry, np.asarray(bunch.data, dtype=float), np.asarray(bunch.target).astype(str))
+
+
+def _dataset(entry: Published, X: Array, labels: Any) -> Dataset:
+    named = np.array([entry.labels.get(label, label) for label in labels.tolist()])
+    try:
+        y: Any = named.astype(float)
+    except ValueError:
+        y = named
+    return Dataset(entry.name, X, y, entry.features, entry.origin)

@@ -1,0 +1,127 @@
+"""Tables of numbers: CSV files with a header, plain or gzipped."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mklref.datasets.record import Dataset
+from mklref.exceptions import InvalidInput, InvalidParameter
+
+
+def read_csv(path: str | os.PathLike[str], target: str | None = None, *, missing: bool = False) -> Dataset:
+    """Read a table of numbers with a header row; separated by commas, semicolons or tabs, plain or gzipped.
+
+    Parameters
+    ----------
+    path : str or path
+    target : str, optional
+        The column to predict, by name; the last one by default. It may hold numbers or class names.
+    missing : bool
+        Read empty cells as NaN instead of refusing them.
+
+    Raises
+    ------
+    InvalidInput
+        No header, no rows, ragged rows, cells that are missing or not numbers: names line, column and cell.
+    FileNotFoundError, PermissionError
+        As `open` does.
+    """
+    path = Path(path)
+    try:
+        header, lines = _cells(path)
+    except UnicodeDecodeError as damaged:
+        raise InvalidInput(f"{path} is not a readable CSV file: {damaged}. Save it as UTF-8.") from damaged
+    except (csv.Error, gzip.BadGzipFile, zlib.error, EOFError) as damaged:
+        raise InvalidInput(f"{path} is not a readable CSV file: {damaged}.") from damaged
+    column = _target_column(path, header, target)
+    features = tuple(name for j, name in enumerate(header) if j != column)
+    X = np.array([_numbers(path, line, header, cells, column, missing) for line, cells in lines])
+    return Dataset(path.name, X, _targets(path, lines, header, column), features, str(path))
+
+
+def _cells(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, and every row with its line number."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        delimiter = max(",;\t", key=first.count)
+        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+        lines = list(_rows(csv.reader(file, delimiter=delimiter)))
+    if len(header) < 2:
+        raise InvalidInput(f"{path} has {len(header)} columns; expected a header with variables and a target.")
+    _check_header(path, header)
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated:
+        raise InvalidInput(f"{path} has several columns named {repeated[0]!r}; rename them.")
+    if not lines:
+        raise InvalidInput(f"{path} has a header and no rows.")
+    for line, cells in lines:
+        if len(cells) != len(header):
+            raise InvalidInput(f"{path}, line {line}: {len(cells)} cells, the header has {len(header)}.")
+    return header, lines
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    """A first row of data is none: numbers only, or numbers and one class. Variables may be counted: 0,1,2,y."""
+    numbers = [name for name in header if _is_number(name)]
+    counted = all(name.isdigit() for name in numbers)
+    if len(numbers) == len(header) or (len(numbers) == len(header) - 1 and not counted):
+        raise InvalidInput(
+            f"{path} has no header: line 1 holds {', '.join(header[:8])}. Name the columns in a first line."
+        )
+
+
+def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    for cells in reader:
+        if cells:
+            yield reader.line_num + 1, [cell.strip() for cell in cells]
+
+
+def _target_column(path: Path, header: list[str], target: str | None) -> int:
+    if target is None:
+        return len(header) - 1
+    if target not in header:
+        raise InvalidParameter(f"target = {target!r} is no column of {path}; its columns: {', '.join(header)}.")
+    return header.index(target)
+
+
+def _numbers(path: Path, line: int, header: list[str], cells: list[str], column: int, missing: bool) -> list[float]:
+    """The variables of one row."""
+    values = []
+    for j, cell in enumerate(cells):
+        if j == column:
+            continue
+        if missing and not cell:
+            values.append(np.nan)
+            continue
+        if not _is_number(cell) or not np.isfinite(float(cell)):
+            what = "is missing" if not cell else f"is {cell!r}, not a finite number"
+            raise InvalidInput(
+                f"{path}, line {line}: column {header[j]!r} {what}. Impute or encode it, or drop the row or column."
+            )
+        values.append(float(cell))
+    return values
+
+
+def _targets(path: Path, lines: list[tuple[int, list[str]]], header: list[str], column: int) -> Any:
+    raw = [cells[column] for _, cells in lines]
+    for (line, _), cell in zip(lines, raw, strict=True):
+        if not cell or cell.lower() in ("nan", "inf", "-inf"):
+            raise InvalidInput(f"{path}, line {line}: target {header[column]!r} is {cell!r}; drop the row.")
+    return np.array([float(cell) for cell in raw]) if all(map(_is_number, raw)) else np.array(raw)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell

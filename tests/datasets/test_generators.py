@@ -1,0 +1,126 @@
+"""Generators: their distributions from the definitions, the errors of Bayes, their truth, and their refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from mklref import datasets
+from mklref.exceptions import InvalidParameter
+
+
+@pytest.mark.parametrize("relevant", [1, 4, 50])
+def test_kloft_toy_has_the_means_of_its_definition_and_a_constant_error_of_bayes(rng, relevant):
+    data = datasets.kloft_toy(rng, 20000, relevant=relevant)
+    theta = np.array([1.0] * relevant + [0.0] * (50 - relevant))
+    np.testing.assert_array_equal(data.truth, theta)
+    assert data.y.sum() == 0.0
+    mean = 1.75 * theta / np.sqrt(relevant)
+    for label in (-1.0, 1.0):
+        np.testing.assert_allclose(data.X[data.y == label].mean(axis=0), label * mean, atol=0.05)
+    np.testing.assert_allclose(np.cov((data.X - data.y[:, None] * mean).T), np.eye(50), atol=0.06)
+    error = np.mean(np.sign(data.X @ theta) != data.y)
+    assert error == pytest.approx(norm.cdf(-1.75), abs=0.006)
+
+
+def test_two_norm(rng):
+    data = datasets.two_norm(rng, 20000)
+    np.testing.assert_allclose(data.X[data.y > 0].mean(axis=0), 2.0 / np.sqrt(20.0), atol=0.05)
+    assert np.mean(np.sign(data.X.sum(axis=1)) != data.y) == pytest.approx(norm.cdf(-2.0), abs=0.005)
+    assert abs(data.y.mean()) < 0.03
+
+
+def test_waveform_has_the_class_means_and_the_spread_of_its_definition(rng):
+    data = datasets.waveform(rng, 30000)
+
+    def triangle(peak):
+        return np.array([max(6 - abs(i - peak), 0) for i in range(1, 22)])
+
+    for label, (a, b) in enumerate([(7, 15), (7, 11), (11, 15)]):
+        X = data.X[data.y == label]
+        np.testing.assert_allclose(X.mean(axis=0), (triangle(a) + triangle(b)) / 2, atol=0.08)
+        spread = 1.0 + (triangle(a) - triangle(b)) ** 2 / 12.0
+        np.testing.assert_allclose(X.var(axis=0), spread, rtol=0.08)
+    assert data.truth.shape == (21,)
+    assert data.truth.argmin() in (0, 20)
+
+
+def test_signals_at_points_worked_out_by_hand():
+    assert datasets.signal("Wave", 0.0) == pytest.approx(0.8)
+    assert datasets.signal("Wave", 0.25) == pytest.approx(0.4)
+    np.testing.assert_allclose(
+        datasets.signal("Blocks", [0.05, 0.12, 0.14, 0.5, 0.9]), [0.0, 4.0, -1.0, 0.9, 0.0], atol=1e-12
+    )
+    # The other peaks are below 1e-3 at 0.47.
+    assert datasets.signal("Spikes", 0.47) == pytest.approx(4 * 15.6676, rel=1e-3)
+    assert datasets.signal("LinChirp", 1 / 16) == pytest.approx(np.sin(np.pi / 4.0))
+    x = (np.arange(8) + 1) / 8
+    # A chirp of eight points is that of 512 points on a grid coarser by 8 in x^2.
+    shorter = [0.0491, 0.1951, 0.4276, 0.7071, 0.9415, 0.9808, 0.6716, 0.0]
+    np.testing.assert_allclose(datasets.signal("LinChirp", x / 8), shorter, atol=5e-5)
+
+
+@pytest.mark.parametrize("name", datasets.SIGNALS)
+def test_noise_has_the_ratio_asked_for(rng, name):
+    data = datasets.noisy_signal(rng, name, 4000)
+    f = datasets.signal(name, data.X[:, 0])
+    assert f.std() / (data.y - f).std() == pytest.approx(5.0, rel=0.05)
+    assert (np.diff(data.X[:, 0]) > 0.0).all()
+    clean = datasets.noisy_signal(rng, name, 16, snr=np.inf, regular=True)
+    np.testing.assert_array_equal(clean.y, datasets.signal(name, np.arange(1, 17) / 16))
+
+
+def test_p300_like_data_respond_in_few_channels_around_one_time(rng):
+    data = datasets.p300(rng, 6000, channels=6, frames=14, relevant=2)
+    assert data.X.shape == (6000, 84)
+    assert np.mean(data.y > 0) == pytest.approx(1 / 6)
+    np.testing.assert_array_equal(data.groups, np.repeat(np.arange(6), 14))
+    difference = data.X[data.y > 0].mean(axis=0) - data.X[data.y < 0].mean(axis=0)
+    np.testing.assert_allclose(difference, data.truth, atol=0.15)
+    truth = data.truth.reshape(6, 14)
+    assert (truth.max(axis=1) > 0.0).sum() == 2
+    assert set(truth.argmax(axis=1)[truth.max(axis=1) > 0.0]) == {6}
+    noise = (data.X - (data.y > 0)[:, None] * data.truth).reshape(6000, 6, 14)
+    correlation = np.corrcoef(noise[:, 0].T)
+    np.testing.assert_allclose(correlation[0, :4], 0.6 ** np.arange(4), atol=0.06)
+    assert abs(np.corrcoef(noise[:, 0, 5], noise[:, 1, 5])[0, 1]) < 0.06
+    assert data.features[15] == "channel 2[2]"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: datasets.kloft_toy(rng, 20, relevant=3),
+        lambda rng: datasets.two_norm(rng, 20),
+        lambda rng: datasets.waveform(rng, 20),
+        lambda rng: datasets.noisy_signal(rng, "Blocks", 20),
+        lambda rng: datasets.p300(rng, 20, channels=3, relevant=2),
+    ],
+)
+def test_generators_are_seeded_and_pass_for_data_sets(make):
+    one, same, other = (make(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.X, same.X)
+    assert not np.array_equal(one.X, other.X)
+    assert one.X.shape == (len(one.y), len(one.features))
+    part = one.standardized().subset(10, 0)
+    assert (type(part), len(part.y)) == (datasets.Generated, 10)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda rng: datasets.kloft_toy(rng, 51, relevant=1), "n = 51 is odd.*take 52"),
+        (lambda rng: datasets.kloft_toy(rng, 50, relevant=51), r"relevant = 51 must be an integer in \[1, 50\]"),
+        (lambda rng: datasets.two_norm(rng, 1), "n = 1 must be an integer at least 2"),
+        (lambda rng: datasets.waveform(rng, 2.5), "n = 2.5 must be an integer"),
+        (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
+        (lambda rng: datasets.noisy_signal(rng, "Wave", snr=0.0), "snr = 0.0 must be positive"),
+        (lambda rng: datasets.signal("Wave", [0.5, 1.5]), r"outside of \[0, 1\]"),
+        (lambda rng: datasets.p300(rng, relevant=65), r"relevant = 65 must be an integer in \[0, 64\]"),
+        (lambda rng: datasets.p300(rng, correlation=1.0), "correlation = 1.0 lies outside"),
+    ],
+)
+def test_numbers_out_of_range(rng, call, message):
+    with pytest.raises(InvalidParameter, match=message):
+        call(rng)
