@@ -42,7 +42,7 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
     every qhat is 0 and says nothing about the weights. The curvature is halved until that is no longer so; with
     no curvature at all the step goes to weights_from_dual, a direction of descent (Frank and Wolfe).
     """
-    W = _compressed(W)
+    W = compressed(W)
     members = path(regularizer)
     scale = regularizer.dual_scale(np.sqrt(q))
     for _ in range(_MOST_HALVINGS):
@@ -91,7 +91,7 @@ def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: fl
         hessian = np.eye(len(z)) + 2.0 * W @ regularizer.weights_jacobian(g) @ W.T
         if not (np.isfinite(hessian.sum()) and hessian.diagonal().min() > 0.0):
             break
-        step = -_solve(_factor(hessian), gradient)
+        step = -substituted(factorised(hessian), gradient)
         slope = float(gradient @ step)
         if not slope < -tol * max(abs(value), float(g**2 @ weights)):
             break
@@ -107,7 +107,7 @@ def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: fl
     return z
 
 
-def _compressed(W: Array) -> Array:
+def compressed(W: Array) -> Array:
     """A root of W'W with at most M rows."""
     f, M = W.shape
     if f <= M:
@@ -145,12 +145,12 @@ class QuadraticProgram(NamedTuple):
             residual = max(float(np.max(np.abs(dual) / size)), float(np.abs(primal).max()), abs(balance))
             if mu <= tol and residual <= 100.0 * tol:
                 break
-            factor = _factor(P + (G.T * (u / s)) @ G)
-            along = _solve(factor, a)
+            factor = factorised(P + (G.T * (u / s)) @ G)
+            along = substituted(factor, a)
 
             def direction(complementarity: Array) -> tuple[Array, Array, Array, float]:
                 right = -dual - G.T @ ((complementarity + u * primal) / s)  # noqa: B023
-                free = _solve(factor, right)  # noqa: B023
+                free = substituted(factor, right)  # noqa: B023
                 dnu = 0.0 if self.a is None else (float(a @ free) + balance) / float(a @ along)  # noqa: B023
                 dx = free - dnu * along  # noqa: B023
                 ds = -primal - G @ dx  # noqa: B023
@@ -165,7 +165,7 @@ class QuadraticProgram(NamedTuple):
         return x, u
 
 
-def _factor(system: Array) -> Array:
+def factorised(system: Array) -> Array:
     """Cholesky factor, with the smallest jitter that lets it exist."""
     jitter = 1e-15 * float(np.abs(system.diagonal()).mean())
     while True:
@@ -178,7 +178,7 @@ def _factor(system: Array) -> Array:
             raise FloatingPointError("a matrix to be factorised is not finite")
 
 
-def _solve(factor: Array, right: Array) -> Array:
+def substituted(factor: Array, right: Array) -> Array:
     """Solve with a lower Cholesky factor."""
     return np.asarray(scipy.linalg.lapack.dpotrs(factor, right, lower=True)[0])
 

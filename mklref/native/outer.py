@@ -27,12 +27,13 @@ from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.interior import Interior
 from mklref.native.joint import JointMachine
 from mklref.native.machine import Machine
+from mklref.native.mixture import mixed_step
 from mklref.native.model import minimise
 from mklref.native.polyhedral import Polyhedral, polyhedral
 from mklref.native.steps import Cut, bundle_step
 from mklref.problem import Problem
 from mklref.progress import Progress
-from mklref.regularizers import BlockNorm
+from mklref.regularizers import BlockNorm, Groups, Lp
 from mklref.solution import History, Record, Solution, Status
 
 _ARMIJO = 1e-4
@@ -60,6 +61,8 @@ _WIDER = 0.1
 _GOOD_ENOUGH = 2
 _PATIENCE = 12
 """Outer iterations without a smaller gap or a lower objective after which rounding is held responsible."""
+_SUSPICIOUS = 3
+"""After so many kinks of J are held responsible, where psi is the indicator of a curved ball."""
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
 
@@ -114,6 +117,7 @@ class Outer:
         if isinstance(self.problem.regularizer, BlockNorm) and self.problem.regularizer.weight_form == "max":
             self.interior = Interior(self.problem.regularizer)
         self.trust = 1.0
+        self.kinked = False
         self.best: Point | None = None
         self.last: Point | None = None
         self.lower, self.upper = -np.inf, np.inf
@@ -144,6 +148,8 @@ class Outer:
             better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
             since_better = 0 if better else since_better + 1
             smallest, lowest = min(smallest, point.working_gap), min(lowest, point.upper)
+            if since_better > _SUSPICIOUS and not self.kinked and isinstance(self.problem.regularizer, Groups | Lp):
+                self.kinked, since_better = True, 0
             if since_better > _PATIENCE:
                 return Status.STALLED
             ahead = _AHEAD * smallest if self.machine.informed else smallest
@@ -206,23 +212,25 @@ class Outer:
             working_gap=upper - known,
         )
 
-    def _bundle_step(self, point: Point, psi: Polyhedral) -> Point:
+    def _bundle_step(self, point: Point, psi: Polyhedral | None) -> Point:
         """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
         watched = np.flatnonzero(self.machine.images.watched)
         W = self.trust * self.machine.hessian_root(watched)
         always = [point.cut()]
-        if psi.normal is None and not self.problem.intercept_cost:
+        if psi is not None and psi.normal is None and not self.problem.intercept_cost:
             # Nothing else bounds the weights: beta = 0 says that J >= 0.
             always.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
         failures = 0
         while True:
             self.cuts = self.cuts[-_BUNDLE:]
             cuts = always + self.cuts
-            part, predicted, mixture = bundle_step(
-                psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched], self.unit
-            )
-            weights = np.zeros_like(point.weights)
-            weights[watched] = part
+            if psi is None:
+                weights, predicted, mixture = mixed_step(self.problem.regularizer, cuts, W, point.weights)
+            else:
+                weights = np.zeros_like(point.weights)
+                weights[watched], predicted, mixture = bundle_step(
+                    psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched], self.unit
+                )
             if point.merit - predicted <= self.target:
                 self.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = self._assess(weights)
@@ -251,7 +259,7 @@ class Outer:
             gap = max(point.gap - point.inner_gap, 1e-3 * point.gap)
             return self._evaluate(self.interior.step(point.weights, point.squares, W, gap))
         psi = polyhedral(regularizer, self.problem.n_kernels)
-        if psi is not None:
+        if psi is not None or self.kinked:
             return self._bundle_step(point, psi)
         trial_weights = minimise(
             regularizer, point.squares, self.machine.hessian_root(np.arange(self.problem.n_kernels)), point.weights

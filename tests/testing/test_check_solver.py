@@ -17,8 +17,6 @@ from mklref.testing import FAULTS, FLAGS, Report, Supports, check_solver, select
 from mklref.testing.case import CATALOGUE, Interval, size_at_zero
 from mklref.testing.result import Outcome
 
-OPEN = ("hinge-groups-sparse",)
-"""Where the native solver may stall above 1e-6, which it says."""
 FEW = "hinge-l1", "hinge-l2", "squared-l2", "hinge-l1-no-intercept"
 
 
@@ -28,7 +26,7 @@ def native() -> Report:
 
 
 def test_the_native_solver_passes(native):
-    assert [row.message for row in native.failures if row.case.name not in OPEN] == []
+    assert [row.message for row in native.failures] == []
     assert native.count(Outcome.EXCLUDED) == 0
     assert len(native.rows) == len(CATALOGUE)
 

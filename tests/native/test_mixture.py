@@ -1,0 +1,66 @@
+"""The bundle step where psi is a curved ball: against cvxpy, and on the problems that need it."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import mklref
+import mklref.testing
+from mklref.native import outer
+from mklref.native.mixture import mixed_step
+from mklref.native.steps import Cut
+from mklref.regularizers import Groups, Lp
+from mklref.solution import Status
+from mklref.testing.case import CATALOGUE
+
+PAIRS = ((0, 1), (2, 3, 4), (5,))
+CURVED = (
+    Groups(PAIRS, 0.5, 0.5),
+    Groups(PAIRS, 1, 0),
+    Groups(PAIRS, 0.2, 0.8),
+    Groups(PAIRS, 0.3, 0.4),
+    Lp(1.0005),
+    Lp(2),
+)
+
+
+def random_bundle(rng, regularizer, cuts):
+    """Cuts in no order, a curvature, and a centre in the ball."""
+    bundle = [Cut(rng.normal(size=5), rng.uniform(0.05, 1.0, size=6), 1.0 + 0.1 * rng.normal()) for _ in range(cuts)]
+    return bundle, 0.3 * rng.normal(size=(4, 6)), regularizer.weights_from_norms(rng.exponential(size=6))
+
+
+def truth(regularizer, cuts, W, centre):
+    """The same program, declared: its value and the multipliers of the cuts."""
+    theta, s = cp.Variable(len(centre), nonneg=True), cp.Variable()
+    above = [s >= cut.dual_term - 0.5 * cut.squares @ theta for cut in cuts]
+    penalty, ball = regularizer.weight_atom(theta)
+    program = cp.Problem(cp.Minimize(s + 0.5 * cp.sum_squares(W @ (theta - centre)) + penalty), above + ball)
+    program.solve(solver="CLARABEL")
+    return program.value, np.array([float(constraint.dual_value) for constraint in above])
+
+
+@pytest.mark.parametrize("regularizer", CURVED, ids=str)
+@pytest.mark.parametrize("cuts", [1, 2, 5])
+def test_the_step_minimises_the_model(regularizer, cuts, rng):
+    for _ in range(3):
+        bundle, W, centre = random_bundle(rng, regularizer, cuts)
+        weights, value, mixture = mixed_step(regularizer, bundle, W, centre)
+        assert regularizer.weight_penalty(weights) == 0.0
+        model = max(cut.at(weights) for cut in bundle) + 0.5 * np.sum((W @ (weights - centre)) ** 2)
+        assert value == pytest.approx(model, rel=1e-12)
+        best, multipliers = truth(regularizer, bundle, W, centre)
+        assert value == pytest.approx(best, rel=1e-6, abs=1e-6)
+        assert mixture.min() >= 0.0
+        assert mixture.sum() == pytest.approx(1.0, abs=1e-12)
+        np.testing.assert_allclose(mixture, multipliers, atol=1e-3)
+
+
+def test_groups_that_exclude_each_other_need_it(monkeypatch):
+    """J has a kink at the solution: one dual point for the best weights leaves a gap, a mixture of some closes it."""
+    problem = CATALOGUE["hinge-groups-sparse"].build()[0]
+    assert mklref.solve(problem).status is Status.OPTIMAL
+    monkeypatch.setattr(outer, "_SUSPICIOUS", np.inf)
+    assert mklref.solve(problem).status is Status.STALLED
