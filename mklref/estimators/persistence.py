@@ -114,8 +114,13 @@ def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> N
     transforms = _transforms_from_arrays(arrays, len(model.kernel_names_))
     if model.kernels == PRECOMPUTED:
         return Precomputed(int(facts["n_training"]), arrays["kept"], bool(facts["last"]), transforms)
-    kernels = family_of(model.kernels).expand(model.n_features_in_)
+    kernels = family_of(model.kernels).expand(variables_of(model))
     return FittedFamily(arrays["samples"], kernels, transforms, model.kernel_names_)
+
+
+def variables_of(model: Any) -> list[str]:
+    """The names of the variables, x0, x1, ... where there are none."""
+    return [str(name) for name in getattr(model, "feature_names_in_", (f"x{j}" for j in range(model.n_features_in_)))]
 
 
 def _check(model: Any, arrays: dict[str, Any]) -> None:

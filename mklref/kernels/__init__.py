@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from mklref.kernels.families import (
-    FamilyStack,
-    FittedFamily,
-    KernelFamily,
-    function,
-    gaussian,
-    linear,
-    per_variable,
-    polynomial,
-)
+from mklref.kernels.columns import on, per_group
+from mklref.kernels.families import KernelFamily, function, gaussian, linear, per_variable, polynomial
+from mklref.kernels.fitted import FamilyStack, FittedFamily
 from mklref.kernels.recipes import simplemkl_recipe
 from mklref.kernels.specification import from_specification, parse
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.kernels.transforms import center, normalize
 from mklref.kernels.validation import check_psd
+from mklref.kernels.wavelets import wavelet
 
 __all__ = [
     "ArrayStack",
@@ -31,9 +25,12 @@ __all__ = [
     "gaussian",
     "linear",
     "normalize",
+    "on",
     "parse",
+    "per_group",
     "per_variable",
     "polynomial",
     "simplemkl_recipe",
     "stack",
+    "wavelet",
 ]

@@ -28,7 +28,11 @@ class Kernel(ABC):
 
     @abstractmethod
     def name(self, variables: Sequence[str]) -> str:
-        """A short name in the syntax of `from_specification`; `variables` are the d names of the columns."""
+        """A short name, where possible in the syntax of `parse`; `variables` are the d names of the columns."""
+
+    def group(self, variables: Sequence[str]) -> str:
+        """Which kernels belong together: those on the same variables, unless there is a finer sense of it."""
+        return "all variables"
 
     def gram(self, X: Array) -> Array:
         """k(x, z) for all rows of X, (n, n), exactly symmetric."""
@@ -135,6 +139,14 @@ class OnVariable(Kernel):
         """The name of the kernel, then that of the variable in brackets."""
         return f"{self.kernel.name(variables)}[{variables[self.variable]}]"
 
+    def group(self, variables: Sequence[str]) -> str:
+        """The name of the variable."""
+        return variables[self.variable]
+
+    def gram(self, X: Array) -> Array:
+        """k(x_j, z_j) of all pairs."""
+        return self.kernel.gram(self._column(X))
+
     def _column(self, X: Array) -> Array:
         return X[:, [self.variable]]
 
@@ -168,6 +180,14 @@ class Function(Kernel):
     def name(self, variables: Sequence[str]) -> str:
         """The name of the function, or how the object prints."""
         return getattr(self.function, "__name__", None) or str(self.function)
+
+
+def grouped(kernels: Sequence[Kernel], variables: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The numbers of the kernels of each group, in order of appearance."""
+    groups: dict[str, list[int]] = {}
+    for m, kernel in enumerate(kernels):
+        groups.setdefault(kernel.group(variables), []).append(m)
+    return {name: tuple(members) for name, members in groups.items()}
 
 
 def _squared_norms(X: Array) -> Array:

@@ -18,7 +18,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
-from mklref.kernels.families import FamilyStack, KernelFamily, Union, gaussian, linear, per_variable, polynomial
+from mklref.kernels.families import KernelFamily, Union, gaussian, linear, per_variable, polynomial
+from mklref.kernels.fitted import FamilyStack
 from mklref.kernels.recipes import simplemkl_family
 from mklref.kernels.transforms import Normalization
 

@@ -1,0 +1,164 @@
+"""Families on chosen variables: named groups of columns, given by name, number or prefix.
+
+    on("blood", ["iron", "zinc"], family)           the family on these two variables
+    on("blood", "blood_*", family)                  on all whose name begins with blood_
+    per_group({"blood": [...], ...}, family)        on each group of variables
+    per_group("_", family)                          the groups are what stands before the first _ in the names
+
+A group is also what `mklref.Groups` takes: `FamilyStack.groups` lists the kernels of each one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+from mklref.kernels.families import KernelFamily, Union
+from mklref.kernels.functions import Kernel
+
+Columns = str | int | Sequence[str | int]
+"""Names, numbers from 0, or prefixes such as "blood_*"."""
+
+
+def on(group: str, columns: Columns, family: KernelFamily) -> KernelFamily:
+    """The kernels of a family on some of the variables, which have a name together.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group, which goes into the names of the kernels: rbf:1[group].
+    columns : str, int, or a sequence of these
+        Names of a data frame's columns, or x0, x1, ... of an array; numbers from 0; "blood_*" is every column whose
+        name begins with blood_.
+    family : KernelFamily
+
+    Raises
+    ------
+    InvalidParameter
+        Not a family, or no columns. Columns that do not exist are found when the family meets the data.
+    """
+    if not isinstance(family, KernelFamily):
+        raise InvalidParameter(f"on takes a family of kernels, for instance gaussian(1.0), not {family!r}.")
+    chosen = (columns,) if isinstance(columns, str | int | np.integer) else tuple(columns)
+    if not chosen or not all(isinstance(column, str | int | np.integer) for column in chosen):
+        raise InvalidParameter(
+            f"columns = {columns!r}; give names such as 'age', numbers from 0, prefixes such as 'blood_*', or a list."
+        )
+    return OnColumns(str(group), chosen, family)
+
+
+def per_group(groups: Mapping[str, Columns] | str, family: KernelFamily) -> KernelFamily:
+    """The kernels of a family on each group of variables.
+
+    Parameters
+    ----------
+    groups : dict of name to columns, or str
+        Columns as in `on`; or a separator, and the groups are the names up to its first occurrence: with "_" blood_iron
+        and blood_zinc are the group blood. A name without it is a group of its own.
+    family : KernelFamily
+
+    Raises
+    ------
+    InvalidParameter
+        Not a family, or no groups.
+    """
+    if isinstance(groups, str) and groups:
+        if not isinstance(family, KernelFamily):
+            raise InvalidParameter(f"per_group takes a family of kernels, for instance gaussian(1.0), not {family!r}.")
+        return PerPrefix(groups, family)
+    if not isinstance(groups, Mapping) or not groups:
+        raise InvalidParameter(
+            f"groups = {groups!r}; give a dict such as {{'blood': ['iron', 'zinc']}}, or the separator that ends the "
+            "prefixes of the names, such as '_'."
+        )
+    return Union(tuple(on(name, columns, family) for name, columns in groups.items()))
+
+
+@dataclass(frozen=True)
+class OnColumns(KernelFamily):
+    """A family on a named group of variables."""
+
+    group: str
+    columns: tuple[str | int, ...]
+    family: KernelFamily
+
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """The kernels of the family on those variables."""
+        chosen = tuple(dict.fromkeys(j for column in self.columns for j in _found(column, variables, self.group)))
+        kernels = self.family.expand([variables[j] for j in chosen])
+        return tuple(OnVariables(kernel, chosen, self.group) for kernel in kernels)
+
+
+@dataclass(frozen=True)
+class PerPrefix(KernelFamily):
+    """A family on each group of variables whose names agree up to a separator."""
+
+    separator: str
+    family: KernelFamily
+
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """The kernels of the family on the first group, then on the second, and so on."""
+        groups: dict[str, list[str | int]] = {}
+        for j, name in enumerate(variables):
+            groups.setdefault(name.partition(self.separator)[0] or name, []).append(j)
+        parts = [OnColumns(group, tuple(columns), self.family) for group, columns in groups.items()]
+        return tuple(kernel for part in parts for kernel in part.expand(variables))
+
+
+@dataclass(frozen=True)
+class OnVariables(Kernel):
+    """A kernel on some of the variables."""
+
+    kernel: Kernel
+    variables: tuple[int, ...]
+    label: str
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """k on the chosen columns."""
+        return self.kernel.cross(X[:, self.variables], Z[:, self.variables])
+
+    def gram(self, X: Array) -> Array:
+        """k on the chosen columns."""
+        return self.kernel.gram(X[:, self.variables])
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) on the chosen columns."""
+        return self.kernel.diagonal(X[:, self.variables])
+
+    def name(self, variables: Sequence[str]) -> str:
+        """The name of the kernel, then that of the group in brackets."""
+        return f"{self.kernel.name([variables[j] for j in self.variables])}[{self.label}]"
+
+    def group(self, variables: Sequence[str]) -> str:
+        """The name of the group."""
+        return self.label
+
+
+def _found(column: str | int, variables: Sequence[str], group: str) -> list[int]:
+    """Positions of a column, or of all columns with a prefix."""
+    if isinstance(column, str):
+        if column in variables:
+            return [variables.index(column)]
+        if column.endswith("*"):
+            found = [j for j, name in enumerate(variables) if name.startswith(column[:-1])]
+            if found:
+                return found
+            raise InvalidParameter(
+                f"group {group!r}: no column begins with {column[:-1]!r}; there are {_few(variables)}."
+            )
+        near = get_close_matches(column, variables, n=1, cutoff=0.75)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {_few(variables)}."
+        raise InvalidParameter(f"group {group!r}: there is no column {column!r}; {hint}")
+    if not 0 <= column < len(variables):
+        raise InvalidParameter(f"group {group!r}: there is no column {column}; there are {len(variables)}, from 0.")
+    return [int(column)]
+
+
+def _few(variables: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, variables[:6]))
+    return shown + (f", ... ({len(variables)} in all)" if len(variables) > 6 else "")

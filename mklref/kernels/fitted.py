@@ -1,0 +1,135 @@
+"""The stack of Gram matrices that a family of kernels gives on data, and what it keeps for new samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.exceptions import InvalidInput
+from mklref.kernels.functions import Kernel, grouped
+from mklref.kernels.stack import ArrayStack
+from mklref.kernels.transforms import Normalization, Transform, checked_method
+from mklref.kernels.validation import as_float_array, require_finite
+
+if TYPE_CHECKING:
+    from mklref.kernels.families import KernelFamily
+
+
+class FamilyStack(ArrayStack):
+    """The Gram matrices of a family on training samples, able to give those of new samples; see `KernelFamily.fit`."""
+
+    def __init__(self, family: KernelFamily, X: Any, normalize: Normalization | None, center: bool) -> None:
+        samples = _checked_samples(X, "X")
+        n, d = samples.shape
+        if n < 2:
+            raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
+        if normalize is not None:
+            checked_method(normalize)
+        variables = [str(column) for column in getattr(X, "columns", (f"x{j}" for j in range(d)))]
+        kernels = family.expand(variables)
+        names = [kernel.name(variables) for kernel in kernels]
+        grams = np.empty((len(names), n, n))
+        transforms: list[Transform] = []
+        for name, kernel, out in zip(names, kernels, grams, strict=True):
+            with np.errstate(over="ignore"):
+                gram = kernel.gram(samples)
+            _require_no_overflow(gram, name)
+            transforms.append(Transform.fit(gram, f"kernel {name!r}", normalize, center))
+            out[:] = transforms[-1].train(gram)
+        self.fitted = FittedFamily(samples, kernels, tuple(transforms), tuple(names))
+        self.groups = grouped(kernels, variables)
+        """The numbers of the kernels of each group: of a variable, of `on`, of a scale of wavelets."""
+        super().__init__(list(grams), names)
+
+    def new(self, X_new: Any) -> Array:
+        """Kernels of new samples with the training samples, transformed with the training statistics.
+
+        Parameters
+        ----------
+        X_new : array (k, d)
+            One new sample a row, with the variables of the training samples in the same order.
+
+        Returns
+        -------
+        array (M, k, n)
+            What `Solution.decision_function` takes.
+
+        Raises
+        ------
+        InvalidInput
+            X_new is not a finite matrix with d columns, or a kernel overflows on it.
+        """
+        return np.stack(list(self.fitted.rows(X_new, range(len(self)))))
+
+    def diagonals(self, X_new: Any) -> Array:
+        """k_m(x, x) of new samples, transformed as `new` is.
+
+        Parameters
+        ----------
+        X_new : array (k, d)
+
+        Returns
+        -------
+        array (M, k)
+            What `EvidenceSolution.posterior` takes.
+
+        Raises
+        ------
+        InvalidInput
+            As `new`.
+        """
+        return np.stack(list(self.fitted.diagonals(X_new)))
+
+
+@dataclass(frozen=True)
+class FittedFamily:
+    """What the kernels of new samples depend on: all of a `FamilyStack` but its matrices."""
+
+    samples: Array
+    """The training samples, (n, d)."""
+    kernels: tuple[Kernel, ...]
+    transforms: tuple[Transform, ...]
+    names: tuple[str, ...]
+
+    def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
+        """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""
+        samples = self._checked_new(X_new)
+        for m in which:
+            yield self.transforms[m].new(self._cross(samples, m), self.kernels[m].diagonal(samples))
+
+    def diagonals(self, X_new: Any) -> Iterator[Array]:
+        """Each k_m(x, x) of new samples, (k,); see `FamilyStack.diagonals`."""
+        samples = self._checked_new(X_new)
+        for m, (kernel, transform) in enumerate(zip(self.kernels, self.transforms, strict=True)):
+            yield transform.own(self._cross(samples, m), kernel.diagonal(samples))
+
+    def _cross(self, samples: Array, m: int) -> Array:
+        """k_m between new and training samples, (k, n), as it was before normalisation."""
+        with np.errstate(over="ignore"):
+            cross = self.kernels[m].cross(samples, self.samples)
+        _require_no_overflow(cross, self.names[m])
+        return cross
+
+    def _checked_new(self, X_new: Any) -> Array:
+        samples = _checked_samples(X_new, "X_new")
+        d = self.samples.shape[1]
+        if samples.shape[1] != d:
+            raise InvalidInput(f"X_new has {samples.shape[1]} variables, the training samples have {d}.")
+        return samples
+
+
+def _checked_samples(X: Any, label: str) -> Array:
+    samples = as_float_array(X, label, InvalidInput)
+    if samples.ndim != 2 or not samples.size:
+        raise InvalidInput(f"{label} has shape {samples.shape}; expected a matrix, one sample a row: (n, d).")
+    require_finite(samples, label, InvalidInput)
+    return samples.astype(np.float64, copy=False)
+
+
+def _require_no_overflow(gram: Array, name: str) -> None:
+    if not np.isfinite(gram).all():
+        raise InvalidInput(f"kernel {name!r} overflows float64 on these samples; standardise the variables first.")
