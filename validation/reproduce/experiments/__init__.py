@@ -8,7 +8,10 @@ from importlib import import_module
 from mklref.exceptions import InvalidParameter
 from validation.reproduce.base import Experiment
 
-NAMES = ("simplemkl-table1",)
+NAMES = (
+    "simplemkl-table1",
+    "kloft-toy",
+)
 
 
 def experiments(names: Sequence[str]) -> list[Experiment]:
