@@ -127,8 +127,9 @@ class Comparison:
     @property
     def verdicts(self) -> dict[str, str]:
         """`matches` or `differs` by key."""
-        entries = [entry for table in self.tables for row in table.rows.values() for entry in row]
-        return {item.key: item.verdict for item in (*entries, *self.claims) if item.verdict}
+        entries = {e.key: e.verdict for table in self.tables for row in table.rows.values() for e in row}
+        found = entries | {claim.key: claim.verdict for claim in self.claims}
+        return {key: verdict for key, verdict in found.items() if verdict}
 
     def count(self, verdict: str) -> int:
         """How many have this verdict."""

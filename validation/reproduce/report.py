@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from validation.reproduce import pictures
 from validation.reproduce.base import Experiment, Picture, Result
 from validation.reproduce.expected import FOLDER, Comparison, Entry, compare, read
 from validation.reproduce.run import duration
+
+MOST = 12
+"""Lists that are longer are not printed."""
 
 MARKS = {"matches": "✓", "differs": "✗", "": ""}
 
@@ -125,8 +129,15 @@ def heading(name: str, units: dict[str, str]) -> str:
 
 
 def values_of(result: Result) -> str:
-    """One cell for the terminal."""
-    return json.dumps(result.values, indent=1)
+    """One cell for the terminal, without its curves."""
+    return json.dumps(_without_curves(result.values), indent=1)
+
+
+def _without_curves(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: _without_curves(value) for name, value in values.items()}
+    curve = isinstance(values, list) and (len(values) > MOST or any(isinstance(value, list) for value in values))
+    return f"{len(values)} values" if curve else values
 
 
 def missing() -> list[dict[str, str]]:
