@@ -9,16 +9,24 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from mklref._typing import Array
 from mklref.certificate import Bounds
 from mklref.estimators.gram import PRECOMPUTED, NewKernels, fit_family, fit_precomputed, n_precomputed
-from mklref.estimators.persistence import Persistent
+from mklref.estimators.persistence import Persistent, variables_of
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import KernelStack
+from mklref.kernels.fitted import as_texts
+from mklref.kernels.functions import grouped
 from mklref.multiclass import MulticlassSolution
-from mklref.regularizers import Lp, Regularizer, as_regularizer
+from mklref.regularizers import Groups, Lp, Regularizer, as_regularizer
 from mklref.solution import Solution, Status
 
 
@@ -40,11 +48,22 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
     certificate_: Bounds | tuple[Bounds, ...]
     n_iter_: int
     kernel_names_: tuple[str, ...]
+    kernel_groups_: dict[str, tuple[int, ...]]
     _new_kernels: NewKernels
 
     def _regularizer(self) -> Regularizer:
-        """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance."""
+        """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance.
+
+        "groups" are those of the fitted kernels.
+        """
         norm: Any = self.norm
+        if isinstance(norm, str) and norm == "groups":
+            if self._is_precomputed():
+                raise InvalidParameter(
+                    "norm = 'groups' takes the groups of variables of the kernels, which precomputed ones do not tell: "
+                    "give mklref.Groups([[0, 1], [2], ...], 0.5, 0.5)."
+                )
+            return Groups(list(self.kernel_groups_.values()), 0.5, 0.5)
         if not isinstance(norm, bool) and isinstance(norm, numbers.Real):
             return Lp(float(norm))
         if not isinstance(norm, str | Regularizer):
@@ -57,8 +76,13 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
         """X and y as scikit-learn validates them; precomputed kernels, which it does not know, as they are."""
         if not self._is_precomputed():
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
-            return X, y
+            texts = self._texts(X)
+            if texts is None:
+                X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
+                return X, y
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(texts, y)
+            return texts, y
         X, y = self._checked_samples(X), column_or_1d(y, warn=True)
         if len(y) != self.n_features_in_:
             raise InvalidInput(
@@ -70,9 +94,17 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
     def _checked_samples(self, X: Any) -> Any:
         """X alone, in the same way."""
         if not self._is_precomputed():
-            return validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+            texts = self._texts(X)
+            return validate_data(self, X, dtype=np.float64, ensure_min_samples=2) if texts is None else texts
         self.n_features_in_ = n_precomputed(X)
         return X
+
+    def _texts(self, X: Any) -> Any:
+        """Texts, which scikit-learn does not check, as a matrix; None for anything else."""
+        texts = as_texts(X)
+        if texts is not None:
+            self.n_features_in_ = texts.shape[1]
+        return texts
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == PRECOMPUTED
@@ -99,7 +131,9 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
             grams, self._new_kernels = fit_precomputed(X, kept, self.normalize, bool(self.center))
         else:
             names = getattr(self, "feature_names_in_", None)
-            grams, self._new_kernels = fit_family(self.kernels, X[kept], names, self.normalize, bool(self.center))
+            grams, fitted = fit_family(self.kernels, X[kept], names, self.normalize, bool(self.center))
+            self._new_kernels = fitted
+            self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
         self.kernel_names_ = tuple(getattr(grams, "names", ()))
         return grams
 
@@ -128,7 +162,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Array:
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
         check_is_fitted(self)
-        if not self._is_precomputed():
+        if not self._is_precomputed() and as_texts(X) is None:
             X = validate_data(self, X, dtype=np.float64, reset=False)
         weights = np.atleast_2d(self.weights_)
         active = np.flatnonzero(weights.any(axis=0))

@@ -32,12 +32,13 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     Parameters
     ----------
     kernels : str, KernelFamily, callable, list of these, or "precomputed"
-        A specification such as "linear,rbf:0.5..20:8" (`mklref.kernels.from_specification`), a family, functions
+        A specification such as "linear, rbf(0.5..20, 8)" (`mklref.kernels.parse`), a family, functions
         k(X, Z) that return one row for each sample of X, such as scikit-learn's kernel objects. With "precomputed" X
         holds Gram matrices, (M, n, n) or (n, n, M); cross-validation needs the latter.
     norm : float, str or Regularizer
-        p in [1, inf] of the lp norm of the weights, 1 for few kernels, inf for all alike; or any regulariser, such as
-        mklref.ElasticNet(0.5) or mklref.Groups(groups, p, q).
+        p in [1, inf] of the lp norm of the weights, 1 for few kernels, inf for all alike; "groups" for the group kernel
+        learning of Szafranski on the groups in `kernel_groups_`; or any regulariser, such as mklref.ElasticNet(0.5) or
+        mklref.Groups(groups, p, q).
     C : float
         Weight of the summed loss, in (0, inf).
     loss : str or Loss
@@ -74,6 +75,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     n_iter_ : int
         Outer iterations; the most of any machine.
     kernel_names_ : tuple of str
+    kernel_groups_ : dict of str to tuple of int
+        The kernels of each group: of a variable, of `on` or `per_group`, of a scale of wavelets; not if precomputed.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if X is a data frame.

@@ -12,7 +12,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack, FamilyStack, KernelFamily, KernelStack, function, parse, stack
+from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, KernelStack, function, parse, stack
 from mklref.kernels.functions import Function
 from mklref.kernels.transforms import Transform, checked_method
 from mklref.kernels.validation import as_float_array, require_finite
@@ -55,7 +55,7 @@ def family_of(kernels: Any) -> KernelFamily:
     )
 
 
-def fit_family(kernels: Any, X: Array, names: Any, normalize: Any, center: bool) -> tuple[KernelStack, NewKernels]:
+def fit_family(kernels: Any, X: Array, names: Any, normalize: Any, center: bool) -> tuple[KernelStack, FittedFamily]:
     """Training matrices on samples X (n, d) whose columns have these names, and the kernels of new samples.
 
     The families of this library are positive semidefinite, so only functions have their matrices checked for it.

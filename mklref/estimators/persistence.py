@@ -15,6 +15,7 @@ from mklref.certificate import Bounds, Certificate
 from mklref.estimators.gram import PRECOMPUTED, NewKernels, Precomputed, family_of
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.kernels import FittedFamily
+from mklref.kernels.functions import grouped
 from mklref.kernels.transforms import Centering, Projection, Scaling, Transform
 
 _FORMAT = "mklref-estimator-1"
@@ -106,6 +107,8 @@ class Persistent:
         if "offset_" in cls.__annotations__:
             model.offset_ = -float(model.intercept_[0])
         model._new_kernels = _new_kernels(model, arrays, facts)
+        if not model._is_precomputed():
+            model.kernel_groups_ = grouped(model._new_kernels.kernels, variables_of(model))
         _check(model, arrays)
         return cast(Self, model)
 

@@ -118,6 +118,11 @@ class OnVariables(Kernel):
     variables: tuple[int, ...]
     label: str
 
+    @property
+    def takes_text(self) -> bool:
+        """As the kernel."""
+        return self.kernel.takes_text
+
     def cross(self, X: Array, Z: Array) -> Array:
         """k on the chosen columns."""
         return self.kernel.cross(X[:, self.variables], Z[:, self.variables])

@@ -35,6 +35,7 @@ class FamilyStack(ArrayStack):
         grams = np.empty((len(names), n, n))
         transforms: list[Transform] = []
         for name, kernel, out in zip(names, kernels, grams, strict=True):
+            _require_type(kernel, name, samples)
             with np.errstate(over="ignore"):
                 gram = kernel.gram(samples)
             _require_no_overflow(gram, name)
@@ -117,17 +118,45 @@ class FittedFamily:
     def _checked_new(self, X_new: Any) -> Array:
         samples = _checked_samples(X_new, "X_new")
         d = self.samples.shape[1]
+        if (samples.dtype.kind == "U") != (self.samples.dtype.kind == "U"):
+            raise InvalidInput("X_new and the training samples have to be both numbers or both texts.")
         if samples.shape[1] != d:
             raise InvalidInput(f"X_new has {samples.shape[1]} variables, the training samples have {d}.")
         return samples
 
 
 def _checked_samples(X: Any, label: str) -> Array:
-    samples = as_float_array(X, label, InvalidInput)
+    texts = as_texts(X)
+    samples: Any = as_float_array(X, label, InvalidInput) if texts is None else texts
     if samples.ndim != 2 or not samples.size:
         raise InvalidInput(f"{label} has shape {samples.shape}; expected a matrix, one sample a row: (n, d).")
-    require_finite(samples, label, InvalidInput)
-    return samples.astype(np.float64, copy=False)
+    if texts is None:
+        require_finite(samples, label, InvalidInput)
+        samples = samples.astype(np.float64, copy=False)
+    return np.asarray(samples)
+
+
+def as_texts(X: Any) -> Any:
+    """X as an array (n, d) of texts, a list as one column; None if it does not consist of texts."""
+    if isinstance(X, list | tuple):
+        rows = [[row] if isinstance(row, str) else row for row in X]
+        if not rows or not all(isinstance(row, list | tuple) and len(row) == len(rows[0]) for row in rows):
+            return None
+        X = rows
+    array = np.asarray(X)
+    if array.dtype.kind != "U" and not (
+        array.dtype.kind == "O" and array.size and all(isinstance(text, str) for text in array.flat)
+    ):
+        return None
+    return (array[:, None] if array.ndim == 1 else array).astype(np.str_)
+
+
+def _require_type(kernel: Kernel, name: str, samples: Any) -> None:
+    """Texts for kernels of texts, numbers for the others."""
+    if kernel.takes_text and samples.dtype.kind != "U":
+        raise InvalidInput(f"kernel {name!r} takes texts, X holds numbers: give a list of strings.")
+    if not kernel.takes_text and samples.dtype.kind == "U":
+        raise InvalidInput(f"kernel {name!r} takes numbers, X holds texts: encode them, or use spectrum kernels.")
 
 
 def _require_no_overflow(gram: Array, name: str) -> None:

@@ -16,7 +16,12 @@ from mklref.kernels.validation import as_float_array, checked_gram
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A positive semidefinite function k(x, z) of feature vectors."""
+    """A positive semidefinite function k(x, z) of feature vectors, or of texts."""
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the samples are texts."""
+        return False
 
     @abstractmethod
     def cross(self, X: Array, Z: Array) -> Array:
@@ -126,6 +131,11 @@ class OnVariable(Kernel):
 
     kernel: Kernel
     variable: int
+
+    @property
+    def takes_text(self) -> bool:
+        """As the kernel."""
+        return self.kernel.takes_text
 
     def cross(self, X: Array, Z: Array) -> Array:
         """k(x_j, z_j)."""

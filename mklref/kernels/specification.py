@@ -1,31 +1,59 @@
-"""Kernel families written as text, for the command line.
+"""Kernel families written as text, for the command line and for models that are saved.
 
-    linear                   x'z
-    poly:D                   (x'z + 1)^D                             poly:1..3 is three kernels, of degree 1, 2, 3
-    rbf:S                    exp(-||x - z||^2 / (2 S^2))
-    rbf:LOW..HIGH:COUNT      COUNT widths from LOW to HIGH, both included, in equal ratios
-    simplemkl                rbf of the ten widths of SimpleMKL 5.1, then poly:1..3
-    per-variable             all items before it once more, on each single variable
+    linear                            x'z
+    poly(2)  poly(1..3)  poly(1, 3)   (x'z + 1)^D, one kernel for each degree
+    rbf(S)   rbf(S, T)                exp(-||x - z||^2 / (2 S^2)), one kernel for each width
+    rbf(LOW..HIGH, COUNT)             COUNT widths from LOW to HIGH, both included, in equal ratios
+    simplemkl                         rbf of the ten widths of SimpleMKL 5.1, then poly(1..3)
+    spectrum(3)  spectrum(1..3)       common words of this length, on texts
+    wavelet(KIND, LOW..HIGH, ...)     dil, dil_trans or all of the scales LOW..HIGH; then, in any order,
+                                      mother=sym6, sets=10, domain=0..1
+    per_variable(ITEMS)               the items on each single variable
+    on(GROUP, COLUMNS, ITEMS)         the items on some variables: a name, a number, a prefix such as blood_*, or
+                                      several of these in brackets, [age, blood_*, 7]
+    per_group(SEPARATOR, ITEMS)       the items on each group of variables, named alike up to the separator
 
-Items are separated by commas. Example: "linear,poly:2,rbf:0.1..10:8,per-variable" is 10 (d + 1) kernels.
+Items are separated by commas; names with commas, brackets or spaces at the ends are put into quotes. Example:
+"linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))".
+
+A short form, which needs no quotes in a shell, is poly:2 for poly(2), rbf:0.1..10:8 for rbf(0.1..10, 8), and
+per-variable for all items before it once more, on each single variable.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.kernels.columns import on, per_group
 from mklref.kernels.families import KernelFamily, Union, gaussian, linear, per_variable, polynomial
 from mklref.kernels.fitted import FamilyStack
 from mklref.kernels.recipes import simplemkl_family
+from mklref.kernels.strings import spectrum
 from mklref.kernels.transforms import Normalization
+from mklref.kernels.wavelets import wavelet
+
+_QUOTES = "\"'"
+_BRACKETS = {"(": ")", "[": "]"}
 
 
 def parse(text: str) -> KernelFamily:
     """The family that a specification describes.
+
+    Parameters
+    ----------
+    text : str
+        Items separated by commas, for instance "linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))":
+
+        linear, poly(D), poly(LOW..HIGH), rbf(S), rbf(LOW..HIGH, COUNT), simplemkl, spectrum(K),
+        wavelet(dil | dil_trans | all, LOW..HIGH, mother=NAME, sets=N, domain=LOW..HIGH),
+        per_variable(ITEMS), on(GROUP, COLUMNS, ITEMS), per_group(SEPARATOR, ITEMS),
+
+        or in the short form linear,poly:2,rbf:0.1..10:8,per-variable.
 
     Raises
     ------
@@ -35,17 +63,8 @@ def parse(text: str) -> KernelFamily:
         Not a string.
     """
     if not isinstance(text, str):
-        raise InvalidType(f"kernels is {type(text).__name__}; give a specification such as 'linear,rbf:0.1..10:8'.")
-    families: list[KernelFamily] = []
-    items = [item.strip() for item in text.split(",")]
-    for position, item in enumerate(items):
-        if item == "per-variable":
-            if not families or "per-variable" in items[:position]:
-                raise _misread(item, "it repeats the items before it on each variable: put it once, after them")
-            families.append(per_variable(Union(tuple(families))))
-        else:
-            families.append(_parse_item(item))
-    return Union(tuple(families))
+        raise InvalidType(f"kernels is {type(text).__name__}; give a specification such as 'linear, rbf(0.1..10, 8)'.")
+    return _union(_split(text, text))
 
 
 @overload
@@ -64,13 +83,12 @@ def from_specification(
     normalize: Normalization | None = None,
     center: bool = False,
 ) -> FamilyStack | tuple[FamilyStack, Array]:
-    """Kernels of training samples, and of new samples, from a specification such as "linear,rbf:0.1..10:8".
+    """Kernels of training samples, and of new samples, from a specification such as "linear, rbf(0.1..10, 8)".
 
     Parameters
     ----------
     text : str
-        Items separated by commas: linear, poly:D, poly:LOW..HIGH, rbf:S, rbf:LOW..HIGH:COUNT, simplemkl, and
-        per-variable, which repeats all items before it on each single variable.
+        As in `parse`.
     X : array (n, d)
         Training samples.
     X_new : array (k, d), optional
@@ -94,40 +112,179 @@ def from_specification(
     return train if X_new is None else (train, train.new(X_new))
 
 
-def _parse_item(item: str) -> KernelFamily:
-    kind, _, argument = item.partition(":")
-    if item == "linear":
-        return linear()
-    if item == "simplemkl":
-        return simplemkl_family()
-    if kind == "poly":
-        low, dots, high = argument.partition("..")
-        first = _number(item, low, int, "poly:D or poly:LOW..HIGH with positive integers")
-        last = _number(item, high, int, "poly:LOW..HIGH with positive integers") if dots else first
-        if not 1 <= first <= last:
-            raise _misread(item, "degrees are positive integers, the lower one first")
-        return polynomial(range(first, last + 1))
-    if kind == "rbf":
-        return gaussian(_widths(item, argument))
-    raise _misread(item, "known are linear, poly:D, rbf:S, rbf:LOW..HIGH:COUNT, simplemkl and per-variable")
+def _union(items: Sequence[str]) -> KernelFamily:
+    families: list[KernelFamily] = []
+    for position, item in enumerate(items):
+        if item == "per-variable":
+            if not families or "per-variable" in items[:position]:
+                raise _misread(item, "it repeats the items before it on each variable: put it once, after them")
+            families.append(per_variable(Union(tuple(families))))
+        else:
+            families.append(_item(item))
+    return Union(tuple(families))
 
 
-def _widths(item: str, argument: str) -> Array:
-    """S, or LOW..HIGH:COUNT."""
-    low, dots, rest = argument.partition("..")
-    expected = "rbf:S or rbf:LOW..HIGH:COUNT, for instance rbf:0.1..10:8"
-    if not dots:
-        widths = np.array([_number(item, low, float, expected)])
+def _item(item: str) -> KernelFamily:
+    """One item: a name, name(argument, ...), or in the short form name:argument:..."""
+    name, parenthesis, rest = item.partition("(")
+    short, colon, argument = item.partition(":")
+    if parenthesis and ":" not in name:
+        if not rest.endswith(")"):
+            raise _misread(item, "after its closing parenthesis a comma or the end is expected")
+        arguments = _split(rest[:-1], item) if rest[:-1].strip() else []
+    elif colon:
+        name, arguments = short, argument.split(":")
     else:
-        high, _, count = rest.partition(":")
-        ends = _number(item, low, float, expected), _number(item, high, float, expected)
-        number = _number(item, count, int, expected)
-        if not (0.0 < ends[0] < ends[1] < np.inf and number >= 2):
+        name, arguments = item, []
+    builder = _BUILDERS.get(name.strip())
+    if builder is None:
+        raise _misread(item, f"known are {', '.join(_BUILDERS)}, for instance rbf(0.1..10, 8)")
+    return builder(item, arguments)
+
+
+def _without_arguments(make: Callable[[], KernelFamily]) -> Callable[[str, list[str]], KernelFamily]:
+    def build(item: str, arguments: list[str]) -> KernelFamily:
+        if arguments:
+            raise _misread(item, "it takes no arguments")
+        return make()
+
+    return build
+
+
+def _poly(item: str, arguments: list[str]) -> KernelFamily:
+    degrees = _integers(item, arguments, "poly(D) or poly(LOW..HIGH) with positive integers")
+    if min(degrees) < 1:
+        raise _misread(item, "degrees are positive integers")
+    return polynomial(degrees)
+
+
+def _rbf(item: str, arguments: list[str]) -> KernelFamily:
+    """S, S, ..., or LOW..HIGH and COUNT."""
+    expected = "rbf(S) or rbf(LOW..HIGH, COUNT), for instance rbf(0.1..10, 8)"
+    if arguments and ".." in arguments[0]:
+        low, high = _ends(item, arguments[0], float, expected)
+        if len(arguments) != 2:
+            raise _misread(item, f"expected {expected}")
+        count = _number(item, arguments[1], int, expected)
+        if not (0.0 < low < high < np.inf and count >= 2):
             raise _misread(item, "it needs 0 < LOW < HIGH and COUNT >= 2")
-        widths = np.geomspace(*ends, number)
-    if not 0.0 < widths[0] < np.inf:
+        return gaussian(np.geomspace(low, high, count))
+    widths = [_number(item, argument, float, expected) for argument in arguments]
+    if not widths:
+        raise _misread(item, f"expected {expected}")
+    if not all(0.0 < width < np.inf for width in widths):
         raise _misread(item, "a width lies in (0, inf)")
-    return widths
+    return gaussian(widths)
+
+
+def _spectrum(item: str, arguments: list[str]) -> KernelFamily:
+    return spectrum(_integers(item, arguments, "spectrum(K) or spectrum(LOW..HIGH) with integers from 1 to 12"))
+
+
+def _wavelet(item: str, arguments: list[str]) -> KernelFamily:
+    expected = "wavelet(KIND, LOW..HIGH, mother=sym6, sets=10, domain=0..1), all of which may be left out"
+    options: dict[str, Any] = {}
+    for position, argument in enumerate(arguments):
+        key, equals, value = (part.strip() for part in argument.partition("="))
+        if not equals and position < 2:
+            key, value = ("kind", "levels")[position], argument
+        if key == "levels":
+            low, high = _ends(item, value, int, expected)
+            options[key] = range(low, high + 1)
+        elif key == "domain":
+            options[key] = _ends(item, value, float, expected)
+        elif key == "sets":
+            options[key] = _number(item, value, int, expected)
+        elif key in ("kind", "mother"):
+            options[key] = _unquoted(value)
+        else:
+            raise _misread(item, f"expected {expected}")
+    return wavelet(**options)
+
+
+def _per_variable(item: str, arguments: list[str]) -> KernelFamily:
+    if not arguments:
+        raise _misread(item, "expected per_variable(ITEMS), for instance per_variable(linear, rbf(1))")
+    return per_variable(_union(arguments))
+
+
+def _on(item: str, arguments: list[str]) -> KernelFamily:
+    if len(arguments) < 3:
+        raise _misread(item, "expected on(GROUP, COLUMNS, ITEMS), for instance on(blood, [iron, blood_*], rbf(1))")
+    group, columns, *items = arguments
+    inner = _split(columns[1:-1], item) if columns.startswith("[") and columns.endswith("]") else [columns]
+    chosen: list[str | int] = [int(column) if column.isdecimal() else _unquoted(column) for column in inner if column]
+    return on(_unquoted(group), chosen, _union(items))
+
+
+def _per_group(item: str, arguments: list[str]) -> KernelFamily:
+    if len(arguments) < 2:
+        raise _misread(item, "expected per_group(SEPARATOR, ITEMS), for instance per_group(_, linear)")
+    return per_group(_unquoted(arguments[0]), _union(arguments[1:]))
+
+
+_BUILDERS: dict[str, Callable[[str, list[str]], KernelFamily]] = {
+    "linear": _without_arguments(linear),
+    "poly": _poly,
+    "rbf": _rbf,
+    "simplemkl": _without_arguments(simplemkl_family),
+    "spectrum": _spectrum,
+    "wavelet": _wavelet,
+    "per_variable": _per_variable,
+    "on": _on,
+    "per_group": _per_group,
+}
+
+
+def _split(text: str, item: str) -> list[str]:
+    """The parts between the commas that lie outside brackets and quotes."""
+    parts, part, closing, quote = [], "", "", ""
+    for symbol in text:
+        if quote:
+            quote = "" if symbol == quote else quote
+        elif symbol in _QUOTES:
+            quote = symbol
+        elif symbol in _BRACKETS:
+            closing += _BRACKETS[symbol]
+        elif symbol in _BRACKETS.values():
+            if not closing.endswith(symbol):
+                raise _misread(item, f"{symbol!r} closes nothing")
+            closing = closing[:-1]
+        elif symbol == "," and not closing:
+            parts.append(part.strip())
+            part = ""
+            continue
+        part += symbol
+    if closing or quote:
+        raise _misread(item, f"{(quote or closing[-1])!r} is missing at the end")
+    return [*parts, part.strip()]
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) >= 2 and text[0] in _QUOTES and text[-1] == text[0] else text
+
+
+def _integers(item: str, arguments: list[str], expected: str) -> list[int]:
+    """Integers and ranges LOW..HIGH, both ends included."""
+    found: list[int] = []
+    for argument in arguments:
+        if ".." in argument:
+            low, high = _ends(item, argument, int, expected)
+            found += range(low, high + 1)
+        else:
+            found.append(_number(item, argument, int, expected))
+    if not found:
+        raise _misread(item, f"expected {expected}")
+    return found
+
+
+def _ends(item: str, text: str, kind: type, expected: str) -> tuple[Any, Any]:
+    """The two ends of LOW..HIGH."""
+    low, _, high = text.partition("..")
+    ends = _number(item, low, kind, expected), _number(item, high, kind, expected)
+    if not ends[0] <= ends[1]:
+        raise _misread(item, "the lower end comes first")
+    return ends
 
 
 def _number(item: str, text: str, kind: type, expected: str) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import cross_val_score
 
 from mklref import (
     BlockNorm,
@@ -209,6 +211,7 @@ def test_saved_and_loaded(data, name, tmp_path):
     assert loaded.certificate_ == model.certificate_
     assert loaded.kernel_names_ == model.kernel_names_
     assert loaded.n_iter_ == model.n_iter_
+    assert getattr(loaded, "kernel_groups_", None) == getattr(model, "kernel_groups_", None)
     np.testing.assert_array_equal(loaded.support_, model.support_)
     np.testing.assert_array_equal(loaded.weights_, model.weights_)
     assert getattr(loaded, "offset_", None) == getattr(model, "offset_", None)
@@ -303,3 +306,31 @@ def test_bad_data(data):
         MKLClassifier().predict(X)
     with pytest.raises(ValueError, match="X has 2 features, but MKLClassifier is expecting 3"):
         MKLClassifier("linear").fit(X, y).predict(X[:, 1:])
+
+
+def test_groups_of_the_kernels(data):
+    X, y, _ = data
+    frame = pd.DataFrame(X, columns=["a_1", "b", "a_2"])
+    model = MKLClassifier("per_group(_, linear, rbf(1))", norm="groups").fit(frame, y == "top")
+    assert model.kernel_groups_ == {"a": (0, 1), "b": (2, 3)}
+    expected = clone(model).set_params(norm=Groups([[0, 1], [2, 3]], 0.5, 0.5)).fit(frame, y == "top")
+    np.testing.assert_array_equal(model.weights_, expected.weights_)
+    with pytest.raises(InvalidParameter, match=r"which precomputed ones do not tell: give mklref\.Groups"):
+        MKLClassifier("precomputed", norm="groups").fit(matrices(X), y)
+
+
+def test_texts(tmp_path):
+    texts = ["AACC", "CAAC", "ACAA", "GGTT", "TTGG", "GTTG"]
+    y = np.array([0, 0, 0, 1, 1, 1])
+    model = MKLClassifier("spectrum(1..2)", normalize="spherical", C=10.0).fit(texts, y)
+    np.testing.assert_array_equal(model.predict(["AAAC", "GGGT"]), [0, 1])
+    model.save(tmp_path / "model.npz")
+    loaded = MKLClassifier.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.decision_function(texts), model.decision_function(texts))
+    assert cross_val_score(model, texts, y, cv=3).mean() == 1.0
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(texts, y[1:])
+    with pytest.raises(InvalidInput, match="X_new has 2 variables, the training samples have 1"):
+        model.predict([["a", "b"]])
+    with pytest.raises(InvalidInput, match="both numbers or both texts"):
+        model.predict([[1.0]])

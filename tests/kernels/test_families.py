@@ -1,4 +1,4 @@
-"""Families of kernels: definitions, order and names, test kernels that match, SimpleMKL's recipe, specifications."""
+"""Families of kernels: definitions, order and names, test kernels that match, SimpleMKL's recipe."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from makers import Frame, make_samples
 
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
-    KernelFamily,
-    from_specification,
     gaussian,
     linear,
-    parse,
     per_variable,
     polynomial,
     simplemkl_recipe,
@@ -182,86 +179,6 @@ def test_recipe_on_all_variables(X, X_new):
     everything = simplemkl_recipe(X)
     np.testing.assert_array_equal(K.dense(), everything.dense()[:13])
     assert new.shape == (13, NEW, N)
-
-
-SAME_FAMILIES = [
-    ("linear", linear()),
-    ("poly:2", polynomial(2)),
-    ("poly:1..3", polynomial([1, 2, 3])),
-    ("rbf:0.5", gaussian(0.5)),
-    ("rbf:0.1..10:3", gaussian([0.1, 1.0, 10.0])),
-    (" linear , rbf:1e-1 ", linear() + gaussian(0.1)),
-    ("linear,poly:2,per-variable", linear() + polynomial(2) + per_variable(linear() + polynomial(2))),
-    ("linear,per-variable,rbf:2", linear() + per_variable(linear()) + gaussian(2.0)),
-]
-
-
-@pytest.mark.parametrize(("text", "family"), SAME_FAMILIES)
-def test_specifications(text, family, X):
-    assert isinstance(parse(text), KernelFamily)
-    found, expected = from_specification(text, X), family.fit(X)
-    assert found.names == expected.names
-    np.testing.assert_allclose(found.dense(), expected.dense(), rtol=1e-13)
-
-
-def test_widths_are_spaced_in_equal_ratios(X):
-    names = from_specification("rbf:0.1..10:8", X).names
-    widths = np.array([float(name.removeprefix("rbf:")) for name in names])
-    assert len(widths) == 8
-    assert (widths[0], widths[-1]) == (0.1, 10.0)
-    np.testing.assert_allclose(widths[1:] / widths[:-1], 100 ** (1 / 7), rtol=1e-5)
-
-
-def test_specification_of_the_recipe(X, X_new):
-    K, new = from_specification("simplemkl,per-variable", X, X_new, normalize="trace")
-    expected, expected_new = simplemkl_recipe(X, X_new)
-    assert K.names == expected.names
-    np.testing.assert_array_equal(K.dense(), expected.dense())
-    np.testing.assert_array_equal(new, expected_new)
-
-
-def test_specification_with_centring(X):
-    K = from_specification("rbf:1", X, normalize="multiplicative", center=True)
-    np.testing.assert_allclose(K.dense().sum(axis=1), 0.0, atol=1e-13)
-    assert np.trace(K.matrices[0]) / N == pytest.approx(1.0)
-
-
-def test_a_name_is_a_specification(X):
-    K = from_specification("linear,poly:3,rbf:0.25", X)
-    np.testing.assert_array_equal(from_specification(",".join(K.names), X).dense(), K.dense())
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", r"kernels: '' is not understood: known are linear, poly:D"),
-        ("lin", r"kernels: 'lin' is not understood: known are linear, poly:D, rbf:S, rbf:LOW\.\.HIGH:COUNT"),
-        ("linear,,rbf:1", r"kernels: '' is not understood"),
-        ("linear:3", r"kernels: 'linear:3' is not understood: known are"),
-        ("poly", r"kernels: 'poly' is not understood: expected poly:D or poly:LOW\.\.HIGH"),
-        ("poly:2.5", r"kernels: 'poly:2\.5' is not understood: expected poly:D"),
-        ("poly:0", r"kernels: 'poly:0' is not understood: degrees are positive integers"),
-        ("poly:3..1", r"kernels: 'poly:3\.\.1' is not understood: degrees are positive integers, the lower one first"),
-        ("rbf", r"kernels: 'rbf' is not understood: expected rbf:S or rbf:LOW\.\.HIGH:COUNT"),
-        ("rbf:-1", r"kernels: 'rbf:-1' is not understood: a width lies in \(0, inf\)"),
-        ("rbf:nan", r"kernels: 'rbf:nan' is not understood: a width lies in \(0, inf\)"),
-        ("rbf:1..2", r"kernels: 'rbf:1\.\.2' is not understood: expected rbf:S or rbf:LOW\.\.HIGH:COUNT"),
-        ("rbf:0..2:3", r"kernels: 'rbf:0\.\.2:3' is not understood: it needs 0 < LOW < HIGH and COUNT >= 2"),
-        ("rbf:2..1:3", r"it needs 0 < LOW < HIGH"),
-        ("rbf:1..inf:3", r"it needs 0 < LOW < HIGH"),
-        ("rbf:1..2:1", r"COUNT >= 2"),
-        ("per-variable,linear", r"kernels: 'per-variable' is not understood: .*put it once, after them"),
-        ("linear,per-variable,per-variable", r"put it once, after them"),
-    ],
-)
-def test_bad_specifications_are_quoted(text, says):
-    with pytest.raises(InvalidParameter, match=says):
-        parse(text)
-
-
-def test_a_specification_is_text():
-    with pytest.raises(InvalidType, match=r"kernels is list; give a specification such as"):
-        parse(["linear"])
 
 
 @pytest.mark.parametrize(
