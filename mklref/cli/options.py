@@ -131,6 +131,7 @@ def _add_reproduce(commands: Any) -> None:
     add("--quick", action="store_true", help="a small form of every experiment, on data that is here")
     add("--out", metavar="DIR", help="results and report (reproduction, or reproduction-quick)")
     add("--cell", metavar="ID", help="run this one cell, again if it is finished, and print its values")
+    add("--minutes", type=number, metavar="N", help="start no cell after so many minutes; the next run goes on")
     add("--list", action="store_true", help="only say which cells there are, and how long they take")
     add("--render", action="store_true", help="run nothing, write the report from what is there")
     add("--docs", action="store_true", help="write docs/reproduction.md and its pictures as well")

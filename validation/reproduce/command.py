@@ -48,7 +48,7 @@ def run(arguments: Any) -> bool:
         if arguments.cell:
             run_cells(out, [(chosen[0], named(chosen[0], arguments.cell, arguments.quick))])
         else:
-            run_cells(out, unfinished(out, chosen, arguments.quick))
+            run_cells(out, unfinished(out, chosen, arguments.quick), arguments.minutes)
     if arguments.cell:
         results = {result.id: result for result in finished(out, chosen[0], arguments.quick)}
         print(report.values_of(results[arguments.cell]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -62,20 +63,23 @@ def require_data(experiments: Sequence[Experiment], quick: bool) -> None:
         )
 
 
-def run(directory: Path, work: Sequence[tuple[Experiment, Cell]]) -> None:
-    """Run cells one after the other; each result is written when it is there."""
+def run(directory: Path, work: Sequence[tuple[Experiment, Cell]], minutes: float | None = None) -> None:
+    """Run cells one after the other; each result is written when it is there. After `minutes` none is started."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     if not work:
         return
     say = Console(stderr=True, highlight=False)
+    deadline = math.inf if minutes is None else time.perf_counter() + 60.0 * minutes
     total = sum(cell.seconds for _, cell in work)
     say.print(f"{len(work)} cells, estimated {duration(total)} on one core", soft_wrap=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=say, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("", total=total)
         for number, (experiment, cell) in enumerate(work, start=1):
+            if time.perf_counter() > deadline:
+                break
             label = f"{number}/{len(work)} {experiment.name} {cell.id}"
             bar.update(task, description=label)
             began = time.perf_counter()

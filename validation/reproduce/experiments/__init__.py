@@ -10,6 +10,9 @@ from validation.reproduce.base import Experiment
 
 NAMES = (
     "simplemkl-table1",
+    "simplemkl-path",
+    "simplemkl-growth",
+    "simplemkl-large",
     "kloft-toy",
 )
 

@@ -1,0 +1,153 @@
+"""SimpleMKL Figure 5: how the time grows with the number of kernels and of samples."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+import mklref
+from mklref._typing import Array
+from mklref.algorithms import silp, simplemkl
+from mklref.datasets import load
+from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.experiments.simplemkl_data import standardized
+from validation.reproduce.pictures import figure
+
+PROTOCOL = """
+Gaussian kernels on random subsets of the variables with random widths, computed beforehand; gap 0.01; the time of
+SimpleMKL for a growing number of kernels on a fixed training set, and for a growing training set with 10 kernels;
+means of 20 draws.
+
+The text of the paper does not name its sets, sizes or distributions. Here: pima, ionosphere, yeast (CYT against the
+rest) and spambase; subsets of half of the variables on average, widths log-uniform between 0.5 and 20, unit trace, C =
+100; 250 samples for 10 to 160 kernels, 100 to 800 samples for 10 kernels (ionosphere: to 340). An exponent is the
+slope of log seconds against log size for one draw; every draw has its own data and kernels, smaller problems are parts
+of larger.
+"""
+
+SOLVERS = {
+    "SimpleMKL": partial(simplemkl, tol=0.01),
+    "SILP": partial(silp, tol=0.01),
+    "solve": partial(mklref.solve, tol=0.01),
+}
+SETS = ("pima", "ionosphere", "yeast", "spambase")
+QUICK = "breast_cancer"
+KERNELS = (10, 20, 40, 80, 160)
+SAMPLES = {"pima": (100, 200, 400, 760), "ionosphere": (50, 100, 200, 340), QUICK: (50, 100, 200)}
+MOST = (100, 200, 400, 800)
+FIXED_SAMPLES, FIXED_KERNELS = 250, 10
+
+
+def cells(quick: bool) -> list[Cell]:
+    """One for each draw, data set and direction of growth."""
+    if quick:
+        return [
+            Cell(f"{QUICK}-kernels-00", _config(QUICK, "kernels", (10, 20, 40), 60, 0), 3.0),
+            Cell(f"{QUICK}-samples-00", _config(QUICK, "samples", SAMPLES[QUICK], FIXED_KERNELS, 0), 3.0),
+        ]
+    return [
+        Cell(f"{name}-{growing}-{seed:02d}", _config(name, growing, sizes, fixed, seed), 20.0)
+        for seed in range(20)
+        for name in SETS
+        for growing, sizes, fixed in (
+            ("kernels", KERNELS, FIXED_SAMPLES),
+            ("samples", SAMPLES.get(name, MOST), FIXED_KERNELS),
+        )
+    ]
+
+
+def _config(name: str, growing: str, sizes: tuple[int, ...], fixed: int, seed: int) -> dict[str, Any]:
+    return {"data": name, "growing": growing, "sizes": list(sizes), "fixed": fixed, "seed": seed}
+
+
+def cell(config: dict[str, Any]) -> dict[str, Any]:
+    """One draw: seconds and SVM evaluations of every solver for every size."""
+    rng = np.random.default_rng(config["seed"])
+    by_kernels, sizes, fixed = config["growing"] == "kernels", config["sizes"], config["fixed"]
+    n, M = (fixed, max(sizes)) if by_kernels else (max(sizes), fixed)
+    X, y = _sample(config["data"], n, rng)
+    stack = random_gaussians(X, M, rng)
+    values: dict[str, Any] = {name: {"seconds": [], "SVM": [], "gap": []} for name in SOLVERS}
+    for size in sizes:
+        part = stack[:size] if by_kernels else stack[:, :size, :size]
+        part = part / np.trace(part, axis1=1, axis2=2)[:, None, None]
+        problem = mklref.Problem(part, y if by_kernels else y[:size], C=100.0)
+        for name, solver in SOLVERS.items():
+            began = time.perf_counter()
+            solution = solver(problem)
+            values[name]["seconds"].append(round(time.perf_counter() - began, 4))
+            counters = solution.history.counters
+            values[name]["SVM"].append(counters.get("svm", counters.get("machines")))
+            values[name]["gap"].append(solution.certificate.relative_gap)
+    return values
+
+
+def random_gaussians(X: Array, M: int, rng: np.random.Generator) -> Array:
+    """M Gaussian kernels on random subsets of the variables (one at least), widths log-uniform on [0.5, 20]."""
+    stack = np.empty((M, len(X), len(X)))
+    for K in stack:
+        chosen = rng.random(X.shape[1]) < 0.5
+        chosen[rng.integers(X.shape[1])] = True
+        width = np.exp(rng.uniform(np.log(0.5), np.log(20.0)))
+        np.exp(-cdist(X[:, chosen], X[:, chosen], "sqeuclidean") / (2.0 * width**2), out=K)
+    return stack
+
+
+def _sample(name: str, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """n standardised samples; every prefix of them has both classes."""
+    data = load(name)
+    positive = {"yeast": "CYT"}.get(name, np.unique(data.y)[-1])
+    y = np.where(data.y == positive, 1.0, -1.0)
+    rows = rng.permutation(len(y))[:n]
+    X, _ = standardized(data.X[rows], data.X[:0])
+    return X, y[rows]
+
+
+def summary(results: list[Result]) -> Summary:
+    """Exponents, and Figure 5."""
+    tables: dict[str, dict[str, dict[str, list[float]]]] = {"kernels": {}, "samples": {}}
+    for result in results:
+        row = tables[result.config["growing"]].setdefault(result.config["data"], {})
+        for name in SOLVERS:
+            seconds = result.values[name]["seconds"]
+            slope = np.polyfit(np.log(result.config["sizes"]), np.log(seconds), 1)[0]
+            row.setdefault(name, []).append(float(slope))
+            row.setdefault(f"{name}, s", []).append(seconds[-1])
+    claims = {}
+    linear = {name: float(np.mean(row["SimpleMKL"])) for name, row in tables["kernels"].items()}
+    superlinear = {name: float(np.mean(row["SimpleMKL"])) for name, row in tables["samples"].items()}
+    if linear:
+        holds = all(0.6 <= slope <= 1.4 for slope in linear.values())
+        claims["linear-in-kernels"] = Evidence(holds, _shown(linear))
+    if superlinear:
+        claims["superlinear-in-samples"] = Evidence(min(superlinear.values()) > 1.0, _shown(superlinear))
+    return Summary(tables, claims, {"growth": _picture(results)} if results else {})
+
+
+def _shown(slopes: dict[str, float]) -> str:
+    return "exponents " + ", ".join(f"{name} {slope:.2f}" for name, slope in slopes.items())
+
+
+def _picture(results: list[Result]) -> Picture:
+    sets = list(dict.fromkeys(result.config["data"] for result in results))
+    drawing, axes = figure(8.4, 4.6, rows=2, columns=len(sets))
+    for i, growing in enumerate(("kernels", "samples")):
+        for j, name in enumerate(sets):
+            ax = axes[i, j]
+            chosen = [r for r in results if r.config["data"] == name and r.config["growing"] == growing]
+            for solver in SOLVERS if chosen else ():
+                mean = np.mean([result.values[solver]["seconds"] for result in chosen], axis=0)
+                ax.loglog(chosen[0].config["sizes"], mean, "o-", ms=3, label=solver)
+            ax.set(title=name, xlabel=growing, ylabel="seconds" if j == 0 else "")
+    axes[0, 0].legend()
+    caption = (
+        "As Figure 5: mean seconds against the number of kernels (above) and of samples (below); both axes logarithmic."
+    )
+    return Picture(drawing, caption)
+
+
+EXPERIMENT = Experiment("simplemkl-growth", "SimpleMKL Figure 5", PROTOCOL, cells, cell, summary, data=SETS)

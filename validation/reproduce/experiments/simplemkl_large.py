@@ -1,0 +1,98 @@
+"""SimpleMKL Table 3: training sets of thousands."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import mklref
+from mklref._typing import Array
+from mklref.algorithms import simplemkl
+from mklref.datasets import load
+from mklref.kernels import gaussian, linear, per_variable
+from mklref.kernels.recipes import simplemkl_family
+from validation.reproduce.base import Cell, Experiment, Result, Summary
+from validation.reproduce.experiments.simplemkl_data import standardized
+
+PROTOCOL = """
+Yeast (1335 samples, 22 kernels) and spambase (4140 samples, 71 kernels), 90 % of each set; SimpleMKL stops when no
+weight changes by 0.001 or more; mean of 10 runs. The paper recomputes kernels by a decomposition method that needs no
+memory.
+
+The paper names neither kernels nor C nor the class of yeast. 22 = 14 + 8 and 71 = 14 + 57 suggest 14 kernels on all
+variables and one on each: taken here are the 13 of Table 1 and a linear one, and a Gaussian of width 1 on each
+variable; unit trace, C = 100, CYT against the other nine classes. Kernels are held in memory in single precision (4.9
+GB for spambase), so seconds say nothing about decomposition. `solve` goes to a certified gap of 0.01.
+"""
+
+SIZES = {"yeast": 1335, "spambase": 4140}
+QUICK = "breast_cancer"
+SOLVERS = {"SimpleMKL": partial(simplemkl, tol=1e-3, stop="weights"), "solve": partial(mklref.solve, tol=0.01)}
+SECONDS = {"yeast": (60.0, 20.0), "spambase": (1500.0, 200.0), QUICK: (2.0, 1.0)}
+COLUMNS = ("kernels", "accuracy", "selected", "seconds", "SVM", "gap")
+
+
+def cells(quick: bool) -> list[Cell]:
+    """One for each run, data set and solver; the native solver first."""
+    sizes, runs = ({QUICK: 200}, 1) if quick else (SIZES, 10)
+    return [
+        Cell(f"{name}-{seed:02d}-{solver.lower()}", config, SECONDS[name][number])
+        for seed in range(runs)
+        for number, solver in reversed(list(enumerate(SOLVERS)))
+        for name, train in sizes.items()
+        for config in [{"data": name, "train": train, "seed": seed, "solver": solver}]
+    ]
+
+
+def cell(config: dict[str, Any]) -> dict[str, Any]:
+    """One run."""
+    data = load(config["data"])
+    positive = {"yeast": "CYT"}.get(config["data"], np.unique(data.y)[-1])
+    y = np.where(data.y == positive, 1.0, -1.0)
+    order = np.random.default_rng(config["seed"]).permutation(len(y))
+    first, last = order[: config["train"]], order[config["train"] :]
+    X, X_new = standardized(data.X[first], data.X[last])
+    train, new = single_precision(X, X_new)
+    problem = mklref.Problem(train, y[first], C=100.0)
+    began = time.perf_counter()
+    solution = SOLVERS[config["solver"]](problem)
+    seconds = time.perf_counter() - began
+    counters = solution.history.counters
+    return {
+        "kernels": problem.n_kernels,
+        "accuracy": 100.0 * float(np.mean(np.sign(solution.decision_function(new)) == y[last])),
+        "selected": int(np.count_nonzero(solution.weights > 1e-8)),
+        "seconds": round(seconds, 2),
+        "SVM": counters.get("svm", counters.get("machines")),
+        "gap": solution.certificate.relative_gap,
+        "status": solution.status.name,
+    }
+
+
+def single_precision(X: Array, X_new: Array) -> tuple[Array, Array]:
+    """The kernels one by one, so that they are in memory in single precision only."""
+    family = simplemkl_family() + linear() + per_variable(gaussian(1.0))
+    kernels = family.expand([f"x{j}" for j in range(X.shape[1])])
+    train = np.empty((len(kernels), len(X), len(X)), dtype=np.float32)
+    new = np.empty((len(kernels), len(X_new), len(X)), dtype=np.float32)
+    for kernel, K, K_new in zip(kernels, train, new, strict=True):
+        gram = kernel.gram(X)
+        K[:] = gram / np.trace(gram)
+        K_new[:] = kernel.cross(X_new, X) / np.trace(gram)
+    return train, new
+
+
+def summary(results: list[Result]) -> Summary:
+    """Table 3."""
+    rows: dict[str, dict[str, list[float]]] = {}
+    for result in results:
+        row = rows.setdefault(f"{result.config['data']}, {result.config['solver']}", {})
+        for column in COLUMNS:
+            row.setdefault(column, []).append(result.values[column])
+    return Summary({"table3": rows})
+
+
+EXPERIMENT = Experiment("simplemkl-large", "SimpleMKL Table 3", PROTOCOL, cells, cell, summary, data=tuple(SIZES))
