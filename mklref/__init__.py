@@ -60,6 +60,7 @@ _HOMES = {
     "crosscheck": "mklref.crosscheck",
     "solve": "mklref.native",
     "solve_path": "mklref.native",
+    "weight_ranges": "mklref.ranges",
 }
 """Where each public name lives; it is imported from there when it is first asked for."""
 
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from mklref.losses import SquaredHinge as SquaredHinge
     from mklref.multiclass import MulticlassProblem as MulticlassProblem
     from mklref.problem import Problem as Problem
+    from mklref.ranges import weight_ranges as weight_ranges
     from mklref.regularizers import BlockNorm as BlockNorm
     from mklref.regularizers import ConcaveBlock as ConcaveBlock
     from mklref.regularizers import ElasticNet as ElasticNet

@@ -26,6 +26,7 @@ ORDER = (
     "problem",
     "certificate",
     "solution",  # holds a certificate
+    "ranges",
     "multiclass",
     "signed",
     "formulations",

@@ -1,0 +1,271 @@
+"""What can be said of kernels before anything is learned: which repeat others, which cannot help, which are ill scaled.
+
+With H = I - 11'/n, so that HKH are inner products around the mean of the samples:
+
+    alignment        A_ml = <HK_mH, HK_lH>_F / (||HK_mH||_F ||HK_lH||_F)         Kloft 5.3, Fig. 4-5; in [0, 1]
+    target           <HK_mH, yy'>_F / (||HK_mH||_F ||Hy||^2)                     Cristianini et al. (2002), centred
+    effective rank   (tr HK_mH)^2 / ||HK_mH||_F^2 = (sum of eigenvalues)^2 / sum of their squares, in [1, rank]
+    variance         tr(HK_mH) / n, the mean squared distance from the mean      Kloft (25)
+    dominated        H(K_m - K_l)H is positive semidefinite: beta'K_l beta <= beta'K_m beta whenever 1'beta = 0
+
+Around the mean because an intercept makes everything else invisible to the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidTarget
+from mklref.kernels.stack import KernelStack, stack
+
+SAME, NEARLY = 1.0 - 1e-10, 0.999
+"""Alignments from which two kernels are called multiples, and near multiples, of one another."""
+SPREAD = 10.0
+"""Ratio of variances from which kernels are called badly scaled."""
+MEMORY, FLAT = 0.9, 1e-8
+"""A share of n in the effective rank, and a share of the mean of k(x, x) in the variance: what is said beyond them."""
+_BLOCK = 1 << 22
+"""Entries of the stack that are read at a time."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Two kernels of which one repeats or dominates the other."""
+
+    first: int
+    second: int
+    alignment: float
+    factor: float
+    """K_second is about factor K_first, by their norms."""
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """The numbers of each kernel, the relations between them, and what they mean in words."""
+
+    names: tuple[str, ...]
+    n_samples: int
+    alignment: Array
+    """A, (M, M), nonnegative; nan for a kernel that is constant on the samples."""
+    target_alignment: Array | None
+    """(M,), or None without targets."""
+    effective_rank: Array
+    """(M,), in [1, n]; nan for a constant kernel."""
+    variance: Array
+    """(M,)."""
+    constant: tuple[int, ...]
+    """Kernels that are constant on the samples: with an intercept they change nothing."""
+    duplicates: tuple[Relation, ...]
+    """Pairs of multiples."""
+    near_duplicates: tuple[Relation, ...]
+    """Pairs that are aligned to more than 0.999."""
+    dominated: tuple[Relation, ...]
+    """`second` is dominated by `first`; only pairs that are no equal copies."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What deserves attention, each with what to do about it; empty if nothing does."""
+        found = [
+            *(
+                f"{self.names[m]} is constant on the samples: with an intercept it changes nothing. Drop it."
+                for m in self.constant
+            ),
+            *(
+                f"{self.names[r.second]} is {_times(r.factor, 1e-6)}{self.names[r.first]}: only a combination of their "
+                "two weights can be learned. Drop one."
+                for r in self.duplicates
+            ),
+            *(
+                f"{self.names[r.second]} is nearly {_times(r.factor, 0.05)}{self.names[r.first]} (alignment "
+                f"{r.alignment:.4f}): their weights can be exchanged at little cost. Do not read much into either."
+                for r in self.near_duplicates
+            ),
+            *(
+                f"{self.names[r.second]} is dominated by {self.names[r.first]}: at p = 1 it never needs a weight. "
+                "Normalise the kernels, or drop it."
+                for r in self.dominated
+                if r.alignment < SAME
+            ),
+            *self._scales(),
+            *self._widths(),
+        ]
+        return tuple(found)
+
+    def _scales(self) -> list[str]:
+        varying = np.delete(np.arange(len(self.names)), self.constant)
+        if len(varying) < 2:
+            return []
+        small, large = (varying[pick(self.variance[varying])] for pick in (np.argmin, np.argmax))
+        ratio = self.variance[large] / self.variance[small]
+        if ratio <= SPREAD:
+            return []
+        return [
+            f"the variance of {self.names[large]} is {ratio:.3g} times that of {self.names[small]}: a function costs "
+            "less there, whatever the data say. Normalise with 'multiplicative'."
+        ]
+
+    def _widths(self) -> list[str]:
+        memory = np.flatnonzero(self.effective_rank > MEMORY * (self.n_samples - 1))
+        return [
+            f"{self.names[m]} has effective rank {self.effective_rank[m]:.0f} of {self.n_samples - 1}: each sample is "
+            "alike to itself only, so it can memorise and hardly predict. Take a larger width."
+            for m in memory
+        ]
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names))
+        target = "" if self.target_alignment is None else "  target"
+        lines = [f"{'kernel':<{width}}  variance  eff. rank{target}  closest"]
+        others = np.where(np.eye(len(self.names), dtype=bool) | np.isnan(self.alignment), -1.0, self.alignment)
+        for m, name in enumerate(self.names):
+            near = int(others[m].argmax())
+            closest = f"{others[m, near]:.3f} {self.names[near]}" if others[m, near] >= 0.0 else "-"
+            own = "" if self.target_alignment is None else f"  {self.target_alignment[m]:6.3f}"
+            lines.append(f"{name:<{width}}  {self.variance[m]:8.3g}  {self.effective_rank[m]:9.1f}{own}  {closest}")
+        return "\n".join([*lines, *(f"- {finding}" for finding in self.findings)])
+
+
+def _times(factor: float, room: float) -> str:
+    return "the same as " if abs(factor - 1.0) < room else f"{factor:.3g} times "
+
+
+def alignment(kernels: Any, *, centered: bool = True) -> Array:
+    """Pairwise alignments of kernels, cosines with respect to the Frobenius inner product (Kloft Fig. 4-5).
+
+    Parameters
+    ----------
+    kernels : array (M, n, n), sequence of (n, n) arrays, or KernelStack
+    centered : bool
+        Of HKH, as Kloft takes them; otherwise of the matrices as they are.
+
+    Returns
+    -------
+    array (M, M)
+        Symmetric with unit diagonal and entries in [0, 1]; nan for a kernel that is (constant or) zero.
+    """
+    given = stack(kernels)
+    return _cosines(_moments(given, centered)[0])
+
+
+def diagnose(kernels: Any, y: Any = None) -> KernelReport:
+    """Look at kernels before anything is learned from them; costs M^2 n^2 / 2 operations, and n^3 for few pairs.
+
+    Parameters
+    ----------
+    kernels : array (M, n, n), sequence of (n, n) arrays, or KernelStack
+    y : array (n,), optional
+        Targets, for the alignment with them: labels or numbers.
+
+    Returns
+    -------
+    KernelReport
+        `print` shows a table with one line for each kernel, and the findings.
+
+    Raises
+    ------
+    InvalidKernel, InvalidType
+        As `stack` does.
+    InvalidTarget
+        y is not a finite vector with one entry for each sample, or constant.
+    """
+    given = stack(kernels)
+    n = given.shape[1]
+    products, sums = _moments(given, centered=True)
+    traces = given.traces() - sums.sum(axis=1) / n
+    norms = np.sqrt(np.diagonal(products))
+    flat = traces <= FLAT * np.maximum(given.traces(), np.finfo(float).tiny)
+    products[flat] = products[:, flat] = np.nan
+    cosines = _cosines(products)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ranks = np.where(flat, np.nan, (traces / norms) ** 2)
+    pairs = [
+        (m, int(other)) for m in range(len(given)) for other in m + 1 + np.flatnonzero(cosines[m, m + 1 :] > NEARLY)
+    ]
+    relations = [Relation(m, other, cosines[m, other], norms[other] / norms[m]) for m, other in pairs]
+    return KernelReport(
+        names=tuple(getattr(given, "names", ())) or tuple(f"K{m}" for m in range(len(given))),
+        n_samples=n,
+        alignment=cosines,
+        target_alignment=None if y is None else _target_alignment(given, norms, flat, y),
+        effective_rank=ranks,
+        variance=traces / n,
+        constant=tuple(int(m) for m in np.flatnonzero(flat)),
+        duplicates=tuple(r for r in relations if r.alignment >= SAME),
+        near_duplicates=tuple(r for r in relations if r.alignment < SAME),
+        dominated=_dominated(given, cosines, norms, sums, flat),
+    )
+
+
+def _moments(kernels: KernelStack, centered: bool) -> tuple[Array, Array]:
+    """(<K_m, K_l>_F)_ml of the matrices or of their centred forms, (M, M), and the row sums K_m 1, (M, n).
+
+    <HKH, HLH> = <K, L> - (2/n) (K1)'(L1) + (1'K1)(1'L1) / n^2, so nothing is centred in memory.
+    """
+    M, n, _ = kernels.shape
+    products, sums = np.zeros((M, M)), np.empty((M, n))
+    step = max(1, _BLOCK // (M * n))
+    for start in range(0, n, step):
+        index = np.arange(start, min(start + step, n))
+        rows = kernels.rows(index).astype(np.float64, copy=False)
+        sums[:, index] = rows.sum(axis=2)
+        flat = rows.reshape(M, -1)
+        products += flat @ flat.T
+    if centered:
+        total = sums.sum(axis=1) / n
+        products += np.outer(total, total) - 2.0 / n * (sums @ sums.T)
+    return products, sums
+
+
+def _cosines(products: Array) -> Array:
+    norms = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosines = products / norms / norms[:, None]
+    np.fill_diagonal(cosines, np.where(norms > 0.0, 1.0, np.nan))
+    return np.clip(cosines, 0.0, 1.0)
+
+
+def _target_alignment(kernels: KernelStack, norms: Array, flat: Any, y: Any) -> Array:
+    targets = np.asarray(y, dtype=float)
+    if targets.shape != (kernels.shape[1],) or not np.isfinite(targets).all() or np.ptp(targets) == 0.0:
+        raise InvalidTarget(
+            f"y has shape {targets.shape}; give one finite number for each of the {kernels.shape[1]} samples, not all "
+            "the same. Classes become numbers by mklref.datasets.encode."
+        )
+    centred = targets - targets.mean()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosines = kernels.quadratic(centred) / (norms * (centred @ centred))
+    return np.where(flat, np.nan, cosines)
+
+
+def _dominated(kernels: KernelStack, cosines: Array, norms: Array, sums: Array, flat: Any) -> tuple[Relation, ...]:
+    """Pairs with H(K_m - K_l)H >= 0, among those whose diagonals, norms and traces allow it."""
+    M, n, _ = kernels.shape
+    centre = np.eye(n) - 1.0 / n
+    diagonals = np.stack([kernels.rows([i])[:, 0, i] for i in range(n)], axis=1) - 2.0 / n * sums
+    diagonals += sums.sum(axis=1, keepdims=True) / n**2
+    found = []
+    for m in np.flatnonzero(~flat):
+        room = 1e-12 * n * diagonals[m].max()
+        smaller = (diagonals <= diagonals[m] + room).all(axis=1) & (norms <= norms[m] * (1.0 + 1e-12)) & ~flat
+        for other in np.flatnonzero(smaller):
+            if other == m or (cosines[m, other] >= SAME and norms[other] >= norms[m] * (1.0 - 1e-10)):
+                continue
+            weights = np.zeros(M)
+            weights[[m, other]] = 1.0, -1.0
+            difference = centre @ kernels.combine(weights) @ centre
+            if _is_semidefinite(difference, room):
+                factor = norms[other] / norms[m]
+                found.append(Relation(int(m), int(other), float(cosines[m, other]), float(factor)))
+    return tuple(found)
+
+
+def _is_semidefinite(matrix: Array, room: float) -> bool:
+    try:
+        np.linalg.cholesky(matrix + room * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -1,0 +1,195 @@
+"""How far sparse weights are determined: for each kernel, the weights that are certified as good.
+
+At p = 1 the weights need not be unique: whoever moves weight between kernels that fit the dual point equally well, and
+leaves the scores where they have to be, has another optimum. With the dual point beta held, the certified gap of
+(theta', b') on the simplex is at most
+
+    sum_i r_i(t'_i) + 1/2 sum_m theta'_m (max_l q_l - q_m),    t'_i = sum_m theta'_m (K_m beta)_i + b',
+
+with the residual of Fenchel and Young, r_i(t) = c_i V(t, y_i) + c_i V*(-beta_i/c_i, y_i) + beta_i t >= 0. Half of an
+allowance goes to the second term, and to each r_i its share of the other half, which confines t'_i to an interval: the
+smallest and the largest theta'_m under these constraints are linear programs. So every weight in a range belongs to a
+point whose certified gap is at most that of the solution plus the allowance; the full range may be larger.
+
+Weights for p > 1 are unique: R* is smooth there, and its gradient at the optimal norms is the only maximiser.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.problem import Problem
+from mklref.regularizers import BlockNorm, Lp
+from mklref.solution import Solution
+
+_WORTH_A_PROGRAM = 1e-3
+"""Kernels that can reach no larger weight are not optimised over: the bound of the second term alone will do."""
+_ROUNDING = 1e-8
+"""Singular values below this, relative to the largest one, are taken for 0."""
+
+
+@dataclass(frozen=True)
+class WeightRanges:
+    """For each kernel the interval of its weight, and the kernels that can be exchanged."""
+
+    names: tuple[str, ...]
+    weights: Array
+    """Those of the solution, (M,)."""
+    low: Array
+    """Smallest weight found to be as good, (M,)."""
+    high: Array
+    """Largest weight found to be as good, (M,); where none above 1e-3 is possible, a bound of it."""
+    slack: float
+    """The allowance, relative to the objective."""
+    exchangeable: tuple[tuple[int, ...], ...]
+    """Groups of kernels whose functions are linearly dependent at the optimum: weight moves between them free."""
+
+    def determined(self, width: float = 0.01) -> Array:
+        """Whether each weight is known up to `width`, (M,) bool."""
+        return np.asarray(self.high - self.low <= width)
+
+    def __str__(self) -> str:
+        shown = np.flatnonzero((self.high > 0.01) | (self.weights > 0.0))
+        width = max([6, *(len(self.names[m]) for m in shown)])
+        lines = [f"{'kernel':<{width}}  weight  as good within {self.slack:.0e}"]
+        known = self.determined()
+        for m in shown:
+            what = "determined" if known[m] else "free" if self.low[m] <= 0.0 else "between"
+            lines.append(
+                f"{self.names[m]:<{width}}  {self.weights[m]:6.4f}  {self.low[m]:6.4f} .. {self.high[m]:6.4f}  {what}"
+            )
+        groups = (", ".join(self.names[m] for m in group) for group in self.exchangeable)
+        return "\n".join([*lines, *(f"exchangeable at no cost: {group}" for group in groups)])
+
+
+def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) -> WeightRanges:
+    """The weights of a sparse solution that could be others.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the regulariser Lp(1).
+    solution : Solution
+        A good solution of it: its own gap is added to the allowance.
+    slack : float
+        Allowance, relative to max(1, objective). A small one asks what the optimum determines, a larger one what the
+        data determine.
+
+    Returns
+    -------
+    WeightRanges
+
+    Raises
+    ------
+    NotApplicable
+        Another regulariser: for Lp(p) with p > 1 the weights are unique.
+    InvalidParameter
+        slack is not positive, or below what the linear programs resolve.
+    """
+    one = isinstance(problem.regularizer, Lp) and problem.regularizer.p == 1.0
+    if not one and not (isinstance(problem.regularizer, BlockNorm) and problem.regularizer.q == 1.0):
+        raise NotApplicable(
+            f"ranges are those of sparse weights, Lp(1), and the regulariser is {problem.regularizer}: weights of "
+            "Lp(p) with p > 1 are unique, and for other regularisers ranges are not computed."
+        )
+    if not 1e-8 <= slack < np.inf:
+        raise InvalidParameter(f"slack = {slack!r} must be a number of at least 1e-8: rounding errors are above less.")
+    beta = solution.dual_coef
+    images = problem.kernels.apply(beta)
+    q = images @ beta
+    missing = 0.5 * (q.max() - q)
+    allowance = 0.5 * slack * max(1.0, abs(solution.objective))
+    # A solution whose weights sum to less than one by rounding is put onto the simplex.
+    theta = solution.weights / solution.weights.sum()
+    budget = float(missing @ theta) + allowance
+    with np.errstate(divide="ignore"):
+        high = np.minimum(1.0, budget / missing)
+    low = np.zeros(len(q))
+    chosen = np.flatnonzero((high > _WORTH_A_PROGRAM) | (theta > 0.0))
+    scores = theta @ images + solution.intercept
+    bounds = _score_intervals(problem, beta, scores, allowance / problem.n_samples)
+    low[chosen], high[chosen] = _extremes(images[chosen], missing[chosen], bounds, budget, problem.intercept)
+    names = tuple(getattr(problem.kernels, "names", ())) or tuple(f"K{m}" for m in range(len(q)))
+    # The solution itself satisfies every constraint, up to the tolerance of the linear programs.
+    low, high = np.clip(low, 0.0, theta), np.maximum(high, theta)
+    face = np.flatnonzero((missing <= budget) & (high - low > _WORTH_A_PROGRAM))
+    groups = _exchangeable(images[face], q[face], problem.intercept)
+    return WeightRanges(names, solution.weights, low, high, slack, tuple(tuple(face[list(g)].tolist()) for g in groups))
+
+
+def _score_intervals(problem: Problem, beta: Array, scores: Array, share: float) -> tuple[Array, Array]:
+    """Bounds of {t : r_i(t) <= r_i(t_i) + share} around the scores t_i, by bisection of the convex r_i."""
+    constant = -problem.loss.dual_terms(beta, problem.y, problem.costs)
+
+    def residual(t: Array) -> Array:
+        return problem.costs * problem.loss.value(t, problem.y) + constant + beta * t
+
+    allowed = np.maximum(residual(scores), 0.0) + share
+    ends = []
+    for sign in (-1.0, 1.0):
+        inside, outside = np.zeros(len(beta)), np.ones(len(beta))
+        for _ in range(60):
+            grows = residual(scores + sign * outside) <= allowed
+            inside, outside = np.where(grows, outside, inside), np.where(grows, 2.0 * outside, outside)
+        bounded = residual(scores + sign * outside) > allowed
+        for _ in range(60):
+            middle = 0.5 * (inside + outside)
+            good = residual(scores + sign * middle) <= allowed
+            inside, outside = np.where(good, middle, inside), np.where(good, outside, middle)
+        ends.append(np.where(bounded, scores + sign * inside, sign * np.inf))
+    return ends[0], ends[1]
+
+
+def _extremes(
+    images: Array, missing: Array, bounds: tuple[Array, Array], budget: float, intercept: bool
+) -> tuple[Array, Array]:
+    """min and max of each theta'_m subject to lower <= images'theta' + b' <= upper, the budget, and the simplex."""
+    from scipy.optimize import linprog
+
+    M = len(images)
+    lower, upper = bounds
+    width = np.minimum(upper - lower, 1.0)  # rows in units of their own room, so that one tolerance fits all
+    offset = np.ones((len(lower), 1)) if intercept else np.zeros((len(lower), 1))
+    rows = np.hstack([images.T, offset]) / width[:, None]
+    above, below = np.isfinite(upper), np.isfinite(lower)
+    spend = np.append(missing / budget, 0.0)
+    A = np.vstack([rows[above], -rows[below], spend])
+    right = np.concatenate([(upper / width)[above], -(lower / width)[below], [1.0]])
+    total = np.append(np.ones(M), 0.0)[None, :]
+    ranges = [(0.0, 1.0)] * M + [(None, None)]
+    ends = np.empty((2, M))
+    for m in range(M):
+        for end, sign in enumerate((1.0, -1.0)):
+            objective = np.zeros(M + 1)
+            objective[m] = sign
+            found = linprog(objective, A_ub=A, b_ub=right, A_eq=total, b_eq=[1.0], bounds=ranges, method="highs")
+            ends[end, m] = found.x[m] if found.status == 0 else np.nan
+    return np.nan_to_num(ends[0], nan=1.0), np.nan_to_num(ends[1], nan=0.0)
+
+
+def _exchangeable(images: Array, q: Array, intercept: bool) -> list[list[int]]:
+    """Connected kernels in the null space of d -> (sum_m d_m K_m beta + b, sum_m d_m)."""
+    if len(images) < 2:
+        return []
+    columns = images - images.mean(axis=1, keepdims=True) if intercept else images
+    scale = np.linalg.norm(columns, axis=1).max() or 1.0
+    rows = np.vstack([columns.T / scale, np.ones(len(images))])
+    _, values, right = np.linalg.svd(rows, full_matrices=True)
+    rank = int((values > _ROUNDING * values[0]).sum())
+    projector = right[rank:].T @ right[rank:]
+    linked = np.abs(projector) > np.sqrt(_ROUNDING)
+    groups: list[list[int]] = []
+    left = set(np.flatnonzero(linked.diagonal()).tolist())
+    while left:
+        group: set[int] = set()
+        grown = {left.pop()}
+        while grown > group:
+            group = grown
+            grown = grown | set(np.flatnonzero(linked[list(group)].any(axis=0)).tolist())
+        groups.append(sorted(group))
+        left -= group
+    return sorted(groups)

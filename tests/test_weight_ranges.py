@@ -1,0 +1,140 @@
+"""Ranges of sparse weights: every end is certified as good, duplicates are free, unique weights are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import make_samples
+
+from mklref import Lp, Problem, certify, solve, weight_ranges
+from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.kernels import gaussian, linear, per_variable
+from mklref.regularizers import BlockNorm
+
+N = 28
+LOSSES = ["hinge", "squared", "logistic", "epsilon_insensitive"]
+
+
+@pytest.fixture(scope="module")
+def grams():
+    rng = np.random.default_rng(5)
+    X = make_samples(rng, N, 3)
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.7 * rng.normal(size=N) > 0, 1.0, -1.0)
+    return list((gaussian([1.0, 4.0]) + per_variable(linear())).fit(X, normalize="multiplicative").dense()), y
+
+
+def solved(kernels, y, loss="hinge", **more):
+    problem = Problem(kernels, y, C=1.0, loss=loss, **more)
+    return problem, solve(problem, tol=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_duplicates_share_their_weight_in_any_way(grams, loss):
+    kernels, y = grams
+    problem, solution = solved([*kernels, kernels[2]], y, loss)
+    found = weight_ranges(problem, solution, slack=1e-6)
+    both = solution.weights[2] + solution.weights[5]
+    assert both > 0.1
+    np.testing.assert_allclose([found.low[2], found.low[5]], 0.0, atol=1e-3)
+    np.testing.assert_allclose([found.high[2], found.high[5]], both, atol=1e-2)
+    assert found.exchangeable == ((2, 5),)
+    assert found.determined().tolist() == [True, True, False, True, True, False]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_unique_weights_move_with_the_allowance_and_not_at_all_without(grams, loss):
+    problem, solution = solved(*grams, loss)
+    widths = []
+    for slack in (1e-7, 1e-5, 1e-3):
+        found = weight_ranges(problem, solution, slack=slack)
+        assert (found.low <= found.weights).all()
+        assert (found.weights <= found.high).all()
+        assert found.exchangeable == ()
+        widths.append(np.where(found.high > 1e-3, found.high - found.low, 0.0))
+    assert (widths[0] <= widths[1] + 1e-6).all()
+    assert (widths[1] <= widths[2] + 1e-6).all()
+    assert widths[0].max() < 2e-3
+    assert widths[2].max() > widths[0].max()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_end_belongs_to_a_point_that_is_certified_as_good(grams, loss, monkeypatch):
+    """The points of the linear programs, recertified from scratch."""
+    import scipy.optimize
+
+    kernels, y = grams
+    problem, solution = solved([*kernels, kernels[2], 0.5 * (kernels[2] + kernels[3])], y, loss)
+    points = []
+
+    def recording(*args, **options):
+        found = linprog(*args, **options)
+        points.append(found.x)
+        return found
+
+    linprog = scipy.optimize.linprog
+    monkeypatch.setattr(scipy.optimize, "linprog", recording)
+    slack = 1e-3
+    weight_ranges(problem, solution, slack=slack)
+    assert len(points) >= 6
+    M = problem.n_kernels
+    for point in points:
+        weights = np.zeros(M)
+        weights[candidates(problem, solution, slack)] = point[:-1]
+        found = certify(problem, solution.dual_coef, weights=np.maximum(weights, 0.0), intercept=point[-1])
+        assert found.relative_gap <= 1.05 * slack + 2 * solution.certificate.relative_gap
+
+
+def candidates(problem, solution, slack):
+    """The kernels whose second term alone does not forbid a weight of 1e-3."""
+    q = problem.kernels.quadratic(solution.dual_coef)
+    missing = 0.5 * (q.max() - q)
+    theta = solution.weights / solution.weights.sum()
+    budget = missing @ theta + 0.5 * slack * max(1.0, solution.objective)
+    return np.flatnonzero((missing * 1e-3 < budget) | (theta > 0.0))
+
+
+def test_three_kernels_that_depend_on_one_another(grams):
+    """K_5 = (K_2 + K_3)/2: as good as its parts, as far as the parts have equal weight."""
+    kernels, y = grams
+    problem, solution = solved([kernels[2], kernels[3], 0.5 * (kernels[2] + kernels[3])], y)
+    found = weight_ranges(problem, solution)
+    assert np.ptp(problem.kernels.quadratic(solution.dual_coef)) < 1e-6
+    assert found.exchangeable == ((0, 1, 2),)
+    np.testing.assert_allclose(found.high[2] / 2.0, min(found.high[:2] - found.low[:2]), rtol=1e-2)
+
+
+def test_samples_beyond_the_margin_leave_room_that_no_dependence_explains():
+    """f = y on samples 0 and 1 decides; kernel 1 says the same there and more on samples 2 and 3, beyond the margin."""
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    decisive = np.outer(y, y)
+    more = np.outer(y * [1, 1, 3, 3], y * [1, 1, 3, 3])
+    problem, solution = solved([2.0 * decisive, more + decisive], y, intercept=False)
+    found = weight_ranges(problem, solution, slack=1e-6)
+    assert found.exchangeable == ()
+    for m, theta in enumerate((found.low[0], found.high[0])):
+        point = certify(problem, solution.dual_coef, weights=[theta, 1.0 - theta], intercept=0.0)
+        assert point.relative_gap < 1e-5, m
+    np.testing.assert_allclose([found.low, found.high], [[0.0, 0.0], [1.0, 1.0]], atol=1e-4)
+
+
+def test_the_report(grams):
+    kernels, y = grams
+    text = str(weight_ranges(*solved([*kernels, kernels[2]], y)))
+    assert "exchangeable at no cost: K2, K5" in text
+    assert "free" in text
+    assert "determined" in text
+
+
+def test_block_norm_of_exponent_one_is_the_same_problem(grams):
+    kernels, y = grams
+    problem, solution = solved([*kernels, kernels[2]], y, regularizer=BlockNorm(1.0))
+    assert weight_ranges(problem, solution).exchangeable == ((2, 5),)
+
+
+def test_refusals(grams):
+    problem, solution = solved(*grams)
+    with pytest.raises(NotApplicable, match=r"regulariser is Lp\(2\): weights .* are unique"):
+        weight_ranges(problem.replace(regularizer=Lp(2)), solution)
+    for slack in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(InvalidParameter, match=r"slack = .* at least 1e-8"):
+            weight_ranges(problem, solution, slack=slack)
