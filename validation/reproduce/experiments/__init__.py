@@ -14,6 +14,10 @@ NAMES = (
     "simplemkl-growth",
     "simplemkl-large",
     "kloft-toy",
+    "kloft-examples",
+    "kowalski-titanic",
+    "tomioka-table1",
+    "tomioka-evidence",
 )
 
 

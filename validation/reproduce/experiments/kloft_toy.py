@@ -41,6 +41,8 @@ REPETITIONS = 250
 BAYES = 100.0 * float(norm.cdf(-1.75))
 SECONDS = {50: 8.0, 800: 65.0}
 LEVEL = 0.05
+FEWEST = 8
+"""Data sets below which nothing is claimed."""
 
 
 class SingleVariables(KernelStack):
@@ -141,9 +143,6 @@ class Measured:
         self.n = n
         self.relevant = [int(k) for k in self.results[0].values] if self.results else []
 
-    def __bool__(self) -> bool:
-        return len(self.results) > 1
-
     def of(self, relevant: int, quantity: str = "error") -> Array:
         """(data sets, p)."""
         return np.array([[r.values[str(relevant)][name][quantity] for name in NAMES] for r in self.results])
@@ -172,13 +171,12 @@ def summary(results: list[Result]) -> Summary:
         for j, name in enumerate(NAMES)
     }
     claims = {}
-    if small:
+    if len(small.results) >= FEWEST:
         claims |= _small_claims(small)
-    if large:
+    if len(large.results) >= FEWEST:
         claims |= _large_claims(large)
-    if small and large:
         claims |= _robust(small, large)
-    shown = [measured for measured in (small, large) if measured]
+    shown = [measured for measured in (small, large) if len(measured.results) > 1]
     pictures = {"figure2": _picture(shown)} if shown else {}
     return Summary({"figure2": table}, claims, pictures)
 
