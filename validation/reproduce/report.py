@@ -84,14 +84,14 @@ class Section:
         return f"{self.command} --cell {cell_id}"
 
 
-def section(experiment: Experiment, results: list[Result], quick: bool, out: Path, folder: Path = FOLDER) -> Section:
+def section(experiment: Experiment, results: list[Result], quick: bool, out: Path) -> Section:
     """What there is to show of an experiment."""
     cells = experiment.cells(quick)
     summary = experiment.summary(results)
     done = {result.id for result in results}
     left = sum(cell.seconds for cell in cells if cell.id not in done)
     command = f"python -m validation.reproduce {experiment.name}{' --quick' if quick else ''} --out {out}"
-    comparison = compare(experiment, summary, folder)
+    comparison = compare(experiment, summary, quick)
     return Section(experiment, results, len(cells), left, comparison, dict(summary.pictures), command)
 
 

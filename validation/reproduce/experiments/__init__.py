@@ -13,6 +13,8 @@ NAMES = (
     "simplemkl-path",
     "simplemkl-growth",
     "simplemkl-large",
+    "simplemkl-wavelets",
+    "simplemkl-multiclass",
     "kloft-toy",
     "kloft-examples",
     "kowalski-titanic",
