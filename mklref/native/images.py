@@ -59,8 +59,11 @@ class Images:
 
     def _apply(self, kernels: Any, step: Array) -> None:
         changed = np.flatnonzero(step)
-        loops.apply_rows(self.stack, kernels, changed, step[changed], self.values, self.threads)
-        self.rows_read += len(changed) * len(kernels)
+        if 2 * len(changed) > len(step):  # the lower triangles are fewer numbers to read
+            loops.apply_all(self.stack, kernels, step, self.values, self.threads)
+        else:
+            loops.apply_rows(self.stack, kernels, changed, step[changed], self.values, self.threads)
+        self.rows_read += min(len(changed), 0.5 * len(step)) * len(kernels)
 
     def _forget(self) -> None:
         """Drop the points that no image refers to."""

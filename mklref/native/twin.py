@@ -1,7 +1,7 @@
 """NumPy twins of the compiled loops, written from their definitions: the fallback, and what tests compare with.
 
-The signatures are those of the compiled module. The arithmetic is in the same order, so where no sum is
-reassociated the results agree bit for bit.
+The signatures are those of the compiled module. The arithmetic is in the same order, but for the dot products of
+`apply_all`, so that the results agree bit for bit.
 """
 
 from __future__ import annotations
@@ -39,6 +39,17 @@ def apply_rows(stack: Stack, kernels: Any, index: Any, delta: Array, images: Arr
     for m in kernels:
         for i, step in zip(index, delta, strict=True):
             images[m] += step * stack.matrices[m][i].astype(np.float64, copy=False)
+
+
+def combine_all(stack: Stack, weights: Array, rows: Array, ready: Any, threads: int) -> None:
+    """rows = sum_m weights[m] K_m; marks ready."""
+    combine_rows(stack, weights, range(len(rows)), rows, ready, threads)
+
+
+def apply_all(stack: Stack, kernels: Any, delta: Array, images: Array, threads: int) -> None:
+    """images[m] += K_m delta for m in kernels."""
+    for m in kernels:
+        images[m] += stack.matrices[m].astype(np.float64, copy=False) @ delta
 
 
 def gather(stack: Stack, index: Any, parts: FloatArray, threads: int) -> None:

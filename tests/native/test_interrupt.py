@@ -12,7 +12,9 @@ import pytest
 from mklref.native import AVAILABLE
 
 _SCRIPT = """
+import signal
 import numpy as np, mklref
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process starts out deaf to it
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1500, 3))
 kernels = np.stack([X[:, :2] @ X[:, :2].T, X @ X.T, np.outer(X[:, 2], X[:, 2])])
@@ -20,7 +22,7 @@ problem = mklref.Problem(kernels, np.sign(rng.normal(size=1500)), C=1e7, regular
 assert mklref.solve(problem.replace(C=1e-4)).status.name == "OPTIMAL"  # whatever is imported late is imported now
 try:
     print("go", flush=True)
-    mklref.solve(problem, tol=1e-12, max_iter=100000)
+    mklref.solve(problem, tol=1e-12, max_iter=100000, max_time=60.0)
     print("ended by itself")
 except mklref.Interrupted as stop:
     assert isinstance(stop, KeyboardInterrupt)

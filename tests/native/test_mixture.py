@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 import mklref
-import mklref.testing
 from mklref.native import outer
 from mklref.native.mixture import mixed_step
 from mklref.native.steps import Cut
 from mklref.regularizers import Groups, Lp
 from mklref.solution import Status
-from mklref.testing.case import CATALOGUE
+from validation.robustness import random_problem
 
 PAIRS = ((0, 1), (2, 3, 4), (5,))
 CURVED = (
@@ -58,9 +57,10 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng):
         np.testing.assert_allclose(mixture, multipliers, atol=1e-3)
 
 
-def test_groups_that_exclude_each_other_need_it(monkeypatch):
+@pytest.mark.parametrize("seed", [10, 16, 46, 55])
+def test_kinks_need_a_mixture(seed, monkeypatch):
     """J has a kink at the solution: one dual point for the best weights leaves a gap, a mixture of some closes it."""
-    problem = CATALOGUE["hinge-groups-sparse"].build()[0]
+    problem = random_problem(seed, "groups")
     assert mklref.solve(problem).status is Status.OPTIMAL
     monkeypatch.setattr(outer, "_SUSPICIOUS", np.inf)
     assert mklref.solve(problem).status is Status.STALLED

@@ -80,6 +80,32 @@ def test_apply_rows(dtype, threads, n, rng):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, N, 301])
+def test_whole_matrices_from_their_lower_triangles(dtype, threads, n, rng):
+    """The upper triangles hold NaN: a sum that reads them shows."""
+    matrices = [2.0 * rng.normal(size=(n, n)).astype(dtype) for _ in range(5)]
+    whole = [np.tril(matrix) + np.tril(matrix, -1).T for matrix in matrices]
+    if n > 1:
+        for matrix in matrices:
+            matrix[np.triu_indices(n, 1)] = np.nan
+    weights, delta, start = rng.exponential(size=5) * [1, 1, 0, 1, 1], rng.normal(size=n), rng.normal(size=(5, n))
+    kernels = np.array([4, 0, 2])
+    results = []
+    for implementation, held in ((loops, matrices), (twin, whole)):
+        rows, ready, images = np.full((n, n), 7.0), np.zeros(n, dtype=np.uint8), start.copy()
+        stack = implementation.Stack(held)
+        implementation.combine_all(stack, weights, rows, ready, threads)
+        implementation.apply_all(stack, kernels, delta, images, threads)
+        assert ready.all()
+        results.append((rows, images))
+    (rows, images), (twin_rows, twin_images) = results
+    np.testing.assert_array_equal(rows, twin_rows)
+    np.testing.assert_array_equal(images[[1, 3]], start[[1, 3]])  # kernels that were not asked for
+    np.testing.assert_allclose(images, twin_images, rtol=1e-11, atol=1e-12 * np.abs(twin_images).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("threads", [1, 2])
 def test_gather(dtype, threads, rng):
     matrices = [rng.normal(size=(400, 400)).astype(dtype) for _ in range(3)]
     index = np.sort(rng.permutation(400)[:250])
@@ -98,6 +124,9 @@ def test_columns_beyond_one_block(rng):
     index = np.array([3, 1099])
     loops.combine_rows(stack, np.array([0.5, 2.0]), index, rows, ready, 1)
     np.testing.assert_array_equal(rows[index], 0.5 * K[index] + 2.0 * K[index])
+    loops.combine_all(stack, np.array([0.5, 2.0]), rows, ready, 2)
+    lower = np.tril(K) + np.tril(K, -1).T
+    np.testing.assert_array_equal(rows, 0.5 * lower + 2.0 * lower)
     loops.apply_rows(stack, np.array([1]), index, np.array([0.5, 2.0]), images, 1)
     np.testing.assert_array_equal(images, [np.zeros(n), 0.5 * K[3] + 2.0 * K[1099]])
 

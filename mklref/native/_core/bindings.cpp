@@ -102,6 +102,32 @@ NB_MODULE(_loops, m) {
         "images[m] += sum_k delta[k] K_m[index[k]] for m in kernels.");
 
     m.def(
+        "combine_all",
+        [](const Stack &stack, ConstVector weights, Matrix rows, Flags ready, int threads) {
+            const auto &K = stack.matrices;
+            require(static_cast<Index>(weights.shape(0)) == K.count(), "weights must be (M,)");
+            require(static_cast<Index>(rows.shape(0)) == K.n && static_cast<Index>(rows.shape(1)) == K.n, "rows must be (n, n)");
+            require(static_cast<Index>(ready.shape(0)) == K.n, "ready must be (n,)");
+            nb::gil_scoped_release nogil;
+            mklref::combine_all(K, weights.data(), rows.data(), ready.data(), threads);
+        },
+        "stack"_a, "weights"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "threads"_a,
+        "rows = sum_m weights[m] K_m from the lower triangles; marks ready.");
+
+    m.def(
+        "apply_all",
+        [](const Stack &stack, Indices kernels, ConstVector delta, Matrix images, int threads) {
+            const auto &K = stack.matrices;
+            require(static_cast<Index>(images.shape(0)) == K.count() && static_cast<Index>(images.shape(1)) == K.n, "images must be (M, n)");
+            require(static_cast<Index>(delta.shape(0)) == K.n, "delta must be (n,)");
+            require_indices(kernels, K.count());
+            nb::gil_scoped_release nogil;
+            mklref::apply_all(K, kernels.data(), static_cast<Index>(kernels.shape(0)), delta.data(), images.data(), threads);
+        },
+        "stack"_a, "kernels"_a.noconvert(), "delta"_a.noconvert(), "images"_a.noconvert(), "threads"_a,
+        "images[m] += K_m delta for m in kernels, from the lower triangles.");
+
+    m.def(
         "gather",
         [](const Stack &stack, Indices index, nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu> parts, int threads) {
             const auto &K = stack.matrices;

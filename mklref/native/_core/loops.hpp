@@ -36,6 +36,10 @@ void combine_rows(const Matrices &K, const double *weights, const Index *index, 
 void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, const Index *index, const double *delta,
                 Index count, double *images, int threads);
 
+// The same for every row and for a step of every sample, from the lower triangles: half the memory is read.
+void combine_all(const Matrices &K, const double *weights, double *rows, std::uint8_t *ready, int threads);
+void apply_all(const Matrices &K, const Index *kernels, Index kernel_count, const double *delta, double *images, int threads);
+
 // parts[m] = K_m[index, index], (M, count, count) of the dtype of the stack: the kernels of some of the samples.
 void gather(const Matrices &K, const Index *index, Index count, void *parts, int threads);
 

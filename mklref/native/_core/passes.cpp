@@ -10,6 +10,7 @@ namespace mklref {
 namespace {
 
 constexpr Index kBlock = 1024;          // columns that are accumulated at a time: stays in the first-level cache
+constexpr Index kTile = 64;             // order of the tiles in which a triangle is mirrored
 constexpr Index kSmallWork = 1 << 17;   // entries below which a second thread costs more than it saves
 
 // sum += a[0] x[0] + ... + a[3] x[3], added one after the other: four streams at a time keep memory busy.
@@ -23,6 +24,63 @@ MKLREF_CLONES void add_single(const float *const *x, const double *a, double *su
     for (Index j = 0; j < n; ++j)
         sum[j] = (((sum[j] + a[0] * static_cast<double>(x0[j])) + a[1] * static_cast<double>(x1[j])) +
                   a[2] * static_cast<double>(x2[j])) + a[3] * static_cast<double>(x3[j]);
+}
+
+// Four rows x of the lower triangle, both ways: sum += a[0] x[0] + ... + a[3] x[3], and dots[r] += x[r]'y.
+// Eight partial sums for each dot product, in a fixed order.
+constexpr Index kLanes = 8;
+
+template <class Number>
+inline __attribute__((always_inline)) void fold(const Number *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
+    const Number *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
+    double partial[4][kLanes] = {};
+    Index j = 0;
+    for (; j + kLanes <= n; j += kLanes)
+        for (Index l = 0; l < kLanes; ++l) {
+            const double k0 = x0[j + l], k1 = x1[j + l], k2 = x2[j + l], k3 = x3[j + l];
+            sum[j + l] += ((a[0] * k0 + a[1] * k1) + a[2] * k2) + a[3] * k3;
+            partial[0][l] += k0 * y[j + l];
+            partial[1][l] += k1 * y[j + l];
+            partial[2][l] += k2 * y[j + l];
+            partial[3][l] += k3 * y[j + l];
+        }
+    for (Index r = 0; r < 4; ++r) {
+        for (Index l = 0; l < kLanes; ++l) dots[r] += partial[r][l];
+        for (Index k = j; k < n; ++k) sum[k] += a[r] * x[r][k], dots[r] += x[r][k] * y[k];
+    }
+}
+
+MKLREF_CLONES void fold_double(const double *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
+    fold(x, a, y, sum, dots, n);
+}
+
+MKLREF_CLONES void fold_single(const float *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
+    fold(x, a, y, sum, dots, n);
+}
+
+void fold_rows(const double *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
+    fold_double(x, a, y, sum, dots, n);
+}
+
+void fold_rows(const float *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
+    fold_single(x, a, y, sum, dots, n);
+}
+
+// image += K y for a symmetric K, four rows of its lower triangle at a time; their last entries one by one.
+template <class Number>
+void apply_symmetric(const Number *K, const double *y, double *image, Index n) {
+    for (Index i = 0; i < n; i += 4) {
+        const Index count = std::min<Index>(4, n - i);
+        const Number *x[4];
+        double a[4] = {}, dots[4] = {};
+        for (Index r = 0; r < 4; ++r) x[r] = K + (i + std::min(r, count - 1)) * n;
+        for (Index r = 0; r < count; ++r) a[r] = y[i + r];
+        fold_rows(x, a, y, image, dots, i);
+        for (Index r = 0; r < count; ++r) {
+            for (Index c = 0; c < r; ++c) dots[r] += x[r][i + c] * y[i + c], image[i + c] += x[r][i + c] * y[i + r];
+            image[i + r] += dots[r] + x[r][i + r] * y[i + r];
+        }
+    }
 }
 
 // Collects terms a * K_m[i, from : from + count] and adds them to a block of a sum, four at a time, in order.
@@ -87,23 +145,46 @@ void gather_rows(const Number *matrix, const Index *index, Index count, Index n,
 
 }  // namespace
 
-void combine_row(const Matrices &K, const double *weights, Index i, double *row) {
-    std::memset(row, 0, sizeof(double) * static_cast<std::size_t>(K.n));
-    for (Index from = 0; from < K.n; from += kBlock) {
-        const Index count = std::min(kBlock, K.n - from);
-        Block block(K, from, count, row + from);
+namespace {
+
+// row[0 : count] = sum_m weights[m] K_m[i, 0 : count]
+void combine_part(const Matrices &K, const double *weights, Index i, Index count, double *row) {
+    std::memset(row, 0, sizeof(double) * static_cast<std::size_t>(count));
+    for (Index from = 0; from < count; from += kBlock) {
+        Block block(K, from, std::min(kBlock, count - from), row + from);
         for (Index m = 0; m < K.count(); ++m)
             if (weights[m] != 0.0) block.add(m, i, weights[m]);
     }
 }
 
+Index active(const Matrices &K, const double *weights) {
+    return K.count() - std::count(weights, weights + K.count(), 0.0);
+}
+
+}  // namespace
+
+void combine_row(const Matrices &K, const double *weights, Index i, double *row) { combine_part(K, weights, i, K.n, row); }
+
 void combine_rows(const Matrices &K, const double *weights, const Index *index, Index count, double *rows,
                   std::uint8_t *ready, int threads) {
-    Index active = 0;
-    for (Index m = 0; m < K.count(); ++m) active += weights[m] != 0.0;
-    parallel(count, count * K.n * active, threads, [&](Index k) {
+    parallel(count, count * K.n * active(K, weights), threads, [&](Index k) {
         combine_row(K, weights, index[k], rows + index[k] * K.n);
         ready[index[k]] = 1;
+    });
+}
+
+void combine_all(const Matrices &K, const double *weights, double *rows, std::uint8_t *ready, int threads) {
+    const Index n = K.n, tiles = (n + kTile - 1) / kTile;
+    parallel(n, n * n * active(K, weights) / 2, threads, [&](Index k) {
+        const Index i = n - 1 - k;  // the longest rows first, so that no thread ends late
+        combine_part(K, weights, i, i + 1, rows + i * n);
+        ready[i] = 1;
+    });
+    parallel(tiles, n * n, threads, [&](Index tile) {
+        const Index first = tile * kTile, last = std::min(n, first + kTile);
+        for (Index from = first; from < n; from += kTile)
+            for (Index i = first; i < last; ++i)
+                for (Index j = std::max(from, i + 1); j < std::min(n, from + kTile); ++j) rows[i * n + j] = rows[j * n + i];
     });
 }
 
@@ -116,6 +197,16 @@ void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, con
             Block block(K, from, width, images + m * K.n + from);
             for (Index r = 0; r < count; ++r) block.add(m, index[r], delta[r]);
         }
+    });
+}
+
+void apply_all(const Matrices &K, const Index *kernels, Index kernel_count, const double *delta, double *images, int threads) {
+    parallel(kernel_count, kernel_count * K.n * K.n / 2, threads, [&](Index k) {
+        const Index m = kernels[k];
+        if (K.single)
+            apply_symmetric(static_cast<const float *>(K.data[m]), delta, images + m * K.n, K.n);
+        else
+            apply_symmetric(static_cast<const double *>(K.data[m]), delta, images + m * K.n, K.n);
     });
 }
 
