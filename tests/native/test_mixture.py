@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -12,7 +15,6 @@ from mklref.native.mixture import mixed_step
 from mklref.native.steps import Cut
 from mklref.regularizers import Groups, Lp
 from mklref.solution import Status
-from validation.robustness import random_problem
 
 PAIRS = ((0, 1), (2, 3, 4), (5,))
 CURVED = (
@@ -23,6 +25,16 @@ CURVED = (
     Lp(1.0005),
     Lp(2),
 )
+
+
+@pytest.fixture(scope="module")
+def random_problem():
+    """That of the validation folder, by its path: the folder is no part of the installed package."""
+    path = Path(__file__).parents[2] / "validation" / "robustness.py"
+    spec = importlib.util.spec_from_file_location("robustness", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.random_problem
 
 
 def random_bundle(rng, regularizer, cuts):
@@ -58,7 +70,7 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng):
 
 
 @pytest.mark.parametrize("seed", [10, 16, 46, 55])
-def test_kinks_need_a_mixture(seed, monkeypatch):
+def test_kinks_need_a_mixture(seed, random_problem, monkeypatch):
     """J has a kink at the solution: one dual point for the best weights leaves a gap, a mixture of some closes it."""
     problem = random_problem(seed, "groups")
     assert mklref.solve(problem).status is Status.OPTIMAL
