@@ -27,8 +27,8 @@ data sets for each n = 50 and 800.
 
 The paper does not print its fractions of noise 1 - k/50; k = 50, 28, 18, 9, 4, 1 includes the 64 % and 92 % that its
 text names. Kernels of one variable have rank one, so every machine is solved as a convex program with one unknown for
-each kernel, certified below a relative gap of 1e-3, the paper's; mostly it is below 1e-9. Tests are paired t-tests
-over the data sets, one-sided, with Holm's correction where several comparisons make one claim.
+each kernel; the gap aimed at is the paper's, 1e-3, the gap reached mostly below 1e-9. Tests are paired t-tests over the
+data sets, one-sided, with Holm's correction where several comparisons make one claim.
 """
 
 P = (1.0, 4 / 3, 2.0, 4.0, np.inf)
@@ -41,6 +41,7 @@ REPETITIONS = 250
 BAYES = 100.0 * float(norm.cdf(-1.75))
 SECONDS = {50: 8.0, 800: 65.0}
 LEVEL = 0.05
+GAP = 1e-3
 FEWEST = 8
 """Data sets below which nothing is claimed."""
 
@@ -114,7 +115,7 @@ def _scenario(n: int, relevant: int, seed: int, costs: Sequence[float]) -> dict[
     for name, p in zip(NAMES, P, strict=True):
         problem = mklref.Problem(stack, train.y, C=costs[0], regularizer=mklref.Lp(p))
         compiled = reference.compile(problem, "mixed_norm", factors=stack.factors())
-        solutions = [compiled.solve(C=C, tol=1e-3) for C in costs]
+        solutions = [_solved(compiled, C) for C in costs]
         errors = [_error(solution, stack, held_out.X / spread, held_out.y) for solution in solutions]
         best = int(np.argmin(errors))
         chosen = solutions[best]
@@ -127,6 +128,15 @@ def _scenario(n: int, relevant: int, seed: int, costs: Sequence[float]) -> dict[
             "gap": max(float(f"{max(s.certificate.relative_gap, 0.0):.1e}") for s in solutions),
         }
     return found
+
+
+def _solved(compiled: reference.Compiled, C: float) -> mklref.Solution:
+    """By the first solver that reaches the gap, else the better of both."""
+    first = compiled.solve(C=C, solver="CLARABEL", tol=GAP)
+    if first.certificate.is_optimal(GAP):
+        return first
+    second = compiled.solve(C=C, solver="ECOS", tol=GAP)
+    return second if second.certificate.gap < first.certificate.gap else first
 
 
 def _error(solution: mklref.Solution, stack: SingleVariables, Z_new: Array, y_new: Array) -> float:
@@ -176,6 +186,13 @@ def summary(results: list[Result]) -> Summary:
     if len(large.results) >= FEWEST:
         claims |= _large_claims(large)
         claims |= _robust(small, large)
+    gaps = [r.values[k][name]["gap"] for r in results for k in r.values for name in NAMES]
+    if gaps:
+        claims["certified"] = Evidence(
+            max(gaps) < 10.0 * GAP,
+            f"{100.0 * np.mean(np.array(gaps) <= GAP):.2f} % of the paths of C lie below {GAP:g} everywhere, "
+            f"{100.0 * np.mean(np.array(gaps) <= 1e-6):.0f} % below 1e-6; largest gap {max(gaps):.1e}",
+        )
     shown = [measured for measured in (small, large) if len(measured.results) > 1]
     pictures = {"figure2": _picture(shown)} if shown else {}
     return Summary({"figure2": table}, claims, pictures)
