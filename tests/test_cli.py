@@ -345,6 +345,8 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", **environment},
+        # A shell's background process starts out deaf to Ctrl-C, and so would its children.
+        preexec_fn=None if sys.platform == "win32" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -124,11 +124,11 @@ def solve(
 
 
 def _check_range(C: float, largest: float) -> None:
-    """C and the largest K_m[i, i] within 1e-200 and 1e200, their product within 1e-100 and 1e100."""
-    if largest > 0.0 and not (1e-200 <= C <= 1e200 and 1e-200 <= largest <= 1e200 and 1e-100 <= C * largest <= 1e100):
+    """C and the largest K_m[i, i] within 1e-200 and 1e200, their product within 1e-150 and 1e150."""
+    if largest > 0.0 and not (1e-200 <= C <= 1e200 and 1e-200 <= largest <= 1e200 and 1e-150 <= C * largest <= 1e150):
         raise InvalidParameter(
             f"C = {C:g} with K_m[i, i] up to {largest:g} leaves the range of double precision: both must be within "
-            "1e-200 and 1e200, and their product within 1e-100 and 1e100; normalise the kernels (kernels.normalize) "
+            "1e-200 and 1e200, and their product within 1e-150 and 1e150; normalise the kernels (kernels.normalize) "
             "and choose C anew."
         )
 

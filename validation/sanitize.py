@@ -1,0 +1,76 @@
+"""The compiled loops under sanitizers: `python -m validation.sanitize [address | thread] [pytest arguments]`.
+
+Builds the loops once more, in a directory that goes away again, with GCC's or Clang's address and undefined
+behaviour sanitizers (or that for data races), and runs the tests of the loops and of the native solver on them. The
+first report of a sanitizer ends the run with an exit code other than 0. Needs a C++ compiler, cmake and nanobind:
+`pip install cmake ninja nanobind`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FLAGS = {
+    "address": "-fsanitize=address,undefined -fno-sanitize-recover=all",
+    "thread": "-fsanitize=thread",
+}
+RUNTIME = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
+OPTIONS = {
+    # Python never frees what it interned, which is no leak of the loops.
+    "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:abort_on_error=0:exitcode=99",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
+    "TSAN_OPTIONS": "halt_on_error=1:exitcode=99",
+}
+TESTS = ("tests/native/test_twin.py", "tests/native/test_threads.py", "tests/native/test_solve.py")
+
+
+def build(kind: str, folder: Path) -> None:
+    """The package in `folder`, its loops with the sanitizer."""
+    import nanobind
+
+    ignored = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "mklref", folder / "mklref", ignore=ignored)
+    flags = f"{FLAGS[kind]} -O1 -g -fno-omit-frame-pointer"
+    configure = [
+        "cmake",
+        "-S",
+        str(ROOT / "mklref/native/_core"),
+        "-B",
+        str(folder / "build"),
+        "-DCMAKE_BUILD_TYPE=Debug",
+    ]
+    configure += [f"-Dnanobind_DIR={nanobind.cmake_dir()}", f"-DPython_EXECUTABLE={sys.executable}"]
+    configure += [f"-DCMAKE_CXX_FLAGS={flags}", f"-DCMAKE_MODULE_LINKER_FLAGS={FLAGS[kind]}"]
+    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", str(folder / "build")], check=True, stdout=subprocess.DEVNULL)
+    for library in (folder / "build").glob("_loops*.so"):
+        shutil.copy(library, folder / "mklref/native")
+
+
+def environment(kind: str, folder: Path) -> dict[str, str]:
+    """The runtime of the sanitizer has to be there before Python is."""
+    compiler = os.environ.get("CXX", "c++")
+    paths = [
+        subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip() for name in RUNTIME[kind]
+    ]
+    return {**os.environ, **OPTIONS, "LD_PRELOAD": " ".join(paths), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build, run the tests, return pytest's exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    kind = given.pop(0) if given and given[0] in FLAGS else "address"
+    with tempfile.TemporaryDirectory() as folder:
+        build(kind, Path(folder))
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(given or TESTS)]
+        return subprocess.run(command, cwd=ROOT, env=environment(kind, Path(folder)), check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
