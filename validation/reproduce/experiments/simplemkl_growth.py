@@ -50,7 +50,7 @@ def cells(quick: bool) -> list[Cell]:
             Cell(f"{QUICK}-samples-00", _config(QUICK, "samples", SAMPLES[QUICK], FIXED_KERNELS, 0), 3.0),
         ]
     return [
-        Cell(f"{name}-{growing}-{seed:02d}", _config(name, growing, sizes, fixed, seed), 20.0)
+        Cell(f"{name}-{growing}-{seed:02d}", _config(name, growing, sizes, fixed, seed), 3.0)
         for seed in range(20)
         for name in SETS
         for growing, sizes, fixed in (
