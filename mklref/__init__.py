@@ -32,9 +32,11 @@ _HOMES = {
     "Logistic": "mklref.losses",
     "Lp": "mklref.regularizers",
     "MKLClassifier": "mklref.estimators",
+    "MKLClassifierCV": "mklref.estimators",
     "MKLError": "mklref.exceptions",
     "MKLOneClass": "mklref.estimators",
     "MKLRegressor": "mklref.estimators",
+    "MKLRegressorCV": "mklref.estimators",
     "Mahalanobis": "mklref.regularizers",
     "OneClass": "mklref.losses",
     "MulticlassProblem": "mklref.multiclass",
@@ -67,12 +69,14 @@ _HOMES = {
 _MODULES = (
     "algorithms",
     "bounds",
+    "datasets",
     "equivalences",
     "estimators",
     "evidence",
     "kernels",
     "losses",
     "native",
+    "plotting",
     "reference",
     "regularizers",
     "synthesis",
@@ -84,8 +88,10 @@ if TYPE_CHECKING:
     from mklref.certificate import RigorousCertificate as RigorousCertificate
     from mklref.certificate import certify as certify
     from mklref.estimators import MKLClassifier as MKLClassifier
+    from mklref.estimators import MKLClassifierCV as MKLClassifierCV
     from mklref.estimators import MKLOneClass as MKLOneClass
     from mklref.estimators import MKLRegressor as MKLRegressor
+    from mklref.estimators import MKLRegressorCV as MKLRegressorCV
     from mklref.exceptions import Interrupted as Interrupted
     from mklref.exceptions import MKLError as MKLError
     from mklref.kernels import ArrayStack as ArrayStack

@@ -17,19 +17,11 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 import mklref  # noqa: E402
+from mklref import plotting  # noqa: E402
 from mklref.algorithms import ALGORITHMS  # noqa: E402
 from validation.benchmarks.algorithms import problem_for  # noqa: E402
 
 STATIC = Path(__file__).parents[1] / "_static"
-SETTINGS = {
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.size": 9,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "mklref",
-}
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#999999")
 SHOWN = {
     "lp_wrapper": mklref.Lp(4 / 3),
     "lp_interleaved": mklref.Lp(4 / 3),
@@ -46,23 +38,16 @@ def picture(name: str) -> None:
     problem, _ = problem_for(name)
     problem = problem.replace(regularizer=SHOWN.get(name, problem.regularizer))
     truth = mklref.solve(problem, tol=1e-9)
-    history = ALGORITHMS[name](problem, tol=TOL, max_iter=MOST).history
-    iterations, weights = history.column("iteration"), history.column("weights")
+    found = ALGORITHMS[name](problem, tol=TOL, max_iter=MOST)
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 2.9), layout="constrained")
-    for colour, m in zip(COLOURS, np.argsort(truth.weights)[::-1], strict=False):
-        left.plot(iterations, weights[:, m], color=colour, linewidth=1.2, label=problem.kernels.names[m])
-    left.set(xlabel="iteration", ylabel="weight", ylim=(-0.02, 1.02 * weights.max()))
-    left.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    excess = np.maximum(history.column("objective") / truth.certificate.lower - 1.0, 1e-10)
-    right.semilogy(iterations, excess, color=COLOURS[4], linewidth=1.0, label="objective of the iterate, above P*")
-    right.semilogy(
-        iterations, history.column("relative_gap"), color=COLOURS[0], linewidth=1.4, label="certified gap, best bounds"
-    )
+    plotting.weight_paths(found, names=problem.kernels.names, ax=left)
+    plotting.gap({"certified gap, best bounds": found}, ax=right)
+    iterations, objective = (found.history.column(column) for column in ("iteration", "objective"))
+    excess = np.maximum(objective / truth.certificate.lower - 1.0, 1e-10)
+    right.semilogy(iterations, excess, color="0.6", linewidth=1.0, label="objective of the iterate, above P*")
     right.axhline(1e-4, color="0.8", linewidth=0.8, zorder=0)
-    right.set(xlabel="iteration", ylabel="relative")
+    right.set(ylabel="relative")
     right.legend(fontsize=7)
-    for ax in (left, right):
-        ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     figure.suptitle(f"{name}, {problem.regularizer}", fontsize=9)
     figure.savefig(STATIC / f"algorithm-{name}.svg", metadata={"Date": None})
     plt.close(figure)
@@ -70,7 +55,7 @@ def picture(name: str) -> None:
 
 def main(names: list[str]) -> None:
     """All pictures, or those that are named."""
-    with mpl.rc_context(SETTINGS):
+    with mpl.rc_context(plotting.SETTINGS):
         for name in names or ALGORITHMS:
             picture(name)
 

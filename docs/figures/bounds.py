@@ -10,16 +10,9 @@ import numpy as np
 
 from mklref.bounds import class_radius, complexity_bound, cortes_bound, rademacher_complexity, risk_bound
 from mklref.kernels import gaussian
+from mklref.plotting import SETTINGS
 
 STATIC = Path(__file__).parents[1] / "_static"
-SETTINGS = {
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.size": 9,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "mklref",
-}
 SHARES = np.linspace(0.0, 1.0, 41)
 """1/p* = 1 - 1/p: 0 is p = 1, 1 is p = inf."""
 TICKS = {0.0: "1", 0.25: "4/3", 0.5: "2", 0.75: "4", 1.0: r"$\infty$"}

@@ -10,16 +10,9 @@ import numpy as np
 
 from mklref.evidence import METHODS, EvidenceProblem, MarginalLikelihood, simulate, solve
 from mklref.kernels import gaussian, per_variable
+from mklref.plotting import SETTINGS
 
 STATIC = Path(__file__).parents[1] / "_static"
-SETTINGS = {
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.size": 9,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "mklref",
-}
 STYLES = {
     "newton": {"color": "#0072b2", "marker": "o"},
     "reweighted": {"color": "#d55e00", "marker": "s"},

@@ -16,9 +16,10 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-from algorithms import COLOURS, SETTINGS, STATIC  # noqa: E402
+from algorithms import STATIC  # noqa: E402
 
 import mklref  # noqa: E402
+from mklref import plotting  # noqa: E402
 from mklref.algorithms import hessian_mkl, regularization_path  # noqa: E402
 from mklref.datasets import load  # noqa: E402
 
@@ -31,17 +32,12 @@ def main() -> None:
     kernels = mklref.kernels.simplemkl_recipe(data.X[:, :10])
     problem = mklref.Problem(kernels, np.where(data.y == "benign", 1.0, -1.0))
     path = regularization_path(problem, C=COSTS, solver=hessian_mkl)
-    with mpl.rc_context(SETTINGS):
+    with mpl.rc_context(plotting.SETTINGS):
         figure, (left, middle, right) = plt.subplots(1, 3, figsize=(8.4, 2.7), layout="constrained")
-        largest = np.argsort(path.weights.max(axis=0))[::-1]
-        used = largest[path.weights[:, largest].max(axis=0) > 0.01]
-        left.semilogx(path.C, path.weights[:, used], color="0.8", linewidth=0.8)
-        for colour, m in zip(COLOURS, largest, strict=False):
-            left.semilogx(path.C, path.weights[:, m], color=colour, linewidth=1.3)
-        left.set(xlabel="C", ylabel="weights")
-        middle.semilogx(path.C, path.selected, color=COLOURS[0], drawstyle="steps-mid")
-        middle.set(xlabel="C", ylabel=f"kernels of {problem.n_kernels}", ylim=(0, path.selected.max() + 1))
-        right.semilogx(path.C, path.iterations, ".", color=COLOURS[1])
+        plotting.weight_paths(path.solutions, path.C, names=kernels.names, ax=left)
+        left.get_legend().remove()
+        plotting.path(path.C, path.solutions, ax=middle)
+        right.semilogx(path.C, path.iterations, ".", color=plotting.COLOURS[1])
         right.set(xlabel="C", ylabel="machines", ylim=(0, path.iterations.max() + 1))
         figure.savefig(STATIC / "algorithm-regularization_path.svg", metadata={"Date": None})
         print(f"largest certified relative gap {path.relative_gap.max():.1e}")

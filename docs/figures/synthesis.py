@@ -5,25 +5,17 @@ It needs the Titanic set of the IDA benchmark as ida/titanic in that directory; 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
+from mklref import plotting
 from mklref.datasets import load
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, forward_backward, solve, solve_path
 
 STATIC = Path(__file__).parents[1] / "_static"
-SETTINGS = {
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.size": 9,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "mklref",
-}
 NORMS = {
     "l2": (2, 2, 1),
     "l1": (1, 1, 1),
@@ -62,8 +54,7 @@ def cross_validated(X: np.ndarray, y: np.ndarray, pqr: tuple[int, int, int]) -> 
 def relevance_maps() -> None:
     """Figure 2: which coefficients each norm leaves, with the error on the test samples."""
     data = load("ida/titanic")
-    split = np.load(Path(os.environ["MKLREF_DATA"]) / "ida" / "titanic" / "splits.npz")
-    train, test = split["train"][0], split["test"][0]
+    train, test = data.splits[0]
     X, y = np.asarray(data.X, dtype=float), np.where(np.asarray(data.y).astype(float) > 0, 1.0, -1.0)
     K, K_test = kernels(X[train], X[train]), kernels(X[train], X[test])
     figure, axes = plt.subplots(6, 1, figsize=(7.0, 6.6), sharex=True, layout="constrained")
@@ -72,15 +63,13 @@ def relevance_maps() -> None:
         lam = cross_validated(X[train], y[train], pqr)
         solution = solve(SynthesisProblem(K, y[train], lam=lam, p=p, q=q, r=r))
         wrong = float(errors([solution], K_test, y[test])[0])
-        image = ax.imshow(solution.relevance(), aspect="auto", cmap="Greys", vmin=0, vmax=1, interpolation="none")
-        ax.set_yticks(range(3), KERNELS)
-        ax.spines[:].set_visible(True)
         active = np.count_nonzero(solution.coef)
         title = rf"{name}, $\lambda$ = {lam:.3g}: {active} of {solution.coef.size} active, error {100 * wrong:.2f} %"
-        ax.set_title(title, fontsize=9, loc="left")
+        plotting.sparsity(solution, KERNELS, title=title, ax=ax)
         print(name, lam, active, wrong, solution.status.name)
-    axes[-1].set_xlabel("training sample")
-    figure.colorbar(image, ax=axes, shrink=0.4, label="|A| / max |A|")
+        ax.set_xlabel("training sample")
+        ax.label_outer()
+    figure.colorbar(axes[0].images[0], ax=axes, shrink=0.4, label="|A| / max |A|")
     save(figure, "synthesis-relevance.svg")
 
 
@@ -116,7 +105,7 @@ def save(figure: plt.Figure, name: str) -> None:
 def main() -> None:
     """Write both pictures."""
     STATIC.mkdir(exist_ok=True)
-    with mpl.rc_context(SETTINGS):
+    with mpl.rc_context(plotting.SETTINGS):
         relevance_maps()
         convergence()
 

@@ -1,0 +1,31 @@
+"""Pictures of kernels, solutions and models.
+
+Each function draws on the Axes that it is given, or on new ones, and returns them; matplotlib is imported by the
+first call.
+
+    from mklref import plotting
+    ax = plotting.weights(model)
+    ax.figure.savefig("weights.png")
+"""
+
+from __future__ import annotations
+
+from mklref.plotting.bars import weights
+from mklref.plotting.checks import intervals
+from mklref.plotting.matrices import alignment, sparsity
+from mklref.plotting.paths import gap, path, weight_paths
+from mklref.plotting.style import COLOURS, SETTINGS
+from mklref.plotting.surface import surface
+
+__all__ = [
+    "COLOURS",
+    "SETTINGS",
+    "alignment",
+    "gap",
+    "intervals",
+    "path",
+    "sparsity",
+    "surface",
+    "weight_paths",
+    "weights",
+]

@@ -1,0 +1,197 @@
+"""What changes over the iterations of a solver, or along a path of C or p."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidInput
+from mklref.plotting.style import FAINT, axes, colour
+
+SELECTED = 1e-4
+"""A kernel counts from this share of the largest weight on."""
+VISIBLE = 0.01
+"""Lines that stay below this share of the largest weight are not drawn: they lie on the axis."""
+FLOOR = 1e-16
+"""Gaps below it, and negative ones within rounding, are drawn here."""
+
+
+def weight_paths(
+    solutions: Any,
+    values: Sequence[float] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    most: int = 5,
+    label: str = "C",
+    ax: Any = None,
+) -> Any:
+    """Kernel weights over the iterations of one solution, or along a path: one line a kernel, the largest in colour.
+
+    Parameters
+    ----------
+    solutions : Solution, or sequence of Solution
+        One with a history, or those of `solve_path`.
+    values : sequence of float, optional
+        Of C or p for a path, one for each solution; the axis is logarithmic.
+    names : sequence of str, optional
+        Of the kernels, for the legend.
+    most : int
+        Number of coloured lines.
+    label : str
+        What the values are.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        A solution without history, or another number of values than solutions.
+    """
+    if values is None:
+        history = _history(solutions)
+        places, theta = history.column("iteration"), history.column("weights")
+    else:
+        places, theta = _checked_path(values, solutions)
+    ax = axes(ax, 5.0, 3.0)
+    top = theta.max(axis=0)
+    largest = np.lexsort((-top, -(theta[-1] if values is None else top)))
+    others = [m for m in largest[most:] if theta[:, m].max() > VISIBLE * theta.max()]
+    ax.plot(places, theta[:, others], color=FAINT, linewidth=0.8)
+    for k, m in enumerate(largest[:most]):
+        name = f"K{m}" if names is None else names[m]
+        ax.plot(places, theta[:, m], color=colour(k), linewidth=1.3, label=name, zorder=3)
+    if values is None:
+        _count(ax)
+    else:
+        ax.set(xscale="log", xlabel=label)
+    ax.set(ylabel="weight", ylim=(-0.02 * theta.max(), None))
+    ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def gap(solutions: Any, *, tol: float | None = None, seconds: bool = False, ax: Any = None) -> Any:
+    """Certified relative gap, of the best bounds so far, over iterations or seconds.
+
+    Parameters
+    ----------
+    solutions : Solution, or mapping of str to Solution
+        Several are told apart by colour and legend.
+    tol : float, optional
+        The tolerance asked for, as a dashed line.
+    seconds : bool
+        Over seconds instead of iterations.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        A solution without history.
+    """
+    runs = solutions if hasattr(solutions, "items") else {None: solutions}
+    ax = axes(ax, 5.0, 3.0)
+    for k, (name, solution) in enumerate(runs.items()):
+        history = _history(solution)
+        places = history.column("seconds" if seconds else "iteration")
+        ax.plot(places, np.maximum(history.column("relative_gap"), FLOOR), ".-", color=colour(k), label=name)
+    if tol is not None:
+        ax.axhline(tol, color="0.4", linewidth=0.8, linestyle="--", label="tolerance")
+    ax.set(yscale="log", ylabel="certified relative gap")
+    if seconds:
+        ax.set(xscale="log", xlabel="seconds")
+    else:
+        _count(ax)
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(fontsize="small")
+    return ax
+
+
+def path(
+    values: Sequence[float],
+    solutions: Sequence[Any],
+    *,
+    errors: Any = None,
+    chosen: float | None = None,
+    label: str = "C",
+    ax: Any = None,
+) -> Any:
+    """A regularisation path: the number of kernels, and on a second axis the validation error.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Of C or p, one for each solution.
+    solutions : sequence of Solution, or array (k, M) of weights
+        A kernel counts if its weight is above 1e-4 of the largest.
+    errors : array (k,) or (k, folds), optional
+        Validation errors; several folds are drawn as mean and standard error.
+    chosen : float, optional
+        The value that was selected, as a vertical line.
+    label : str
+        What the values are.
+    ax : Axes, optional
+        Gets the number of kernels; the second axis is made beside it.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        Numbers of values, solutions and errors that differ.
+    """
+    places, theta = _checked_path(values, solutions)
+    counts = (theta > SELECTED * theta.max(axis=1, keepdims=True)).sum(axis=1)
+    ax = axes(ax, 5.0, 3.0)
+    ax.plot(places, counts, color=colour(0), marker=".", drawstyle="steps-mid")
+    ax.set(xscale="log", xlabel=label, ylim=(0.0, 1.08 * counts.max()))
+    ax.set_ylabel(f"kernels of {theta.shape[1]}", color=colour(0))
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    if errors is not None:
+        table = np.asarray(errors, dtype=float).reshape(len(np.asarray(errors)), -1)
+        if len(table) != len(places):
+            raise InvalidInput(f"{len(table)} errors for {len(places)} values of {label}; give one row for each.")
+        _errors(ax.twinx(), places, table)
+    if chosen is not None:
+        ax.axvline(chosen, color="0.4", linewidth=0.8, linestyle="--")
+    return ax
+
+
+def _errors(ax: Any, places: Array, table: Array) -> None:
+    mean, folds = table.mean(axis=1), table.shape[1]
+    ax.plot(places, mean, color=colour(1), marker=".")
+    if folds > 1:
+        error = table.std(axis=1, ddof=1) / np.sqrt(folds)
+        ax.fill_between(places, mean - error, mean + error, color=colour(1), alpha=0.2, linewidth=0)
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel("validation error" if folds == 1 else f"validation error, {folds} folds", color=colour(1))
+    ax.spines["right"].set_visible(True)
+
+
+def _history(solution: Any) -> Any:
+    if not len(solution.history):
+        raise InvalidInput("the solution has no history: it was loaded from a file, or its solver keeps none.")
+    return solution.history
+
+
+def _checked_path(values: Sequence[float], solutions: Any) -> tuple[Array, Array]:
+    places = np.asarray(values, dtype=float)
+    rows = [getattr(solution, "weights", solution) for solution in solutions]
+    if len(rows) != len(places) or not len(places):
+        raise InvalidInput(f"{len(places)} values for {len(rows)} solutions; give one value for each solution.")
+    return places, np.array(rows, dtype=float)
+
+
+def _count(ax: Any) -> None:
+    ax.set_xlabel("iteration")
+    ax.xaxis.get_major_locator().set_params(integer=True)

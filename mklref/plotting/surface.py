@@ -1,0 +1,105 @@
+"""The scores of a model over two variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidInput
+from mklref.plotting.style import axes, colour
+
+
+def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = None) -> Any:
+    """The decision surface of a fitted model of two variables, and the samples on it.
+
+    With two classes, one class, or numbers: filled contours of the scores, and for classes the lines of score -1, 0
+    and 1. With several classes: the regions of the predicted classes. Support vectors are encircled.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Anything with `decision_function` or `predict`.
+    X : array (n, 2)
+        Samples; they also tell how far the picture reaches.
+    y : array (n,), optional
+        Their classes or targets.
+    points : int
+        Grid points along each axis.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        X has not two columns.
+    """
+    samples = np.asarray(X, dtype=float)
+    if samples.ndim != 2 or samples.shape[1] != 2:
+        raise InvalidInput(f"X has shape {samples.shape}; a surface is drawn over two variables, X of shape (n, 2).")
+    names = [str(name) for name in getattr(X, "columns", ("x0", "x1"))]
+    room = 0.08 * np.ptp(samples, axis=0)
+    sides = [np.linspace(*ends, points) for ends in zip(samples.min(0) - room, samples.max(0) + room, strict=True)]
+    grid = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+    if hasattr(X, "iloc"):
+        grid_in: Any = type(X)(grid, columns=X.columns)
+    else:
+        grid_in = grid
+    ax = axes(ax, 5.0, 4.2)
+    classes = getattr(model, "classes_", None)
+    if classes is not None and len(classes) > 2:
+        regions = np.searchsorted(classes, model.predict(grid_in)).reshape(points, points)
+        _regions(ax, sides, regions, len(classes))
+    else:
+        scored = hasattr(model, "decision_function")
+        scores = model.decision_function(grid_in) if scored else model.predict(grid_in)
+        _contours(ax, sides, np.asarray(scores).reshape(points, points), scored)
+    _samples(ax, model, samples, y, classes)
+    ax.set(xlabel=names[0], ylabel=names[1])
+    return ax
+
+
+def _contours(ax: Any, sides: list[Array], scores: Array, scored: bool) -> None:
+    if not scored:
+        ax.figure.colorbar(ax.contourf(*sides, scores, 20, cmap="viridis"), ax=ax, label="prediction")
+        return
+    from matplotlib.ticker import MaxNLocator
+
+    reach = np.abs(scores).max() or 1.0
+    filled = ax.contourf(*sides, scores, np.linspace(-reach, reach, 21), cmap="RdBu_r", alpha=0.6)
+    ax.contour(*sides, scores, (-1.0, 0.0, 1.0), colors="k", linewidths=(0.7, 1.4, 0.7), linestyles=("--", "-", "--"))
+    ax.figure.colorbar(filled, ax=ax, label="score", ticks=MaxNLocator(5))
+
+
+def _regions(ax: Any, sides: list[Array], regions: Any, count: int) -> None:
+    from matplotlib.colors import ListedColormap
+
+    ax.pcolormesh(
+        *sides, regions, cmap=ListedColormap([colour(k) for k in range(count)]), vmin=-0.5, vmax=count - 0.5, alpha=0.25
+    )
+
+
+def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any) -> None:
+    """One colour a class, red for the positive one of two, as the surface has it."""
+    if classes is None or y is None:
+        values = None if classes is not None or y is None else np.asarray(y, dtype=float)
+        limits = {} if values is None else {"cmap": "viridis", "edgecolors": "k", "linewidths": 0.4}
+        ax.scatter(*samples.T, c="k" if values is None else values, s=14, zorder=3, **limits)
+    else:
+        two = {0: "#2166ac", 1: "#b2182b"} if len(classes) == 2 else {}
+        for k, label in enumerate(classes):
+            rows = np.asarray(y) == label
+            ax.scatter(*samples[rows].T, color=two.get(k, colour(k)), s=14, label=_shown(label), zorder=3)
+        ax.legend(fontsize="small", frameon=True)
+    support = getattr(model, "support_", None)
+    if support is not None and len(support) and support.max() < len(samples):
+        ax.scatter(*samples[support].T, s=50, facecolors="none", edgecolors="k", linewidths=0.6, zorder=2)
+
+
+def _shown(label: Any) -> str:
+    """A class as people write it: 1, not 1.0."""
+    return f"{label:g}" if isinstance(label, float) else str(label)

@@ -1,0 +1,234 @@
+"""Pictures: what is drawn are the numbers that were given, on the Axes that were given, and bad input is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mklref
+from mklref import plotting
+from mklref.datasets import load
+from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
+from mklref.kernels import alignment, diagnose, gaussian, linear, per_variable
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+NAMES = ("rbf:1", "poly:2", "rbf:1[age]", "poly:2[age]", "linear[od280/od315 (x)]")
+THETA = np.array([0.1, 0.0, 0.4, 0.2, 0.3])
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def problem():
+    data = load("iris").standardized()
+    kernels = (gaussian([0.5, 1.0, 4.0]) + per_variable(linear())).fit(data, normalize="multiplicative")
+    return mklref.Problem(kernels, np.where(data.y == "versicolor", 1.0, -1.0), C=1.0)
+
+
+@pytest.fixture(scope="module")
+def solution(problem):
+    return mklref.solve(problem, tol=1e-7)
+
+
+def bars(ax):
+    """Name and length of each bar from the top."""
+    return {label.get_text(): bar.get_width() for label, bar in zip(ax.get_yticklabels(), ax.patches, strict=True)}
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_weights_are_grouped_by_family():
+    ax = plotting.weights(THETA, NAMES)
+    assert bars(ax) == dict(zip([NAMES[m] for m in (0, 2, 1, 3, 4)], [0.1, 0.4, 0.0, 0.2, 0.3], strict=True))
+    colours = [bar.get_facecolor() for bar in ax.patches]
+    assert colours[0] == colours[1] != colours[2] == colours[3] != colours[4]
+    assert legend(ax) == ["rbf", "poly", "linear"]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("family", {"rbf": 0.5, "poly": 0.2, "linear": 0.3}),
+        ("variable", {"all variables": 0.1, "age": 0.6, "od280/od315 (x)": 0.3}),
+        ({"first": [0, 1], "two": (3,)}, {"first": 0.1, "two": 0.2, "other": 0.7}),
+    ],
+)
+def test_weights_summed_over_groups(by, expected):
+    assert bars(plotting.weights(THETA, NAMES, by=by, total=True)) == pytest.approx(expected)
+
+
+def test_the_largest_weights_are_shown_in_order_and_the_axis_says_so():
+    ax = plotting.weights(THETA, NAMES, by=None, most=2)
+    assert bars(ax) == {NAMES[2]: 0.4, NAMES[4]: 0.3}
+    assert ax.get_xlabel() == "weight (the 2 largest of 5)"
+    assert ax.get_legend() is None
+
+
+def test_weights_of_whatever_has_weights(problem, solution):
+    expected = solution.weights.tolist()
+    assert list(bars(plotting.weights(solution, by=None)).values()) == expected
+    assert list(bars(plotting.weights(solution, by=None))) == [f"K{m}" for m in range(7)]
+    found = mklref.weight_ranges(problem, solution, slack=1e-2)
+    ax = plotting.weights(found, by=None)
+    assert list(bars(ax)) == list(problem.kernels.names)
+    (lines,) = ax.collections
+    np.testing.assert_allclose([s[:, 0] for s in lines.get_segments()], np.stack([found.low, found.high], axis=1))
+    model = mklref.MKLClassifier("linear,rbf:1").fit(load("iris").X[:100], load("iris").y[:100])
+    assert list(bars(plotting.weights(model))) == ["linear", "rbf:1"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plotting.weights(np.ones((2, 3))), r"shape \(2, 3\).*weights_\[0\]"),
+        (lambda: plotting.weights(THETA, NAMES[:2]), "2 names for 5 weights"),
+        (lambda: plotting.alignment(np.eye(3), NAMES), "5 names for 3 kernels"),
+        (lambda: plotting.sparsity(np.ones(3)), r"coef has shape \(3,\)"),
+        (lambda: plotting.sparsity(np.ones((3, 3)), NAMES), "5 names for 3 kernels"),
+        (lambda: plotting.path([1.0, 2.0], [THETA]), "2 values for 1 solutions"),
+        (lambda: plotting.path([1.0], [THETA], errors=[0.1, 0.2]), "2 errors for 1 values of C"),
+        (lambda: plotting.surface(None, np.ones((4, 3))), r"X has shape \(4, 3\).*two variables"),
+    ],
+)
+def test_shapes_that_do_not_fit(call, message):
+    with pytest.raises(InvalidInput, match=message):
+        call()
+
+
+def test_parameters_that_are_none():
+    with pytest.raises(InvalidParameter, match="by = 'colour'; give 'family', 'variable'"):
+        plotting.weights(THETA, by="colour")
+    with pytest.raises(InvalidParameter, match="total = True sums over groups"):
+        plotting.weights(THETA, by=None, total=True)
+
+
+def test_weights_and_gap_over_iterations(solution):
+    _, (left, right) = plt.subplots(1, 2)
+    assert plotting.weight_paths(solution, names=list("abcdefg"), most=2, ax=left) is left
+    drawn = {line.get_label(): line.get_ydata() for line in left.lines if not line.get_label().startswith("_")}
+    best = np.argsort(-solution.weights)[:2]
+    assert list(drawn) == ["abcdefg"[m] for m in best]
+    np.testing.assert_array_equal(drawn["abcdefg"[best[0]]], solution.history.column("weights")[:, best[0]])
+    assert len(left.lines) == np.count_nonzero(solution.history.column("weights").max(axis=0) > 0.01 * left.dataLim.y1)
+    assert plotting.gap(solution, tol=1e-7, ax=right) is right
+    np.testing.assert_array_equal(
+        right.lines[0].get_ydata(), np.maximum(solution.history.column("relative_gap"), 1e-16)
+    )
+    assert right.lines[1].get_ydata()[0] == 1e-7
+    both = plotting.gap({"one": solution, "two": solution}, seconds=True)
+    assert legend(both) == ["one", "two"]
+    assert both.get_xlabel() == "seconds"
+
+
+def test_a_solution_without_history_is_refused(solution, tmp_path):
+    solution.save(tmp_path / "s.npz")
+    with pytest.raises(InvalidInput, match="no history: it was loaded"):
+        plotting.gap(mklref.Solution.load(tmp_path / "s.npz"))
+
+
+def test_a_path_counts_kernels_and_shows_errors_of_folds():
+    theta = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 1e-6], [0.4, 0.3, 0.3]])
+    errors = np.array([[0.3, 0.5], [0.1, 0.3], [0.2, 0.2]])
+    ax = plotting.path([0.1, 1.0, 10.0], theta, errors=errors, chosen=1.0)
+    assert ax.lines[0].get_ydata().tolist() == [1, 2, 3]
+    assert ax.lines[1].get_xdata()[0] == 1.0
+    assert ax.get_ylabel() == "kernels of 3"
+    (beside,) = [other for other in ax.figure.axes if other is not ax]
+    np.testing.assert_allclose(beside.lines[0].get_ydata(), [0.4, 0.2, 0.2])
+    assert beside.get_ylabel() == "validation error, 2 folds"
+    band = beside.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.max() == pytest.approx(0.4 + 0.1)
+    paths = plotting.weight_paths(theta, [0.1, 1.0, 10.0], label="p")
+    assert (paths.get_xlabel(), paths.get_xscale()) == ("p", "log")
+
+
+def test_alignment_of_a_stack_a_report_or_a_matrix(problem):
+    expected = alignment(problem.kernels)
+    for given in (problem.kernels, diagnose(problem.kernels), expected):
+        ax = plotting.alignment(given)
+        np.testing.assert_allclose(ax.images[0].get_array(), expected)
+        assert ax.texts[1].get_text() == f"{expected[0, 1]:.2f}"
+    assert [label.get_text() for label in plotting.alignment(problem.kernels).get_yticklabels()][:1] == ["rbf:0.5"]
+
+
+def test_sparsity_is_the_relevance_map():
+    coef = np.array([[0.0, -2.0, 0.0], [1.0, 0.0, 0.0]])
+    ax = plotting.sparsity(coef, ["one", "two"])
+    np.testing.assert_array_equal(ax.images[0].get_array(), [[0.0, 1.0, 0.0], [0.5, 0.0, 0.0]])
+    assert ax.get_title(loc="left") == "2 of 6 coefficients"
+
+
+class Plane:
+    """Scores x0 + 2 x1; classes -1 and 1."""
+
+    classes_ = np.array([-1.0, 1.0])
+    support_ = np.array([1])
+
+    def decision_function(self, X):
+        return X @ [1.0, 2.0]
+
+
+def test_surface_of_two_classes(rng):
+    X = rng.normal(size=(20, 2))
+    ax = plotting.surface(Plane(), X, np.sign(X[:, 0]))
+    assert legend(ax) == ["-1", "1"]
+    zero = ax.collections[1].get_paths()[1].vertices
+    np.testing.assert_allclose(zero @ [1.0, 2.0], 0.0, atol=1e-9)
+    np.testing.assert_allclose(ax.collections[-1].get_offsets(), X[[1]])
+
+
+def test_surface_of_three_classes_and_of_numbers(rng):
+    iris = load("iris")
+    X = iris.X[:, 2:]
+    model = mklref.MKLClassifier("linear,rbf:1").fit(X, iris.y)
+    ax = plotting.surface(model, X, iris.y, points=10)
+    assert legend(ax) == ["setosa", "versicolor", "virginica"]
+    found = set(np.unique(ax.collections[0].get_array()))
+    assert found == {0, 1, 2}
+    regression = mklref.MKLRegressor("linear").fit(X, X.sum(axis=1))
+    assert plotting.surface(regression, X, X.sum(axis=1), points=10).get_xlabel() == "x0"
+
+
+def test_intervals_of_a_cross_check(problem):
+    small = problem.replace(C=10.0)
+    check = mklref.crosscheck(small, formulations=["dual", "mixed_norm"], solvers=["CLARABEL"])
+    ax = plotting.intervals(check)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["native", "dual/CLARABEL", "mixed_norm/CLARABEL"]
+    low, high = check.interval
+    for row, line in zip(check.rows, ax.lines[::2], strict=False):
+        left, right = (10.0 ** (abs(end) - 16) * max(1.0, high) for end in line.get_xdata())
+        assert left == pytest.approx(max(high - row.lower, 1e-16 * high), rel=1e-6)
+        assert right == pytest.approx(max(row.upper - low, 1e-16 * high), rel=1e-6)
+        assert line.get_color() != "#c00000"
+
+
+def test_without_matplotlib_the_remedy_is_named(monkeypatch):
+    import mklref.plotting.style as style
+
+    monkeypatch.setattr(style, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'mklref\[report\]'"):
+        plotting.weights(THETA)
+
+
+def test_the_gallery_is_complete():
+    docs = Path(__file__).parents[1] / "docs"
+    sources = (docs / "figures" / "gallery.py").read_text(encoding="utf-8")
+    page = (docs / "gallery.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"^def (\w+)\(\) ->", sources, flags=re.MULTILINE)
+    assert re.findall(r":pyobject: (\w+)", page) == pictures
+    shown = re.findall(r"_static/(gallery-[\w-]+)\.(?:svg|png)", page)
+    assert shown == [f"gallery-{name.replace('_', '-')}" for name in pictures]
+    assert {path.stem for path in (docs / "_static").glob("gallery-*")} == set(shown)
+    assert {f"plotting.{name}(" in sources for name in plotting.__all__ if name.islower()} == {True}
