@@ -17,6 +17,8 @@ NAMES = (
     "simplemkl-multiclass",
     "kloft-toy",
     "kloft-examples",
+    "szafranski-spambase",
+    "szafranski-channels",
     "kowalski-titanic",
     "tomioka-table1",
     "tomioka-evidence",
