@@ -16,6 +16,7 @@ NAMES = (
     "simplemkl-wavelets",
     "simplemkl-multiclass",
     "kloft-toy",
+    "kloft-times",
     "kloft-examples",
     "szafranski-spambase",
     "szafranski-channels",
