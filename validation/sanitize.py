@@ -25,7 +25,9 @@ OPTIONS = {
     # Python never frees what it interned, which is no leak of the loops.
     "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:abort_on_error=0:exitcode=99",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
-    "TSAN_OPTIONS": "halt_on_error=1:exitcode=99",
+    # Only what was compiled for it can be judged: not Python and not BLAS.
+    "TSAN_OPTIONS": "halt_on_error=1:exitcode=99:ignore_noninstrumented_modules=1",
+    "OPENBLAS_NUM_THREADS": "1",
 }
 TESTS = ("tests/native/test_twin.py", "tests/native/test_threads.py", "tests/native/test_solve.py")
 
@@ -68,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     kind = given.pop(0) if given and given[0] in FLAGS else "address"
     with tempfile.TemporaryDirectory() as folder:
         build(kind, Path(folder))
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(given or TESTS)]
+        command = [sys.executable, "-m", "pytest", "-q", "--capture=sys", "-p", "no:cacheprovider", *(given or TESTS)]
         return subprocess.run(command, cwd=ROOT, env=environment(kind, Path(folder)), check=False).returncode
 
 
