@@ -27,13 +27,8 @@ validation. Solved by the native solver to a gap of 0.01, the ten C of a fold as
 SIZES = {"waveform": (300, 600), "abe": (560, 1120), "dna": (500, 1000), "segment": (500, 1000)}
 """Medium and large training sets."""
 QUICK = "iris"
-SECONDS = {
-    "waveform": (20.0, 80.0),
-    "abe": (40.0, 200.0),
-    "dna": (60.0, 300.0),
-    "segment": (100.0, 500.0),
-    QUICK: (5.0,),
-}
+SECONDS = {"waveform": (3.0, 10.0), "abe": (5.0, 25.0), "dna": (6.0, 30.0), "segment": (7.0, 35.0), QUICK: (5.0,)}
+
 COSTS = np.geomspace(1e4, 1e-2, 10)
 FOLDS = 5
 TOL = 0.01
