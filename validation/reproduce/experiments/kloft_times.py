@@ -212,11 +212,11 @@ def _picture(results: list[Result]) -> Picture:
             "M",
         ),
     )
-    markers = "osv^<>DPX*"
+    markers, colours = "osv^<>DPX*", [*COLOURS[:7], "#8b5a2b", COLOURS[7], COLOURS[7]]
     for ax, (sizes, at, title, label) in zip(axes[0], lists, strict=True):
         for k, name in enumerate(NAMES):
             seconds = [_mean(results, name, *at(size)) for size in sizes]
-            style = {"color": COLOURS[k % len(COLOURS)], "marker": markers[k], "markersize": 4}
+            style = {"color": colours[k], "marker": markers[k], "markersize": 4}
             ax.loglog(sizes, seconds, label=name, linestyle="-" if "p = 1" not in name else "--", **style)
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.minorticks_off()

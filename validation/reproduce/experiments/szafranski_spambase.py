@@ -246,6 +246,7 @@ def _picture(sets: list[Result], names: list[str], curve: Any) -> Picture:
         accuracies = [r.values[name]["accuracy"] for r in sets]
         axes[0, 0].plot(range(1, len(sets) + 1), accuracies, ".-", color=COLOURS[k], label=name)
     axes[0, 0].set(xlabel="training set", ylabel="accuracy (%)", title="the training sets")
+    axes[0, 0].set_xticks(range(1, len(sets) + 1))
     axes[0, 0].legend()
     if curve:
         sizes = [point["n"] for point in curve]
