@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -96,14 +97,11 @@ def section(experiment: Experiment, results: list[Result], quick: bool, out: Pat
 
 
 def numbers(mean: float, deviation: float | None) -> str:
-    """`mean ± deviation`, with three or four figures."""
-    shown = f"{mean:.0f}" if abs(mean) >= 1000.0 else f"{mean:.{2 if abs(mean) < 10.0 else 1}f}"
-    if 0.0 < abs(mean) < 0.1:
-        shown = f"{mean:.2g}"
-    if not deviation:
-        return shown
-    spread = f"{deviation:.0f}" if abs(mean) >= 1000.0 else f"{deviation:.2g}"
-    return f"{shown} ± {spread}"
+    """`mean ± deviation` with as many decimals, three figures for the mean."""
+    size = max(abs(mean), deviation or 0.0)
+    decimals = 0 if size >= 100.0 or not size else min(6, 2 - math.floor(math.log10(size)))
+    shown = f"{mean:.{decimals}f}"
+    return f"{shown} ± {deviation:.{decimals}f}" if deviation else shown
 
 
 def ours(entry: Entry) -> str:
