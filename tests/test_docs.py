@@ -79,7 +79,9 @@ def test_options_in_readme_and_docs_exist():
 
     commands = next(action for action in parser()._actions if action.dest == "command").choices
     text = "\n".join([README, *(page.read_text(encoding="utf-8") for page in PAGES)])
-    for command, options in re.findall(r"mklref (crosscheck|solve|certify|vectors|list)((?: [^\n`&]+)?)", text):
+    for command, options in re.findall(
+        r"mklref (fit|predict|path|crosscheck|solve|certify|vectors|list)((?: [^\n`&]+)?)", text
+    ):
         known = commands[command]._option_string_actions
         for option in re.findall(r"--[a-z-]+", options):
             assert option in known, f"mklref {command} {option}"

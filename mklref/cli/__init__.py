@@ -50,6 +50,12 @@ def _run(arguments: Any) -> bool:
         from mklref.cli.vectors import run
     elif arguments.command == "reproduce":
         from mklref.cli.reproduce import run
+    elif arguments.command == "fit":
+        from mklref.cli.fit import run
+    elif arguments.command == "predict":
+        from mklref.cli.predict import run
+    elif arguments.command == "path":
+        from mklref.cli.path import run
     else:
         from mklref.cli.listing import run
     return run(arguments)

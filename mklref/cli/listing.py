@@ -13,7 +13,7 @@ from rich.table import Table
 from mklref import equivalences, native, reference
 from mklref.cli import render
 from mklref.crosscheck import NATIVE
-from mklref.datasets import BUNDLED
+from mklref.datasets import BUNDLED, PUBLISHED
 from mklref.formulations import FORMULATIONS
 from mklref.losses import LOSSES
 from mklref.regularizers import Regularizer
@@ -53,6 +53,7 @@ def _sections() -> dict[str, dict[str, str]]:
         "solvers": {NATIVE: "compiled" if native.AVAILABLE else native.WHY}
         | {name: _version(name.lower()) for name in reference.SOLVERS},
         "bundled data": dict.fromkeys(BUNDLED, "scikit-learn"),
+        "data that is fetched once": {name: entry.origin for name, entry in PUBLISHED.items()},
     }
 
 

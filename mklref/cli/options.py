@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
 import mklref
+from mklref.cli.learning import add_commands
 from mklref.crosscheck import FORMULATIONS, SOLVERS
 from mklref.datasets import BUNDLED
 from mklref.exceptions import InvalidParameter, MKLError
@@ -40,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"mklref {mklref.__version__}")
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_commands(commands)
     _add_crosscheck(commands)
     _add_solve(commands)
     _add_certify(commands)

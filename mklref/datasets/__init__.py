@@ -18,7 +18,7 @@ from mklref.datasets.published import PUBLISHED
 from mklref.datasets.record import Dataset, Generated, Split
 from mklref.datasets.remote import fetch, with_standard_split
 from mklref.datasets.signals import SIGNALS, signal
-from mklref.datasets.table import read_csv
+from mklref.datasets.table import read_csv, read_samples
 from mklref.exceptions import InvalidParameter
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "noisy_signal",
     "p300",
     "read_csv",
+    "read_samples",
     "signal",
     "two_norm",
     "waveform",

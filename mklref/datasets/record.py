@@ -35,11 +35,21 @@ class Dataset:
     source: str
     splits: tuple[Split, ...] = ()
     """The realisations that come with a benchmark, such as those of the IDA repository."""
+    target: str = "target"
+    """The name of the column of y."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the variables."""
         return self.features
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        return self.X.shape[0], self.X.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.X)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.X, dtype=dtype, copy=copy)

@@ -6,17 +6,24 @@ import csv
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mklref._typing import Array
 from mklref.datasets.record import Dataset
 from mklref.exceptions import InvalidInput, InvalidParameter
 
 
-def read_csv(path: str | os.PathLike[str], target: str | None = None, *, missing: bool = False) -> Dataset:
+def read_csv(
+    path: str | os.PathLike[str],
+    target: str | None = None,
+    *,
+    ignore: Collection[str] = (),
+    missing: bool = False,
+) -> Dataset:
     """Read a table of numbers with a header row; separated by commas, semicolons or tabs, plain or gzipped.
 
     Parameters
@@ -24,6 +31,8 @@ def read_csv(path: str | os.PathLike[str], target: str | None = None, *, missing
     path : str or path
     target : str, optional
         The column to predict, by name; the last one by default. It may hold numbers or class names.
+    ignore : collection of str
+        Columns that are no variables, such as names of samples; they may hold anything.
     missing : bool
         Read empty cells as NaN instead of refusing them.
 
@@ -31,31 +40,74 @@ def read_csv(path: str | os.PathLike[str], target: str | None = None, *, missing
     ------
     InvalidInput
         No header, no rows, ragged rows, cells that are missing or not numbers: names line, column and cell.
+    InvalidParameter
+        Unknown target or columns to ignore; lists those that are there.
     FileNotFoundError, PermissionError
         As `open` does.
     """
     path = Path(path)
+    header, lines = _cells(path)
+    unknown = sorted(set(ignore) - set(header))
+    if unknown:
+        raise InvalidParameter(f"ignore names {unknown[0]!r}, no column of {path}; its columns: {', '.join(header)}.")
+    column = _target_column(path, header, target)
+    used = [j for j, name in enumerate(header) if j != column and name not in ignore]
+    if not used or header[column] in ignore:
+        raise InvalidParameter(f"{path}: without the columns to ignore there is no variable or no target left.")
+    X = np.array([_numbers(path, line, header, cells, used, missing) for line, cells in lines])
+    features = tuple(header[j] for j in used)
+    y = _targets(path, lines, header, column)
+    return Dataset(path.name, X, y, features, str(path), target=header[column])
+
+
+def read_samples(path: str | os.PathLike[str], features: Sequence[str], target: str | None = None) -> tuple[Array, Any]:
+    """Read the columns of a table that a model needs, in the order in which it needs them.
+
+    Parameters
+    ----------
+    path : str or path
+        A table as for `read_csv`; other columns may hold anything.
+    features : sequence of str
+        The variables, by name.
+    target : str, optional
+        A column of true values, if the table has it.
+
+    Returns
+    -------
+    X : array (k, d)
+    y : array (k,) or None
+        Numbers or strings; None if there is no such column.
+
+    Raises
+    ------
+    InvalidInput
+        A column is not there, or a cell is missing or not a number.
+    FileNotFoundError, PermissionError
+        As `open` does.
+    """
+    path = Path(path)
+    header, lines = _cells(path, columns=1)
+    lacking = [name for name in features if name not in header]
+    if lacking:
+        there = ", ".join(header[:8]) + (", ..." if len(header) > 8 else "")
+        raise InvalidInput(
+            f"{path} lacks the column {lacking[0]!r} that the model reads ({len(lacking)} of {len(features)} are not "
+            f"there); its columns: {there}. Name them as in the table that the model was fitted to."
+        )
+    used = [header.index(name) for name in features]
+    X = np.array([_numbers(path, line, header, cells, used, False) for line, cells in lines])
+    return X, _targets(path, lines, header, header.index(target)) if target in header else None
+
+
+def _cells(path: Path, columns: int = 2) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, of so many columns at least, and every row with its line number."""
     try:
-        header, lines = _cells(path)
+        header, lines = _read(path)
     except UnicodeDecodeError as damaged:
         raise InvalidInput(f"{path} is not a readable CSV file: {damaged}. Save it as UTF-8.") from damaged
     except (csv.Error, gzip.BadGzipFile, zlib.error, EOFError) as damaged:
         raise InvalidInput(f"{path} is not a readable CSV file: {damaged}.") from damaged
-    column = _target_column(path, header, target)
-    features = tuple(name for j, name in enumerate(header) if j != column)
-    X = np.array([_numbers(path, line, header, cells, column, missing) for line, cells in lines])
-    return Dataset(path.name, X, _targets(path, lines, header, column), features, str(path))
-
-
-def _cells(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header, and every row with its line number."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        delimiter = max(",;\t", key=first.count)
-        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
-        lines = list(_rows(csv.reader(file, delimiter=delimiter)))
-    if len(header) < 2:
+    if len(header) < columns:
         raise InvalidInput(f"{path} has {len(header)} columns; expected a header with variables and a target.")
     _check_header(path, header)
     repeated = sorted({name for name in header if header.count(name) > 1})
@@ -66,6 +118,16 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     for line, cells in lines:
         if len(cells) != len(header):
             raise InvalidInput(f"{path}, line {line}: {len(cells)} cells, the header has {len(header)}.")
+    return header, lines
+
+
+def _read(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        delimiter = max(",;\t", key=first.count)
+        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+        lines = list(_rows(csv.reader(file, delimiter=delimiter)))
     return header, lines
 
 
@@ -93,19 +155,19 @@ def _target_column(path: Path, header: list[str], target: str | None) -> int:
     return header.index(target)
 
 
-def _numbers(path: Path, line: int, header: list[str], cells: list[str], column: int, missing: bool) -> list[float]:
+def _numbers(path: Path, line: int, header: list[str], cells: list[str], used: list[int], missing: bool) -> list[float]:
     """The variables of one row."""
     values = []
-    for j, cell in enumerate(cells):
-        if j == column:
-            continue
+    for j in used:
+        cell = cells[j]
         if missing and not cell:
             values.append(np.nan)
             continue
         if not _is_number(cell) or not np.isfinite(float(cell)):
             what = "is missing" if not cell else f"is {cell!r}, not a finite number"
             raise InvalidInput(
-                f"{path}, line {line}: column {header[j]!r} {what}. Impute or encode it, or drop the row or column."
+                f"{path}, line {line}: column {header[j]!r} {what}. Impute or encode it, drop the row, or ignore the "
+                "column (--ignore in a shell)."
             )
         values.append(float(cell))
     return values

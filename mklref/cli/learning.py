@@ -1,0 +1,118 @@
+"""The options of the commands that learn from tables: fit, predict, path."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+TASKS = ("auto", "classify", "regress")
+RULES = {"best": "best", "one-standard-error": "one_standard_error"}
+
+
+def add_commands(commands: Any) -> None:
+    """Add the three commands."""
+    fit = commands.add_parser(
+        "fit",
+        help="learn a model from a CSV file, with cross-validation, and save it",
+        description="Learn kernel weights and a model from a table; choose C and p by cross-validation.",
+        epilog="Exit code 0: the model is certified within --tol; 1: not so; 2: bad input.",
+    )
+    _add_table(fit)
+    add = fit.add_argument
+    add("--save", metavar="MODEL.npz", help="write the model, for mklref predict")
+    add("--p", type=exponents, default=[1.0, 4 / 3, 2.0], metavar="P,...", help="norms to choose from (1,4/3,2)")
+    add("--C", type=costs, default=costs("0.01..100:10"), metavar="C,...", help="values, or LOW..HIGH:COUNT in "
+        "equal ratios (0.01..100:10)")  # fmt: skip
+    add("--rule", choices=tuple(RULES), default="best", help="how to choose (best)")
+    add("--tol", type=positive, default=1e-3, help="certified relative gap (1e-3)")
+    add("--plot", metavar="FILE", help="draw the kernel weights: PNG, SVG or PDF")
+    predict = commands.add_parser(
+        "predict",
+        help="predict the rows of a CSV file by a saved model",
+        description="Predict the rows of a table that has the columns of the model, by name; others are ignored.",
+        epilog="Exit code 0: done; 2: bad input.",
+    )
+    predict.add_argument("model", metavar="MODEL.npz", help="what mklref fit wrote")
+    predict.add_argument("data", metavar="NEW.csv", help="a CSV file with a header")
+    predict.add_argument("--out", metavar="FILE.csv", help="write the predictions there instead of printing them")
+    path = commands.add_parser(
+        "path",
+        help="kernels, weights and validation error along a path of C",
+        description="Follow the kernel weights along C, with the validation error of each value.",
+        epilog="Exit code 0: every point is certified within --tol; 1: not so; 2: bad input.",
+    )
+    _add_table(path)
+    add = path.add_argument
+    add("--p", type=exponents, default=[1.0], metavar="P", help="one norm (1)")
+    add("--C", type=costs, default=costs("0.001..100:16"), metavar="C,...", help="values, or LOW..HIGH:COUNT "
+        "(0.001..100:16)")  # fmt: skip
+    add("--tol", type=positive, default=1e-3, help="certified relative gap (1e-3)")
+    add("--out", metavar="FILE.csv", help="write a row for each C, with all weights")
+    add("--plot", metavar="FILE", help="draw weights, number of kernels and error: PNG, SVG or PDF")
+
+
+def _add_table(command: Any) -> None:
+    from mklref.cli.options import NORMALIZATIONS, loss, sample_count, seed
+
+    add = command.add_argument
+    add("data", metavar="DATA.csv", help="a CSV file with a header, or a data set by name, see mklref list")
+    add("--target", metavar="COLUMN", help="column to predict (the last one)")
+    add("--ignore", type=names, default=[], metavar="COLUMN,...", help="columns that are no variables")
+    add("--task", choices=TASKS, default="auto", help="classes or numbers (by the look of the target)")
+    add("--kernels", default="simplemkl", metavar="SPEC", help="such as 'linear, rbf(0.5..8, 5)' (simplemkl)")
+    add("--normalize", choices=NORMALIZATIONS, default="multiplicative", help="of each kernel (multiplicative)")
+    add("--loss", type=loss, metavar="NAME[:VALUE]", help="hinge or epsilon_insensitive:0.1 by default")
+    add("--folds", type=folds, default=5, metavar="K", help="of the cross-validation, stratified for classes (5)")
+    add("--samples", type=sample_count, metavar="N|all", help="how many, drawn by the seed (all)")
+    add("--seed", type=seed, default=0, help="seed of draw and folds (0)")
+
+
+def costs(text: str) -> list[float]:
+    """Values of C: 1,10,100, or LOW..HIGH:COUNT in equal ratios."""
+    from mklref.cli.options import number, several
+
+    low, dots, rest = text.partition("..")
+    if not dots:
+        values = several(positive)(text)
+    else:
+        high, colon, count = rest.partition(":")
+        if not colon or not count.isdecimal() or int(count) < 2:
+            raise argparse.ArgumentTypeError(f"{text!r} is no range; write LOW..HIGH:COUNT, such as 0.01..100:10")
+        ends = number(low), number(high)
+        if not 0.0 < ends[0] < ends[1] < np.inf:
+            raise argparse.ArgumentTypeError(f"{text!r}: LOW and HIGH must be positive, finite and in this order")
+        values = np.geomspace(*ends, int(count)).tolist()
+    return sorted(set(values))
+
+
+def exponents(text: str) -> list[float]:
+    """Norms p in [1, inf]."""
+    from mklref.cli.options import exponent, several
+
+    return several(exponent)(text)
+
+
+def positive(text: str) -> float:
+    """A number in (0, inf)."""
+    from mklref.cli.options import number
+
+    value = number(text)
+    if not 0.0 < value < np.inf:
+        raise argparse.ArgumentTypeError(f"{text} must lie in (0, inf)")
+    return value
+
+
+def folds(text: str) -> int:
+    """An integer of at least 2."""
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 2")
+    return int(text)
+
+
+def names(text: str) -> list[str]:
+    """Names of columns."""
+    from mklref.cli.options import several
+
+    return several(str)(text)

@@ -1,0 +1,228 @@
+"""`mklref fit`, `predict` and `path`: from a CSV file to predictions, and what a user can do wrong on the way."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+import mklref
+from mklref.cli import main
+from mklref.cli.model import Scale, TableModel
+from mklref.datasets import read_csv
+from mklref.exceptions import UnsafeFile
+
+FAST = ["--kernels", "linear, rbf(1)", "--folds", "3"]
+GRID = ["--p", "1,2", "--C", "0.1..10:3"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables: two classes, three classes, numbers, each with 60 samples and a name for each row."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(60, 2)) * [10.0, 0.1] + [50.0, 0.0]
+    ill = np.where((X[:, 0] - 50.0) / 10.0 + 10.0 * X[:, 1] > 0, "ill", "healthy")
+    grade = np.digitize(X[:, 0], [45.0, 55.0])
+    amount = 3.0 * X[:, 0] + 100.0 * X[:, 1] + rng.normal(size=60)
+    home = tmp_path_factory.mktemp("tables")
+    for name, y in (("ill", ill), ("grade", grade), ("amount", amount)):
+        lines = [f"patient {i},{a},{b},{value}" for i, ((a, b), value) in enumerate(zip(X, y, strict=True))]
+        (home / f"{name}.csv").write_text("\n".join([f"name,age,dose,{name}", *lines]) + "\n")
+    return home
+
+
+@pytest.fixture(scope="module")
+def models(folder):
+    """A model for each table."""
+    for name in ("ill", "grade", "amount"):
+        save = str(folder / f"{name}.npz")
+        assert main(["fit", str(folder / f"{name}.csv"), "--ignore", "name", *FAST, *GRID, "--save", save]) == 0
+    return folder
+
+
+def error(capsys) -> str:
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1, captured.err
+    assert captured.err.startswith("mklref: error: ")
+    return captured.err
+
+
+def rows(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_two_lines_from_a_table_to_predictions(folder, capsys):
+    """The promise of the guide, with a picture."""
+    pytest.importorskip("matplotlib")
+    table, model, picture = (str(folder / name) for name in ("ill.csv", "first.npz", "weights.png"))
+    assert main(["fit", table, "--ignore", "name", *FAST, *GRID, "--save", model, "--plot", picture]) == 0
+    out = capsys.readouterr().out
+    assert "2 classes: healthy" in out
+    assert "share of wrong classes over 3 folds; chosen: C = " in out
+    assert out.count(" <\n") == 1
+    assert "relative gap" in out
+    assert (folder / "weights.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["predict", model, table]) == 0
+    captured = capsys.readouterr()
+    found = rows(captured.out)
+    truth = [row["ill"] for row in rows((folder / "ill.csv").read_text())]
+    right = sum(row["prediction"] == label for row, label in zip(found, truth, strict=True))
+    assert right > 50
+    assert all((float(row["score"]) > 0) == (row["prediction"] == "ill") for row in found)
+    assert captured.err == f"mklref: {right} of 60 classes are those of the column 'ill'\n"
+
+
+def test_the_model_of_the_shell_is_that_of_python(models, capsys):
+    data = read_csv(models / "ill.csv", ignore=["name"])
+    model = TableModel.load(str(models / "ill.npz"))
+    chosen = model.estimator
+    again = mklref.MKLClassifier("linear, rbf(1)", C=chosen.C, norm=chosen.norm, tol=chosen.tol)
+    standard = data.standardized()
+    again.fit(standard, data.y)
+    np.testing.assert_allclose(model.predict(data.X)["score"], again.decision_function(standard), atol=1e-9)
+    assert model.estimator.feature_names_in_.tolist() == ["age", "dose"]
+    assert model.target == "ill"
+
+
+def test_several_classes_have_a_score_each(models, capsys):
+    assert main(["predict", str(models / "grade.npz"), str(models / "grade.csv")]) == 0
+    captured = capsys.readouterr()
+    found = rows(captured.out)
+    assert list(found[0]) == ["prediction", "score[0]", "score[1]", "score[2]"]
+    for row in found:
+        best = max("012", key=lambda name: float(row[f"score[{name}]"]))
+        assert row["prediction"] == best
+    assert int(captured.err.split()[1]) > 45
+
+
+def test_numbers_come_back_in_their_own_units(models, capsys):
+    assert (
+        main(["predict", str(models / "amount.npz"), str(models / "amount.csv"), "--out", str(models / "o.csv")]) == 0
+    )
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    truth = read_csv(models / "amount.csv", ignore=["name"]).y
+    predicted = np.array([float(row["prediction"]) for row in rows((models / "o.csv").read_text())])
+    r2 = 1 - np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2)
+    assert r2 > 0.95
+    assert captured.err == f"mklref: R^2 = {r2:.4f} against the column 'amount'\n"
+
+
+def test_columns_are_found_by_name_and_others_ignored(models, tmp_path, capsys):
+    new = tmp_path / "new.csv"
+    new.write_text("dose;note;age\n0.2;any text;55\n-0.2;;45\n")
+    assert main(["predict", str(models / "ill.npz"), str(new)]) == 0
+    captured = capsys.readouterr()
+    assert [row["prediction"] for row in rows(captured.out)] == ["ill", "healthy"]
+    assert captured.err == ""
+    (tmp_path / "one.csv").write_text("x\n1\n")
+    assert main(["predict", str(models / "ill.npz"), str(tmp_path / "one.csv")]) == 2
+    assert "one.csv lacks the column 'age' that the model reads (2 of 2 are not there)" in error(capsys)
+
+
+def test_path_prints_writes_and_draws(folder, capsys):
+    pytest.importorskip("matplotlib")
+    out, picture = folder / "path.csv", folder / "path.svg"
+    options = ["--C", "0.01..10:4", "--out", str(out), "--plot", str(picture)]
+    assert main(["path", str(folder / "ill.csv"), "--ignore", "name", *FAST, *options]) == 0
+    printed = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()[:1].isdigit()]
+    table = rows(out.read_text())
+    assert [float(row["C"]) for row in table] == pytest.approx([0.01, 0.1, 1.0, 10.0])
+    assert [line[1] for line in printed] == [row["kernels"] for row in table]
+    for row, line in zip(table, printed, strict=True):
+        assert float(row["linear"]) + float(row["rbf:1"]) == pytest.approx(1.0, abs=1e-6)
+        errors = [float(row[f"error of fold {f}"]) for f in (1, 2, 3)]
+        assert float(line[4]) == pytest.approx(np.mean(errors), abs=1e-4)
+        assert float(row["relative gap"]) <= 1e-3
+    objectives = [float(row["objective"]) for row in table]
+    assert objectives == sorted(objectives)
+    assert "<svg" in picture.read_text()
+
+
+@pytest.mark.parametrize("name", ["grade", "amount"])
+def test_path_of_classes_and_of_numbers(folder, capsys, name):
+    assert main(["path", str(folder / f"{name}.csv"), "--ignore", "name", *FAST, "--C", "0.1,1"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 8
+
+
+def test_the_task_can_be_said(folder, capsys):
+    assert main(["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--C", "1", "--task", "regress"]) == 0
+    assert "1 - R^2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "line 2: column 'name' is 'patient 0', not a finite number.*--ignore"),
+        (["--ignore", "id"], "ignore names 'id', no column .* name, age, dose, ill"),
+        (["--ignore", "name,age,dose"], "no variable or no target left"),
+        (["--ignore", "name", "--target", "x"], "target = 'x' is no column"),
+        (["--ignore", "name", "--task", "regress"], "the target holds 'healthy', no number"),
+        (["--ignore", "name", "--loss", "squared"], "loss squared does not go with a target of classes"),
+        (["--ignore", "name", "--folds", "1"], "argument --folds: '1' is not an integer of at least 2"),
+        (["--ignore", "name", "--folds", "50"], "the smallest class has .* fewer than --folds 50"),
+        (["--ignore", "name", "--C", "0"], r"--C: 0 must lie in \(0, inf\)"),
+        (["--ignore", "name", "--C", "1..10"], r"write LOW..HIGH:COUNT"),
+        (["--ignore", "name", "--C", "10..1:3"], "positive, finite and in this order"),
+        (["--ignore", "name", "--p", "0.5"], r"p = 0.5 must lie in \[1, inf\]"),
+        (["--ignore", "name", "--kernels", "rbff(1)"], "rbff"),
+        (["--ignore", "name", "--plot", "weights.xyz"], "end its name in .png, .svg or .pdf"),
+        (["--ignore", "name", "--save", "/nowhere/at/all.npz"], "is no directory"),
+        (["--samples", "4", "--ignore", "name"], "fewer than --folds 5"),
+    ],
+)
+def test_every_error_of_fit_names_its_remedy(folder, capsys, options, message):
+    import re
+
+    assert main(["fit", str(folder / "ill.csv"), *options]) == 2
+    assert re.search(message, error(capsys))
+
+
+def test_targets_with_nothing_to_learn(tmp_path, capsys):
+    for text, message in (
+        ("x,y\n1,a\n2,a\n", "only the class a"),
+        ("x,y\n1,3\n2,3\n", "only the class 3"),
+        ("x,y\n1,a\n2,b\n", "2 classes in 2 samples, one for each"),
+    ):
+        (tmp_path / "t.csv").write_text(text)
+        assert main(["fit", str(tmp_path / "t.csv"), "--folds", "2"]) == 2
+        assert message in error(capsys)
+
+
+def test_a_path_has_one_norm(folder, capsys):
+    assert main(["path", str(folder / "ill.csv"), "--ignore", "name", "--p", "1,2"]) == 2
+    assert "--p has 2 values; a path has one norm" in error(capsys)
+
+
+def test_files_that_are_no_models(models, tmp_path, capsys):
+    other = tmp_path / "estimator.npz"
+    TableModel.load(str(models / "ill.npz")).estimator.save(other)
+    for path in (models / "ill.csv", other):
+        assert main(["predict", str(path), str(models / "ill.csv")]) == 2
+        error(capsys)
+    with pytest.raises(UnsafeFile, match="no model of a table; write one by: mklref fit"):
+        TableModel.load(str(other))
+    from mklref._files import read_arrays, write_arrays
+
+    arrays, facts = read_arrays(models / "ill.npz")
+    for change in ({"mean": np.zeros(3)}, {"deviation": np.zeros(2)}, {"estimator": np.zeros(9, dtype=np.uint8)}):
+        write_arrays(other, {**arrays, **change}, facts)
+        with pytest.raises(UnsafeFile):
+            TableModel.load(str(other))
+
+
+def test_scales(rng):
+    X = rng.normal(size=(20, 3)) * [1.0, 50.0, 0.0] + [0.1, -7.0, 0.1]
+    scale = Scale.of(X)
+    np.testing.assert_allclose(scale.standard(X).std(axis=0), [1.0, 1.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(scale.original(scale.standard(X)), X)
+
+
+def test_columns_of_a_data_set_are_known_to_estimators(folder):
+    data = read_csv(folder / "ill.csv", ignore=["name"])
+    model = mklref.MKLClassifier("per_variable(linear), on(both, [age, dose], rbf(1))").fit(data, data.y)
+    assert model.kernel_names_ == ("linear[age]", "linear[dose]", "rbf:1[both]")
+    model.predict(data)
+    with pytest.raises(ValueError, match="X has the columns dose, age, the model was fitted to age, dose"):
+        model.predict(mklref.datasets.Dataset("", data.X, data.y, ("dose", "age"), ""))
