@@ -40,7 +40,7 @@ SPAM = "spambase"
 QUICK = "breast_cancer"
 NUMBERS = ("000", "85", "415", "650", "857", "1999")
 CURVE = (322, 644, 1288, 2576, 3220)
-FEWEST = 5
+FEWEST = 3
 
 
 class Parts(NamedTuple):
