@@ -6,6 +6,40 @@ import math
 from typing import Any
 
 
+class Steps:
+    """Shows how many of a known number of steps are done.
+
+    Parameters
+    ----------
+    shown : bool
+        If False nothing is imported or printed.
+    label : str
+    total : int
+    """
+
+    def __init__(self, shown: bool, label: str, total: int) -> None:
+        self._bar: Any = None
+        if shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(label, total=total)
+            self._bar.start()
+
+    def advance(self) -> None:
+        """Show that another step is done."""
+        if self._bar is not None:
+            self._bar.advance(self._task)
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
 class Progress:
     """Shows how far a relative gap, or another residual, has come on a logarithmic scale from 1 down to a target.
 

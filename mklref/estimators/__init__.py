@@ -3,6 +3,7 @@
     MKLClassifier   two classes, or several with common weights (SimpleMKL 4.3) or with weights for each class
     MKLRegressor    support vector regression, least squares, ... (SimpleMKL 4.1)
     MKLOneClass     outlier detection (SimpleMKL 4.2)
+    MKLClassifierCV, MKLRegressorCV     the same with C and the norm chosen by cross-validation
 
 This package is imported when one of them is first asked for, and imports scikit-learn.
 """
@@ -12,5 +13,6 @@ from __future__ import annotations
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.one_class import MKLOneClass
 from mklref.estimators.regressor import MKLRegressor
+from mklref.estimators.search import MKLClassifierCV, MKLRegressorCV
 
-__all__ = ["MKLClassifier", "MKLOneClass", "MKLRegressor"]
+__all__ = ["MKLClassifier", "MKLClassifierCV", "MKLOneClass", "MKLRegressor", "MKLRegressorCV"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
+    _check_feature_names,
     _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
@@ -19,15 +20,33 @@ from sklearn.utils.validation import (
 
 from mklref._typing import Array
 from mklref.certificate import Bounds
-from mklref.estimators.gram import PRECOMPUTED, NewKernels, fit_family, fit_precomputed, n_precomputed
+from mklref.estimators.gram import (
+    PRECOMPUTED,
+    NewKernels,
+    n_precomputed,
+    normalized,
+    raw_family,
+    raw_precomputed,
+)
 from mklref.estimators.persistence import Persistent, variables_of
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import KernelStack
+from mklref.kernels import ArrayStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
-from mklref.multiclass import MulticlassSolution
+from mklref.kernels.transforms import checked_method
+from mklref.multiclass import MulticlassProblem
+from mklref.native import solve
+from mklref.problem import Problem
 from mklref.regularizers import Groups, Lp, Regularizer, as_regularizer
-from mklref.solution import Solution, Status
+from mklref.solution import Status
+
+
+class Part(NamedTuple):
+    """One of the problems that a fit solves."""
+
+    problem: Problem | MulticlassProblem
+    samples: Any
+    """Indices of its samples among those that were kept."""
 
 
 class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
@@ -78,7 +97,10 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         if not self._is_precomputed():
             texts = self._texts(X)
             if texts is None:
+                names = _named(X)
                 X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
+                if names is not None:
+                    self.feature_names_in_ = names
                 return X, y
             y = column_or_1d(y, warn=True)
             check_consistent_length(texts, y)
@@ -103,6 +125,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         """Texts, which scikit-learn does not check, as a matrix; None for anything else."""
         texts = as_texts(X)
         if texts is not None:
+            _check_feature_names(self, X, reset=True)
             self.n_features_in_ = texts.shape[1]
         return texts
 
@@ -123,33 +146,34 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter(f"{len(kept)} of {n} sample weights are positive; at least two have to be.")
         return kept, weight[kept]
 
-    def _fit_kernels(self, X: Any, kept: Any) -> KernelStack:
-        """Training matrices of the samples that are kept; remembers what new samples need."""
+    def _raw_kernels(self, X: Any, kept: Any) -> ArrayStack:
+        """Training matrices of the samples that are kept, not yet normalised; remembers what new samples need."""
         if not isinstance(self.center, bool | np.bool_):
             raise InvalidType(f"center is {self.center!r}; give True or False.")
+        method = None if self.normalize is None else checked_method(self.normalize)
         if self._is_precomputed():
-            grams, self._new_kernels = fit_precomputed(X, kept, self.normalize, bool(self.center))
+            if method == "spherical":
+                raise InvalidParameter(
+                    "normalize = 'spherical' needs k(x, x) of new samples, which precomputed kernels do not tell: "
+                    "apply mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) first; give normalize=None."
+                )
+            grams, self._new_kernels = raw_precomputed(X, kept)
         else:
-            names = getattr(self, "feature_names_in_", None)
-            grams, fitted = fit_family(self.kernels, X[kept], names, self.normalize, bool(self.center))
+            grams, fitted = raw_family(self.kernels, X[kept], getattr(self, "feature_names_in_", None))
             self._new_kernels = fitted
             self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
-        self.kernel_names_ = tuple(getattr(grams, "names", ()))
+        self.kernel_names_ = grams.names
         return grams
 
-    def _keep(
-        self, solutions: list[Solution] | list[MulticlassSolution], dual: Array, weights: Array, kept: Any
-    ) -> None:
-        """Fitted attributes from dual variables (P, n) of the samples that were kept."""
-        support = np.flatnonzero(np.any(dual != 0.0, axis=0))
-        self._columns = support
-        self.support_ = kept[support]
-        self.dual_coef_ = dual[:, support]
-        self.weights_ = weights
-        self.intercept_ = np.concatenate([np.atleast_1d(solution.intercept) for solution in solutions])
-        certificates = tuple(solution.certificate for solution in solutions)
-        self.certificate_ = certificates if self.weights_.ndim == 2 else certificates[0]
-        self.n_iter_ = max(len(solution.history) for solution in solutions)
+    def _normalized(self, raw: ArrayStack) -> ArrayStack:
+        """The matrices that are learned with; those of `raw` are not needed after it."""
+        grams, self._new_kernels = normalized(raw, self._new_kernels, self.normalize, bool(self.center))
+        return grams
+
+    def _fit_parts(self, parts: list[Part], kept: Any) -> list[Any]:
+        """Solve the problems and keep the machines; returns the solutions."""
+        solutions = [solve(part.problem, **self._solver_options()) for part in parts]
+        self._keep(parts, solutions, kept)
         for solution in solutions:
             if solution.status is not Status.OPTIMAL:
                 warnings.warn(
@@ -158,19 +182,49 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
                     ConvergenceWarning,
                     stacklevel=3,
                 )
+        return solutions
+
+    def _keep(self, parts: list[Part], solutions: list[Any], kept: Any) -> None:
+        """Fitted attributes from the solutions on the samples that were kept."""
+        rows = []
+        for part, solution in zip(parts, solutions, strict=True):
+            own = np.atleast_2d(solution.dual_coef)
+            rows.append(np.zeros((len(own), len(kept))))
+            rows[-1][:, part.samples] = own
+        dual = np.concatenate(rows)
+        self._columns = np.flatnonzero(np.any(dual != 0.0, axis=0))
+        self.support_ = kept[self._columns]
+        self.dual_coef_ = dual[:, self._columns]
+        self.intercept_ = np.concatenate([np.atleast_1d(solution.intercept) for solution in solutions])
+        self.n_iter_ = max(len(solution.history) for solution in solutions)
+        weights, certificates = zip(*((own.weights, own.certificate) for own in solutions), strict=True)
+        self.weights_ = weights[0] if len(parts) == 1 else np.stack(weights)
+        self.certificate_ = certificates[0] if len(parts) == 1 else certificates
 
     def _scores(self, X: Any) -> Array:
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
         check_is_fitted(self)
         if not self._is_precomputed() and as_texts(X) is None:
-            X = validate_data(self, X, dtype=np.float64, reset=False)
+            names = _named(X)
+            if names is not None and not np.array_equal(names, variables_of(self)):
+                known = ", ".join(variables_of(self)[:8])
+                raise InvalidInput(
+                    f"X has the columns {', '.join(names[:8])}, the model was fitted to {known}; give the same columns "
+                    "in the same order."
+                )
+            with warnings.catch_warnings():
+                if names is not None:
+                    warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                X = validate_data(self, X, dtype=np.float64, reset=False)
         weights = np.atleast_2d(self.weights_)
         active = np.flatnonzero(weights.any(axis=0))
         # Of no active kernel the number of new samples is still to be known: the first one is read in any case.
         read = active if len(active) else np.array([0])
-        scores: Any = 0.0
-        for m, rows in zip(read, self._new_kernels.rows(X, read), strict=True):
-            scores = scores + rows[:, self._columns] @ (weights[:, m, None] * self.dual_coef_).T
+        blocks = zip(read, self._new_kernels.rows(X, read), strict=True)
+        if len(weights) == 1:
+            combined = sum(weights[0, m] * rows for m, rows in blocks)
+            return np.asarray(combined[:, self._columns] @ self.dual_coef_.T + self.intercept_)
+        scores = sum(rows[:, self._columns] @ (weights[:, m, None] * self.dual_coef_).T for m, rows in blocks)
         return np.asarray(scores + self.intercept_)
 
     def _solver_options(self) -> dict[str, Any]:
@@ -181,3 +235,11 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed()
         return tags
+
+
+def _named(X: Any) -> Any:
+    """Names of the columns of a table that is no data frame for scikit-learn, such as `mklref.datasets.Dataset`."""
+    columns = getattr(X, "columns", None)
+    if not isinstance(columns, tuple) or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.array(columns, dtype=object)

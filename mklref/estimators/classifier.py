@@ -10,10 +10,10 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mklref._typing import Array
-from mklref.estimators.base import BaseMKL
+from mklref.estimators.base import BaseMKL, Part
 from mklref.exceptions import InvalidParameter, InvalidTarget
+from mklref.kernels import KernelStack
 from mklref.multiclass import STRATEGIES, MulticlassProblem, votes
-from mklref.native import solve
 from mklref.problem import Problem
 
 WEIGHTS = ("joint", "independent")
@@ -141,6 +141,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         ConvergenceWarning
             tol was not reached; says why.
         """
+        X, y, kept, weight = self._checked_data(X, y, sample_weight)
+        self._fit_parts(self._parts(self._normalized(self._raw_kernels(X, kept)), y[kept], weight), kept)
+        return self
+
+    def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Array | None]:
+        """X and y, the samples with a positive weight, and their weights."""
         if self.multiclass not in WEIGHTS:
             raise InvalidParameter(f"multiclass = {self.multiclass!r} is unknown; known are {', '.join(WEIGHTS)}.")
         if self.strategy not in STRATEGIES:
@@ -148,33 +154,29 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         X, y = self._checked(X, y)
         check_classification_targets(y)
         kept, weight = self._used(sample_weight, X)
-        self.classes_, members = np.unique(y[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidTarget(f"y holds one class, {str(self.classes_[0])!r}; give samples of at least two classes.")
-        if self.class_weight is not None:
-            balance = compute_sample_weight(self.class_weight, y[kept])
-            weight = balance if weight is None else weight * balance
-        grams = self._fit_kernels(X, kept)
-        common: dict[str, Any] = {"C": self.C, "loss": self.loss, "regularizer": self._regularizer()}
-        if len(self.classes_) == 2:
-            problem = Problem(grams, 2.0 * members - 1.0, sample_weight=weight, **common)
-            solution = solve(problem, **self._solver_options())
-            self._keep([solution], solution.dual_coef[None], solution.weights, kept)
-        else:
-            several = MulticlassProblem(grams, members, sample_weight=weight, strategy=self.strategy, **common)
-            self._fit_several(several, kept)
-        return self
+        if len(np.unique(y[kept])) < 2:
+            raise InvalidTarget(f"y holds one class, {str(y[kept][0])!r}; give samples of at least two classes.")
+        return X, y, kept, weight
 
-    def _fit_several(self, problem: MulticlassProblem, kept: Any) -> None:
+    def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
+        """One problem for two classes or joint weights, else one for each machine."""
+        self.classes_, members = np.unique(y, return_inverse=True)
+        if self.class_weight is not None:
+            balance = compute_sample_weight(self.class_weight, y)
+            weight = balance if weight is None else weight * balance
+        common: dict[str, Any] = {
+            "C": self.C,
+            "loss": self.loss,
+            "regularizer": self._regularizer(),
+            "sample_weight": weight,
+        }
+        everybody = np.arange(len(y))
+        if len(self.classes_) == 2:
+            return [Part(Problem(grams, 2.0 * members - 1.0, **common), everybody)]
+        several = MulticlassProblem(grams, members, strategy=self.strategy, **common)
         if self.multiclass == "joint":
-            joint = solve(problem, **self._solver_options())
-            self._keep([joint], joint.dual_coef, joint.weights, kept)
-            return
-        solutions = [solve(machine.problem, **self._solver_options()) for machine in problem.machines]
-        dual = np.zeros((len(solutions), problem.n_samples))
-        for row, machine, solution in zip(dual, problem.machines, solutions, strict=True):
-            row[machine.samples] = solution.dual_coef
-        self._keep(solutions, dual, np.stack([solution.weights for solution in solutions]), kept)
+            return [Part(several, everybody)]
+        return [Part(machine.problem, machine.samples) for machine in several.machines]
 
     def decision_function(self, X: Any) -> Array:
         """Scores of samples.

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, Protocol
+from typing import Any, cast
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, KernelStack, function, parse, stack
+from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, function, parse, stack
 from mklref.kernels.functions import Function
-from mklref.kernels.transforms import Transform, checked_method
+from mklref.kernels.transforms import Transform
 from mklref.kernels.validation import as_float_array, require_finite
 
 PRECOMPUTED = "precomputed"
-
-
-class NewKernels(Protocol):
-    """What a fitted estimator keeps of its kernels."""
-
-    @property
-    def transforms(self) -> tuple[Transform, ...]:
-        """Normalisation of each kernel, fitted to the training samples."""
-
-    def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
-        """The chosen kernels of new samples with the training samples, (k, n) each."""
 
 
 def family_of(kernels: Any) -> KernelFamily:
@@ -55,14 +44,15 @@ def family_of(kernels: Any) -> KernelFamily:
     )
 
 
-def fit_family(kernels: Any, X: Array, names: Any, normalize: Any, center: bool) -> tuple[KernelStack, FittedFamily]:
+def raw_family(kernels: Any, X: Array, names: Any) -> tuple[ArrayStack, FittedFamily]:
     """Training matrices on samples X (n, d) whose columns have these names, and the kernels of new samples.
 
     The families of this library are positive semidefinite, so only functions have their matrices checked for it.
     """
-    given = FamilyStack(family_of(kernels), X if names is None else _Named(X, names), normalize, center)
-    known = not any(isinstance(kernel, Function) for kernel in given.fitted.kernels)
-    return ArrayStack.trusted(given.matrices, given.names) if known else given, given.fitted
+    given = FamilyStack(family_of(kernels), X if names is None else _Named(X, names), None, False)
+    if any(isinstance(kernel, Function) for kernel in given.fitted.kernels):
+        given.require_psd()
+    return given, given.fitted
 
 
 class _Named:
@@ -105,30 +95,55 @@ class Precomputed:
             yield self.transforms[m].new(block, np.zeros(len(block)))  # the diagonal is read by 'spherical' alone
 
 
-def fit_precomputed(X: Any, kept: Any, normalize: Any, center: bool) -> tuple[KernelStack, NewKernels]:
+NewKernels = FittedFamily | Precomputed
+"""What a fitted estimator keeps of its kernels."""
+
+
+def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     """Training matrices from an array (M, n, n) or (n, n, M), restricted to the samples that are kept.
 
     Raises
     ------
     InvalidKernel
-        Another shape.
-    InvalidParameter
-        "spherical", which needs k(x, x) of new samples.
+        Another shape, or no Gram matrices.
     """
-    if normalize is not None and checked_method(normalize) == "spherical":
-        raise InvalidParameter(
-            "normalize = 'spherical' needs k(x, x) of new samples, which precomputed kernels do not tell: apply "
-            "mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) before, and give normalize=None."
-        )
     array = _stacked(X)
     last = kernels_last(array)
-    grams = stack(list(np.moveaxis(array, -1, 0) if last else array))
-    if len(kept) < grams.shape[1]:
-        grams = stack([matrix[np.ix_(kept, kept)] for matrix in grams.dense()])
-    n, matrices = array.shape[1], [np.asarray(matrix, dtype=np.float64) for matrix in grams.dense()]
-    fitted = tuple(Transform.fit(gram, f"kernel {m}", normalize, center) for m, gram in enumerate(matrices))
-    train = [own.train(gram) for own, gram in zip(fitted, matrices, strict=True)]
-    return ArrayStack(train), Precomputed(n, kept, last, fitted)
+    n = array.shape[1]
+    grams = cast(ArrayStack, stack(list(np.moveaxis(array, -1, 0) if last else array)))
+    matrices = [matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices]
+    checked = ArrayStack([np.ascontiguousarray(matrix, dtype=np.float64) for matrix in matrices])
+    checked.require_psd()
+    return checked, Precomputed(n, kept, last, (Transform(),) * len(checked))
+
+
+def normalized(raw: ArrayStack, new: NewKernels, method: Any, center: bool) -> tuple[ArrayStack, NewKernels]:
+    """The matrices with the normalisation, and the kernels of new samples with the statistics of these matrices.
+
+    Matrices that this module made are overwritten, those of the user are not.
+    """
+    matrices, transforms = [], []
+    for gram, name in zip(raw.matrices, raw.names, strict=True):
+        transforms.append(Transform.fit(gram, f"kernel {name!r}", method, center))
+        train = transforms[-1].train(gram)
+        if isinstance(raw, FamilyStack):
+            np.copyto(gram, train)
+        matrices.append(gram if isinstance(raw, FamilyStack) else train)
+    return ArrayStack.trusted(matrices, raw.names), replace(new, transforms=tuple(transforms))
+
+
+def part(raw: Array, train: Any, test: Any, method: Any, center: bool) -> tuple[ArrayStack, Array]:
+    """Kernels (M, k, k) of the training samples and (M, t, k) of the test samples of a fold, from all (M, n, n).
+
+    Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold.
+    """
+    matrices, rows = [], np.empty((len(raw), len(test), len(train)))
+    for m, gram in enumerate(raw):
+        inner = gram[np.ix_(train, train)]
+        fitted = Transform.fit(inner, f"kernel {m} on the training samples of a fold", method, center)
+        matrices.append(fitted.train(inner))
+        rows[m] = fitted.new(gram[np.ix_(test, train)], gram[test, test])
+    return ArrayStack.trusted(matrices), rows
 
 
 def n_precomputed(X: Any) -> int:

@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from mklref._typing import Array
-from mklref.estimators.base import BaseMKL
+from mklref.estimators.base import BaseMKL, Part
 from mklref.exceptions import InvalidParameter
 from mklref.losses import OneClass
-from mklref.native import solve
 from mklref.problem import Problem
 
 _ROUNDING = 1e-10
@@ -101,7 +100,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
             raise InvalidParameter(f"nu = {nu!r} must lie in (0, 1]: the share of samples that may lie outside.")
         X = self._checked_samples(X)
         kept, weight = self._used(sample_weight, X)
-        grams = self._fit_kernels(X, kept)
+        grams = self._normalized(self._raw_kernels(X, kept))
         total = float(len(kept) if weight is None else weight.sum())
         problem = Problem(
             grams,
@@ -111,8 +110,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
             regularizer=self._regularizer(),
             sample_weight=weight,
         )
-        solution = solve(problem, **self._solver_options())
-        self._keep([solution], solution.dual_coef[None], solution.weights, kept)
+        self._fit_parts([Part(problem, np.arange(len(kept)))], kept)
         self.offset_ = -float(self.intercept_[0])
         return self
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
-from mklref.estimators.base import BaseMKL
+from mklref.estimators.base import BaseMKL, Part
 from mklref.exceptions import InvalidParameter
+from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
-from mklref.native import solve
 from mklref.problem import Problem
 
 
@@ -89,17 +90,23 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         ConvergenceWarning
             tol was not reached; says why.
         """
+        X, y, kept, weight = self._checked_data(X, y, sample_weight)
+        self._fit_parts(self._parts(self._normalized(self._raw_kernels(X, kept)), y[kept], weight), kept)
+        return self
+
+    def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Array | None]:
+        """X and y, the samples with a positive weight, and their weights."""
         loss = as_loss(self.loss)
         if loss.targets != "real":
             real = ", ".join(name for name, kind in LOSSES.items() if kind.targets == "real")
             raise InvalidParameter(f"loss {loss} takes no real targets; known are {real}.")
         X, y = self._checked(X, y, y_numeric=True)
-        kept, weight = self._used(sample_weight, X)
-        grams = self._fit_kernels(X, kept)
-        problem = Problem(grams, y[kept], C=self.C, loss=loss, regularizer=self._regularizer(), sample_weight=weight)
-        solution = solve(problem, **self._solver_options())
-        self._keep([solution], solution.dual_coef[None], solution.weights, kept)
-        return self
+        return X, y, *self._used(sample_weight, X)
+
+    def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
+        """One problem."""
+        common: dict[str, Any] = {"C": self.C, "loss": self.loss, "regularizer": self._regularizer()}
+        return [Part(Problem(grams, y, sample_weight=weight, **common), np.arange(len(y)))]
 
     def predict(self, X: Any) -> Array:
         """The value at each sample, (k,)."""

@@ -1,0 +1,420 @@
+"""`MKLClassifierCV` and `MKLRegressorCV`: C and the norm of the weights chosen by cross-validation.
+
+What a search by refitting does again and again is done once here:
+
+    kernels     evaluated once; the matrices of a fold are slices of them, K[train, train] and K[test, train],
+                normalised and centred with the statistics of the training samples of the fold alone
+    solutions   along descending C each one starts from the one before (SimpleMKL 4.4), and the first one of a norm
+                from the first one of the norm before
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Self, cast
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from mklref._typing import Array
+from mklref.estimators.base import BaseMKL
+from mklref.estimators.classifier import MKLClassifier
+from mklref.estimators.gram import PRECOMPUTED, part
+from mklref.estimators.regressor import MKLRegressor
+from mklref.exceptions import InvalidParameter, InvalidTarget
+from mklref.native import solve
+from mklref.native.blas import blas_threads
+from mklref.native.loops import at_most, threads
+from mklref.progress import Steps
+from mklref.regularizers import Regularizer
+from mklref.solution import Status
+
+RULES = ("best", "one_standard_error")
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """Indices of the samples of one fold."""
+
+    train: Any
+    test: Any
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One C, one norm, one fold."""
+
+    score: float
+    n_kernels: float
+    relative_gap: float
+    optimal: bool
+
+
+class Searching:
+    """What the two searches have in common: the grid, the folds, the choice, and the last fit."""
+
+    Cs: Any
+    norms: Any
+    cv: Any
+    scoring: Any
+    rule: str
+    n_jobs: int | None
+
+    C_: float
+    norm_: Any
+    best_estimator_: Any
+    best_index_: int
+    best_score_: float
+    n_splits_: int
+    cv_results_: dict[str, Any]
+
+    def _fit_best(self, kind: type[BaseMKL], X: Any, y: Any, sample_weight: Any) -> Self:
+        """Search, then fit the chosen model to all samples, whose fitted attributes become those of the search."""
+        own = cast(Any, self)
+        if self.rule not in RULES:
+            raise InvalidParameter(f"rule = {self.rule!r} is unknown; known are {', '.join(RULES)}.")
+        Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
+        shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
+        model: Any = kind(**{**shared, "verbose": False}).set_params(C=float(Cs[0]), norm=norms[0])
+        X, y, kept, weight = model._checked_data(X, y, sample_weight)
+        folds = _folds(check_cv(self.cv, y, classifier=is_classifier(own)), y, kept)
+        y = y[kept]
+        if is_classifier(own):
+            _require_classes(folds, y)
+        raw = model._raw_kernels(X, kept)
+        regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
+        scores = self._scores_of_grid(model, raw.dense(), y, weight, folds, regularizers, Cs)
+        self.n_splits_ = len(folds)
+        self._tabulate(scores, Cs, norms)
+        model.set_params(C=self.C_, norm=self.norm_, verbose=own.verbose)
+        model._fit_parts(model._parts(model._normalized(raw), y, weight), kept)
+        for name, value in vars(model).items():
+            if name.endswith("_") or name in ("_columns", "_new_kernels"):
+                setattr(self, name, value)
+        self.best_estimator_ = model
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write `best_estimator_`, which is all that predictions need; its own class loads it."""
+        check_is_fitted(self)
+        self.best_estimator_.save(path)
+
+    def _scores_of_grid(
+        self, model: Any, raw: Array, y: Any, weight: Array | None, folds: list[_Fold], regularizers: Any, Cs: Array
+    ) -> list[list[list[_Point]]]:
+        """The points [C][norm][fold]."""
+        workers = min(effective_n_jobs(self.n_jobs), len(folds))
+        share = max(1, threads() // workers)
+        progress = Steps(bool(cast(Any, self).verbose), type(self).__name__, len(folds))
+        of_folds: list[list[list[_Point]]] = []
+        try:
+            # BLAS is limited out here: its limit is one for all threads, and must outlive the first of them to end.
+            with blas_threads():
+                parallel = Parallel(n_jobs=workers, return_as="generator", prefer="threads")
+                for points in parallel(
+                    delayed(_points)(model, raw, y, weight, fold, regularizers, Cs, self.scoring, share)
+                    for fold in folds
+                ):
+                    of_folds.append(points)
+                    progress.advance()
+        finally:
+            progress.close()
+        return [[[of_fold[r][c] for of_fold in of_folds] for r in range(len(regularizers))] for c in range(len(Cs))]
+
+    def _tabulate(self, points: list[list[list[_Point]]], Cs: Array, norms: list[Any]) -> None:
+        """`cv_results_`, C by C and in each one norm by norm, and the choice."""
+        grid = [(float(C), norm) for C in Cs for norm in norms]
+        rows = [row for of_C in points for row in of_C]
+        scores = np.array([[point.score for point in row] for row in rows])
+        means = np.average(scores, axis=1)
+        errors = scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else np.zeros(len(means))
+        n_kernels = np.array([np.mean([point.n_kernels for point in row]) for row in rows])
+        self.cv_results_ = {
+            "params": [{"C": C, "norm": norm} for C, norm in grid],
+            "param_C": np.array([C for C, _ in grid]),
+            "param_norm": [norm for _, norm in grid],
+            "mean_test_score": means,
+            "std_test_score": scores.std(axis=1),
+            "standard_error": errors,
+            "rank_test_score": np.array([1 + int(np.sum(means > mean)) for mean in means]),
+            "n_kernels": n_kernels,
+            "relative_gap": np.array([max(point.relative_gap for point in row) for row in rows]),
+            **{f"split{f}_test_score": column for f, column in enumerate(scores.T)},
+        }
+        best = int(np.nanargmax(means))
+        if self.rule == "one_standard_error":
+            near = np.flatnonzero(means >= means[best] - errors[best])
+            best = int(min(near, key=lambda index: (grid[index][0], n_kernels[index], index)))
+        self.best_index_, self.best_score_ = best, float(means[best])
+        self.C_, self.norm_ = grid[best]
+        missed = sum(not point.optimal for row in rows for point in row)
+        if missed:
+            tol = cast(Any, self).tol
+            warnings.warn(
+                f"{missed} of {scores.size} fits in the folds did not reach tol = {tol:g}; the largest relative gap is "
+                f"{self.cv_results_['relative_gap'].max():.1e}. Raise max_iter, or leave out large values of C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+
+def _solved(problem: Any, start: Any, **options: Any) -> Any:
+    """The solution from a start, or the better one of it and a fresh one where the start has led nowhere."""
+    solution: Any = solve(problem, start=start, **options)
+    if start is None or solution.status is Status.OPTIMAL:
+        return solution
+    return min(solution, solve(problem, **options), key=lambda own: own.certificate.relative_gap)
+
+
+class _Rows:
+    """Kernels of the test samples of a fold, which are handed over in place of the samples."""
+
+    def rows(self, X_new: Any, which: Any) -> Iterator[Array]:
+        """The chosen ones, (t, k) each."""
+        return (X_new[m] for m in which)
+
+
+def _accuracy(model: Any, rows: Array, y: Any, sample_weight: Array | None = None) -> float:
+    """The share of right predictions; scikit-learn's takes longer than a warm-started fit of 200 samples."""
+    return float(np.average(model.predict(rows) == y, weights=sample_weight))
+
+
+def _points(
+    model: Any,
+    raw: Array,
+    y: Any,
+    weight: Array | None,
+    fold: _Fold,
+    regularizers: list[Regularizer],
+    Cs: Array,
+    scoring: Any,
+    share: int,
+) -> list[list[_Point]]:
+    """The points [norm][C] of one fold."""
+    grams, rows = part(raw, fold.train, fold.test, model.normalize, bool(model.center))
+    own_weight, test_weight = (None, None) if weight is None else (weight[fold.train], weight[fold.test])
+    own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
+    own._new_kernels = _Rows()
+    scorer = _accuracy if scoring is None and is_classifier(own) else check_scoring(own, scoring)
+    weighted = {} if test_weight is None else {"sample_weight": test_weight}
+    parts = own._parts(grams, y[fold.train], own_weight)
+    points = []
+    first: list[Any] = [None] * len(parts)
+    for regularizer in regularizers:
+        starts = first
+        path: list[_Point] = []
+        for C in Cs[::-1]:
+            here = [one._replace(problem=one.problem.replace(C=float(C), regularizer=regularizer)) for one in parts]
+            with at_most(share):
+                starts = [
+                    _solved(one.problem, start, tol=own.tol, max_iter=own.max_iter)
+                    for one, start in zip(here, starts, strict=True)
+                ]
+            first = first if path else starts
+            own._keep(here, starts, fold.train)
+            path.append(
+                _Point(
+                    score=float(scorer(own, rows, y[fold.test], **weighted)),
+                    n_kernels=float(np.mean([np.count_nonzero(solution.weights) for solution in starts])),
+                    relative_gap=max(solution.certificate.relative_gap for solution in starts),
+                    optimal=all(solution.status is Status.OPTIMAL for solution in starts),
+                )
+            )
+        points.append(path[::-1])
+    return points
+
+
+def _folds(splitter: Any, y: Any, kept: Any) -> list[_Fold]:
+    """The folds, as positions among the samples that are kept."""
+    position = np.full(len(y), -1)
+    position[kept] = np.arange(len(kept))
+    folds = []
+    for f, (train, test) in enumerate(splitter.split(np.empty((len(y), 1)), y)):
+        inside, outside = (chosen[chosen >= 0] for chosen in (position[train], position[test]))
+        if len(inside) < 2 or not len(outside):
+            raise InvalidParameter(
+                f"fold {f} has {len(inside)} training and {len(outside)} test samples of positive weight; at least two "
+                "and one are needed: give fewer folds."
+            )
+        folds.append(_Fold(inside, outside))
+    return folds
+
+
+def _require_classes(folds: list[_Fold], y: Any) -> None:
+    for f, fold in enumerate(folds):
+        if len(np.unique(y[fold.train])) < 2:
+            raise InvalidTarget(
+                f"fold {f}: its training samples are all of the class {str(y[fold.train[0]])!r}; give fewer or "
+                "stratified folds."
+            )
+
+
+def _values_of_C(Cs: Any) -> Array:
+    """Ascending values of C, or so many from 0.01 to 100 in equal ratios."""
+    if isinstance(Cs, int | np.integer):
+        if isinstance(Cs, bool) or Cs < 1:
+            raise InvalidParameter(f"Cs = {Cs!r} must be a positive number of values, or the values.")
+        return np.geomspace(1e-2, 1e2, int(Cs)) if Cs > 1 else np.ones(1)
+    values = np.unique(np.asarray(Cs, dtype=float))
+    if not values.size or not (np.isfinite(values).all() and values[0] > 0.0):
+        raise InvalidParameter(f"Cs = {Cs!r} must hold values in (0, inf), or be their number.")
+    return values
+
+
+def _norms(norms: Any) -> list[Any]:
+    """A list of norms; one is a list of one."""
+    given = list(norms) if isinstance(norms, Sequence | np.ndarray) and not isinstance(norms, str) else [norms]
+    if not given:
+        raise InvalidParameter("norms is empty; give at least one, for instance [1, 4/3, 2].")
+    return given
+
+
+class MKLClassifierCV(Searching, MKLClassifier):
+    """`MKLClassifier` with C and the norm of the weights chosen by cross-validation.
+
+    The kernels are evaluated once. Those of a fold are slices, normalised with the statistics of its training samples,
+    and along C each solution starts from the one before: the result is that of GridSearchCV, but for the tolerance.
+
+    Parameters
+    ----------
+    kernels
+        As for `MKLClassifier`.
+    Cs : int or sequence of float
+        The values of C, or how many from 0.01 to 100 in equal ratios.
+    norms : sequence of float, str or Regularizer
+        The norms, each one as `norm` of `MKLClassifier`.
+    cv : int, splitter or iterable
+        Folds as scikit-learn understands them.
+    scoring : str or callable, optional
+        As scikit-learn understands it; accuracy by default. Scores of test samples are weighted by sample_weight.
+    rule : {"best", "one_standard_error"}
+        The best mean score; or of all within one standard error of it the smallest C, then the fewest kernels.
+    n_jobs : int, optional
+        Folds at a time, by joblib. Threads unless a `joblib.parallel_config` says otherwise.
+    loss, normalize, center, multiclass, strategy, class_weight, tol, max_iter, random_state
+        As for `MKLClassifier`.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    C_, norm_
+        The chosen ones.
+    best_score_ : float
+        Their mean score.
+    best_index_ : int
+        Their row in cv_results_.
+    cv_results_ : dict
+        A table as of scikit-learn's GridSearchCV, for `pandas.DataFrame`: a row for each C and norm, with scores, their
+        standard errors, the mean number of kernels with a positive weight, and the largest certified relative gap.
+    n_splits_ : int
+    best_estimator_ : MKLClassifier
+        The model on all samples. Its fitted attributes are also those of the search.
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "simplemkl",
+        *,
+        Cs: Any = 10,
+        norms: Any = (1.0, 4 / 3, 2.0),
+        cv: Any = 5,
+        scoring: Any = None,
+        rule: str = "best",
+        n_jobs: int | None = None,
+        loss: Any = "hinge",
+        normalize: str | None = "multiplicative",
+        center: bool = False,
+        multiclass: str = "joint",
+        strategy: str = "one_vs_rest",
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernels = kernels
+        self.Cs = Cs
+        self.norms = norms
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+        self.loss = loss
+        self.normalize = normalize
+        self.center = center
+        self.multiclass = multiclass
+        self.strategy = strategy
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
+        """Search, and fit the chosen model to all samples; arguments as for `MKLClassifier.fit`."""
+        return self._fit_best(MKLClassifier, X, y, sample_weight)
+
+
+class MKLRegressorCV(Searching, MKLRegressor):
+    """`MKLRegressor` with C and the norm of the weights chosen by cross-validation; see `MKLClassifierCV`.
+
+    Parameters
+    ----------
+    Cs, norms, cv, rule, n_jobs, verbose
+        As for `MKLClassifierCV`.
+    scoring : str or callable, optional
+        As scikit-learn understands it; R^2 by default.
+    kernels, loss, normalize, center, tol, max_iter, random_state
+        As for `MKLRegressor`.
+
+    Attributes
+    ----------
+    C_, norm_, best_score_, best_index_, cv_results_, n_splits_, best_estimator_
+        As for `MKLClassifierCV`.
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "simplemkl",
+        *,
+        Cs: Any = 10,
+        norms: Any = (1.0, 4 / 3, 2.0),
+        cv: Any = 5,
+        scoring: Any = None,
+        rule: str = "best",
+        n_jobs: int | None = None,
+        loss: Any = "epsilon_insensitive",
+        normalize: str | None = "multiplicative",
+        center: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernels = kernels
+        self.Cs = Cs
+        self.norms = norms
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+        self.loss = loss
+        self.normalize = normalize
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressorCV:
+        """Search, and fit the chosen model to all samples; arguments as for `MKLRegressor.fit`."""
+        return self._fit_best(MKLRegressor, X, y, sample_weight)
