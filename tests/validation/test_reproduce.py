@@ -1,0 +1,297 @@
+"""The reproductions: the frame on a small experiment, every experiment in its quick form, and the committed results."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mklref.cli import main
+from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from validation.reproduce import expected, report, store  # noqa: E402
+from validation.reproduce import run as runner  # noqa: E402
+from validation.reproduce.base import Cell, Evidence, Experiment, Summary  # noqa: E402
+from validation.reproduce.experiments import NAMES, experiments  # noqa: E402
+
+COMMITTED = ROOT / "validation" / "results" / "reproduce"
+
+EXPECTED = """
+paper = "Nobody 2000"
+[[table]]
+id = "t"
+source = "Table 9"
+runs = 4
+rules = { near = "within 1", scale = "factor 2", spread = "deviation", mean = "error", seconds = "shown" }
+[table.rows]
+fits = [[10], [4], [5, 1], [5, 1], [1]]
+fails = [[10], [4], [5, 1], [5, 1], [1]]
+[[claim]]
+id = "good"
+source = "section 1"
+text = "It is good."
+[[claim]]
+id = "bad"
+source = "section 2"
+text = "It is bad."
+[[cause]]
+of = ["t/fails/*", "nothing"]
+text = '''The paper
+counts otherwise.'''
+"""
+OURS = {
+    "fits": {"near": [11], "scale": [8], "spread": [5.9], "mean": [6.9], "seconds": [100]},
+    "fails": {"near": [11.1], "scale": [8.1], "spread": [6.1], "mean": [6.1, 6.2], "seconds": [100]},
+}
+
+
+def make(calls: list[dict], seeds: tuple[int, ...] = (0, 1)) -> Experiment:
+    """An experiment that notes what is run."""
+
+    def cell(config: dict) -> dict:
+        calls.append(config)
+        return {"draw": float(np.random.default_rng(config["seed"]).random())}
+
+    cells = [Cell(f"cell-{seed}", {"seed": seed}, 1.0) for seed in seeds]
+    claims = {"good": Evidence(True, "yes"), "bad": Evidence(False, "no")}
+    return Experiment("toy", "Toy", "Nothing.", lambda quick: cells, cell, lambda results: Summary({"t": OURS}, claims))
+
+
+@pytest.fixture
+def comparison(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED)
+    experiment = make([])
+    return expected.compare(experiment, experiment.summary([]), folder=tmp_path)
+
+
+def test_rules(comparison):
+    verdicts = comparison.verdicts
+    columns = ("near", "scale", "spread", "mean")
+    assert [verdicts[f"t/fits/{column}"] for column in columns] == ["matches", "matches", "matches", "differs"]
+    assert [verdicts[f"t/fails/{column}"] for column in columns] == ["differs"] * 4
+    assert "t/fits/seconds" not in verdicts
+    assert (verdicts["good"], verdicts["bad"]) == ("matches", "differs")
+
+
+def test_standard_error_is_that_of_both_means(comparison):
+    entry = comparison.tables[0].rows["fails"][3]
+    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2], ddof=1) / 2 + 1.0 / 4))
+    assert report.distance(entry) == "+2.3 se"
+
+
+def test_causes_explain_by_pattern_and_the_rest_is_unexplained(comparison):
+    (text, explained), (last, unexplained) = comparison.causes
+    assert text == "The paper counts otherwise."
+    assert set(explained) == {f"t/fails/{column}" for column in ("near", "scale", "spread", "mean")}
+    assert last == expected.UNEXPLAINED
+    assert comparison.unexplained == unexplained == ("t/fits/mean", "bad")
+
+
+def test_quick_results_are_not_compared_with_other_problems(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED)
+    experiment = make([])
+    quick = expected.compare(experiment, experiment.summary([]), quick=True, folder=tmp_path)
+    assert quick.verdicts == {"good": "matches", "bad": "differs"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [('"within 1"', '"about 1"', "rule 'about 1'"), ("[[10], [4], ", "[[10], ", "row 'fits' has 4 entries, not 5")],
+)
+def test_damaged_expectations_are_named(tmp_path, old, new, message):
+    path = tmp_path / "toy.toml"
+    path.write_text(EXPECTED.replace(old, new))
+    with pytest.raises(InvalidInput, match=message):
+        expected.read(path)
+
+
+def test_tables_and_claims_without_expectation_are_refused(tmp_path):
+    (tmp_path / "toy.toml").write_text('paper = "x"')
+    with pytest.raises(InvalidInput, match="no table or claim bad, good, t"):
+        expected.compare(make([]), make([]).summary([]), folder=tmp_path)
+
+
+def test_a_finished_cell_is_not_run_again_and_a_changed_one_is(tmp_path):
+    calls: list[dict] = []
+    experiment = make(calls)
+    work = runner.unfinished(tmp_path, [experiment], quick=False)
+    runner.run(tmp_path, work[:1])
+    assert [cell.id for _, cell in runner.unfinished(tmp_path, [experiment], quick=False)] == ["cell-1"]
+    runner.run(tmp_path, runner.unfinished(tmp_path, [experiment], quick=False))
+    assert calls == [{"seed": 0}, {"seed": 1}]
+    assert len(runner.finished(tmp_path, experiment, quick=False)) == 2
+    changed = Experiment(
+        "toy", "", "", lambda quick: [Cell("cell-0", {"seed": 7}, 1.0)], make([]).cell, make([]).summary
+    )
+    assert len(runner.unfinished(tmp_path, [changed], quick=False)) == 1
+
+
+def test_no_cell_is_started_after_the_time(tmp_path):
+    calls: list[dict] = []
+    runner.run(tmp_path, runner.unfinished(tmp_path, [make(calls)], quick=False), minutes=0.0)
+    assert not calls
+
+
+def test_results_are_plain_json_of_the_schema(tmp_path):
+    experiment = make([])
+    runner.run(tmp_path, runner.unfinished(tmp_path, [experiment], quick=False))
+    document = json.loads((tmp_path / "toy" / "cell-0.json").read_text())
+    assert list(document) == list(store.FIELDS)
+    assert document["schema"] == store.SCHEMA
+    assert {"date", "machine", "numpy", "mklref", "load"} <= set(document["facts"])
+    with pytest.raises(ValueError, match="JSON"):
+        store.write(tmp_path, experiment, Cell("nan", {}, 1.0), {"x": float("nan")}, 1.0)
+    assert not (tmp_path / "toy" / "nan.json").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": "other"}'])
+def test_damaged_results_are_refused(tmp_path, text):
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "cell-0.json").write_text(text)
+    with pytest.raises(UnsafeFile, match="Delete it"):
+        runner.unfinished(tmp_path, [make([])], quick=False)
+
+
+def test_unknown_cells_and_experiments_are_named():
+    with pytest.raises(InvalidParameter, match="no cell 'x'; it has cell-0, cell-1"):
+        runner.named(make([]), "x", quick=False)
+    with pytest.raises(InvalidParameter, match="'nosuch' is unknown; known: all, simplemkl-table1"):
+        experiments(["nosuch"])
+
+
+def test_a_full_run_needs_its_data_at_once(monkeypatch, capsys, tmp_path):
+    monkeypatch.delenv("MKLREF_DATA", raising=False)
+    monkeypatch.chdir(ROOT)
+    assert main(["reproduce", "simplemkl-table1", "--out", str(tmp_path)]) == 2
+    assert "MKLREF_DATA is not set; simplemkl-table1 (liver" in capsys.readouterr().err
+
+
+def test_outside_of_a_checkout_the_command_says_where_to_run_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mklref.cli.reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["reproduce", "all", "--quick"]) == 2
+    assert "Run this command from a checkout" in capsys.readouterr().err
+
+
+def test_estimates_and_commands_are_listed(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(["reproduce", "simplemkl-table1", "--list"]) == 0
+    printed = capsys.readouterr().out
+    assert "estimated" in printed
+    assert "  pima-00-paper  " in printed
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("simplemkl")])
+def test_quick_form_runs_and_reports(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("MKLREF_DATA", raising=False)
+    monkeypatch.chdir(ROOT)
+    assert main(["reproduce", name, "--quick", "--out", str(tmp_path)]) == 0
+    (experiment,) = experiments([name])
+    results = runner.finished(tmp_path, experiment, quick=True)
+    assert len(results) == len(experiment.cells(True))
+    page = (tmp_path / "report.html").read_text()
+    assert "http" not in page.replace("http://www.w3.org", "")
+    for result in results:
+        assert f"--cell {result.id}" in page
+    assert f"{len(results)} of {len(results)} cells" in capsys.readouterr().out
+    SANE[name](results)
+
+
+def table1(results):
+    for result in results:
+        values = result.values
+        assert (values["n"], values["M"]) == (70, 65)
+        rows = {name: row for name, row in values.items() if isinstance(row, dict)}
+        for label, row in rows.items():
+            assert row["gap"] <= (1e-6 if label == "solve, 1e-6" else 0.01)
+            assert row["accuracy"] > 70.0
+            assert row["kernels"] < 65
+    for seed in range(3):
+        same = [r.values for r in results if r.config["seed"] == seed]
+        found = [row["objective"] for values in same for row in values.values() if isinstance(row, dict)]
+        assert len(found) == 7
+        assert max(found) <= min(found) / 0.99
+
+
+def path(results):
+    objectives = np.array([result.values["objective"] for result in results])
+    assert np.all(np.ptp(objectives, axis=0) <= 0.011 * objectives.max(axis=0) + 1e-9)
+    assert np.all(np.diff(objectives, axis=1) < 0.02 * objectives[:, :-1])
+    assert all(max(result.values["gap"]) <= 0.01 for result in results)
+
+
+def growth(results):
+    for result in results:
+        for name in ("SimpleMKL", "SILP", "solve"):
+            assert len(result.values[name]["seconds"]) == len(result.config["sizes"])
+            assert max(result.values[name]["gap"]) <= 0.01
+
+
+def large(results):
+    assert all(result.values["accuracy"] > 90.0 for result in results)
+    assert next(r for r in results if r.config["solver"] == "solve").values["gap"] <= 0.01
+
+
+def wavelets(results):
+    (result,) = results
+    for kind in ("single", "Dil", "Dil-Trans"):
+        assert result.values[kind]["error"] < 10.0
+    assert result.values["single"]["kernels"] == 1
+    assert 2 <= result.values["Dil"]["kernels"] <= 10
+
+
+def multiclass(results):
+    (result,) = results
+    assert result.values["error"] <= 12.0
+    assert result.values["gap"] <= 0.01
+    assert min(result.values["cross-validation"]) <= 12.0
+
+
+SANE = {
+    "simplemkl-table1": table1,
+    "simplemkl-path": path,
+    "simplemkl-growth": growth,
+    "simplemkl-large": large,
+    "simplemkl-wavelets": wavelets,
+    "simplemkl-multiclass": multiclass,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_expectations_are_readable_and_named_after_experiments(name):
+    (experiment,) = experiments([name])
+    document = expected.read(expected.FOLDER / f"{experiment.module}.toml")
+    assert document["paper"]
+    assert all(table["source"] and table["id"] for table in document.get("table", ()))
+    ids = [cell.id for cell in experiment.cells(False)]
+    assert len(set(ids)) == len(ids)
+    assert 0 < len(experiment.cells(True)) < 20
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(COMMITTED.glob("*")) if path.is_dir()])
+def test_every_committed_difference_is_explained_and_no_cause_is_idle(name):
+    (experiment,) = experiments([name])
+    results = runner.finished(COMMITTED, experiment, quick=False)
+    assert len(results) == len(list((COMMITTED / name).glob("*.json"))), "results of other configurations lie around"
+    comparison = expected.compare(experiment, experiment.summary(results))
+    assert comparison.unexplained == ()
+    causes = tomllib.loads((expected.FOLDER / f"{experiment.module}.toml").read_text()).get("cause", ())
+    used = {text for text, _ in comparison.causes}
+    assert {" ".join(cause["text"].split()) for cause in causes} == used
+
+
+def test_docs_page_is_that_of_the_committed_results():
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    for name in NAMES:
+        assert f"({name})=" in page
+        (experiment,) = experiments([name])
+        done = len(runner.finished(COMMITTED, experiment, quick=False))
+        assert f"Run: {done} of {len(experiment.cells(False))} cells" in page.partition(f"({name})=")[2]
