@@ -349,7 +349,7 @@ def _picture(shown: list[Measured]) -> Picture:
         line[0].axhline(BAYES, color="black", linewidth=0.8, linestyle=":", label="Bayes")
         line[0].set(ylabel="test error (%)")
         line[1].set(ylabel="model error")
-        line[0].legend()
+    axes[0, 0].get_figure().legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center")
     return Picture(drawing, "As Figure 2: test error and model error, mean and standard error over the data sets.")
 
 

@@ -210,7 +210,7 @@ def _picture(first: Result) -> Picture:
         labels = [*KERNELS, "constant"][: len(relevance)]
         ax.set_yticks(range(len(labels)), labels)
         lam = LAMBDAS[found["chosen"]]
-        ax.set_title(f"norm {name}, $\\lambda$ = {lam:.0f}: {found['path'][found['chosen']]:.2f} % errors", fontsize=9)
+        ax.set_title(f"norm {name}, $\\lambda$ = {lam:.3g}: {found['path'][found['chosen']]:.2f} % errors", fontsize=9)
         ax.set(xticks=[])
     axes[-1, 0].set(xlabel="training samples, equal ones side by side")
     return Picture(

@@ -198,7 +198,7 @@ def _picture(results: list[Result], kinds: list[str]) -> Picture:
             shares = (weights / weights.sum(axis=1, keepdims=True)).mean(axis=0)
             at = np.arange(1, len(shares) + 1) + 0.2 * (k - 1.5)
             ax.bar(at, shares, width=0.2, color=COLOURS[k], label=name)
-        ax.set(title=f"{kind}: mean share of the weights", xlabel="kernel")
+        ax.set(title=f"{kind}: mean share of the weights", xlabel="kernel", xticks=range(1, len(shares) + 1, 3))
     axes[0, 0].legend()
     return Picture(
         drawing,
