@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,6 +73,19 @@ def test_two_lines_from_a_table_to_predictions(folder, capsys):
     assert right > 50
     assert all((float(row["score"]) > 0) == (row["prediction"] == "ill") for row in found)
     assert captured.err == f"mklref: {right} of 60 classes are those of the column 'ill'\n"
+
+
+def test_ten_lines_of_python_from_a_table_to_a_picture(folder, tmp_path, monkeypatch, capsys):
+    """The example of the guide, on a table of that name."""
+    pytest.importorskip("matplotlib")
+    guide = (Path(__file__).parents[1] / "docs" / "guide.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```py\n(.*?)^```", guide, flags=re.MULTILINE | re.DOTALL)
+    assert len(example.splitlines()) <= 10
+    (tmp_path / "patients.csv").write_text((folder / "ill.csv").read_text().replace("dose,ill", "dose,outcome"))
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "guide.md", "exec"), {})
+    assert "relative gap" in capsys.readouterr().out
+    assert (tmp_path / "weights.png").stat().st_size > 5000
 
 
 def test_the_model_of_the_shell_is_that_of_python(models, capsys):
@@ -173,8 +188,6 @@ def test_the_task_can_be_said(folder, capsys):
     ],
 )
 def test_every_error_of_fit_names_its_remedy(folder, capsys, options, message):
-    import re
-
     assert main(["fit", str(folder / "ill.csv"), *options]) == 2
     assert re.search(message, error(capsys))
 
