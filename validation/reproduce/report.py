@@ -11,6 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+
 from validation.reproduce import pictures
 from validation.reproduce.base import Experiment, Picture, Result
 from validation.reproduce.expected import FOLDER, Comparison, Entry, compare, read
@@ -88,7 +90,8 @@ class Section:
 def section(experiment: Experiment, results: list[Result], quick: bool, out: Path) -> Section:
     """What there is to show of an experiment."""
     cells = experiment.cells(quick)
-    summary = experiment.summary(results)
+    with mpl.rc_context(pictures.SETTINGS):
+        summary = experiment.summary(results)
     done = {result.id for result in results}
     left = sum(cell.seconds for cell in cells if cell.id not in done)
     command = f"python -m validation.reproduce {experiment.name}{' --quick' if quick else ''} --out {out}"

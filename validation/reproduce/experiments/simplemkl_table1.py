@@ -197,7 +197,7 @@ def _objective(traced: list[Result]) -> Picture:
         for colour, name in zip(COLOURS, PAPER, strict=False):
             trace = result.values[name]["trace"]
             ax.plot(np.add(trace["iterations"], 1), np.divide(trace["objective"], best), color=colour, label=name)
-        ax.set(title=result.config["data"], xlabel="iteration", ylabel="J / smallest J", xscale="log", yscale="log")
+        ax.set(title=result.config["data"], xlabel="iteration", ylabel="J / smallest J", xscale="log")
         ax.legend()
     return Picture(drawing, "As Figure 3: J at each iterate, relative to the smallest value found; SILP oscillates.")
 
