@@ -130,8 +130,8 @@ def path(
     ----------
     values : sequence of float
         Of C or p, one for each solution.
-    solutions : sequence of Solution, or array (k, M) of weights
-        A kernel counts if its weight is above 1e-4 of the largest.
+    solutions : sequence of Solution, or array (k, M)
+        Or their weights. A kernel counts if its weight is above 1e-4 of the largest.
     errors : array (k,) or (k, folds), optional
         Validation errors; several folds are drawn as mean and standard error.
     chosen : float, optional
