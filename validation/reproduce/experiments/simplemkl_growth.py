@@ -152,6 +152,9 @@ def _picture(results: list[Result]) -> Picture:
                 mean = np.mean([result.values[solver]["seconds"] for result in chosen], axis=0)
                 ax.loglog(chosen[0].config["sizes"], mean, "o-", ms=3, label=solver)
             ax.set(title=name, xlabel=growing, ylabel="seconds" if j == 0 else "")
+            if chosen:
+                ax.set_xticks(chosen[0].config["sizes"], chosen[0].config["sizes"], minor=False)
+                ax.minorticks_off()
     drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=len(SOLVERS))
     caption = (
         "As Figure 5: mean seconds against the number of kernels (above) and of samples (below); both axes logarithmic."
