@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mklref.kernels.columns import on, per_group
 from mklref.kernels.diagnostics import KernelReport, alignment, diagnose
-from mklref.kernels.diagnostics import KernelReport, alignment, diagnose
 from mklref.kernels.families import KernelFamily, function, gaussian, linear, per_variable, polynomial
 from mklref.kernels.fitted import FamilyStack, FittedFamily
 from mklref.kernels.recipes import simplemkl_recipe
@@ -25,7 +24,6 @@ __all__ = [
     "alignment",
     "center",
     "check_psd",
-    "diagnose",
     "diagnose",
     "from_specification",
     "function",
