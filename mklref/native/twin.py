@@ -74,10 +74,12 @@ def smo(
     max_steps: int,
     max_seconds: float,
     threads: int = 1,
+    shrink_every: int = 500,
 ) -> tuple[int, int, float]:
     """Minimise 1/2 beta'(Q + shift) beta - linear'beta + absolute |beta|_1 on the box; see `_core/smo.cpp`.
 
-    `diagonal` is that of Q + shift, `gradient` is (Q + shift) beta - linear on entry and on return.
+    `diagonal` is that of Q + shift, `gradient` is (Q + shift) beta - linear on entry and on return. It never shrinks,
+    whatever `shrink_every` says: up to the first time that the compiled loop does, they take the same steps.
     """
     formed = 0
     floor = _TINY_CURVATURE * (float(diagonal.max()) if diagonal.max() > 0 else 1.0)

@@ -153,7 +153,7 @@ class BoxProblem:
         start = np.clip(0.2 * rng.normal(size=n), self.lower, self.upper)
         self.start = np.where(rng.uniform(size=n) < 0.3, 0.0, start)  # some of them on the kink
 
-    def run(self, implementation, tol=1e-9, max_steps=100_000, max_seconds=np.inf):
+    def run(self, implementation, tol=1e-9, max_steps=100_000, max_seconds=np.inf, shrink_every=500):
         """beta, gradient, and (steps, rows formed, violation)."""
         n = len(self.linear)
         beta = self.start.copy()
@@ -173,6 +173,8 @@ class BoxProblem:
             tol,
             max_steps,
             max_seconds,
+            1,
+            shrink_every,
         )
         return beta, gradient, outcome
 
@@ -208,6 +210,29 @@ VARIANTS = {
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 with_and_without = pytest.mark.parametrize("equality", [True, False], ids=["equality", "free"])
+
+
+@every_variant
+@with_and_without
+@pytest.mark.parametrize("shrink_every", [2, 20])
+def test_shrinking_leaves_the_solution_and_the_gradient_as_they_are(variant, equality, shrink_every):
+    """Narrow boxes: most samples come to sit at a bound, are left out, and some want to come back."""
+    for seed in range(3):
+        problem = BoxProblem(seed, equality, **{"n": 60, **variant})
+        problem.lower, problem.upper = 0.1 * problem.lower, 0.1 * problem.upper
+        problem.start = np.clip(problem.start, problem.lower, problem.upper)
+        whole, _, (_, _, left_whole) = problem.run(loops, shrink_every=-1)
+        beta, gradient, (steps, _, left) = problem.run(loops, shrink_every=shrink_every)
+        assert max(left, left_whole) <= 1e-9
+        assert steps < 100_000
+        scale = 1.0 + np.abs(gradient).max()
+        np.testing.assert_allclose(
+            gradient, problem.Q @ beta + problem.shift * beta - problem.linear, atol=1e-11 * scale
+        )
+        assert problem.violation(beta) <= 1e-9 + 1e-11 * scale
+        assert problem.value(beta) == pytest.approx(problem.value(whole), rel=1e-9, abs=1e-9)
+        if equality:
+            assert beta.sum() == pytest.approx(problem.start.sum(), abs=1e-12)
 
 
 @every_variant

@@ -144,7 +144,7 @@ NB_MODULE(_loops, m) {
         "smo",
         [](const Stack &stack, ConstVector weights, Matrix rows, Flags ready, ConstVector diagonal, ConstVector lower,
            ConstVector upper, double absolute, bool equality, Vector beta, Vector gradient, double tol, Index max_steps, double max_seconds,
-           int threads) {
+           int threads, Index shrink_every) {
             const auto &K = stack.matrices;
             const auto n = static_cast<std::size_t>(K.n);
             require(static_cast<Index>(weights.shape(0)) == K.count(), "weights must be (M,)");
@@ -155,12 +155,12 @@ NB_MODULE(_loops, m) {
             const mklref::BoxQuadratic problem{K,           weights.data(), rows.data(),  ready.data(), diagonal.data(),
                                                lower.data(), upper.data(),   absolute, equality, threads};
             nb::gil_scoped_release nogil;
-            const auto result = mklref::smo(problem, beta.data(), gradient.data(), tol, max_steps, poll_until(max_seconds));
+            const auto result = mklref::smo(problem, beta.data(), gradient.data(), tol, max_steps, shrink_every, poll_until(max_seconds));
             return std::make_tuple(result.steps, result.rows_formed, result.violation);
         },
         "stack"_a, "weights"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "diagonal"_a.noconvert(),
         "lower"_a.noconvert(), "upper"_a.noconvert(), "absolute"_a, "equality"_a, "beta"_a.noconvert(),
         "gradient"_a.noconvert(), "tol"_a, "max_steps"_a, "max_seconds"_a,
-        "threads"_a = 1,
+        "threads"_a = 1, "shrink_every"_a = 500,
         "Sequential minimal optimisation; updates beta and gradient, returns (steps, rows formed, violation).");
 }

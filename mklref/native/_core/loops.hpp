@@ -65,8 +65,9 @@ struct SmoResult {
 };
 
 // Sequential minimal optimisation with second-order working sets, from any feasible beta and its gradient
-// (Q + diag(shift)) beta - linear; both are updated in place. `poll` is called about twenty times a second; false ends the loop.
-SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps,
+// (Q + diag(shift)) beta - linear; both are updated in place. Every `shrink_every` steps (never if negative) samples
+// are looked for that may be left out. `poll` is called about twenty times a second; false ends the loop.
+SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps, Index shrink_every,
               const std::function<bool()> &poll);
 
 }  // namespace mklref

@@ -8,12 +8,17 @@
 // maximises the decrease (left_j - right_i)^2 / (2 a_ij), a_ij = Q_ii + Q_jj - 2 Q_ij (Fan, Chen and Lin 2005).
 // Without the constraint a step moves one coordinate or such a pair, whichever decreases more: pairs alone see
 // past a large constant in Q, which makes single coordinates crawl (Steinwart, Hush and Scovel 2011).
+//
+// Shrinking: now and then the samples that sit at a bound and want to stay there, judged by the present extremes, are
+// left out (Joachims 1999). The rest is a problem of its own, on compact copies, that this same loop solves; then the
+// gradient of the others follows from the rows of what moved, and the loop goes on with all samples.
 #include "loops.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 namespace mklref {
 namespace {
@@ -22,6 +27,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kTinyCurvature = 1e-12;  // relative to the diagonal: a direction in which Q is singular
 constexpr Index kBlock = 128;             // the best entry is found by block first, so that the loop vectorises
 constexpr Index kPollEvery = 1024;
+constexpr Index kAtMost = 2;  // all samples over those that are kept: with less to leave out, copies do not pay
 constexpr Index kBatch = 8;  // rows that are formed at a time by several threads
 
 struct Extremes {
@@ -74,31 +80,122 @@ MKLREF_CLONES Index best_partner_block(const double *G, const double *left_offse
     return block;
 }
 
+// The rows of Q, each made when it is first asked for.
+class Rows {
+  public:
+    virtual ~Rows() = default;
+    // Row i; others that are likely to be asked for next are those of large `score(k)`.
+    virtual const double *get(Index i, const std::function<double(Index)> &score) = 0;
+};
+
+class Combined : public Rows {
+  public:
+    explicit Combined(const BoxQuadratic &problem) : p_(problem) {}
+
+    // With several threads the missing rows of the largest scores are formed along with row i.
+    const double *get(Index i, const std::function<double(Index)> &score) override {
+        if (p_.ready[i]) return p_.rows + i * p_.K.n;
+        Index batch[kBatch] = {i};
+        double scores[kBatch] = {kInf};
+        Index count = 1;
+        for (Index k = 0; p_.threads > 1 && k < p_.K.n; ++k) {
+            if (p_.ready[k] || k == i) continue;
+            const double v = score(k);
+            if (count == kBatch && !(v > scores[kBatch - 1])) continue;
+            Index at = count < kBatch ? count++ : kBatch - 1;
+            for (; at > 1 && scores[at - 1] < v; --at) scores[at] = scores[at - 1], batch[at] = batch[at - 1];
+            scores[at] = v, batch[at] = k;
+        }
+        combine_rows(p_.K, p_.weights, batch, count, p_.rows, p_.ready, p_.threads);
+        formed += count;
+        return p_.rows + i * p_.K.n;
+    }
+
+    Index formed = 0;
+
+  private:
+    const BoxQuadratic &p_;
+};
+
+// The part of other rows that belongs to some of the samples.
+class Gathered : public Rows {
+  public:
+    Gathered(Rows &whole, const std::function<double(Index)> &score, const std::vector<Index> &kept)
+        : whole_(whole), score_(score), kept_(kept), ready_(kept.size()), part_(new double[kept.size() * kept.size()]) {}
+
+    const double *get(Index i, const std::function<double(Index)> &) override {
+        const auto count = static_cast<Index>(kept_.size());
+        double *part = part_.get() + i * count;
+        if (!ready_[i]) {
+            const double *row = whole_.get(kept_[i], score_);
+            for (Index c = 0; c < count; ++c) part[c] = row[kept_[c]];
+            ready_[i] = 1;
+        }
+        return part;
+    }
+
+  private:
+    Rows &whole_;
+    const std::function<double(Index)> &score_;
+    const std::vector<Index> &kept_;
+    std::vector<std::uint8_t> ready_;
+    std::unique_ptr<double[]> part_;  // only what is touched is backed by memory
+};
+
+struct Box {
+    Index n;
+    const double *diagonal, *lower, *upper;
+    double absolute;
+    bool equality;
+};
+
+std::vector<double> pick(const double *values, const std::vector<Index> &kept) {
+    std::vector<double> part;
+    part.reserve(kept.size());
+    for (const Index k : kept) part.push_back(values[k]);
+    return part;
+}
+
 class Solver {
   public:
-    Solver(const BoxQuadratic &problem, double *beta, double *gradient)
-        : p_(problem), n_(problem.K.n), beta_(beta), G_(gradient), right_offset_(n_), left_offset_(n_) {
+    Solver(const Box &box, Rows &rows, double *beta, double *gradient)
+        : p_(box), rows_(rows), n_(box.n), beta_(beta), G_(gradient), right_offset_(n_), left_offset_(n_) {
         double top = 0.0;
         for (Index k = 0; k < n_; ++k) top = std::max(top, p_.diagonal[k]), refresh(k);
         floor_ = kTinyCurvature * (top > 0.0 ? top : 1.0);
     }
 
-    SmoResult run(double tol, Index max_steps, const std::function<bool()> &poll) {
+    // Returns the number of steps; `left_over` is the violation then.
+    Index run(double tol, Index max_steps, Index shrink_every, const std::function<bool()> &poll) {
         Extremes best = scan();
         auto last = std::chrono::steady_clock::now();
-        Index steps = 0;
-        double left_over = violation(best);
-        for (; left_over > std::max(tol, 0.0) && steps < max_steps; ++steps) {
+        Index steps = 0, since_look = 0;
+        left_over = violation(best);
+        while (left_over > std::max(tol, 0.0) && steps < max_steps) {
             if (steps % kPollEvery == kPollEvery - 1) {
                 const auto now = std::chrono::steady_clock::now();
                 if (now - last > std::chrono::milliseconds(50) && !poll()) break;
                 if (now - last > std::chrono::milliseconds(50)) last = now;
             }
+            if (since_look++ == shrink_every) {
+                since_look = 0;
+                const auto kept = that_may_move(best);
+                if (kept.size() > 1 && kAtMost * static_cast<Index>(kept.size()) <= n_) {
+                    steps += run_on(kept, tol, max_steps - steps, shrink_every, poll);
+                    best = scan();
+                    left_over = violation(best);
+                    if (!poll()) break;
+                    continue;
+                }
+            }
             best = step(best);
             left_over = violation(best);
+            ++steps;
         }
-        return {steps, formed_, left_over};
+        return steps;
     }
+
+    double left_over = kInf;
 
   private:
     void refresh(Index k) {
@@ -115,27 +212,38 @@ class Solver {
         return update_gradient(G_, G_, G_, 0.0, 0.0, right_offset_.data(), left_offset_.data(), n_);
     }
 
-    const double *row(Index i) {
-        double *r = p_.rows + i * n_;
-        if (!p_.ready[i]) form(i);
-        return r;
+    const double *row(Index i) { return rows_.get(i, score_); }
+
+    // Samples that a step within the present extremes could move.
+    std::vector<Index> that_may_move(const Extremes &best) const {
+        const double high = p_.equality ? best.largest_left : std::max(best.largest_left, 0.0);
+        const double low = p_.equality ? best.smallest_right : std::min(best.smallest_right, 0.0);
+        std::vector<Index> kept;
+        for (Index k = 0; k < n_; ++k)
+            if (G_[k] + right_offset_[k] < high || G_[k] + left_offset_[k] > low) kept.push_back(k);
+        return kept;
     }
 
-    // Row i, and with several threads the missing rows of the largest violations: they are likely to be next.
-    void form(Index i) {
-        Index batch[kBatch] = {i};
-        double score[kBatch] = {kInf};
-        Index count = 1;
-        for (Index k = 0; p_.threads > 1 && k < n_; ++k) {
-            if (p_.ready[k] || k == i) continue;
-            const double v = std::max(G_[k] + left_offset_[k] - middle_, middle_ - G_[k] - right_offset_[k]);
-            if (count == kBatch && !(v > score[kBatch - 1])) continue;
-            Index at = count < kBatch ? count++ : kBatch - 1;
-            for (; at > 1 && score[at - 1] < v; --at) score[at] = score[at - 1], batch[at] = batch[at - 1];
-            score[at] = v, batch[at] = k;
+    // The same loop on some of the samples; then everybody's gradient.
+    Index run_on(const std::vector<Index> &kept, double tol, Index max_steps, Index shrink_every,
+                 const std::function<bool()> &poll) {
+        const auto diagonal = pick(p_.diagonal, kept), lower = pick(p_.lower, kept), upper = pick(p_.upper, kept);
+        auto beta = pick(beta_, kept), gradient = pick(G_, kept);
+        const auto count = static_cast<Index>(kept.size());
+        Gathered rows(rows_, score_, kept);
+        const Box box{count, diagonal.data(), lower.data(), upper.data(), p_.absolute, p_.equality};
+        const Index steps = Solver(box, rows, beta.data(), gradient.data()).run(tol, max_steps, shrink_every, poll);
+        for (Index c = 0; c < count; ++c) {
+            const Index k = kept[c];
+            const double moved = beta[c] - beta_[k];
+            if (moved == 0.0) continue;
+            beta_[k] = beta[c];
+            refresh(k);
+            const double *r = row(k);
+            update_gradient(G_, r, r, moved, 0.0, right_offset_.data(), left_offset_.data(), n_);
         }
-        combine_rows(p_.K, p_.weights, batch, count, p_.rows, p_.ready, p_.threads);
-        formed_ += count;
+        for (Index c = 0; c < count; ++c) G_[kept[c]] = gradient[c];
+        return steps;
     }
 
     // How far beta_k can go up or down before a bound or the kink at 0.
@@ -216,20 +324,27 @@ class Solver {
         return update_gradient(G_, row_i, row_i, t, 0.0, right_offset_.data(), left_offset_.data(), n_);
     }
 
-    const BoxQuadratic &p_;
+    const Box &p_;
+    Rows &rows_;
     const Index n_;
     double *beta_, *G_;
     std::vector<double> right_offset_, left_offset_;
     double floor_ = 0.0;
     double middle_ = 0.0;  // between the extremes: the multiplier of the constraint, so far
-    Index formed_ = 0;
+    const std::function<double(Index)> score_ = [this](Index k) {
+        return std::max(G_[k] + left_offset_[k] - middle_, middle_ - G_[k] - right_offset_[k]);
+    };
 };
 
 }  // namespace
 
-SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps,
+SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps, Index shrink_every,
               const std::function<bool()> &poll) {
-    return Solver(problem, beta, gradient).run(tol, max_steps, poll);
+    Combined rows(problem);
+    const Box box{problem.K.n, problem.diagonal, problem.lower, problem.upper, problem.absolute, problem.equality};
+    Solver solver(box, rows, beta, gradient);
+    const Index steps = solver.run(tol, max_steps, shrink_every, poll);
+    return {steps, rows.formed, solver.left_over};
 }
 
 }  // namespace mklref
