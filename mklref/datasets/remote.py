@@ -29,7 +29,9 @@ def fetch(entry: Published) -> Dataset:
     """
     try:
         data = _from_tables(entry) if entry.urls else _from_openml(entry)
-    except OSError as offline:
+    except UnsafeFile:
+        raise
+    except (OSError, ValueError) as offline:  # scikit-learn reports what OpenML refuses as a ValueError
         raise DataUnavailable(
             f"{entry.name} is not on this machine and cannot be fetched from {entry.origin} ({offline}). Connect to "
             "the network once, or set MKLREF_DATA to a directory with MANIFEST.json that holds it."

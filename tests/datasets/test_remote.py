@@ -102,6 +102,16 @@ def test_openml_with_labels_of_its_own(entry, monkeypatch):
     assert asked["data_id"] == 7
 
 
+def test_a_refusal_of_openml_says_what_to_do(entry, monkeypatch):
+    def fetch_openml(**options):
+        raise ValueError("Dataset with data_id 7 not found.")
+
+    entry(openml=7)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
+    with pytest.raises(DataUnavailable, match=r"openml.org/d/7 \(Dataset with data_id 7 not found.*MKLREF_DATA"):
+        datasets.load("small")
+
+
 def test_standard_split_needs_the_standard_order(entry, web):
     first = remote.fingerprint(DATA.take([0, 1]))
     entry(**TABLES, train=2, train_sha256=first)
