@@ -69,7 +69,7 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng):
         np.testing.assert_allclose(mixture, multipliers, atol=1e-3)
 
 
-@pytest.mark.parametrize("seed", [10, 16, 46, 55])
+@pytest.mark.parametrize("seed", [46, 55])
 def test_kinks_need_a_mixture(seed, random_problem, monkeypatch):
     """J has a kink at the solution: one dual point for the best weights leaves a gap, a mixture of some closes it."""
     problem = random_problem(seed, "groups")
