@@ -123,6 +123,16 @@ def test_one_standard_error(data):
     assert list(table["param_C"].unique()) == pytest.approx(list(np.geomspace(0.01, 100, 6)))
 
 
+def test_of_equal_C_the_fewest_kernels(data):
+    X, y, _ = data
+    found = MKLClassifierCV(SPECIFICATION, Cs=[0.4, 2.5], norms=[2.0, 1.0], cv=4, rule="one_standard_error").fit(X, y)
+    scores, kernels = found.cv_results_["mean_test_score"], found.cv_results_["n_kernels"]
+    assert scores[0] == scores.max()
+    assert scores[0] > scores[1] > scores[0] - found.cv_results_["standard_error"][0]
+    assert kernels[0] > kernels[1]
+    assert (found.C_, found.norm_) == (0.4, 1.0)
+
+
 def test_weights_of_samples(data):
     """Samples of weight 0 are in no fold; the others weigh in the scores as in the fits."""
     X, y, _ = data

@@ -10,7 +10,7 @@ from makers import make_samples
 from mklref.exceptions import InvalidParameter
 from mklref.kernels import gaussian, linear, on, per_group, per_variable
 
-NAMES = ["blood_iron", "age", "blood_zinc", "eye_left", "eye_right"]
+NAMES = ["blood_iron", "age", "blood_zinc", "eye_left", "eye_right_far"]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_groups_from_prefixes_and_from_a_dictionary(frame):
     assert from_names.names == from_dictionary.names
     assert from_names.groups == from_dictionary.groups == {"blood": (0, 1), "age": (2, 3), "eye": (4, 5)}
     np.testing.assert_array_equal(from_names.dense(), from_dictionary.dense())
-    np.testing.assert_array_equal(from_names.dense()[4], linear().fit(frame[["eye_left", "eye_right"]]).dense()[0])
+    np.testing.assert_array_equal(from_names.dense()[4], linear().fit(frame[["eye_left", "eye_right_far"]]).dense()[0])
 
 
 def test_single_variables_of_groups(frame):
@@ -67,7 +67,10 @@ def test_single_variables_of_groups(frame):
     ("family", "message"),
     [
         (lambda: on("g", "agee", linear()), "there is no column 'agee'; did you mean 'age'"),
-        (lambda: on("g", "weight", linear()), r"no column 'weight'; there are 'blood_iron', 'age', .*'eye_right'\."),
+        (
+            lambda: on("g", "weight", linear()),
+            r"no column 'weight'; there are 'blood_iron', 'age', .*'eye_right_far'\.",
+        ),
         (lambda: on("g", 5, linear()), "group 'g': there is no column 5; there are 5, from 0"),
         (lambda: on("g", -1, linear()), "there is no column -1"),
         (lambda: on("g", "ear_*", linear()), "no column begins with 'ear_'; there are 'blood_iron'"),
