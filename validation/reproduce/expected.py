@@ -19,7 +19,7 @@ A file `expected/<experiment>.toml`:
     of = ["table1/pima, */kernels", "fewer-gradients"]               # patterns
     text = "One paragraph: why it differs."
 
-Rules, with our mean a of k repetitions with deviation s, and the paper's b with deviation t:
+Rules, with our mean a of k repetitions with deviation s (t if k = 1), and the paper's b with deviation t:
 
     deviation    |a - b| <= t
     error        |a - b| <= 2 sqrt(s^2 / k + t^2 / runs)
@@ -72,9 +72,10 @@ class Entry:
 
     @property
     def error(self) -> float:
-        """Standard error of the difference of both means."""
+        """Standard error of the difference of both means; one repetition is taken to spread as the paper's do."""
         spread = self.paper[1] if len(self.paper) > 1 else 0.0
-        return math.sqrt(self.deviation**2 / max(len(self.ours), 1) + spread**2 / self.runs)
+        own = self.deviation if len(self.ours) > 1 else spread
+        return math.sqrt(own**2 / max(len(self.ours), 1) + spread**2 / self.runs)
 
     @property
     def verdict(self) -> str:
