@@ -154,6 +154,21 @@ def test_a_path_counts_kernels_and_shows_errors_of_folds():
     assert (paths.get_xlabel(), paths.get_xscale()) == ("p", "log")
 
 
+def test_the_errors_of_a_search():
+    data = load("iris").standardized()
+    search = mklref.MKLClassifierCV("linear,rbf:1", Cs=[0.1, 1.0], norms=[1, 2], cv=3).fit(data, data.y)
+    ax = plotting.validation(search)
+    assert legend(ax) == ["p = 1", "p = 2", "chosen"]
+    for line, norm in zip(ax.lines, (1, 2), strict=False):
+        rows = [row for row, other in enumerate(search.cv_results_["param_norm"]) if other == norm]
+        np.testing.assert_allclose(line.get_ydata(), 1.0 - search.cv_results_["mean_test_score"][rows])
+        assert line.get_xdata().tolist() == [0.1, 1.0]
+    assert ax.lines[2].get_xdata()[0] == search.C_
+    assert ax.lines[2].get_ydata()[0] == pytest.approx(1.0 - search.best_score_)
+    with pytest.raises(InvalidInput, match="Searchless holds no search"):
+        plotting.validation(type("Searchless", (), {})())
+
+
 def test_alignment_of_a_stack_a_report_or_a_matrix(problem):
     expected = alignment(problem.kernels)
     for given in (problem.kernels, diagnose(problem.kernels), expected):

@@ -22,7 +22,7 @@ STATIC = Path(__file__).parents[1] / "_static"
 def weights() -> plt.Axes:
     data = load("breast_cancer")
     kernels = "rbf(1..8, 4), poly(1..2), per_variable(rbf(1), linear)"
-    model = mklref.MKLClassifier(kernels, C=1.0).fit(data.standardized().X, data.y)
+    model = mklref.MKLClassifier(kernels, C=1.0).fit(data.standardized(), data.y)
     return plotting.weights(model, most=16)
 
 
@@ -65,6 +65,12 @@ def path() -> plt.Figure:
     plotting.weight_paths(solutions, C, names=stack.names, ax=left)
     plotting.path(C, solutions, errors=errors, chosen=C[np.argmin(errors)], ax=right)
     return figure
+
+
+def validation() -> plt.Axes:
+    data = load("breast_cancer").standardized().subset(200, seed=0)
+    search = mklref.MKLClassifierCV("linear, rbf(1..16, 5)", norms=[1, 2, np.inf]).fit(data, data.y)
+    return plotting.validation(search)
 
 
 def alignment() -> plt.Axes:
@@ -110,7 +116,7 @@ def intervals() -> plt.Axes:
 
 
 PICTURES = (
-    weights, weights_summed, ranges, convergence, path, alignment, sparsity, surface, intervals,
+    weights, weights_summed, ranges, convergence, path, validation, alignment, sparsity, surface, intervals,
 )  # fmt: skip
 
 
@@ -127,10 +133,8 @@ def main(names: list[str]) -> None:
                 figure.savefig(STATIC / f"gallery-{name}.png", dpi=110)
             else:
                 figure.savefig(STATIC / f"gallery-{name}.svg", metadata={"Date": None})
-            if "--png" in sys.argv:
-                figure.savefig(f"/tmp/gallery-{name}.png", dpi=80)
             plt.close(figure)
 
 
 if __name__ == "__main__":
-    main([argument for argument in sys.argv[1:] if not argument.startswith("--")])
+    main(sys.argv[1:])

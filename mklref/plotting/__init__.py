@@ -13,7 +13,7 @@ from __future__ import annotations
 from mklref.plotting.bars import weights
 from mklref.plotting.checks import intervals
 from mklref.plotting.matrices import alignment, sparsity
-from mklref.plotting.paths import gap, path, weight_paths
+from mklref.plotting.paths import gap, path, validation, weight_paths
 from mklref.plotting.style import COLOURS, SETTINGS
 from mklref.plotting.surface import surface
 
@@ -26,6 +26,7 @@ __all__ = [
     "path",
     "sparsity",
     "surface",
+    "validation",
     "weight_paths",
     "weights",
 ]

@@ -167,6 +167,45 @@ def path(
     return ax
 
 
+def validation(search: Any, *, ax: Any = None) -> Any:
+    """What a search by cross-validation found: the error over C for each norm, and the choice.
+
+    Parameters
+    ----------
+    search : MKLClassifierCV or MKLRegressorCV
+        Fitted. The error is 1 - score: by default the share of wrong classes, or 1 - R^2. Drawn are mean and standard
+        error over the folds.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        Not a fitted search.
+    """
+    results = getattr(search, "cv_results_", {})
+    if "param_C" not in results:
+        raise InvalidInput(f"{type(search).__name__} holds no search: give a fitted MKLClassifierCV or MKLRegressorCV.")
+    names = [f"p = {norm:.4g}" if isinstance(norm, int | float) else str(norm) for norm in results["param_norm"]]
+    errors, spread = 1.0 - results["mean_test_score"], results["standard_error"]
+    ax = axes(ax, 5.0, 3.0)
+    for k, name in enumerate(dict.fromkeys(names)):
+        rows = [row for row, other in enumerate(names) if other == name]
+        places = results["param_C"][rows]
+        ax.plot(places, errors[rows], color=colour(k), marker=".", label=name)
+        ax.fill_between(
+            places, (errors - spread)[rows], (errors + spread)[rows], color=colour(k), alpha=0.15, linewidth=0
+        )
+    best = search.best_index_
+    ax.plot(results["param_C"][best], errors[best], "o", color="k", fillstyle="none", markersize=9, label="chosen")
+    ax.set(xscale="log", xlabel="C", ylabel=f"validation error, {search.n_splits_} folds", ylim=(0.0, None))
+    ax.legend(fontsize="small")
+    return ax
+
+
 def _errors(ax: Any, places: Array, table: Array) -> None:
     mean, folds = table.mean(axis=1), table.shape[1]
     ax.plot(places, mean, color=colour(1), marker=".")
