@@ -201,21 +201,29 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         self.weights_ = weights[0] if len(parts) == 1 else np.stack(weights)
         self.certificate_ = certificates[0] if len(parts) == 1 else certificates
 
+    def _checked_new(self, X: Any) -> Any:
+        """New samples with the columns of the training samples; precomputed kernels as they are."""
+        if self._is_precomputed():
+            return X
+        if as_texts(X) is not None:
+            _check_feature_names(self, X, reset=False)
+            return X
+        names = _named(X)
+        if names is not None and not np.array_equal(names, variables_of(self)):
+            known = ", ".join(variables_of(self)[:8])
+            raise InvalidInput(
+                f"X has the columns {', '.join(names[:8])}, the model was fitted to {known}; give the same columns "
+                "in the same order."
+            )
+        with warnings.catch_warnings():
+            if names is not None:
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            return validate_data(self, X, dtype=np.float64, reset=False)
+
     def _scores(self, X: Any) -> Array:
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
         check_is_fitted(self)
-        if not self._is_precomputed() and as_texts(X) is None:
-            names = _named(X)
-            if names is not None and not np.array_equal(names, variables_of(self)):
-                known = ", ".join(variables_of(self)[:8])
-                raise InvalidInput(
-                    f"X has the columns {', '.join(names[:8])}, the model was fitted to {known}; give the same columns "
-                    "in the same order."
-                )
-            with warnings.catch_warnings():
-                if names is not None:
-                    warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._checked_new(X)
         weights = np.atleast_2d(self.weights_)
         active = np.flatnonzero(weights.any(axis=0))
         # Of no active kernel the number of new samples is still to be known: the first one is read in any case.

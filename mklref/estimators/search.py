@@ -11,51 +11,28 @@ What a search by refitting does again and again is done once here:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Self, cast
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.classifier import MKLClassifier
-from mklref.estimators.gram import PRECOMPUTED, part
+from mklref.estimators.folds import Fold, Point, folds_of, points_of_fold, require_classes
 from mklref.estimators.regressor import MKLRegressor
-from mklref.exceptions import InvalidParameter, InvalidTarget
-from mklref.native import solve
+from mklref.exceptions import InvalidParameter
 from mklref.native.blas import blas_threads
-from mklref.native.loops import at_most, threads
+from mklref.native.loops import threads
 from mklref.progress import Steps
-from mklref.regularizers import Regularizer
-from mklref.solution import Status
 
 RULES = ("best", "one_standard_error")
-
-
-@dataclass(frozen=True)
-class _Fold:
-    """Indices of the samples of one fold."""
-
-    train: Any
-    test: Any
-
-
-@dataclass(frozen=True)
-class _Point:
-    """One C, one norm, one fold."""
-
-    score: float
-    n_kernels: float
-    relative_gap: float
-    optimal: bool
 
 
 class Searching:
@@ -85,10 +62,10 @@ class Searching:
         shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
         model: Any = kind(**{**shared, "verbose": False}).set_params(C=float(Cs[0]), norm=norms[0])
         X, y, kept, weight = model._checked_data(X, y, sample_weight)
-        folds = _folds(check_cv(self.cv, y, classifier=is_classifier(own)), y, kept)
+        folds = folds_of(check_cv(self.cv, y, classifier=is_classifier(own)), y, kept)
         y = y[kept]
         if is_classifier(own):
-            _require_classes(folds, y)
+            require_classes(folds, y)
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
         scores = self._scores_of_grid(model, raw.dense(), y, weight, folds, regularizers, Cs)
@@ -108,19 +85,19 @@ class Searching:
         self.best_estimator_.save(path)
 
     def _scores_of_grid(
-        self, model: Any, raw: Array, y: Any, weight: Array | None, folds: list[_Fold], regularizers: Any, Cs: Array
-    ) -> list[list[list[_Point]]]:
+        self, model: Any, raw: Array, y: Any, weight: Array | None, folds: list[Fold], regularizers: Any, Cs: Array
+    ) -> list[list[list[Point]]]:
         """The points [C][norm][fold]."""
         workers = min(effective_n_jobs(self.n_jobs), len(folds))
         share = max(1, threads() // workers)
         progress = Steps(bool(cast(Any, self).verbose), type(self).__name__, len(folds))
-        of_folds: list[list[list[_Point]]] = []
+        of_folds: list[list[list[Point]]] = []
         try:
             # BLAS is limited out here: its limit is one for all threads, and must outlive the first of them to end.
             with blas_threads():
                 parallel = Parallel(n_jobs=workers, return_as="generator", prefer="threads")
                 for points in parallel(
-                    delayed(_points)(model, raw, y, weight, fold, regularizers, Cs, self.scoring, share)
+                    delayed(points_of_fold)(model, raw, y, weight, fold, regularizers, Cs, self.scoring, share)
                     for fold in folds
                 ):
                     of_folds.append(points)
@@ -129,7 +106,7 @@ class Searching:
             progress.close()
         return [[[of_fold[r][c] for of_fold in of_folds] for r in range(len(regularizers))] for c in range(len(Cs))]
 
-    def _tabulate(self, points: list[list[list[_Point]]], Cs: Array, norms: list[Any]) -> None:
+    def _tabulate(self, points: list[list[list[Point]]], Cs: Array, norms: list[Any]) -> None:
         """`cv_results_`, C by C and in each one norm by norm, and the choice."""
         grid = [(float(C), norm) for C in Cs for norm in norms]
         rows = [row for of_C in points for row in of_C]
@@ -163,97 +140,6 @@ class Searching:
                 f"{self.cv_results_['relative_gap'].max():.1e}. Raise max_iter, or leave out large values of C.",
                 ConvergenceWarning,
                 stacklevel=4,
-            )
-
-
-def _solved(problem: Any, start: Any, **options: Any) -> Any:
-    """The solution from a start, or the better one of it and a fresh one where the start has led nowhere."""
-    solution: Any = solve(problem, start=start, **options)
-    if start is None or solution.status is Status.OPTIMAL:
-        return solution
-    return min(solution, solve(problem, **options), key=lambda own: own.certificate.relative_gap)
-
-
-class _Rows:
-    """Kernels of the test samples of a fold, which are handed over in place of the samples."""
-
-    def rows(self, X_new: Any, which: Any) -> Iterator[Array]:
-        """The chosen ones, (t, k) each."""
-        return (X_new[m] for m in which)
-
-
-def _accuracy(model: Any, rows: Array, y: Any, sample_weight: Array | None = None) -> float:
-    """The share of right predictions; scikit-learn's takes longer than a warm-started fit of 200 samples."""
-    return float(np.average(model.predict(rows) == y, weights=sample_weight))
-
-
-def _points(
-    model: Any,
-    raw: Array,
-    y: Any,
-    weight: Array | None,
-    fold: _Fold,
-    regularizers: list[Regularizer],
-    Cs: Array,
-    scoring: Any,
-    share: int,
-) -> list[list[_Point]]:
-    """The points [norm][C] of one fold."""
-    grams, rows = part(raw, fold.train, fold.test, model.normalize, bool(model.center))
-    own_weight, test_weight = (None, None) if weight is None else (weight[fold.train], weight[fold.test])
-    own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
-    own._new_kernels = _Rows()
-    scorer = _accuracy if scoring is None and is_classifier(own) else check_scoring(own, scoring)
-    weighted = {} if test_weight is None else {"sample_weight": test_weight}
-    parts = own._parts(grams, y[fold.train], own_weight)
-    points = []
-    first: list[Any] = [None] * len(parts)
-    for regularizer in regularizers:
-        starts = first
-        path: list[_Point] = []
-        for C in Cs[::-1]:
-            here = [one._replace(problem=one.problem.replace(C=float(C), regularizer=regularizer)) for one in parts]
-            with at_most(share):
-                starts = [
-                    _solved(one.problem, start, tol=own.tol, max_iter=own.max_iter)
-                    for one, start in zip(here, starts, strict=True)
-                ]
-            first = first if path else starts
-            own._keep(here, starts, fold.train)
-            path.append(
-                _Point(
-                    score=float(scorer(own, rows, y[fold.test], **weighted)),
-                    n_kernels=float(np.mean([np.count_nonzero(solution.weights) for solution in starts])),
-                    relative_gap=max(solution.certificate.relative_gap for solution in starts),
-                    optimal=all(solution.status is Status.OPTIMAL for solution in starts),
-                )
-            )
-        points.append(path[::-1])
-    return points
-
-
-def _folds(splitter: Any, y: Any, kept: Any) -> list[_Fold]:
-    """The folds, as positions among the samples that are kept."""
-    position = np.full(len(y), -1)
-    position[kept] = np.arange(len(kept))
-    folds = []
-    for f, (train, test) in enumerate(splitter.split(np.empty((len(y), 1)), y)):
-        inside, outside = (chosen[chosen >= 0] for chosen in (position[train], position[test]))
-        if len(inside) < 2 or not len(outside):
-            raise InvalidParameter(
-                f"fold {f} has {len(inside)} training and {len(outside)} test samples of positive weight; at least two "
-                "and one are needed: give fewer folds."
-            )
-        folds.append(_Fold(inside, outside))
-    return folds
-
-
-def _require_classes(folds: list[_Fold], y: Any) -> None:
-    for f, fold in enumerate(folds):
-        if len(np.unique(y[fold.train])) < 2:
-            raise InvalidTarget(
-                f"fold {f}: its training samples are all of the class {str(y[fold.train[0]])!r}; give fewer or "
-                "stratified folds."
             )
 
 

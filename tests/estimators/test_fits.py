@@ -319,6 +319,17 @@ def test_groups_of_the_kernels(data):
         MKLClassifier("precomputed", norm="groups").fit(matrices(X), y)
 
 
+def test_columns_of_text():
+    frame = pd.DataFrame({"dna": ["AACC", "CAAC", "GGTT", "TTGG"], "rna": ["AU", "GC", "GC", "AU"]})
+    model = MKLClassifier("on(first, dna, spectrum(1..2)), on(second, rna, spectrum(1))", C=10.0, norm=2.0)
+    model.fit(frame, [0, 0, 1, 1])
+    assert list(model.feature_names_in_) == ["dna", "rna"]
+    assert model.kernel_groups_ == {"first": (0, 1), "second": (2,)}
+    np.testing.assert_array_equal(model.predict(frame), [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="The feature names should match"):
+        model.predict(frame[["rna", "dna"]])
+
+
 def test_texts(tmp_path):
     texts = ["AACC", "CAAC", "ACAA", "GGTT", "TTGG", "GTTG"]
     y = np.array([0, 0, 0, 1, 1, 1])

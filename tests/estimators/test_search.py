@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit
 from sklearn.utils.estimator_checks import check_estimator
 
 from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
-from mklref.estimators import search
+from mklref.estimators import folds, search
 from mklref.estimators.gram import part
 from mklref.exceptions import InvalidParameter, InvalidTarget, UnsafeFile
 from mklref.kernels import parse
@@ -138,16 +138,16 @@ def test_weights_of_samples(data):
     X, y, _ = data
     weight = np.random.default_rng(2).integers(0, 3, size=66).astype(float)
     kept = np.flatnonzero(weight)
-    folds = np.arange(66) % 3
+    fold = np.arange(66) % 3
     common = {"kernels": SPECIFICATION, "Cs": [0.1, 1.0], "norms": [2.0], "tol": 1e-9}
-    found = MKLClassifierCV(cv=PredefinedSplit(folds), **common).fit(X, y, weight)
-    train, test = (kept[folds[kept] != 0], kept[folds[kept] == 0])
+    found = MKLClassifierCV(cv=PredefinedSplit(fold), **common).fit(X, y, weight)
+    train, test = (kept[fold[kept] != 0], kept[fold[kept] == 0])
     for c, C in enumerate([0.1, 1.0]):
         model = MKLClassifier(SPECIFICATION, C=C, norm=2.0, tol=1e-9).fit(X[train], y[train], weight[train])
         assert found.cv_results_["split0_test_score"][c] == pytest.approx(model.score(X[test], y[test], weight[test]))
     assert set(found.support_) <= set(kept)
     with pytest.raises(InvalidParameter, match=r"fold 0 has \d+ training and 0 test samples of positive weight"):
-        MKLClassifierCV(cv=PredefinedSplit(folds), **common).fit(X, y, np.where(folds == 0, 0.0, 1.0))
+        MKLClassifierCV(cv=PredefinedSplit(fold), **common).fit(X, y, np.where(fold == 0, 0.0, 1.0))
 
 
 def test_precomputed_kernels_functions_and_groups(data):
@@ -186,13 +186,13 @@ def test_a_start_that_leads_nowhere_is_dropped(data, monkeypatch):
     X, y, _ = data
     common = {"kernels": SPECIFICATION, "Cs": [0.1, 1.0], "norms": [1.0], "cv": 3, "tol": 1e-7}
     expected = MKLClassifierCV(**common).fit(X, y)
-    honest, starts = search.solve, []
+    honest, starts = folds.solve, []
 
     def stuck(problem, start=None, **options):
         starts.append(start)
         return honest(problem, start=start, **({**options, "max_iter": 1} if start is not None else options))
 
-    monkeypatch.setattr(search, "solve", stuck)
+    monkeypatch.setattr(folds, "solve", stuck)
     found = MKLClassifierCV(**common).fit(X, y)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
     assert any(start is not None for start in starts)
@@ -214,13 +214,13 @@ def test_fits_that_miss_the_tolerance_are_counted(data):
 def test_workers_share_the_threads(data, monkeypatch):
     X, y, _ = data
     monkeypatch.setenv("MKLREF_NUM_THREADS", "5")
-    honest, seen = search.solve, []
+    honest, seen = folds.solve, []
 
     def observed(problem, **options):
         seen.append(threads())
         return honest(problem, **options)
 
-    monkeypatch.setattr(search, "solve", observed)
+    monkeypatch.setattr(folds, "solve", observed)
     MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=3, n_jobs=2).fit(X, y)
     assert seen == [2, 2, 2]
     with at_most(9):
