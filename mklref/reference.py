@@ -257,6 +257,18 @@ def _chain(solver: str | None) -> tuple[str, ...]:
     """The solvers to try, in order."""
     if solver is None:
         return tuple(SOLVERS)
-    if solver not in SOLVERS:
+    return (solver_name(solver),)
+
+
+def solver_name(solver: object) -> str:
+    """The name as it stands in `SOLVERS`, in whatever case it is given.
+
+    Raises
+    ------
+    InvalidParameter
+        Another solver; the known ones are listed.
+    """
+    name = solver.upper() if isinstance(solver, str) else solver
+    if name not in SOLVERS:
         raise InvalidParameter(f"solver = {solver!r} is unknown; known names: {', '.join(SOLVERS)}.")
-    return (solver,)
+    return str(name)

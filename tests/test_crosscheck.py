@@ -221,6 +221,8 @@ def test_progress_is_told_before_each_row(problem):
         ({"formulations": ["qcqp"]}, NotApplicable, r"Lp\(2\).*These apply here: .*dual"),
         ({"formulations": []}, InvalidParameter, "formulations is empty"),
         ({"solvers": ["MOSEK"]}, InvalidParameter, "'MOSEK' is unknown; known names: CLARABEL"),
+        ({"solvers": ["foo"]}, InvalidParameter, "'foo' is unknown"),
+        ({"formulations": 3}, InvalidType, r"formulations is 3 \(int\); give a sequence of names"),
         ({"formulations": "dual"}, InvalidType, r"formulations is 'dual' \(str\); .*such as \['dual'\]"),
         ({"solvers": "SCS"}, InvalidType, "solvers is 'SCS'"),
         ({"solvers": []}, InvalidParameter, "solvers is empty"),

@@ -161,6 +161,9 @@ def test_names(problem):
     assert set(reference.formulations(problem)) <= set(reference.formulations())
     with pytest.raises(InvalidParameter, match=r"formulation = 'primal' is unknown; known names: .*mixed_norm"):
         reference.solve(problem, "primal")
+    assert reference.solver_name("clarabel") == "CLARABEL"
+    with pytest.raises(InvalidParameter, match="solver = 3 is unknown"):
+        reference.solver_name(3)
     with pytest.raises(InvalidParameter, match="solver = 'MOSEK' is unknown; known names: CLARABEL, ECOS, SCS"):
         reference.solve(problem, solver="MOSEK")
 

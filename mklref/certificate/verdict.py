@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -49,7 +50,8 @@ class Bounds:
         InvalidParameter
             If tol is negative or not a number.
         """
-        if not tol >= 0:
+        given: Any = tol
+        if not (isinstance(given, numbers.Real) and tol >= 0):
             raise InvalidParameter(f"tol = {tol!r} must be a nonnegative number: a relative duality gap.")
         return -tol <= self.relative_gap <= tol
 

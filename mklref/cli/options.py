@@ -65,7 +65,7 @@ def _add_crosscheck(commands: Any) -> None:
     add("--p", type=several(exponent), default=[1.0, 2.0], metavar="P,...", help="norms, such as 1,4/3,2,inf (1,2)")
     add("--C", type=several(number), default=[100.0], metavar="C,...", help="weights of the summed loss (100)")
     add("--formulations", type=several(str), metavar="NAME,...", help=f"or all ({','.join(FORMULATIONS)})")
-    add("--solvers", type=several(str.upper), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")
+    add("--solvers", type=several(str), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")
     add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
     add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
     add("--json", metavar="FILE", help="write all numbers to FILE")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -139,16 +139,14 @@ def chosen_formulations(problem: Problem, names: Sequence[str] | None) -> tuple[
 def _chosen_solvers(names: Sequence[str] | None) -> tuple[str, ...]:
     if names is None:
         return SOLVERS
-    names = _sequence("solvers", names)
-    for name in names:
-        if name not in reference.SOLVERS:
-            raise InvalidParameter(f"solver = {name!r} is unknown; known names: {', '.join(reference.SOLVERS)}.")
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(map(reference.solver_name, _sequence("solvers", names))))
 
 
 def _sequence(argument: str, names: Sequence[str]) -> Sequence[str]:
-    if isinstance(names, str):
-        raise InvalidType(f"{argument} is {names!r} (str); give a sequence of names, such as [{names!r}].")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        kind = type(names).__name__
+        raise InvalidType(f"{argument} is {names!r} ({kind}); give a sequence of names, such as [{str(names)!r}].")
+    names = list(names)
     if not names:
         raise InvalidParameter(f"{argument} is empty; name at least one, or leave it out for all.")
     return names

@@ -97,6 +97,10 @@ def solve(
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     check_options(problem, tol, max_iter, max_time, callback)
+    if not isinstance(start, Solution | MulticlassSolution | None):
+        raise InvalidType(
+            f"start is {type(start).__name__}; give a Solution of a problem with the same kernels, or None."
+        )
     if polish and not isinstance(problem, Problem):
         raise NotApplicable("polish refines a Problem, not a MulticlassProblem; lower tol instead.")
     machine = machine_for(problem, None if start is None else start.dual_coef)

@@ -20,7 +20,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.losses.base import Costs
-from mklref.reference import SOLVERS, Engine
+from mklref.reference import SOLVERS, Engine, solver_name
 from mklref.solution import History, Status
 from mklref.synthesis.certificate import certify
 from mklref.synthesis.problem import SynthesisProblem
@@ -65,12 +65,10 @@ def solve(
     """
     if form not in FORMS:
         raise InvalidParameter(f"form = {form!r} is unknown; known names: {', '.join(FORMS)}.")
-    if solver is not None and solver not in SOLVERS:
-        raise InvalidParameter(f"solver = {solver!r} is unknown; known names: {', '.join(SOLVERS)}.")
     build = _primal if form == "primal" else _dual
     best: SynthesisSolution | None = None
     said: list[str] = []
-    for name in SOLVERS if solver is None else (solver,):
+    for name in SOLVERS if solver is None else (solver_name(solver),):
         engine = Engine(name, solver_options)
         try:
             A, beta = build(problem, engine)

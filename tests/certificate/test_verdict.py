@@ -41,7 +41,7 @@ def test_is_optimal():
     assert not certificate().is_optimal()
     assert certificate(lower=1.5).is_optimal(0.0)
     assert not certificate(lower=2.5).is_optimal(1e-3)  # a contradiction is no optimum
-    for tol in (-1e-9, np.nan):
+    for tol in (-1e-9, np.nan, "a", None):
         with pytest.raises(InvalidParameter, match=r"tol = .* must be a nonnegative number"):
             certificate().is_optimal(tol)
 

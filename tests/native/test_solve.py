@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 import mklref
 from mklref import reference
 from mklref.certificate import certify
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.native import box, images, machine, twin
 from mklref.regularizers import (
     BlockNorm,
@@ -397,3 +397,8 @@ def test_numbers_beyond_double_precision_are_refused(scale, C):
     extreme = problem.replace(kernels=scale * problem.kernels.dense(), C=C)
     with pytest.raises(InvalidParameter, match=r"leaves the range of double precision.*normalise the kernels"):
         mklref.solve(extreme)
+
+
+def test_a_start_is_a_solution():
+    with pytest.raises(InvalidType, match="start is str; give a Solution"):
+        mklref.solve(make_problem(), start="warm")
