@@ -152,13 +152,12 @@ def _extremes(
 
     M = len(images)
     lower, upper = bounds
-    width = np.minimum(upper - lower, 1.0)  # rows in units of their own room, so that one tolerance fits all
     offset = np.ones((len(lower), 1)) if intercept else np.zeros((len(lower), 1))
-    rows = np.hstack([images.T, offset]) / width[:, None]
+    rows = np.hstack([images.T, offset])
     above, below = np.isfinite(upper), np.isfinite(lower)
     spend = np.append(missing / budget, 0.0)
     A = np.vstack([rows[above], -rows[below], spend])
-    right = np.concatenate([(upper / width)[above], -(lower / width)[below], [1.0]])
+    right = np.concatenate([upper[above], -lower[below], [1.0]])
     total = np.append(np.ones(M), 0.0)[None, :]
     ranges = [(0.0, 1.0)] * M + [(None, None)]
     ends = np.empty((2, M))

@@ -57,8 +57,9 @@ def test_unique_weights_move_with_the_allowance_and_not_at_all_without(grams, lo
     assert widths[2].max() > widths[0].max()
 
 
+@pytest.mark.parametrize("slack", [1e-3, 1e-8])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_end_belongs_to_a_point_that_is_certified_as_good(grams, loss, monkeypatch):
+def test_every_end_belongs_to_a_point_that_is_certified_as_good(grams, loss, slack, monkeypatch):
     """The points of the linear programs, recertified from scratch."""
     import scipy.optimize
 
@@ -73,7 +74,6 @@ def test_every_end_belongs_to_a_point_that_is_certified_as_good(grams, loss, mon
 
     linprog = scipy.optimize.linprog
     monkeypatch.setattr(scipy.optimize, "linprog", recording)
-    slack = 1e-3
     weight_ranges(problem, solution, slack=slack)
     assert len(points) >= 6
     M = problem.n_kernels

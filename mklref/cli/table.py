@@ -16,7 +16,7 @@ from mklref.cli.problem import TABLES
 from mklref.datasets import Dataset
 from mklref.estimators import MKLClassifierCV, MKLRegressorCV
 from mklref.exceptions import InvalidParameter, InvalidTarget
-from mklref.plotting.style import SETTINGS, axes
+from mklref.plotting.style import SETTINGS, require_matplotlib
 
 MOST_CLASSES = 20
 """Integer targets of up to so many values, each of them twice on average, are taken for classes."""
@@ -109,7 +109,7 @@ def require_pictures(path: str | None) -> None:
     """
     if path is None:
         return
-    axes(True, 0.0, 0.0)  # asks for matplotlib
+    require_matplotlib()
     from matplotlib.figure import Figure
 
     if Path(path).suffix.lstrip(".").lower() not in Figure().canvas.get_supported_filetypes():

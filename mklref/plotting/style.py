@@ -24,6 +24,12 @@ SETTINGS: dict[Any, Any] = {
 """For `matplotlib.rc_context`: how the pictures of the documentation are drawn. The functions do not set it."""
 
 
+def require_matplotlib() -> None:
+    """Raise `MissingExtra` if matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtra("pictures need matplotlib; install it by: pip install 'mklref[report]'.")
+
+
 def axes(ax: Any, width: float, height: float) -> Any:
     """The Axes that were given, or those of a new figure of this size in inches.
 
@@ -32,8 +38,7 @@ def axes(ax: Any, width: float, height: float) -> Any:
     MissingExtra
         matplotlib is not installed.
     """
-    if find_spec("matplotlib") is None:
-        raise MissingExtra("pictures need matplotlib; install it by: pip install 'mklref[report]'.")
+    require_matplotlib()
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt

@@ -83,10 +83,12 @@ def test_dominated_kernels(kernels):
     report = diagnose([K[0] + K[1], K[1] + 7.0, 0.5 * K[1]])
     assert [(r.first, r.second) for r in report.dominated] == [(0, 1), (0, 2), (1, 2)]
     assert "K1 is dominated by K0: at p = 1 it never needs a weight" in "\n".join(report.findings)
-    # Larger on the diagonal is not enough: the difference here has a negative eigenvalue.
-    indefinite = diagnose([1.05 * K[0], K[1]])
-    assert np.linalg.eigvalsh(centred(1.05 * K[0] - K[1])).min() < -1e-3
-    assert indefinite.dominated == ()
+    # Larger on the diagonal and in norm is not enough: the difference here has a negative eigenvalue.
+    wide, narrow = centred(5.0 * K[1]), centred(K[0])
+    assert (np.diagonal(wide) > np.diagonal(narrow)).all()
+    assert np.linalg.norm(wide) > np.linalg.norm(narrow)
+    assert np.linalg.eigvalsh(wide - narrow).min() < -1e-3
+    assert diagnose([5.0 * K[1], K[0]]).dominated == ()
 
 
 def test_a_dominated_kernel_gets_no_weight(kernels, rng):
