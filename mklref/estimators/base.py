@@ -98,7 +98,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
             texts = self._texts(X)
             if texts is None:
                 names = _named(X)
-                X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
+                X, y = _validated(self, X, y, ensure_min_samples=2, **checks)
                 if names is not None:
                     self.feature_names_in_ = names
                 return X, y
@@ -117,7 +117,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         """X alone, in the same way."""
         if not self._is_precomputed():
             texts = self._texts(X)
-            return validate_data(self, X, dtype=np.float64, ensure_min_samples=2) if texts is None else texts
+            return _validated(self, X, ensure_min_samples=2) if texts is None else texts
         self.n_features_in_ = n_precomputed(X)
         return X
 
@@ -218,7 +218,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             if names is not None:
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            return validate_data(self, X, dtype=np.float64, reset=False)
+            return _validated(self, X, reset=False)
 
     def _scores(self, X: Any) -> Array:
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
@@ -243,6 +243,21 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed()
         return tags
+
+
+def _validated(model: Any, X: Any, *y: Any, **checks: Any) -> Any:
+    """What scikit-learn makes of X, numbers; texts among them are refused with the names of their columns."""
+    try:
+        return validate_data(model, X, *y, dtype=np.float64, **checks)
+    except ValueError as invalid:
+        if "could not convert string" not in str(invalid):
+            raise
+        columns = [str(name) for name in getattr(X, "columns", ()) if as_texts(X[name]) is not None]
+        where = f" in {', '.join(columns)}" if columns else ""
+        raise InvalidInput(
+            f"X holds texts among its numbers{where} ({invalid}): encode them, for instance by OneHotEncoder in a "
+            "ColumnTransformer, or leave them out. Texts alone go to spectrum kernels."
+        ) from invalid
 
 
 def _named(X: Any) -> Any:

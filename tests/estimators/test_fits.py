@@ -330,6 +330,15 @@ def test_columns_of_text():
         model.predict(frame[["rna", "dna"]])
 
 
+def test_texts_among_numbers(data):
+    X, y, _ = data
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=["Rome"] * 36)
+    with pytest.raises(InvalidInput, match=r"among its numbers in town .*Rome.*: encode them, for instance by OneHot"):
+        MKLClassifier("linear").fit(frame, y)
+    with pytest.raises(InvalidInput, match=r"among its numbers \(could not convert string to float: 'Rome'\): encode"):
+        MKLRegressor("linear").fit(frame.to_numpy(), X[:, 0])
+
+
 def test_texts(tmp_path):
     texts = ["AACC", "CAAC", "ACAA", "GGTT", "TTGG", "GTTG"]
     y = np.array([0, 0, 0, 1, 1, 1])
