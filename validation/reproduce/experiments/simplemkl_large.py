@@ -24,8 +24,11 @@ memory.
 
 The paper names neither kernels nor C nor the class of yeast. 22 = 14 + 8 and 71 = 14 + 57 suggest 14 kernels on all
 variables and one on each: taken here are the 13 of Table 1 and a linear one, and a Gaussian of width 1 on each
-variable; unit trace, C = 100, CYT against the other nine classes. Kernels are held in memory in single precision (4.9
-GB for spambase), so seconds say nothing about decomposition. `solve` goes to a certified gap of 0.01.
+variable; unit trace, C = 1000 (with the C = 100 of Table 1, 4140 samples and unit trace leave little to the loss: 90 %
+on spambase), CYT against the other nine classes. Kernels are held in memory in single precision (4.9 GB for spambase),
+so seconds say nothing about decomposition. The standard error of one run is 3.5 points on the 149 test samples of
+yeast, 1.1 on spambase; NUC against the rest has the accuracy of CYT within it, MIT and ME3 have 10 and 20 points more.
+`solve` goes to a certified gap of 0.01.
 """
 
 SIZES = {"yeast": 1335, "spambase": 4140}
@@ -43,7 +46,7 @@ def cells(quick: bool) -> list[Cell]:
         for seed in range(runs)
         for number, solver in reversed(list(enumerate(SOLVERS)))
         for name, train in sizes.items()
-        for config in [{"data": name, "train": train, "seed": seed, "solver": solver}]
+        for config in [{"data": name, "train": train, "seed": seed, "solver": solver, "C": 1000.0}]
     ]
 
 
@@ -56,7 +59,7 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     first, last = order[: config["train"]], order[config["train"] :]
     X, X_new = standardized(data.X[first], data.X[last])
     train, new = single_precision(X, X_new)
-    problem = mklref.Problem(train, y[first], C=100.0)
+    problem = mklref.Problem(train, y[first], C=config["C"])
     began = time.perf_counter()
     solution = SOLVERS[config["solver"]](problem)
     seconds = time.perf_counter() - began
