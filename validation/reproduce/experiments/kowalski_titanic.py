@@ -152,7 +152,7 @@ def summary(results: list[Result]) -> Summary:
             },
         },
     }
-    return Summary(tables, _claims(first), {"figure2": _picture(first)})
+    return Summary(tables, {} if prefix else _claims(first), {"figure2": _picture(first)})
 
 
 def _claims(first: Result) -> dict[str, Evidence]:
