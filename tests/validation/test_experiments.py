@@ -27,6 +27,8 @@ from validation.reproduce.experiments import (  # noqa: E402
     tomioka_table1,
 )
 from validation.reproduce.experiments import kloft_toy as toy  # noqa: E402
+from validation.reproduce.experiments.paired import holm  # noqa: E402
+from validation.reproduce.experiments.single_variables import SingleVariables  # noqa: E402
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def Z():
 
 
 def test_single_variables_are_the_kernels_of_rank_one(Z):
-    thin, dense = toy.SingleVariables(Z), ArrayStack([np.outer(z, z) for z in Z.T])
+    thin, dense = SingleVariables(Z), ArrayStack([np.outer(z, z) for z in Z.T])
     theta, v, index = np.array([0.5, 0.0, 2.0, 1.0]), np.arange(12.0), np.array([3, 7])
     assert thin.shape == dense.shape
     for name, arguments in {"combine": (theta,), "apply": (v,), "quadratic": (v,), "rows": (index,)}.items():
@@ -63,8 +65,8 @@ def test_a_cell_of_the_toy_problem_is_that_of_the_native_solver():
 
 
 def test_holm_is_its_definition():
-    np.testing.assert_allclose(toy.holm([0.04, 0.001, 0.03]), [0.06, 0.003, 0.06])
-    assert toy.holm([0.9, 0.8]).max() == 1.0
+    np.testing.assert_allclose(holm([0.04, 0.001, 0.03]), [0.06, 0.003, 0.06])
+    assert holm([0.9, 0.8]).max() == 1.0
 
 
 def test_the_lowest_error_is_found_and_a_tie_is_not_significant():

@@ -14,7 +14,7 @@ from mklref.algorithms import group_wrapper
 from mklref.datasets import p300
 from mklref.kernels import ArrayStack
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
-from validation.reproduce.experiments.kloft_toy import SingleVariables
+from validation.reproduce.experiments.single_variables import SingleVariables
 from validation.reproduce.pictures import COLOURS, figure
 
 PROTOCOL = """
