@@ -251,7 +251,7 @@ def test_list_equivalences(capsys):
         (["crosscheck", "--normalize", "unit"], "invalid choice: 'unit'"),
         (["crosscheck", "--formulations", "qcqp"], "qcqp is the dual at Lp(1)"),
         (["crosscheck", "--formulations", "primal"], "'primal' is unknown"),
-        (["crosscheck", "--solvers", "mosek", "--formulations", "dual"], "solver = 'MOSEK' is unknown"),
+        (["crosscheck", "--solvers", "mosek", "--formulations", "dual"], "solver = 'mosek' is unknown"),
         (["crosscheck", "--data", "iris"], "3 classes (setosa, versicolor, virginica)"),
         (["crosscheck", "--data", "sonnar"], "data set 'sonnar' is unknown"),
         (["crosscheck", "--data", "absent.csv"], "absent.csv: No such file or directory."),
