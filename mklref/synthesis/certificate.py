@@ -21,6 +21,9 @@ from mklref.exceptions import InvalidParameter
 from mklref.kernels.validation import as_float_array, require_finite
 from mklref.synthesis.problem import SynthesisProblem, correlations, scores
 
+_UNIT = 1e-6
+"""Share of P(0) below which an optimal value is not asked to be relatively accurate: rounding takes it for zero."""
+
 
 def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Bounds:
     """Bounds on the optimal value from coefficients A, two passes over the kernels.
@@ -53,6 +56,21 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
     words = f"dual_coef leaves the domain of V* by up to {moved:.3g}"
     lower, _ = dual_value(problem, inside, correlations(problem.kernels, inside))
     return Bounds(lower, primal_value(problem, A, t), moved, (words,) if moved > 0.0 else ())
+
+
+def reaches(problem: SynthesisProblem, bounds: Bounds, tol: float) -> bool:
+    """Whether |upper - lower| <= tol max(|upper|, 1e-6 P(0)): what the status OPTIMAL says.
+
+    Both sides have the unit of the objective, so that (s C, s lambda) and (s K, s^q lambda) are judged like (C, lambda)
+    and K. `Bounds.is_optimal` compares with max(1, |upper|) instead, which is weaker where |upper| < 1.
+    """
+    return abs(bounds.gap) <= tol * scale_of_gap(problem, bounds.upper)
+
+
+def scale_of_gap(problem: SynthesisProblem, upper: float) -> float:
+    """max(|upper|, 1e-6 P(0)), P(0) = C sum_j V(0, y_j) being the objective of A = 0."""
+    at_zero = problem.C * float(problem.loss.value(np.zeros(problem.n_samples), problem.y).sum())
+    return max(abs(upper), _UNIT * at_zero)
 
 
 def residual(problem: SynthesisProblem, t: Array) -> Array:

@@ -22,7 +22,7 @@ from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.losses.base import Costs
 from mklref.reference import SOLVERS, Engine, solver_name
 from mklref.solution import History, Status
-from mklref.synthesis.certificate import certify
+from mklref.synthesis.certificate import certify, reaches
 from mklref.synthesis.problem import SynthesisProblem
 from mklref.synthesis.solution import SynthesisSolution
 
@@ -46,7 +46,7 @@ def solve(
     solver : str, optional
         "CLARABEL", "ECOS" or "SCS"; by default the first of them that reaches `tol`.
     tol : float
-        Certified relative gap from which on the solution counts as optimal.
+        Certified relative gap, as in `mklref.synthesis.solve`, from which on the solution counts as optimal.
     **solver_options
         Passed to the solver by cvxpy.
 
@@ -76,7 +76,7 @@ def solve(
             said.append(str(failure))
             continue
         certificate = max((certify(problem, A, dual) for dual in (None, beta)), key=lambda bounds: bounds.lower)
-        status = Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE
+        status = Status.OPTIMAL if reaches(problem, certificate, tol) else Status.INACCURATE
         history = History(counters=engine.counters)
         found = SynthesisSolution(
             A, beta, certificate.upper, certificate, status, history, problem.constant, f"{form}/{name}"

@@ -13,7 +13,7 @@ from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.progress import Progress
 from mklref.solution import History, Record, Status
-from mklref.synthesis.certificate import certify, dual_value, primal_value
+from mklref.synthesis.certificate import certify, dual_value, primal_value, reaches, scale_of_gap
 from mklref.synthesis.dictionary import Dictionary
 from mklref.synthesis.problem import SynthesisProblem
 from mklref.synthesis.solution import SynthesisSolution
@@ -53,8 +53,13 @@ class Run:
 
     @property
     def target(self) -> float:
-        """The gap at which to stop."""
-        return _SPARE * self.tol * max(1.0, abs(self.upper))
+        """The gap to go for, relative to the objective however small that is."""
+        return _SPARE * self.tol * abs(self.upper)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the gap is what the status OPTIMAL promises, to which rounding may confine a small objective."""
+        return self.gap <= _SPARE * self.tol * scale_of_gap(self.problem, self.upper)
 
     def late(self) -> bool:
         """Whether the time is over."""
@@ -94,14 +99,12 @@ class Run:
     def solution(self, status: Status, solver: str) -> SynthesisSolution:
         """The best point, certified from scratch."""
         certificate = certify(self.problem, self.coef, self.beta)
-        if status is Status.OPTIMAL and not certificate.is_optimal(self.tol):
-            status = Status.STALLED
         return SynthesisSolution(
             coef=self.coef,
             dual_coef=self.beta,
             objective=certificate.upper,
             certificate=certificate,
-            status=status,
+            status=status.confirmed(reaches(self.problem, certificate, self.tol)),
             history=History(tuple(self.records), {"passes": self.dictionary.reads + 2.0, **self.counters}),
             constant=self.problem.constant,
             solver=solver,

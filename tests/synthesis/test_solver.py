@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from synthesis.cases import KINDS, LOSSES, NORMS, PQR, make_kernels, make_problem
 
+from mklref.certificate import Bounds
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.solution import Status
 from mklref.synthesis import (
@@ -18,7 +19,7 @@ from mklref.synthesis import (
     solve,
     solve_path,
 )
-from mklref.synthesis.certificate import dual_value, residual
+from mklref.synthesis.certificate import dual_value, reaches, residual
 from mklref.synthesis.problem import correlations, scores
 from mklref.synthesis.solver import survivors
 
@@ -341,3 +342,55 @@ def test_scaling_the_kernels(pqr, scale):
     scaled = problem.replace(kernels=scale * problem.kernels, lam=scale ** pqr[1] * problem.lam)
     a, b = solve(problem, tol=1e-9), solve(scaled, tol=1e-9)
     assert a.objective == pytest.approx(b.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("pqr", PQR)
+def test_the_gap_has_no_unit(pqr, loss):
+    """(s K, s^q lambda) and (s C, s lambda) are the same problem: powers of two change no digit of what is done."""
+    problem, s = make_problem(pqr, loss=loss), 2.0**-24
+    known = solve(problem)
+    assert known.status is Status.OPTIMAL
+    assert known.certificate.gap <= 1e-6 * known.certificate.upper
+    for other, unit in (
+        (problem.replace(C=s * problem.C, lam=s * problem.lam), s),
+        (problem.replace(C=problem.C / s, lam=problem.lam / s), 1 / s),
+        (problem.replace(kernels=s * problem.kernels, lam=s ** pqr[1] * problem.lam), 1.0),
+    ):
+        found = solve(other)
+        assert found.status is Status.OPTIMAL
+        assert len(found.history) == len(known.history)
+        assert found.certificate.gap == pytest.approx(unit * known.certificate.gap, rel=1e-6)
+        crude = solve(other, max_iter=1)
+        assert crude.certificate.gap > 1e-3 * crude.certificate.upper
+        assert crude.status is Status.ITERATION_LIMIT
+        assert forward_backward(other, tol=1e-2, max_iter=3).status is Status.ITERATION_LIMIT
+
+
+@pytest.mark.parametrize("pqr", PQR)
+def test_small_objectives_are_relatively_accurate(pqr):
+    """Far below 1, though not below what rounding can tell from zero: smooth kernels that nearly fit the labels."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 2))
+    D = ((X[:, None] - X) ** 2).sum(axis=2)
+    K = np.array([np.exp(-D / width) for width in (0.5, 1.0, 2.0)])
+    y = np.where(X[:, 0] * X[:, 1] > 0.0, 1.0, -1.0)
+    problem = SynthesisProblem(K, y, lam=1e-5, p=pqr[0], q=pqr[1], r=pqr[2])
+    solution = solve(problem, tol=1e-5)
+    assert solution.objective < 0.1
+    assert solution.status is Status.OPTIMAL
+    assert solution.certificate.gap <= 1e-5 * solution.objective
+
+
+def test_status_where_the_objective_is_rounding():
+    """lambda so small that the optimal value is 1e-9 P(0): OPTIMAL means a gap of 1e-6 tol P(0), and not more."""
+    problem = make_problem((2, 2, 1), lam=1e-9)
+    zero = certify(problem, np.zeros(problem.shape))
+    solution = solve(problem)
+    assert solution.objective < 1e-8 * zero.upper
+    assert solution.status is Status.OPTIMAL
+    assert solution.certificate.gap <= 1e-12 * zero.upper
+    for gap, enough in ((0.9e-12, True), (1.1e-12, False), (-1.1e-12, False)):
+        assert reaches(problem, Bounds(-gap * zero.upper, 0.0, 0.0, ()), 1e-6) is enough
+    for lower, enough in ((1.0 - 0.9e-6, True), (1.0 - 1.1e-6, False)):
+        assert reaches(problem, Bounds(lower, 1.0, 0.0, ()), 1e-6) is enough
