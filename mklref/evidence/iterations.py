@@ -34,6 +34,8 @@ _INNER_LARGEST, _INNER_SMALLEST = 1e-6, 1e-8
 the residual."""
 _INNER_LAST = (1e-10, 1e-12)
 """Tried before giving up; the last is about what rounding lets the inner solver certify."""
+_ROUNDING = 1e-12
+"""What phi may rise by, as a share of 1 + |phi|, in a step that brings the first-order conditions closer."""
 _MOST_INNER = 50
 """Iterations of the inner solver: it converges quadratically, unless rounding keeps it from the gap asked for."""
 
@@ -59,20 +61,22 @@ class Reweighted:
     """The last inner solution, with its certificate."""
 
     def step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
-        """The next point, or None if the inner solver cannot be accurate enough for one that is better."""
+        """The next point, or None if the inner problem cannot be certified or not be solved to one that is better.
+
+        The bound promises a decrease at its minimum only, so that a step needs a certified gap of at most 1e-6 there.
+        """
         residual = _residual(point)
         gap = float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST))
         # A warm start from weights that have all but vanished may not leave them: then a cold one.
-        best = None
         for tol, start in ((gap, self.inner), *((last, None) for last in _INNER_LAST)):
             inner, following = self._minimise_bound(point, tol, start)
-            if following is None or not (following.value < point.value or _residual(following) < residual):
+            if following is None or not inner.certificate.is_optimal(_INNER_LARGEST):
                 continue
-            if best is None or following.value < best.value:
-                best, self.inner = following, inner
-            if inner.certificate.is_optimal(_INNER_LARGEST):
-                break
-        return best
+            rise = following.value - point.value
+            if rise < 0.0 or (rise <= _ROUNDING * (1.0 + abs(point.value)) and _residual(following) < residual):
+                self.inner = inner
+                return following
+        return None
 
     def _minimise_bound(
         self, point: MarginalLikelihood, gap: float, start: Solution | None

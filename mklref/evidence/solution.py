@@ -28,7 +28,10 @@ class EvidenceStatus(Enum):
         "A weight is zero that should grow, and this iteration cannot leave zero: "
         "go on from here with 'newton' or 'reweighted'."
     )
-    STALLED = "Rounding errors stop further progress: normalise the kernels, or accept the residual."
+    STALLED = (
+        "Rounding errors stop further progress, or keep the inner problem of 'reweighted' from its certificate: "
+        "go on from here with 'newton', normalise the kernels, or accept the residual."
+    )
     ITERATION_LIMIT = "The iteration limit came first: raise max_iter, go on with 'newton', or accept the residual."
     TIME_LIMIT = "The time limit came first: raise max_time, or accept the residual."
     STOPPED = "The callback asked to stop."

@@ -54,7 +54,8 @@ def solve(
     ----------
     problem : EvidenceProblem
     method : {"newton", "reweighted", "mackay", "wipf_nagarajan"}
-        See `METHODS`. None of them ever increases (14). From one start they may end in different local minima.
+        See `METHODS`. None of them increases (14) by more than rounding. From one start they may end in different local
+        minima. With very little noise the inner problems of "reweighted" cannot be certified; it then ends as STALLED.
     start : array (M,), optional
         Weights to start from; by default every kernel explains the same share of the mean square of y.
     restarts : int
@@ -183,15 +184,17 @@ def _check_options(
 ) -> None:
     if not isinstance(problem, EvidenceProblem):
         raise InvalidType(f"problem is {type(problem).__name__}; give an EvidenceProblem(kernels, y, ...).")
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InvalidParameter(f"method = {method!r} is unknown; known are {', '.join(map(repr, METHODS))}.")
     if callback is not None and not callable(callback):
         raise InvalidType(f"callback is {callback!r}; give a function of one EvidenceRecord, or None.")
     if isinstance(restarts, bool) or not isinstance(restarts, numbers.Integral) or restarts < 0:
         raise InvalidParameter(f"restarts = {restarts!r} must be a nonnegative integer: starts beside the given one.")
-    if not isinstance(tol, numbers.Real) or not 0.0 < float(tol) < np.inf:
+    if isinstance(tol, bool) or not isinstance(tol, numbers.Real) or not 0.0 < float(tol) < np.inf:
         raise InvalidParameter(f"tol = {tol!r} must lie in (0, inf): a residual of stationarity, for instance 1e-6.")
     if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 1:
         raise InvalidParameter(f"max_iter = {max_iter!r} must be a positive integer.")
-    if max_time is not None and not (isinstance(max_time, numbers.Real) and float(max_time) > 0.0):
+    if max_time is not None and (
+        isinstance(max_time, bool) or not isinstance(max_time, numbers.Real) or not float(max_time) > 0.0
+    ):
         raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")

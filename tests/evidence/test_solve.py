@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from evidence.models import make_model, objective_by_definition
 from scipy.optimize import minimize
 
-from mklref.evidence import METHODS, EvidenceProblem, EvidenceSolution, EvidenceStatus, solve, stationarity
+from mklref.evidence import (
+    METHODS,
+    EvidenceProblem,
+    EvidenceSolution,
+    EvidenceStatus,
+    MarginalLikelihood,
+    simulate,
+    solve,
+    stationarity,
+)
+from mklref.evidence.iterations import Reweighted
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidTarget, InvalidType
+from mklref.native import solve as solve_mkl
+from mklref.problem import Problem
 
 SHAPES = ["generic", "low_rank", "duplicated_kernel", "zero_kernel"]
 
@@ -212,6 +226,40 @@ def test_an_accuracy_beyond_rounding_stalls():
         assert solution.stationarity.residual < 1e-5
 
 
+@pytest.mark.parametrize("noise", [1e-2, 1e-3, 1e-5, 1e-8])
+def test_reweighted_takes_certified_steps_downwards_only(noise):
+    """With little noise the inner problems cannot be certified: it stalls, says what to do, and newton does it."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(30, 3))
+    kernels = [np.exp(-((X[:, None, j] - X[None, :, j]) ** 2)) for j in range(3)] + [X @ X.T]
+    _, y = simulate(kernels, [1.0, 0.0, 0.0, 1.0], 0.01, rng)
+    problem = EvidenceProblem(kernels, y, noise)
+    solution = solve(problem, "reweighted", max_iter=20)
+    objectives = np.array([record.objective for record in solution.history])
+    assert np.all(np.diff(objectives) <= 1e-12 * (1.0 + np.abs(objectives[1:])))
+    assert all(record.inner_gap <= 1e-6 for record in solution.history[1:])
+    if noise >= 1e-3:
+        assert len(objectives) > 10
+        return
+    assert solution.status is EvidenceStatus.STALLED
+    assert "'newton'" in solution.status.value
+    assert solve(problem, start=solution.weights).objective < solution.objective - 1.0
+
+
+def test_reweighted_refuses_steps_upwards(monkeypatch):
+    """Of an inner solution that is certified but leads up, and one that leads down but is not certified."""
+    point = MarginalLikelihood(make_model(), np.array([0.3, 1.0, 2.0]))
+    good = Reweighted(point.problem).step(point)
+    assert good.value < point.value
+    certified = solve_mkl(Problem(point.problem.kernels, point.problem.y, loss="squared", intercept=False))
+    crude = replace(certified, certificate=replace(certified.certificate, lower=0.0))
+    for inner, following in ((crude, good), (certified, MarginalLikelihood(point.problem, 100.0 * point.weights))):
+        method = Reweighted(point.problem)
+        monkeypatch.setattr(method, "_minimise_bound", lambda *given, ends=(inner, following): ends)
+        assert method.step(point) is None
+        assert method.inner is None
+
+
 def test_interruption_carries_the_best_point():
     problem = make_model()
 
@@ -235,6 +283,9 @@ def test_progress_line(capsys):
     [
         ({"problem": 3}, InvalidType, "problem is int; give an EvidenceProblem"),
         ({"method": "em"}, InvalidParameter, "method = 'em' is unknown; known are 'newton'"),
+        ({"method": ["newton"]}, InvalidParameter, r"method = \['newton'\] is unknown"),
+        ({"tol": True}, InvalidParameter, "tol = True must lie"),
+        ({"max_time": True}, InvalidParameter, "max_time = True must be a positive number"),
         ({"start": [1.0, 1.0]}, InvalidParameter, r"start has shape \(2,\); expected \(3,\)"),
         ({"start": [1.0, -1.0, 0.0]}, InvalidParameter, r"start\[1\] = -1 is negative"),
         ({"start": [1.0, np.nan, 0.0]}, InvalidParameter, r"start\[1\] is nan"),
