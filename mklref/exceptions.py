@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mklref.algorithms.regularization_path import RegularizationPath
     from mklref.algorithms.stationary import StationaryPoint
     from mklref.evidence import EvidenceSolution
     from mklref.multiclass import MulticlassSolution
@@ -73,16 +74,21 @@ class DataUnavailable(MKLError, OSError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a solve. Nothing is lost: `solution` is the best point so far, or None."""
+    """Ctrl-C during a solve. Nothing is lost: `solution` is the best point so far, or None.
+
+    `path` has the finished points of a `regularization_path`, and is None elsewhere.
+    """
 
     def __init__(
         self,
         solution: Solution | MulticlassSolution | EvidenceSolution | StationaryPoint | SynthesisSolution | None = None,
+        path: RegularizationPath | None = None,
     ) -> None:
         judged = getattr(solution, "certificate", solution)
         found = "no point yet" if solution is None else f"best point so far: {judged}"
         super().__init__(f"interrupted; {found}")
         self.solution = solution
+        self.path = path
 
 
 class MKLWarning(UserWarning):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mklref.algorithms.base import AnySolution
 from mklref.algorithms.baselines import average_kernel, best_single_kernel, easymkl, kernel_alignment
 from mklref.algorithms.gradient_descent import gradient_descent
 from mklref.algorithms.group_wrapper import group_wrapper
@@ -21,6 +20,7 @@ from mklref.algorithms.regularization_path import RegularizationPath, regulariza
 from mklref.algorithms.silp import silp
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.sip import sip
+from mklref.algorithms.start import AnySolution
 from mklref.algorithms.stationary import StationaryPoint
 
 _SOLVERS: tuple[Callable[..., AnySolution], ...] = (

@@ -31,6 +31,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of
+from mklref.algorithms.start import AnyProblem, AnySolution, check_start, feasible_weights, regularizer_of
 from mklref.certificate import certify
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
@@ -40,20 +41,16 @@ from mklref.native.machine import Machine
 from mklref.native.solver import check_options
 from mklref.problem import Problem
 from mklref.progress import Progress
-from mklref.regularizers import BlockNorm, Lp, Regularizer
 from mklref.solution import History, Record, Solution, Status
 
-AnyProblem: TypeAlias = Problem | MulticlassProblem
-AnySolution: TypeAlias = Solution | MulticlassSolution
 Callback: TypeAlias = Callable[[Record], object]
 
 _EXACT = 0.1
 """The papers take the SVM for exact. An error eps of J, relative, is one of sqrt(eps) in beta, in the derivatives of J
 and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
-"""No machine can be asked for more, relative to its value."""
-_PATIENCE = 50
-"""Iterations without a gap smaller by a tenth after which an absolute gap of tol is accepted, where |P*| < 1."""
+"""No machine can be asked for more, relative to its value. An objective of this share of the unit of its problem is 0
+to rounding, and has no relative gap."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +90,15 @@ class Run:
     progress : bool
         Show a progress line.
     start : Solution or MulticlassSolution, optional
-        Solution of a problem with the same kernels: its weights and dual variables are where the run starts.
+        Solution of a problem with the same kernels: its dual variables and its weights, scaled into the feasible set,
+        are where the run starts.
 
     Raises
     ------
     InvalidType, InvalidParameter
         As `mklref.solve`.
+    InvalidInput
+        A start of another size.
     """
 
     def __init__(
@@ -112,20 +112,20 @@ class Run:
         progress: bool = False,
         start: AnySolution | None = None,
     ) -> None:
+        self.regularizer = regularizer_of(problem)
         parts = problem.machines if isinstance(problem, MulticlassProblem) else ()
         self.problems: list[Problem] = [part.problem for part in parts] if parts else [problem]  # type: ignore[list-item]
         check_options(self.problems[0], tol, max_iter, max_time, callback)
-        self.solver, self.problem, self.regularizer = solver, problem, problem.regularizer
+        self.solver, self.problem = solver, problem
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
         self.precision = max((_EXACT * tol) ** 2, _ROUNDING)
         """Relative accuracy of every J(theta)."""
         self.began = time.perf_counter()
         self.deadline = np.inf if max_time is None else self.began + max_time
         if start is None:
-            self.start = self.regularizer.weights_from_norms(np.ones(problem.n_kernels))
             betas: list[Array | None] = [None] * len(self.problems)
         else:
-            self.start = start.weights
+            check_start(problem, start)
             rows = np.atleast_2d(start.dual_coef)
             betas = [row[part.samples] for row, part in zip(rows, parts, strict=True)] if parts else [rows[0]]
         self.machines: list[Machine] = [
@@ -133,6 +133,11 @@ class Run:
         ]
         for machine in self.machines:
             machine.deadline = self.deadline
+        squares = np.sum([machine.images.squares for machine in self.machines], axis=0)
+        given = np.zeros(problem.n_kernels) if start is None else start.weights
+        self.start = feasible_weights(self.regularizer, given, squares)
+        """The first weights."""
+        self.unit = sum(_unit(machine) for machine in self.machines)
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.stops_by_gap = True
         """False for an algorithm that ends its loop by a criterion of its own."""
@@ -143,7 +148,6 @@ class Run:
         self.records: list[Iteration] = []
         self.best: Point | None = None
         self.lower, self.upper = -np.inf, np.inf
-        self.waiting, self.smallest = 0, np.inf
         self.progress = Progress(progress, solver, target=tol)
 
     def svm(self, weights: Array) -> Point:
@@ -172,7 +176,12 @@ class Run:
 
     def reached(self, point: Point) -> bool:
         """Whether this point has a certified gap of tol times its objective."""
-        return point.gap <= self.tol * (abs(point.upper) or 1.0)
+        return self.proved(point.gap, point.upper)
+
+    def proved(self, gap: float, upper: float) -> bool:
+        """Whether |gap| <= tol |upper|, the same in every unit; or both are 0 to rounding, and have no relation."""
+        zero = _ROUNDING * self.unit
+        return abs(gap) <= self.tol * abs(upper) or (abs(gap) <= zero and abs(upper) <= zero)
 
     def follow(self, steps: Iterator[Point]) -> AnySolution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
@@ -235,7 +244,7 @@ class Run:
         self.records.append(record)
         self.progress.update(record.relative_gap)
         asked = self.callback is not None and self.callback(record)
-        if self.stops_by_gap and self.best is not None and (self.reached(self.best) or self._in_vain(self.best)):
+        if self.stops_by_gap and self.best is not None and self.reached(self.best):
             return Status.OPTIMAL
         if asked:
             return Status.STOPPED
@@ -243,14 +252,8 @@ class Run:
             return Status.TIME_LIMIT
         return Status.ITERATION_LIMIT if len(self.records) >= self.max_iter else None
 
-    def _in_vain(self, best: Point) -> bool:
-        """Whether a gap of tol is there, but one of tol times the objective is not in sight: P* may be 0."""
-        better = best.gap < 0.9 * self.smallest
-        self.waiting, self.smallest = (0, best.gap) if better else (self.waiting + 1, self.smallest)
-        return self.waiting > _PATIENCE and best.gap <= self.tol
-
     def _solution(self, status: Status) -> AnySolution:
-        """The point of smallest gap, certified from scratch; the certificate decides about OPTIMAL."""
+        """The point of smallest gap, certified from scratch; the gap of the certificate decides about OPTIMAL."""
         assert self.best is not None
         best = self.best
         counts = {"svm": self.svm_calls, "gradient": self.gradient_calls, "inner_steps": self.inner_steps}
@@ -261,21 +264,21 @@ class Run:
                 row[part.samples] = beta
             intercepts = np.array(best.intercepts)
             bounds = self.problem.certify(betas, best.weights, intercepts)
-            status = status.confirmed(bounds.is_optimal(self.tol))
+            status = status.confirmed(self.proved(bounds.gap, bounds.upper))
             return MulticlassSolution(
                 betas, best.weights, intercepts, bounds.upper, bounds, status, history, self.solver
             )
         beta, b = best.betas[0], best.intercepts[0]
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
-        status = status.confirmed(certificate.is_optimal(self.tol))
+        status = status.confirmed(self.proved(certificate.gap, certificate.upper))
         return Solution(beta, best.weights, b, certificate.upper, certificate, status, history, self.solver)
 
 
-def on_the_simplex(regularizer: Regularizer) -> bool:
-    """Whether the weights live on the simplex, theta >= 0 and 1'theta = 1: l1-MKL under its two names."""
-    if isinstance(regularizer, BlockNorm):
-        return regularizer.q == 1.0
-    return isinstance(regularizer, Lp) and regularizer.p == 1.0
+def _unit(machine: Machine) -> float:
+    """The objective at the zero function. Where 1'beta = c_b it is 0; then c_b^2/2 max K_m(i, i): one sample."""
+    problem = machine.problem
+    at_zero = float(problem.costs @ problem.loss.value(np.zeros(problem.n_samples), problem.y))
+    return abs(at_zero) + 0.5 * problem.intercept_cost**2 * float(machine.images.diagonals.max())
 
 
 def require(fits: bool, solver: str, problem: AnyProblem, made_for: str, remedy: str) -> None:

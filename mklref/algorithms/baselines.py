@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 
 from mklref._typing import Array
 from mklref.algorithms.base import Callback, require
+from mklref.algorithms.start import regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import center
 from mklref.native.solver import solve
@@ -54,6 +55,7 @@ def average_kernel(
         Of problem.replace(regularizer=Fixed(weights)), with its certificate.
     """
     options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
+    regularizer_of(problem)
     weights = np.full(problem.n_kernels, 1.0 / problem.n_kernels)
     return _trained(problem, weights, "average_kernel", start=start, **options)
 
@@ -99,8 +101,9 @@ def best_single_kernel(
         Bad folds, or folds without a Generator.
     """
     options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
-    corners = np.eye(problem.n_kernels)
     name = "best_single_kernel"
+    regularizer_of(problem)
+    corners = np.eye(problem.n_kernels)
     if folds is None:
         solutions = [_trained(problem, corner, name, **options) for corner in corners]
         return min(solutions, key=lambda solution: solution.objective)
@@ -157,6 +160,7 @@ def alignment_weights(problem: Problem) -> Array:
     The program is a nonnegative least squares problem: with A = R'R, minimise ||R v - R'^+ a|| over v >= 0. It is
     solved on kernels of unit norm, which only rescales v.
     """
+    _check("kernel_alignment", problem)
     require(
         problem.loss.targets != "ones",
         "kernel_alignment",
@@ -233,6 +237,7 @@ def easymkl(
     InvalidParameter
         If lam is not in (0, 1).
     """
+    _check("easymkl", problem)
     require(problem.loss.targets == "labels", "easymkl", problem, "labels", "For real targets use kernel_alignment.")
     remedy = "it is the share of ||gamma||^2; for the hard margin take it small, for the class means close to 1."
     lam = checked_number("lam", lam, "(0, 1)", lambda share: 0.0 < share < 1.0, remedy)
@@ -244,6 +249,13 @@ def easymkl(
     return _trained(margin, squares / np.linalg.norm(squares), "easymkl", **options)
 
 
+def _check(name: str, problem: Any) -> None:
+    """Refuse what is no problem, and several classes."""
+    regularizer_of(problem)
+    remedy = "For several classes use mklref.solve with regularizer Fixed(weights)."
+    require(isinstance(problem, Problem), name, problem, "one machine", remedy)
+
+
 def _trained(problem: Problem, weights: Array, name: str, **options: Any) -> Solution:
     """The kernel machine with these weights, signed by the baseline."""
     solution = solve(problem.replace(regularizer=Fixed(weights)), **options)
@@ -252,6 +264,7 @@ def _trained(problem: Problem, weights: Array, name: str, **options: Any) -> Sol
 
 def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
     """The samples dealt out to the folds, evenly over the values of y."""
+    _check("best_single_kernel with folds", problem)
     require(
         problem.loss.targets != "ones",
         "best_single_kernel with folds",

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run
+from mklref.algorithms.base import Callback, Run
 from mklref.algorithms.point import Point
 from mklref.algorithms.simplemkl import descent_direction, line_search, longest_step, measured, moved, prepared
+from mklref.algorithms.start import AnyProblem, AnySolution
 from mklref.solution import Status
 
 

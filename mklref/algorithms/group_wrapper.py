@@ -9,8 +9,9 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.group_weights import GroupPoint, GroupWeights, descend
+from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.algorithms.stationary import StationaryPoint, settle
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.problem import Problem
@@ -117,7 +118,7 @@ def group_wrapper(
         Restarts without a Generator.
     """
     require(
-        isinstance(problem.regularizer, Groups) and (exponents is None or isinstance(problem, Problem)),
+        isinstance(regularizer_of(problem), Groups) and (exponents is None or isinstance(problem, Problem)),
         "group_wrapper",
         problem,
         "Groups(groups, p, q), and with exponents for one machine",

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import Point
 from mklref.algorithms.simplex import simplex_program
+from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
 
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10
@@ -57,7 +58,7 @@ def hessian_mkl(
         For other regularisers.
     """
     remedy = "For Lp(p) with p > 1: lp_wrapper or sip; mklref.solve takes Newton steps for every regularizer."
-    require(on_the_simplex(problem.regularizer), "hessian_mkl", problem, "weights on the simplex, Lp(1)", remedy)
+    require(on_the_simplex(problem), "hessian_mkl", problem, "weights on the simplex, Lp(1)", remedy)
     run = Run("hessian_mkl", problem, tol, max_iter, max_time, callback, progress, start)
     return run.follow(_steps(run))
 

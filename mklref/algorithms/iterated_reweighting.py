@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.lp_wrapper import closed_form, honest
 from mklref.algorithms.point import Point
+from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.regularizers import (
     ConcaveBlock,
     ElasticNet,
@@ -63,7 +64,7 @@ def iterated_reweighting(
         For other regularisers.
     """
     require(
-        isinstance(problem.regularizer, _PENALTIES),
+        isinstance(regularizer_of(problem), _PENALTIES),
         "iterated_reweighting",
         problem,
         ", ".join(kind.__name__ for kind in _PENALTIES),
@@ -78,7 +79,7 @@ def _steps(run: Run) -> Iterator[Point]:
     while True:
         point = run.svm(theta)  # minimise the tangent bound over f and b
         yield point
-        theta = closed_form(run.regularizer, point)  # touch again: theta = 1/(2 g'(rho^2))
+        theta = closed_form(run.regularizer, point, run.tol)  # touch again: theta = 1/(2 g'(rho^2))
 
 
 def switches_off(regularizer: Regularizer) -> bool:

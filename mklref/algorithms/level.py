@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.cuts import linear_master, mixture, remaining
 from mklref.algorithms.point import Point
 from mklref.algorithms.simplex import simplex_program
+from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
 from mklref.exceptions import InvalidParameter
 
 
@@ -57,7 +58,7 @@ def level(
         A position outside (0, 1).
     """
     remedy = "For Lp(p) with p > 1: sip or lp_wrapper."
-    require(on_the_simplex(problem.regularizer), "level", problem, "weights on the simplex, Lp(1)", remedy)
+    require(on_the_simplex(problem), "level", problem, "weights on the simplex, Lp(1)", remedy)
     checked = _checked(position)
     run = Run("level", problem, tol, max_iter, max_time, callback, progress, start)
     return run.follow(_steps(run, checked))

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import AnySolution, Callback, Run, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.lp_wrapper import closed_form, honest
 from mklref.algorithms.point import Point
+from mklref.algorithms.start import AnySolution
 from mklref.exceptions import InvalidParameter
 from mklref.native.box import BoxMachine
 from mklref.native.loops import loops
@@ -96,7 +97,7 @@ def _steps(run: Run, machine: BoxMachine, size: int) -> Iterator[Point]:
         stuck = np.array_equal(beta, machine.beta)
         point = run.assess(theta, (beta,))  # 5: g_m by the rows that moved;  6, 7: S_m, L and S
         yield point  # 8
-        theta = closed_form(run.regularizer, point)  # 9
+        theta = closed_form(run.regularizer, point, run.tol)  # 9
         if stuck and np.array_equal(theta, point.weights):
             return
 

@@ -8,10 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import Point
+from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.regularizers import BlockNorm, Lp, Regularizer
 from mklref.solution import Status
+
+_SHARE = 0.1
+"""Of the gap asked for, what capping the weights of block norms q > 2 may cost of the dual objective."""
+_ROUNDING = 1e-8
+"""Share of the largest dual norm below which g_m, the root of a sum that cancels, is a rounding error."""
 
 
 def lp_wrapper(
@@ -64,7 +70,7 @@ def lp_wrapper(
         For other regularisers.
     """
     require(
-        isinstance(problem.regularizer, Lp | BlockNorm),
+        isinstance(regularizer_of(problem), Lp | BlockNorm),
         "lp_wrapper",
         problem,
         "weights in an lp ball, Lp(p), and block norms, BlockNorm(q)",
@@ -79,18 +85,27 @@ def _steps(run: Run) -> Iterator[Point]:
     while True:  # 2: until a point is certified
         point = run.svm(theta)  # 3: beta by (21)
         yield point
-        theta = closed_form(run.regularizer, point)  # 4, 5: norms by (22), weights by (17)
+        theta = closed_form(run.regularizer, point, run.tol)  # 4, 5: norms by (22), weights by (17)
 
 
-def closed_form(regularizer: Regularizer, point: Point) -> Array:
+def closed_form(regularizer: Regularizer, point: Point, tol: float) -> Array:
     """The weights for the block norms (22) of a point, or for its dual norms where there is no minimum over weights."""
     g = np.sqrt(point.squares)
-    fitting = regularizer.weights_from_dual(g)
-    if regularizer.weight_form == "max":
-        return fitting
-    theta = regularizer.weights_from_norms(point.weights * g)
+    if isinstance(regularizer, BlockNorm) and regularizer.q > 2.0:
+        return regularizer.weights_from_dual(np.maximum(g, lowest(regularizer, len(g), tol) * g.max()))
+    theta, fitting = regularizer.weights_from_norms(point.weights * g), regularizer.weights_from_dual(g)
     useful = (theta == 0.0) & (fitting > 0.0)
     return 0.5 * (theta + fitting) if useful.any() else theta
+
+
+def lowest(regularizer: BlockNorm, M: int, tol: float) -> float:
+    """The share of the largest g below which the weight of a kernel rises no further, for q > 2.
+
+    The tangent of R* at max(g, s) bounds R* from above everywhere, and at g by R*(max(g, s)) - R*(g), which for
+    s = (0.1 tol/M)^{1/q*} of the largest g is of the order 0.1 tol R*. The tangent at g_m = 0 is infinitely steep;
+    a weight of 0 in its place, as of a kernel that is not there, lets the dual fall.
+    """
+    return max(float((_SHARE * tol / M) ** (1.0 / regularizer.dual_exponent)), _ROUNDING)
 
 
 def sparse(regularizer: Regularizer) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
+import numbers
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import AnyProblem, AnySolution
 from mklref.algorithms.simplemkl import simplemkl
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
 
 SELECTED = 1e-4
 """A kernel counts as selected if its weight is above this share of the largest one."""
@@ -64,7 +67,7 @@ class RegularizationPath:
 def regularization_path(
     problem: AnyProblem,
     *,
-    C: Sequence[float],
+    C: Iterable[float],
     solver: Callable[..., AnySolution] = simplemkl,
     tol: float = 1e-4,
     warm: bool = True,
@@ -81,10 +84,11 @@ def regularization_path(
     ----------
     problem : Problem or MulticlassProblem
         Everything but C.
-    C : sequence of float
+    C : sequence of float, or another iterable
         Positive and decreasing. SimpleMKL takes 50 values, evenly spaced in log C between 1000 and 0.01.
     solver : callable
         Any function of this package, or `mklref.solve`: called as solver(problem, tol=..., start=..., **options).
+        Those without a start need warm=False.
     tol : float
         Certified relative gap of every solution.
     warm : bool
@@ -105,27 +109,71 @@ def regularization_path(
     InvalidParameter
         C empty, not decreasing, or not positive; max_time not positive.
     InvalidType
-        A solver or callback that cannot be called.
+        No problem; a solver or callback that cannot be called.
+    NotApplicable
+        A solver without a start while `warm`; `exponents` of `group_wrapper`, whose stationary points have no gap.
+    Interrupted
+        On Ctrl-C; its `path` has the points that were finished, its `solution` the one that was not.
     """
     for label, function in (("solver", solver), ("callback", callback)):
         if not callable(function) and function is not None:
             raise InvalidType(f"{label} is {function!r}; give a function, for instance mklref.algorithms.simplemkl.")
-    if not len(C) or np.any(np.diff(C) >= 0.0):
-        raise InvalidParameter(f"C = {list(C)} must decrease; give sorted(C, reverse=True), each value once.")
-    if max_time is not None and not max_time > 0.0:
-        raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")
-    problems = [problem.replace(C=cost) for cost in C]  # every value is checked before work starts
+    regularizer_of(problem)
+    _check_solver(solver, warm, options)
+    costs = _checked_costs(C)
+    problems = [problem.replace(C=cost) for cost in costs]  # every value is checked before work starts
+    _check_time(max_time)
     deadline = None if max_time is None else time.perf_counter() + max_time
     solutions: list[AnySolution] = []
-    for member in problems:
-        if deadline is not None:
-            left = deadline - time.perf_counter()
-            if left <= 0.0:
+    try:
+        for member in problems:
+            if deadline is not None:
+                left = deadline - time.perf_counter()
+                if left <= 0.0:
+                    break
+                options["max_time"] = left
+            if warm and solutions:
+                options["start"] = solutions[-1]
+            solutions.append(solver(member, tol=tol, **options))
+            if callback is not None and callback(solutions[-1]):
                 break
-            options["max_time"] = left
-        if warm and solutions:
-            options["start"] = solutions[-1]
-        solutions.append(solver(member, tol=tol, **options))
-        if callback is not None and callback(solutions[-1]):
-            break
+    except KeyboardInterrupt as stopped:
+        raise Interrupted(getattr(stopped, "solution", None), path=_path(problems, solutions)) from None
+    return _path(problems, solutions)
+
+
+def _path(problems: list[AnyProblem], solutions: list[AnySolution]) -> RegularizationPath:
+    """The path as far as there are solutions."""
     return RegularizationPath(np.array([member.C for member in problems[: len(solutions)]]), tuple(solutions))
+
+
+def _check_solver(solver: Callable[..., AnySolution], warm: bool, options: dict[str, Any]) -> None:
+    """Refuse what cannot be started from the solution before, or gives none."""
+    name = getattr(solver, "__name__", repr(solver))
+    accepted = inspect.signature(solver).parameters.values()
+    takes_start = any(one.name == "start" or one.kind is one.VAR_KEYWORD for one in accepted)
+    if warm and not takes_start:
+        raise NotApplicable(f"{name} takes no start from the solution before; give warm=False.")
+    if options.get("exponents") is not None:
+        raise NotApplicable(
+            f"{name} with exponents gives stationary points without a gap, and a path has certified solutions; put "
+            "Groups(groups, p, q) with p + q <= 1 into the problem, or call it for each C."
+        )
+
+
+def _check_time(max_time: Any) -> None:
+    if max_time is not None and not (isinstance(max_time, numbers.Real) and float(max_time) > 0.0):
+        raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")
+
+
+def _checked_costs(C: Any) -> list[Any]:
+    """C as a list that decreases; that its entries are positive is left to the problems."""
+    if isinstance(C, str | bytes) or not isinstance(C, Iterable):
+        raise InvalidParameter(f"C = {C!r} must be a sequence of decreasing numbers; for one value call the solver.")
+    costs = list(C)
+    for cost in costs:
+        if isinstance(cost, bool) or not isinstance(cost, numbers.Real):
+            raise InvalidParameter(f"C has the entry {cost!r}; each must be a number, in one dimension.")
+    if not costs or not all(later < earlier for earlier, later in itertools.pairwise(costs)):
+        raise InvalidParameter(f"C = {costs} must decrease; give sorted(C, reverse=True), each value once.")
+    return costs

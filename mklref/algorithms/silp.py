@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.cuts import linear_master, mixture
 from mklref.algorithms.point import Point
+from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
 
 
 def silp(
@@ -44,9 +45,7 @@ def silp(
     NotApplicable
         For other regularisers.
     """
-    require(
-        on_the_simplex(problem.regularizer), "silp", problem, "weights on the simplex, Lp(1)", "For Lp(p), p > 1: sip."
-    )
+    require(on_the_simplex(problem), "silp", problem, "weights on the simplex, Lp(1)", "For Lp(p), p > 1: sip.")
     run = Run("silp", problem, tol, max_iter, max_time, callback, progress, start)
     return run.follow(_steps(run))
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, on_the_simplex, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import Point
+from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
 from mklref.exceptions import InvalidParameter
 from mklref.solution import Status
 
@@ -111,7 +112,7 @@ def _steps(run: Run, stop: str) -> Iterator[Point]:
 def prepared(name: str, problem: AnyProblem, stop: str, *options: Any) -> Run:
     """The run of a descent on the simplex, after the checks that SimpleMKL and plain gradient descent share."""
     remedy = "For Lp(p) with p > 1: lp_wrapper or sip."
-    require(on_the_simplex(problem.regularizer), name, problem, "weights on the simplex, Lp(1)", remedy)
+    require(on_the_simplex(problem), name, problem, "weights on the simplex, Lp(1)", remedy)
     if stop not in STOPS:
         raise InvalidParameter(f"stop = {stop!r} is unknown; known names: {', '.join(STOPS)}.")
     run = Run(name, problem, *options)

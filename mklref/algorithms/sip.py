@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import AnyProblem, AnySolution, Callback, Run, require
+from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.cuts import Master, mixture, remaining
 from mklref.algorithms.point import Point
+from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.regularizers import Lp
 from mklref.regularizers.norms import p_norm
 
@@ -64,7 +65,7 @@ def sip(
     NotApplicable
         For other regularisers, and for p = 1 and p = inf.
     """
-    regularizer = problem.regularizer
+    regularizer = regularizer_of(problem)
     fits = isinstance(regularizer, Lp) and 1.0 < regularizer.p < np.inf
     remedy = "For Lp(1): silp; at p = inf the weights are fixed: mklref.solve."
     require(fits, "sip", problem, "weights in an lp ball, Lp(p) with 1 < p < inf", remedy)

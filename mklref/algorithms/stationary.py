@@ -134,7 +134,7 @@ def _lowest(
     point = best.point
     fixed = problem.replace(regularizer=Fixed(point.weights))
     certificate = certify(fixed, point.betas[0], weights=point.weights, intercept=point.intercepts[0])
-    optimal = certificate.is_optimal(run.tol)
+    optimal = run.proved(certificate.gap, certificate.upper)
     machine = Solution(
         dual_coef=point.betas[0],
         weights=point.weights,
