@@ -9,11 +9,14 @@ an NPZ file with `kernels` (M, n, n) and `y` (n,), by default beside the certifi
 
 with s_i the largest |V'| within sum theta delta ||beta|| of t_i, and confirms: the data are those that were hashed;
 beta lies in its box and sums to c_b; the claimed bounds are no sharper than L and U; K_m + delta_m I is semidefinite.
+It states the problem that the bounds belong to, and refuses one that is none: p < 1, a cost that is not positive,
+groups that are no partition, targets of another kind. Of `backend`, which is no part of the proof, only the spelling is
+checked.
 Products and sums are exact, in Python integers and fractions. Logarithms and powers are decimals of 80 digits, of which
 60 are relied on. K + delta I = L L' + c I + R is semidefinite if ||R||_F <= c, whoever computed L: that residual is the
 one thing taken from float64, with its error bound for rounding to nearest.
 
-Exit codes: 0 confirmed, 1 not confirmed, 2 the files cannot be read.
+Exit codes: 0 confirmed, 1 not confirmed, 2 the files cannot be read, or state no problem.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ import json
 import math
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +46,24 @@ _TINY_SHARE = Fraction(1, 10**30)
 """Of the cost: where a dual variable of the logistic loss is this close to a bound, 80 digits are too few for log."""
 _TIE = Fraction(1, 10**9)
 """Groups: p + q this close to 1 counts as 1, by the definition of the regulariser."""
+_INFLATION = 1032
+"""What the deflate method packs into one byte at most."""
+_HEADER = 65536
+"""Bytes before the numbers of an array, at most."""
+_DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What a file raises that is not what it should be, depending on where it is not."""
 
 
 class Unreadable(Exception):
@@ -66,16 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(NOT_CONFIRMED, f"NOT CONFIRMED: {doubt}")
     except Unreadable as damage:
         return _say(UNREADABLE, f"cannot be read: {damage}")
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-        zipfile.BadZipFile,
-    ) as damage:
+    except _DAMAGE as damage:
         return _say(UNREADABLE, f"cannot be read: {type(damage).__name__}: {damage}")
     return _say(CONFIRMED, "CONFIRMED")
 
@@ -97,29 +111,52 @@ def read_certificate(path: Path) -> dict[str, Any]:
 
 
 def read_data(path: Path, certificate: dict[str, Any]) -> tuple[Any, Any]:
-    """The arrays, once their sizes are known to be those of the certificate."""
+    """The arrays, once their sizes are known to be those of the certificate and of the file."""
     found = []
-    with zipfile.ZipFile(path) as archive:
-        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-    with np.load(path, allow_pickle=False) as arrays:
-        for name in ("kernels", "y"):
-            facts = certificate["data"][name]
-            size = math.prod(facts["shape"]) * np.dtype(facts["dtype"]).itemsize
-            if f"{name}.npy" not in sizes or sizes[f"{name}.npy"] > size + 65536:
-                raise Unreadable(f"{path} holds no array {name!r} of shape {facts['shape']} and type {facts['dtype']}.")
+    for name, axes, types in (("kernels", 3, ("float32", "float64")), ("y", 1, ("float64",))):
+        facts = certificate["data"][name]
+        shape, kind = facts["shape"], facts["dtype"]
+        if kind not in types or len(shape) != axes or not all(type(k) is int and k > 0 for k in shape):
+            raise Unreadable(f"{name} is certified with shape {shape} and type {kind}, which no {name} have.")
+        _require_header(path, name, shape, kind)
+        with np.load(path, allow_pickle=False) as arrays:
             array = arrays[name]
-            if list(array.shape) != facts["shape"] or str(array.dtype) != facts["dtype"]:
-                raise Unreadable(f"{name} in {path} has shape {array.shape} and type {array.dtype}.")
-            digest = hashlib.sha256(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data).hexdigest()
-            if digest != facts["sha256"]:
-                raise Refuted(f"{name} in {path} is not the array that was certified: its SHA-256 differs.")
-            found.append(array.astype(np.float64))
+        digest = hashlib.sha256(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data).hexdigest()
+        if digest != facts["sha256"]:
+            raise Refuted(f"{name} in {path} is not the array that was certified: its SHA-256 differs.")
+        found.append(array.astype(np.float64))
     return found[0], found[1]
+
+
+def _require_header(path: Path, name: str, shape: list[int], kind: str) -> None:
+    """Raise `Unreadable` unless the array in the file has this shape and type, and the file is long enough for it."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    with zipfile.ZipFile(path) as archive:
+        if f"{name}.npy" not in archive.namelist():
+            raise Unreadable(f"{path} holds no array {name!r}.")
+        claimed = archive.getinfo(f"{name}.npy").file_size
+        if not size <= claimed <= size + _HEADER or size > _INFLATION * path.stat().st_size:
+            raise Unreadable(f"{path} is too short or too long for {name} of shape {shape} and type {kind}.")
+        with archive.open(f"{name}.npy") as member:
+            version = np.lib.format.read_magic(member)
+            if version not in ((1, 0), (2, 0)):
+                raise Unreadable(f"{name} in {path} has a header of version {version}.")
+            read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
+            found, _, dtype = read(member)
+    if list(found) != shape or str(dtype) != kind:
+        raise Unreadable(f"{name} in {path} has shape {found} and type {dtype}, certified are {shape} and {kind}.")
+
+
+def number(text: Any) -> float:
+    """A float in hexadecimal."""
+    if not isinstance(text, str):
+        raise Unreadable(f"{text!r} is no float in hexadecimal.")
+    return float.fromhex(text)
 
 
 def floats(texts: Any) -> list[float]:
     """Hexadecimal floats, all finite."""
-    values = [float.fromhex(text) for text in texts]
+    values = list(map(number, texts))
     if not all(map(math.isfinite, values)):
         raise Unreadable("a number in the certificate is not finite.")
     return values
@@ -137,24 +174,41 @@ def verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
 def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
     claim, problem, point = certificate["claim"], certificate["problem"], certificate["point"]
     M, n = len(kernels), len(y)
+    if kernels.shape != (M, n, n) or y.shape != (n,) or not M or not n:
+        raise Unreadable(f"kernels and targets have the shapes {kernels.shape} and {y.shape}.")
+    if not np.isfinite(kernels).all() or not np.isfinite(y).all():
+        raise Unreadable("an entry of the kernels or of the targets is not finite.")
     beta, theta = _exact(floats(point["dual_coef"])), _exact(floats(point["weights"]))
     costs, delta = _exact(floats(problem["costs"])), _exact(floats(claim["delta"]))
     (b,) = _exact(floats([point["intercept"]]))
     targets = _exact(y.tolist())
-    if not len(beta) == len(costs) == n or not len(theta) == len(delta) == M or kernels.shape != (M, n, n):
+    if not len(beta) == len(costs) == n or not len(theta) == len(delta) == M:
         raise Unreadable("the lengths of the vectors do not agree.")
-    if min(theta) < 0 or min(delta) < 0 or min(costs) <= 0:
-        raise Refuted("a weight or a radius is negative, or a cost not positive.")
-    if claim["tier"] != (2 if any(delta) else 1):
+    if min(theta) < 0 or min(delta) < 0:
+        raise Refuted("a weight or a radius is negative.")
+    if min(costs) <= 0:
+        raise Unreadable("a cost is not positive.")
+    if type(claim["tier"]) is not int or claim["tier"] != (2 if any(delta) else 1):
         raise Refuted(f"tier {claim['tier']} does not go with the radii delta.")
     intercept = problem["intercept"]
+    if type(intercept) is not bool:
+        raise Unreadable(f"intercept is {intercept!r}, neither true nor false.")
+    if certificate["backend"] not in _BACKENDS:
+        raise Unreadable(f"unknown backend {certificate['backend']!r}.")
     loss = _Loss(problem["loss"], targets, costs)
+    if intercept is not _INTERCEPTS.get(loss.name, intercept):
+        raise Unreadable(f"loss {loss.name} is {'not ' if intercept else 'only '}defined with an intercept.")
+    primal_penalty, dual_penalty = penalties(problem["regularizer"], M)
     if b and not intercept:
         raise Refuted("the problem has no intercept, and the point has one.")
-    lower, upper = (float.fromhex(claim[side]) for side in ("lower", "upper"))
+    lower, upper = (number(claim[side]) for side in ("lower", "upper"))
     if math.isnan(lower) or math.isnan(upper):
         raise Refuted("a bound is not a number.")
-    done: list[str] = []
+    done = [
+        f"problem: loss {_shown(problem['loss'])}, regularizer {_shown(problem['regularizer'])}, M = {M} kernels, "
+        f"n = {n} samples, C from {float(min(costs))!r} to {float(max(costs))!r}, "
+        f"{'an' if intercept else 'no'} intercept"
+    ]
     images, squares = _products(kernels, beta)
     size = sum((x * x for x in beta), Fraction(0))
     q = [max(Fraction(0), x + d * size) for x, d in zip(squares, delta, strict=True)]
@@ -163,7 +217,7 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
         if intercept and sum(beta) != loss.intercept_cost:
             raise Refuted(f"the dual variables sum to {float(sum(beta))!r} and not to {loss.intercept_cost}.")
         done.append("dual point: inside its box" + (f", sum exactly {loss.intercept_cost}" if intercept else ""))
-        dual = loss.dual(beta) - penalties(problem["regularizer"], M)[1](q)
+        dual = loss.dual(beta) - dual_penalty(q)
         if not Fraction(lower) <= dual:
             raise Refuted(f"lower = {lower!r} exceeds the dual objective {float(dual)!r}.")
         done.append(f"lower bound: {lower!r} <= {float(dual)!r}, the dual objective")
@@ -171,7 +225,7 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
         scores = [sum((t * f[i] for t, f in zip(theta, images, strict=True)), b) for i in range(n)]
         spread = sum((t * d for t, d in zip(theta, delta, strict=True)), Fraction(0)) * _root_up(size)
         primal = sum((c * v for c, v in zip(costs, loss.values(scores), strict=True)), loss.intercept_cost * b)
-        primal += penalties(problem["regularizer"], M)[0]([t * t * x for t, x in zip(theta, q, strict=True)])
+        primal += primal_penalty([t * t * x for t, x in zip(theta, q, strict=True)])
         if spread:
             pull = sum(((c * s) ** 2 for c, s in zip(costs, loss.slopes(scores, spread), strict=True)), Fraction(0))
             primal += _root_up(pull) * spread
@@ -184,6 +238,16 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
     scope = f"up to delta <= {float(max(delta)):.2g}" if any(delta) else "as they are"
     done.append(f"kernels: all {M} proven positive semidefinite, {scope}")
     return done
+
+
+def _shown(statement: dict[str, Any]) -> str:
+    """Name and parameters, numbers in decimals."""
+
+    def plain(value: Any) -> Any:
+        return list(map(plain, value)) if isinstance(value, list) else value if type(value) is int else number(value)
+
+    parameters = ", ".join(f"{key} = {plain(value)}" for key, value in statement.items() if key != "name")
+    return str(statement["name"]) + (f" ({parameters})" if parameters else "")
 
 
 def _exact(values: Sequence[float]) -> list[Fraction]:
@@ -243,17 +307,15 @@ class _Loss:
 
     def __init__(self, statement: dict[str, Any], y: list[Fraction], costs: list[Fraction]) -> None:
         self.name, self.y, self.costs = statement["name"], y, costs
-        parameters = {key: Fraction(float.fromhex(value)) for key, value in statement.items() if key != "name"}
+        parameters = {key: Fraction(value) for key, value in _numbers("loss", statement).items()}
         self.epsilon = parameters.get("epsilon", Fraction(0))
         self.delta, self.tau = parameters.get("delta", Fraction(1)), parameters.get("tau", Fraction(1, 2))
-        if self.name not in _LOSSES:
-            raise Unreadable(f"unknown loss {self.name!r}.")
         self.margin, self.quadratic = _LOSSES[self.name]
         self.intercept_cost = 1 if self.name == "one_class" else 0
         if self.margin is not None and any(abs(target) != 1 for target in y):
-            raise Refuted(f"loss {self.name} needs targets -1 and 1.")
+            raise Unreadable(f"loss {self.name} needs targets -1 and 1.")
         if self.name in ("one_class", "density_level_set") and any(target != 1 for target in y):
-            raise Refuted(f"loss {self.name} needs targets 1.")
+            raise Unreadable(f"loss {self.name} needs targets 1.")
 
     def require_box(self, beta: list[Fraction]) -> None:
         """Raise `Refuted` if a dual variable is outside its interval."""
@@ -331,6 +393,53 @@ _LOSSES: dict[str, tuple[int | None, bool]] = {
     "pinball": (None, False),
 }
 """Margin m of losses of m - y t, None for losses of |y - t|; and whether the dual term has -beta^2/(2 c)."""
+_INTERCEPTS = {"one_class": True, "density_level_set": False}
+"""Losses that are defined with an intercept only, or without one only."""
+_BACKENDS = ("fast", "sliced", "exact")
+
+
+# --- parameters ----------------------------------------------------------------------------------------------------
+
+Range = tuple[str, Callable[[float], bool]]
+_NONNEGATIVE: Range = ("[0, inf)", lambda x: 0.0 <= x < math.inf)
+_POSITIVE: Range = ("(0, inf)", lambda x: 0.0 < x < math.inf)
+_EXPONENT: Range = ("[1, inf]", lambda x: x >= 1.0)
+_SHARE: Range = ("[0, 1]", lambda x: 0.0 <= x <= 1.0)
+_LEVEL: Range = ("(0, 1)", lambda x: 0.0 < x < 1.0)
+
+_PARAMETERS: dict[str, dict[str, dict[str, Range]]] = {
+    "loss": {
+        **{name: {} for name in _LOSSES},
+        "epsilon_insensitive": {"epsilon": _NONNEGATIVE},
+        "squared_epsilon_insensitive": {"epsilon": _NONNEGATIVE},
+        "huber": {"delta": _POSITIVE},
+        "pinball": {"tau": _LEVEL},
+    },
+    "regularizer": {
+        "Lp": {"p": _EXPONENT},
+        "Fixed": {},
+        "Tikhonov": {"p": _EXPONENT, "mu": _POSITIVE},
+        "Groups": {"p": _SHARE, "q": _SHARE},
+    },
+}
+"""Numbers that belong to each loss and regulariser, with the intervals in which the formulas here hold."""
+_LISTS = {"Fixed": {"weights"}, "Groups": {"groups"}}
+
+
+def _numbers(kind: str, statement: dict[str, Any]) -> dict[str, float]:
+    """The numeric parameters of a loss or regulariser: all of them, nothing else, each in its interval."""
+    name = statement["name"]
+    if name not in _PARAMETERS[kind]:
+        raise Unreadable(f"unknown {kind} {name!r}.")
+    ranges = _PARAMETERS[kind][name]
+    expected = {"name", *ranges, *_LISTS.get(name, ())}
+    if set(statement) != expected:
+        raise Unreadable(f"{kind} {name} is stated by {sorted(statement)}, needed are {sorted(expected)}.")
+    values = {key: number(statement[key]) for key in ranges}
+    for key, (interval, inside) in ranges.items():
+        if not inside(values[key]):
+            raise Unreadable(f"{key} = {values[key]!r} of {kind} {name} does not lie in {interval}.")
+    return values
 
 
 # --- regularisers --------------------------------------------------------------------------------------------------
@@ -340,42 +449,49 @@ Bound = Callable[[list[Fraction]], Fraction]
 
 def penalties(statement: dict[str, Any], M: int) -> tuple[Bound, Bound]:
     """R and R* from above, as functions of squared norms."""
+    numbers = _numbers("regularizer", statement)
     name, half = statement["name"], Fraction(1, 2)
     if name == "Lp":
-        inverse = _reciprocal(statement["p"])
+        inverse = _reciprocal(numbers["p"])
         return lambda x: half * _norm(x, 1 + inverse), lambda x: half * _norm(x, 1 - inverse)
     if name == "Fixed":
         w = _exact(floats(statement["weights"]))
-        if len(w) != M:
-            raise Unreadable("one fixed weight for each kernel is needed.")
+        if len(w) != M or min(w) < 0 or not any(w):
+            raise Unreadable("one fixed weight for each kernel is needed, none of them negative, not all of them 0.")
         return (
             lambda x: half * sum(map(_quotient, x, w), Fraction(0)),
             lambda x: half * sum((a * v for a, v in zip(x, w, strict=True)), Fraction(0)),
         )
     if name == "Tikhonov":
-        inverse, mu = _reciprocal(statement["p"]), Fraction(float.fromhex(statement["mu"]))
+        inverse, mu = _reciprocal(numbers["p"]), Fraction(numbers["mu"])
         return (
             lambda x: 3 * _power(mu * _norm(x, 1 + inverse) ** 2 / 16, Fraction(1, 3)),
             lambda x: _norm(x, 1 - inverse) ** 2 / (16 * mu),
         )
-    if name == "Groups":
-        p, q, groups = (*_exact(floats([statement["p"], statement["q"]])), statement["groups"])
-        if sorted(member for group in groups for member in group) != list(range(M)):
-            raise Unreadable("the groups are no partition of the kernels.")
-        total = Fraction(1) if abs(p + q - 1) <= _TIE else p + q
-
-        def across(x: list[Fraction], sign: int) -> Fraction:
-            parts = [
-                _power(Fraction(len(group)) ** sign, p) * _norm([x[m] for m in group], 1 + sign * q) for group in groups
-            ]
-            return half * _norm(parts, 1 + sign * total)
-
-        return lambda x: across(x, 1), lambda x: across(x, -1)
-    raise Unreadable(f"unknown regulariser {name!r}.")
+    p, q, groups = Fraction(numbers["p"]), Fraction(numbers["q"]), statement["groups"]
+    if not all(groups) or sorted(m for group in groups for m in _indices(group)) != list(range(M)):
+        raise Unreadable("the groups are no partition of the kernels, or one is empty.")
+    if p + q > 1 + _TIE:
+        raise Unreadable(f"p + q = {float(p + q)!r} of the groups exceeds 1.")
+    total = Fraction(1) if abs(p + q - 1) <= _TIE else p + q
+    return partial(_across, groups, p, q, total, 1), partial(_across, groups, p, q, total, -1)
 
 
-def _reciprocal(text: str) -> Fraction:
-    p = float.fromhex(text)
+def _across(
+    groups: list[list[int]], p: Fraction, q: Fraction, total: Fraction, sign: int, x: list[Fraction]
+) -> Fraction:
+    """R for sign = 1 and R* for sign = -1: norms within the groups, then across."""
+    parts = [_power(Fraction(len(group)) ** sign, p) * _norm([x[m] for m in group], 1 + sign * q) for group in groups]
+    return _norm(parts, 1 + sign * total) / 2
+
+
+def _indices(group: Any) -> list[int]:
+    if not isinstance(group, list) or not all(type(m) is int for m in group):
+        raise Unreadable(f"the group {group!r} is no list of integers.")
+    return group
+
+
+def _reciprocal(p: float) -> Fraction:
     return Fraction(0) if math.isinf(p) else 1 / Fraction(p)
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
+import re
 import subprocess
 import sys
+import zipfile
+import zlib
+from decimal import DivisionByZero
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +68,13 @@ def test_true_certificates_are_confirmed(loss, regularizer):
     problem = make_problem(loss=loss, regularizer=regularizer, n=12, seed=3)
     facts = document(problem, "exact" if regularizer == REGULARIZERS[0] else "fast")
     confirmed = verify.verify(facts, problem.kernels.dense(), problem.y)
-    assert [line.split(":")[0] for line in confirmed] == ["dual point", "lower bound", "upper bound", "kernels"]
+    assert [line.split(":")[0] for line in confirmed] == [
+        "problem",
+        "dual point",
+        "lower bound",
+        "upper bound",
+        "kernels",
+    ]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -71,6 +82,19 @@ def test_certificates_with_a_wide_delta_are_confirmed(loss):
     problem = make_problem(loss=loss, regularizer=Lp(1.5), n=12, seed=3)
     facts = document(problem, "exact", delta=[0.1, 1e-3, 0.2, 0.05])
     assert "up to delta <= 0.2" in verify.verify(facts, problem.kernels.dense(), problem.y)[-1]
+
+
+def test_the_problem_that_the_bounds_belong_to_is_stated(case):
+    problem, facts = case
+    cost = float(problem.costs[0])
+    assert verify.verify(facts, problem.kernels.dense(), problem.y)[0] == (
+        f"problem: loss hinge, regularizer Lp (p = 2.0), M = 4 kernels, n = 15 samples, C from {cost!r} to {cost!r}, "
+        "an intercept"
+    )
+    problem = make_problem(loss="huber", regularizer=REGULARIZERS[-1], n=10, seed=2)
+    stated = verify.verify(document(problem), problem.kernels.dense(), problem.y)[0]
+    assert "regularizer Groups (groups = [[0, 2], [1, 3]], p = 0.5, q = 0.5)" in stated
+    assert "loss huber (delta = 1.0)" in stated
 
 
 @pytest.mark.parametrize("side", ["lower", "upper"])
@@ -267,3 +291,107 @@ def test_missing_damaged_and_pickled_data_cannot_be_read(case, files, capsys):
     assert verify.main([str(certificate)]) == 2
     assert verify.main([]) == 2
     assert capsys.readouterr().err.count("cannot be read") == 5
+
+
+NO_PROBLEM = {
+    "p below 1": (Lp(2), {"p": (0.5).hex()}, r"p = 0\.5 of regularizer Lp does not lie in \[1, inf\]"),
+    "p zero": (Lp(2), {"p": (0.0).hex()}, "p = 0.0 of regularizer"),
+    "p nan": (Lp(2), {"p": "nan"}, "p = nan of regularizer"),
+    "p a number": (Lp(2), {"p": 2.0}, "no float in hexadecimal"),
+    "p missing": (Lp(2), {"p": None}, "is stated by"),
+    "superfluous": (Lp(2), {"q": (1.0).hex()}, "is stated by"),
+    "negative fixed weight": (Fixed([1.0] * 4), {"weights": [(-1.0).hex(), *[(1.0).hex()] * 3]}, "none of them neg"),
+    "no fixed weight": (Fixed([1.0] * 4), {"weights": [(0.0).hex()] * 4}, "not all of them 0"),
+    "mu zero": (Tikhonov(2, 0.3), {"mu": (0.0).hex()}, r"mu = 0\.0 of regularizer Tikhonov does not lie in \(0, inf\)"),
+    "mu negative": (Tikhonov(2, 0.3), {"mu": (-1.0).hex()}, "mu = -1.0"),
+    "mu infinite": (Tikhonov(2, 0.3), {"mu": "inf"}, "mu = inf"),
+    "p of Tikhonov": (Tikhonov(2, 0.3), {"p": (0.9).hex()}, "p = 0.9"),
+    "empty group": (REGULARIZERS[-2], {"groups": [[0, 2], [1, 3], []]}, "no partition"),
+    "overlapping groups": (REGULARIZERS[-2], {"groups": [[0, 2], [2, 3]]}, "no partition"),
+    "group of no integers": (REGULARIZERS[-2], {"groups": [[False, 2], [True, 3]]}, "no list of integers"),
+    "negative exponent": (REGULARIZERS[-2], {"q": (-0.1).hex()}, "q = -0.1"),
+    "exponents beyond 1": (REGULARIZERS[-2], {"q": (0.9).hex()}, "p \\+ q = 1.2 of the groups exceeds 1"),
+}
+
+
+@pytest.mark.parametrize("lie", NO_PROBLEM)
+def test_regularizers_out_of_range_state_no_problem(lie, tmp_path, capsys):
+    regularizer, changes, message = NO_PROBLEM[lie]
+    problem = make_problem(regularizer=regularizer, n=8, seed=1)
+    certify(problem, 0.01 * problem.y, rigorous=True).save(tmp_path / "c.json", data=tmp_path / "c.npz")
+    facts = json.loads((tmp_path / "c.json").read_text())
+    stated = facts["problem"]["regularizer"] | changes
+    facts["problem"]["regularizer"] = {name: value for name, value in stated.items() if value is not None}
+    assert verify.main([str(tmp_path / "c.json")]) == 0
+    (tmp_path / "c.json").write_text(json.dumps(facts))
+    assert verify.main([str(tmp_path / "c.json")]) == 2
+    assert re.search(f"cannot be read: .*{message}", capsys.readouterr().err)
+
+
+STATEMENTS = {
+    "epsilon": ("epsilon_insensitive", ("problem", "loss", "epsilon"), (-0.1).hex(), "epsilon = -0.1"),
+    "delta": ("huber", ("problem", "loss", "delta"), (0.0).hex(), "delta = 0.0"),
+    "tau": ("pinball", ("problem", "loss", "tau"), (1.0).hex(), "tau = 1.0"),
+    "parameter of another loss": ("hinge", ("problem", "loss", "tau"), (0.5).hex(), "is stated by"),
+    "targets": ("squared", ("problem", "loss"), {"name": "hinge"}, "needs targets -1 and 1"),
+    "cost": ("hinge", ("problem", "costs", 0), (0.0).hex(), "a cost is not positive"),
+    "infinite cost": ("hinge", ("problem", "costs", 0), "inf", "not finite"),
+    "intercept": ("hinge", ("problem", "intercept"), "no", "neither true nor false"),
+    "no intercept": ("one_class", ("problem", "intercept"), False, "only defined with an intercept"),
+    "an intercept": ("density_level_set", ("problem", "intercept"), True, "not defined with an intercept"),
+    "backend": ("hinge", ("backend",), "exakt", "unknown backend 'exakt'"),
+    "complex": ("hinge", ("data", "kernels", "dtype"), "complex128", "which no kernels have"),
+    "axes": ("hinge", ("data", "kernels", "shape"), [4, 64], "which no kernels have"),
+    "no kernels": ("hinge", ("data", "kernels", "shape"), [0, 8, 8], "which no kernels have"),
+}
+
+
+@pytest.mark.parametrize("lie", STATEMENTS)
+def test_other_statements_out_of_range_state_no_problem(lie, tmp_path, capsys):
+    loss, path, to, message = STATEMENTS[lie]
+    problem = make_problem(loss=loss, regularizer=Lp(2), n=8, seed=1)
+    certify(problem, 0.01 * problem.y, rigorous=True).save(tmp_path / "c.json", data=tmp_path / "c.npz")
+    assert verify.main([str(tmp_path / "c.json")]) == 0
+    facts = json.loads((tmp_path / "c.json").read_text())
+    place = facts
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    (tmp_path / "c.json").write_text(json.dumps(facts))
+    assert verify.main([str(tmp_path / "c.json")]) == 2
+    assert re.search(f"cannot be read: .*{message}", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("change", ["asymmetric", "nan", "complex"])
+def test_matrices_that_are_no_kernels_are_never_confirmed(case, change):
+    problem, facts = case
+    K = problem.kernels.dense().copy()
+    K[0, 1, 2] += np.nan if change == "nan" else 1e-9
+    if change == "complex":
+        K = K.astype(complex)
+    with pytest.raises((verify.Refuted, verify.Unreadable, TypeError)):
+        verify.verify(changed(facts, "claim", "upper", to=(1e9).hex()), K, problem.y)
+
+
+@pytest.mark.parametrize("certified", [[4, 15, 15], [10**6, 10**3, 10**3]])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_header_that_claims_terabytes_is_refused_before_memory_is_taken(case, files, certified, method, capsys):
+    certificate, data = files
+    with zipfile.ZipFile(data, "w", method) as archive:
+        for name, shape in (("kernels", (10**6, 10**3, 10**3)), ("y", (15,))):
+            file = io.BytesIO()
+            np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
+            archive.writestr(f"{name}.npy", file.getvalue() + bytes(4 * 15 * 15 * 8))
+    certificate.write_text(json.dumps(changed(case[1], "data", "kernels", "shape", to=certified)))
+    assert verify.main([str(certificate)]) == 2
+    assert re.search("has shape|too short", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("error", [MemoryError, ZeroDivisionError, DivisionByZero, zlib.error, IndexError])
+def test_errors_of_hostile_numbers_are_no_tracebacks(files, monkeypatch, error, capsys):
+    def failing(K, shift):
+        raise error
+
+    monkeypatch.setattr(verify, "semidefinite", failing)
+    assert verify.main([str(files[0])]) == 2
+    assert f"cannot be read: {error.__name__}" in capsys.readouterr().err
