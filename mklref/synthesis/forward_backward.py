@@ -51,7 +51,8 @@ def forward_backward(
     tol, max_iter, max_time, callback, progress
         As for `solve`; an iteration is a step.
     step : float, optional
-        gamma; by default 1.9/(C L ||K||^2), or 1/(C L ||K||^2) if accelerated, with ||K|| by the power method.
+        gamma, in (0, 2/(C L ||K||^2)); by default 1.9/(C L ||K||^2), or 0.95/(C L ||K||^2) if accelerated. ||K|| is
+        that of the power method, which errs from below.
     accelerated : bool
         Whether to add Nesterov's momentum, which is dropped whenever it points uphill (O'Donoghue and Candes).
 
@@ -63,7 +64,7 @@ def forward_backward(
     Raises
     ------
     InvalidParameter
-        An option out of range.
+        An option out of range; a step that is too long, with the bound.
     InvalidType
         Not a `SynthesisProblem`, or a callback that cannot be called.
     Interrupted
@@ -118,10 +119,14 @@ def operator_norm(dictionary: Dictionary) -> float:
 
 
 def _step(dictionary: Dictionary, problem: SynthesisProblem, step: Any, accelerated: bool) -> float:
-    if step is not None:
-        if isinstance(step, bool) or not isinstance(step, numbers.Real) or not 0.0 < float(step) < np.inf:
-            raise InvalidParameter(f"step = {step!r} must lie in (0, 2/(C L ||K||^2)): the admissible steps.")
-        return float(step)
     lipschitz = problem.C * problem.loss.smoothness * operator_norm(dictionary) ** 2
+    if step is not None:
+        largest = 2.0 / lipschitz if lipschitz > 0.0 else np.inf
+        if isinstance(step, bool) or not isinstance(step, numbers.Real) or not 0.0 < float(step) < largest:
+            raise InvalidParameter(
+                f"step = {step!r} must lie in (0, 2/(C L ||K||^2)) = (0, {largest:g}): the admissible steps. "
+                "Leave it out for a safe one."
+            )
+        return float(step)
     # Momentum needs gamma <= 1/lipschitz, and the power method errs from below by less than a twentieth.
     return (0.95 if accelerated else _SAFE) / lipschitz if lipschitz > 0.0 else 1.0

@@ -40,8 +40,13 @@ def test_printed_step_is_too_long_for_the_true_gradient():
     """K9: gamma < 2/||K||^2 is not admissible for the gradient with its factor 2; below 1/||K||^2 it converges."""
     problem = make_problem((2, 2, 1), n=10, lam=0.05, loss="squared")
     size = np.linalg.norm(np.hstack(problem.kernels), 2) ** 2
-    long = forward_backward(problem, step=1.9 / size, max_iter=60)
-    assert long.history.records[-1].upper > 1.05 * solve(problem).objective
+    A = np.zeros(problem.shape)
+    for _ in range(60):
+        Z = correlations(problem.kernels, problem.C * (problem.y - scores(problem.kernels, A)))
+        A = problem.norm.prox(A + 1.9 / size * Z, 1.9 / size * problem.lam)
+    assert certify(problem, A).upper > 1.05 * solve(problem).objective
+    with pytest.raises(InvalidParameter, match=r"step = .* must lie in"):
+        forward_backward(problem, step=1.9 / size)
     assert forward_backward(problem, step=0.95 / size, tol=1e-5).status is Status.OPTIMAL
     with pytest.raises(InvalidParameter, match="step = 0 must lie in"):
         forward_backward(problem, step=0)

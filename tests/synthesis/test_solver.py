@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,9 @@ from mklref.synthesis import (
     solve_path,
 )
 from mklref.synthesis.certificate import dual_value, reaches, residual
+from mklref.synthesis.forward_backward import _iterate as iterate
 from mklref.synthesis.problem import correlations, scores
+from mklref.synthesis.run import Run
 from mklref.synthesis.solver import survivors
 
 SOLVERS = pytest.mark.parametrize("solver", [solve, forward_backward])
@@ -43,10 +46,30 @@ def test_the_result_is_certified_at_exactly_the_returned_point(solver):
 
 def test_the_best_point_is_kept_where_steps_overshoot():
     problem = make_problem((2, 2, 1), n=10, lam=0.05, loss="squared")
-    solution = forward_backward(problem, step=1.9 / np.linalg.norm(np.hstack(problem.kernels), 2) ** 2, max_iter=20)
+    run = Run(problem, 1e-6, 20, None, None, False)
+    status = iterate(run, 1.9 / np.linalg.norm(np.hstack(problem.kernels), 2) ** 2, accelerated=False)
+    solution = run.solution(status, "forward_backward")
     uppers = solution.history.column("upper")
     assert np.all(np.diff(uppers) <= 0.0)
     assert solution.objective == pytest.approx(uppers[-1], rel=1e-12)
+
+
+def test_steps_that_are_too_long_are_refused():
+    """Beyond 2/(C L ||K||^2) the iteration may diverge; the message has both numbers."""
+    problem = make_problem((2, 1, 1), n=10, lam=0.05, loss="squared", C=3.0)
+    largest = 2.0 / (3.0 * np.linalg.norm(np.hstack(problem.kernels), 2) ** 2)
+    forward_backward(problem, step=0.99 * largest, max_iter=1)
+    for step in (1.01 * largest, 1000 * largest, 0.0, -1.0, np.nan, np.inf, True, "x"):
+        with pytest.raises(
+            InvalidParameter, match=re.escape(f"step = {step!r} must lie in (0, 2/(C L ||K||^2)) = (0, ")
+        ):
+            forward_backward(problem, step=step, max_iter=1)
+    with pytest.raises(InvalidParameter) as caught:
+        forward_backward(problem, step=1.0)
+    told = float(re.search(r"= \(0, ([^)]*)\)", str(caught.value)).group(1))
+    assert told == pytest.approx(largest, rel=1e-2)
+    silent = problem.replace(kernels=np.zeros_like(problem.kernels))
+    assert forward_backward(silent, step=1e9).status is Status.OPTIMAL
 
 
 @SOLVERS
