@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from mklref.exceptions import UnsafeFile
+from mklref.exceptions import InvalidType, UnsafeFile
 
 _FACTS = "facts"
+_OWNERS = {
+    "mklref-solution-1": "mklref.Solution",
+    "mklref-synthesis-1": "mklref.synthesis.SynthesisSolution",
+}
+"""Who reads which format."""
 _MAX_BYTES = 64 * 2**30
 """What a file may unpack to: beyond this it is taken for an attack or a mistake."""
 _MAX_HEADER = 1 << 16
@@ -27,7 +32,14 @@ _HEADER_DAMAGE = (ValueError, SyntaxError, tokenize.TokenError, RecursionError, 
 
 
 def write_arrays(path: str | PathLike[str], arrays: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Write arrays and JSON facts to one compressed .npz file at exactly this path."""
+    """Write arrays and JSON facts to one compressed .npz file at exactly this path.
+
+    Raises
+    ------
+    InvalidType
+        No path, but for instance a number, which `open` takes for a descriptor.
+    """
+    _require_path(path)
     members: dict[str, Any] = {**arrays, _FACTS: np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)}
     with open(path, "wb") as file:  # noqa: PTH123  (np.savez appends .npz to a name, not to a file)
         np.savez_compressed(file, **members)
@@ -43,7 +55,10 @@ def read_arrays(path: str | PathLike[str], *, max_bytes: int = _MAX_BYTES) -> tu
         than it carries.
     FileNotFoundError, PermissionError
         As `open` does.
+    InvalidType
+        No path.
     """
+    _require_path(path)
     with open(path, "rb") as file:  # noqa: PTH123  (any path-like; its errors are the caller's, not damage)
         try:
             with zipfile.ZipFile(file) as archive:
@@ -57,6 +72,19 @@ def read_arrays(path: str | PathLike[str], *, max_bytes: int = _MAX_BYTES) -> tu
         except _ARCHIVE_DAMAGE as damaged:
             raise UnsafeFile(f"{path} is not a readable .npz file: {damaged}.") from damaged
     return arrays, _facts(arrays.pop(_FACTS, None), path)
+
+
+def require_format(path: str | PathLike[str], found: Any, expected: str) -> None:
+    """Raise `UnsafeFile` if a file has another format, with the name of the type that reads it."""
+    if found != expected:
+        owner = _OWNERS.get(str(found))
+        hint = f" It holds a {owner.rpartition('.')[2]}: load it with {owner}.load." if owner else ""
+        raise UnsafeFile(f"{path} has format {found!r}; this version reads {expected!r}.{hint}")
+
+
+def _require_path(path: Any) -> None:
+    if not isinstance(path, str | PathLike):
+        raise InvalidType(f"path is {path!r}; give the name of a file.")
 
 
 def _facts(text: Any, path: str | PathLike[str]) -> dict[str, Any]:

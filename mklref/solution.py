@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._files import read_arrays, write_arrays
+from mklref._files import read_arrays, require_format, write_arrays
 from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.exceptions import InvalidInput, UnsafeFile
@@ -143,18 +143,17 @@ class Solution:
         """
         arrays, facts = read_arrays(path, max_bytes=_MAX_BYTES)
         try:
-            if facts["format"] != _FORMAT:
-                raise UnsafeFile(f"{path} has format {facts['format']!r}; this version reads {_FORMAT!r}.")
+            require_format(path, facts["format"], _FORMAT)
             return cls(
-                dual_coef=_vector(arrays["dual_coef"], "dual_coef"),
-                weights=_vector(arrays["weights"], "weights"),
+                dual_coef=saved_array(arrays["dual_coef"], "dual_coef"),
+                weights=saved_array(arrays["weights"], "weights"),
                 intercept=float(facts["intercept"]),
                 objective=float(facts["objective"]),
                 certificate=Certificate.from_dict(facts["certificate"]),
                 status=Status[facts["status"]],
                 solver=str(facts["solver"]),
             )
-        except (KeyError, TypeError, ValueError) as damaged:
+        except (KeyError, TypeError, ValueError, OverflowError) as damaged:
             if isinstance(damaged, UnsafeFile):
                 raise
             raise UnsafeFile(f"{path} is not a saved Solution: {damaged!r}.") from damaged
@@ -165,8 +164,10 @@ _MAX_BYTES = 2**30
 """What a model file may unpack to; its vectors have one entry for each sample and each kernel."""
 
 
-def _vector(array: Array, label: str) -> Array:
-    if array.ndim != 1 or array.dtype != np.float64:
-        raise UnsafeFile(f"{label}: expected a float64 vector, found {array.dtype} of shape {array.shape}.")
+def saved_array(array: Any, label: str, ndim: int = 1) -> Array:
+    """An array from a file, or an error if it is not float64, of another dimension or not finite."""
+    if array.ndim != ndim or array.dtype != np.float64:
+        kind = {1: "vector", 2: "matrix"}[ndim]
+        raise UnsafeFile(f"{label}: expected a float64 {kind}, found {array.dtype} of shape {array.shape}.")
     require_finite(array, label)
-    return array
+    return np.asarray(array)

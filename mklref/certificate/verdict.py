@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from mklref.exceptions import InvalidParameter
 
@@ -58,6 +58,22 @@ class Bounds:
     def explain(self) -> str:
         """The bounds, and each violation, in words."""
         return "\n".join([str(self), *(f"Infeasible: {violation}." for violation in self.violations)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            A field is missing or of the wrong type.
+        """
+        convert: dict[str, Callable[[Any], Any]] = {"float": float, "int": int, "tuple[str, ...]": _texts}
+        return cls(**{field.name: convert[str(field.type)](facts[field.name]) for field in fields(cls)})
 
     def __str__(self) -> str:
         return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"
@@ -115,22 +131,6 @@ class Certificate(Bounds):
         if self.lower == -float("inf"):
             lines.append("The dual objective is not finite at this point, even after repair.")
         return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> Certificate:
-        """The inverse of `to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            A field is missing or of the wrong type.
-        """
-        convert: dict[str, Callable[[Any], Any]] = {"float": float, "int": int, "tuple[str, ...]": _texts}
-        return cls(**{field.name: convert[str(field.type)](facts[field.name]) for field in fields(cls)})
 
 
 def _texts(values: Any) -> tuple[str, ...]:

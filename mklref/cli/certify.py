@@ -45,7 +45,7 @@ def run(arguments: Any) -> bool:
         certificate = _proven(problem, answer, arguments.tol)
         out.print(certificate.explain(), markup=False, soft_wrap=True)
         passed = passed and certificate.is_optimal(arguments.tol)
-    _write(arguments.save, certificate.to_dict() if arguments.save else {})  # type: ignore[attr-defined]
+    _write(arguments.save, certificate.to_dict() if arguments.save else {})
     word, colour = ("CERTIFIED", "green") if passed else ("NOT OPTIMAL", "red")
     out.print(f"[{colour}]{word}[/]: relative gap {certificate.relative_gap:.1e}, allowed {arguments.tol:.1e}")
     return passed

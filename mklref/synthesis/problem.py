@@ -122,15 +122,24 @@ class SynthesisProblem:
 
     def replace(self, **changes: Any) -> SynthesisProblem:
         """A new problem that differs in the named arguments and shares kernels and y where it can."""
-        arguments = {
+        return SynthesisProblem(**{**self._arguments(), **changes})
+
+    def _arguments(self) -> dict[str, Any]:
+        """What it was built from."""
+        return {
             "kernels": self.kernels[:-1] if self.constant else self.kernels,
             **{name: getattr(self, name) for name in ("y", "lam", "C", "loss", "constant")},
             **{name: getattr(self.norm, name) for name in ("p", "q", "r")},
         }
-        return SynthesisProblem(**{**arguments, **changes})
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a SynthesisProblem is frozen; use problem.replace({name}=...) for a changed one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a SynthesisProblem is frozen.")
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self._arguments(),)
 
     def __repr__(self) -> str:
         tau, n, N = self.kernels.shape
@@ -138,6 +147,10 @@ class SynthesisProblem:
             f"SynthesisProblem(tau={tau}, n={n}, N={N}, lam={self.lam:g}, norm={self.norm}, C={self.C:g}, "
             f"loss={self.loss})"
         )
+
+
+def _rebuild(arguments: dict[str, Any]) -> SynthesisProblem:
+    return SynthesisProblem(**arguments)
 
 
 def scores(kernels: Array, coef: Array) -> Array:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mklref._files import read_arrays, require_format, write_arrays
 from mklref._typing import Array
 from mklref.certificate import Bounds
-from mklref.exceptions import InvalidInput
+from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.validation import as_float_array, require_finite
-from mklref.solution import History, Status
+from mklref.solution import History, Status, saved_array
 from mklref.synthesis.problem import scores
+
+_FORMAT = "mklref-synthesis-1"
+_MAX_BYTES = 2**32
+"""What a model file may unpack to; its coefficients are one number for each column of the kernels."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +91,52 @@ class SynthesisSolution:
             raise InvalidInput(f"kernels_new has shape {array.shape}; expected ({A.shape[0]}, k, {A.shape[1]}).{hint}")
         require_finite(array, "kernels_new", InvalidInput)
         return scores(array.astype(np.float64, copy=False), A) + self.bias
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the point and its certificate as an .npz of plain arrays; no pickle. The history is not saved.
+
+        Raises
+        ------
+        InvalidType
+            No path.
+        """
+        facts = {
+            "format": _FORMAT,
+            "objective": self.objective,
+            "status": self.status.name,
+            "constant": self.constant,
+            "solver": self.solver,
+            "certificate": self.certificate.to_dict(),
+        }
+        write_arrays(path, {"coef": self.coef, "dual_coef": self.dual_coef}, facts)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> SynthesisSolution:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        UnsafeFile
+            Damaged, truncated, hostile or foreign files, and solutions of another type.
+        InvalidType
+            No path.
+        """
+        arrays, facts = read_arrays(path, max_bytes=_MAX_BYTES)
+        try:
+            require_format(path, facts["format"], _FORMAT)
+            coef, constant = saved_array(arrays["coef"], "coef", 2), facts["constant"]
+            if not isinstance(constant, bool) or not coef.size or len(coef) <= constant:
+                raise ValueError(f"coef {coef.shape} does not go with constant = {constant!r}")
+            return cls(
+                coef=coef,
+                dual_coef=saved_array(arrays["dual_coef"], "dual_coef"),
+                objective=float(facts["objective"]),
+                certificate=Bounds.from_dict(facts["certificate"]),
+                status=Status[facts["status"]],
+                constant=constant,
+                solver=str(facts["solver"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as damaged:
+            if isinstance(damaged, UnsafeFile):
+                raise
+            raise UnsafeFile(f"{path} is not a saved SynthesisSolution: {damaged!r}.") from damaged
