@@ -33,14 +33,16 @@ from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of
 from mklref.algorithms.start import AnyProblem, AnySolution, check_start, feasible_weights, regularizer_of
 from mklref.certificate import certify
+from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
 from mklref.native.choice import machine_for
 from mklref.native.machine import Machine
-from mklref.native.solver import check_options
+from mklref.native.solver import _check_range, check_options
 from mklref.problem import Problem
 from mklref.progress import Progress
+from mklref.regularizers import Regularizer
 from mklref.solution import History, Record, Solution, Status
 
 Callback: TypeAlias = Callable[[Record], object]
@@ -49,8 +51,10 @@ _EXACT = 0.1
 """The papers take the SVM for exact. An error eps of J, relative, is one of sqrt(eps) in beta, in the derivatives of J
 and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
-"""No machine can be asked for more, relative to its value. An objective of this share of the unit of its problem is 0
-to rounding, and has no relative gap."""
+"""No machine can be asked for more, relative to its value. Where the optimum may be 0, this share of the unit of the
+problem is 0 to rounding, and has no relative gap."""
+_LAST_BITS = 8.0 * float(np.finfo(float).eps)
+"""A score this near to its target, relative to the largest one, has no loss but rounding."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,11 @@ class Iteration(Record):
     """Evaluations of all M derivatives of J (SimpleMKL Table 1, # Gradient eval)."""
     measures: dict[str, float]
     """What this algorithm alone can tell of the iterate, by name."""
+
+    @property
+    def relative_gap(self) -> float:
+        """(upper - lower) / |upper| of the best bounds so far, the same in every unit."""
+        return relative(self.upper - self.lower, self.upper)
 
 
 class OutOfTime(Exception):
@@ -98,7 +107,7 @@ class Run:
     InvalidType, InvalidParameter
         As `mklref.solve`.
     InvalidInput
-        A start of another size.
+        A start of another size, or with weights that are none.
     """
 
     def __init__(
@@ -133,11 +142,13 @@ class Run:
         ]
         for machine in self.machines:
             machine.deadline = self.deadline
+            _check_range(problem.C, machine.images.diagonals.max(initial=0.0))
         squares = np.sum([machine.images.squares for machine in self.machines], axis=0)
         given = np.zeros(problem.n_kernels) if start is None else start.weights
         self.start = feasible_weights(self.regularizer, given, squares)
         """The first weights."""
-        self.unit = sum(_unit(machine) for machine in self.machines)
+        self.zero = _ROUNDING * sum(_unit_at_zero(machine, self.regularizer) for machine in self.machines)
+        """Bounds of this size cannot be told from 0."""
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.stops_by_gap = True
         """False for an algorithm that ends its loop by a criterion of its own."""
@@ -180,8 +191,7 @@ class Run:
 
     def proved(self, gap: float, upper: float) -> bool:
         """Whether |gap| <= tol |upper|, the same in every unit; or both are 0 to rounding, and have no relation."""
-        zero = _ROUNDING * self.unit
-        return abs(gap) <= self.tol * abs(upper) or (abs(gap) <= zero and abs(upper) <= zero)
+        return abs(relative(gap, upper)) <= self.tol or max(abs(gap), abs(upper)) <= self.zero
 
     def follow(self, steps: Iterator[Point]) -> AnySolution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
@@ -274,11 +284,30 @@ class Run:
         return Solution(beta, best.weights, b, certificate.upper, certificate, status, history, self.solver)
 
 
-def _unit(machine: Machine) -> float:
-    """The objective at the zero function. Where 1'beta = c_b it is 0; then c_b^2/2 max K_m(i, i): one sample."""
+def relative(gap: float, upper: float) -> float:
+    """gap/|upper|, with 0/0 = 0."""
+    return gap / abs(upper) if upper else np.inf * gap if gap else 0.0
+
+
+def _unit_at_zero(machine: Machine, regularizer: Regularizer) -> float:
+    """The unit in which an optimum of 0 is judged; 0 where the optimum is not 0, however small it may be.
+
+    - Real targets: P* = 0 exactly if the zero function with its best intercept has no loss, as for constant targets or
+      a tube as wide as they spread. The unit is the loss at a score twice as large as all targets and kinks.
+    - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is R* with all of c_b on one sample.
+    - Labels: P* > 0, also where a large C or large kernels make it a tiny share of the loss at 0.
+    """
     problem = machine.problem
-    at_zero = float(problem.costs @ problem.loss.value(np.zeros(problem.n_samples), problem.y))
-    return abs(at_zero) + 0.5 * problem.intercept_cost**2 * float(machine.images.diagonals.max())
+    loss, y, costs = problem.loss, problem.y, problem.costs
+    if problem.intercept_cost:
+        return regularizer.conjugate(problem.intercept_cost * np.sqrt(machine.images.diagonals.max(axis=1)))
+    if loss.targets != "real":
+        return 0.0
+    nothing = np.zeros(len(y))
+    reach = float(np.abs(np.vstack([y, loss.kinks(y)])).max())
+    rounding = float(costs @ loss.value(y + _LAST_BITS * reach, y))
+    at_zero = intercept_objective(problem, nothing, best_intercept(problem, nothing))
+    return float(costs @ loss.value(np.full(len(y), 2.0 * reach), y)) if at_zero <= rounding else 0.0
 
 
 def require(fits: bool, solver: str, problem: AnyProblem, made_for: str, remedy: str) -> None:

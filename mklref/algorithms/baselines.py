@@ -9,34 +9,31 @@ that the machine is solved, and nothing about the weights. Judge them as MKL by
 from __future__ import annotations
 
 import numbers
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
 from mklref._typing import Array
-from mklref.algorithms.base import Callback, require
-from mklref.algorithms.start import regularizer_of
+from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import center
-from mklref.native.solver import solve
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.regularizers.norms import checked_number
-from mklref.solution import Solution
 
 
 def average_kernel(
-    problem: Problem,
+    problem: AnyProblem,
     *,
     tol: float = 1e-4,
     max_iter: int = 500,
     max_time: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    start: Solution | None = None,
-) -> Solution:
+    start: AnySolution | None = None,
+) -> AnySolution:
     """Baseline, not an MKL formulation: the kernel machine on the average kernel, theta = 1/M.
 
     Its kernel has the size of one kernel, as with weights on the simplex. The plain sum, which is MKL with the weights
@@ -44,14 +41,14 @@ def average_kernel(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or MulticlassProblem
         Its regularizer is not used.
     tol, max_iter, max_time, callback, progress, start
-        Passed to `mklref.solve`.
+        As for every algorithm, `mklref.algorithms.base.Run`; the machine is one iteration.
 
     Returns
     -------
-    Solution
+    Solution or MulticlassSolution
         Of problem.replace(regularizer=Fixed(weights)), with its certificate.
     """
     options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
@@ -61,7 +58,7 @@ def average_kernel(
 
 
 def best_single_kernel(
-    problem: Problem,
+    problem: AnyProblem,
     *,
     tol: float = 1e-4,
     max_iter: int = 500,
@@ -70,7 +67,7 @@ def best_single_kernel(
     progress: bool = False,
     folds: int | None = None,
     rng: np.random.Generator | None = None,
-) -> Solution:
+) -> AnySolution:
     """Baseline, not an MKL formulation: a kernel machine for each kernel, of which the best is kept.
 
     Without `folds` the best one has the lowest objective J(e_m): the best corner of the simplex, so that the optimum of
@@ -79,10 +76,10 @@ def best_single_kernel(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or MulticlassProblem
         Its regularizer is not used.
     tol, max_iter, max_time, callback, progress
-        Passed to `mklref.solve`, for each machine.
+        As for every algorithm, `mklref.algorithms.base.Run`, and for each machine; a machine is one iteration.
     folds : int, optional
         Number of parts, each left out once, at least 2 and such that every class remains in training.
     rng : numpy Generator
@@ -90,13 +87,13 @@ def best_single_kernel(
 
     Returns
     -------
-    Solution
+    Solution or MulticlassSolution
         Of problem.replace(regularizer=Fixed(weights)), with its certificate; all weights but one are 0.
 
     Raises
     ------
     NotApplicable
-        Folds with a loss for one class: without labels held-out losses compare nothing.
+        Folds with a loss for one class, whose held-out losses compare nothing; folds with several classes.
     InvalidParameter, InvalidType
         Bad folds, or folds without a Generator.
     """
@@ -107,6 +104,8 @@ def best_single_kernel(
     if folds is None:
         solutions = [_trained(problem, corner, name, **options) for corner in corners]
         return min(solutions, key=lambda solution: solution.objective)
+    _check("best_single_kernel with folds", problem)
+    assert isinstance(problem, Problem)
     parts = _parts(problem, folds, rng)
     losses = [sum(_held_out_loss(problem, m, part, options) for part in parts) for m in range(problem.n_kernels)]
     return _trained(problem, corners[int(np.argmin(losses))], name, **options)
@@ -120,8 +119,8 @@ def kernel_alignment(
     max_time: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    start: Solution | None = None,
-) -> Solution:
+    start: AnySolution | None = None,
+) -> AnySolution:
     """Baseline, not an MKL formulation: the weights whose kernel is best aligned with the targets (Cortes et al. 2012).
 
     maximise over theta >= 0   <K_theta, yy'> / ||K_theta||,     K_theta = sum_m theta_m H K_m H,   H = I - 11'/n,
@@ -137,7 +136,7 @@ def kernel_alignment(
     problem : Problem
         With labels or real targets. Its regularizer is not used, and its loss only for the machine.
     tol, max_iter, max_time, callback, progress, start
-        Passed to `mklref.solve`.
+        As for every algorithm, `mklref.algorithms.base.Run`; the machine is one iteration.
 
     Returns
     -------
@@ -169,9 +168,11 @@ def alignment_weights(problem: Problem) -> Array:
         "With one class, y = 1 has no alignment with any centred kernel; use average_kernel.",
     )
     centred = center(problem.kernels).dense().reshape(problem.n_kernels, -1).astype(np.float64, copy=False)
-    norms = np.linalg.norm(centred, axis=1)
-    present = np.flatnonzero(norms > 0.0)
-    units = centred[present] / norms[present, None]
+    sizes = np.abs(centred).max(axis=1)
+    present = np.flatnonzero(sizes > 0.0)
+    units = centred[present] / sizes[present, None]
+    lengths = np.linalg.norm(units, axis=1)
+    units /= lengths[:, None]
     target = problem.y - problem.y.mean()
     a = units @ np.outer(target, target).ravel()
     values, vectors = np.linalg.eigh(units @ units.T)
@@ -180,7 +181,8 @@ def alignment_weights(problem: Problem) -> Array:
     scale = float(np.abs(a).max(initial=0.0)) or 1.0
     v, _ = nnls(root, vectors[:, kept].T @ (a / scale) / np.sqrt(values[kept])) if len(present) else (a, 0.0)
     weights = np.zeros(problem.n_kernels)
-    weights[present] = v / norms[present]
+    smallest = sizes[present].min(initial=np.inf)
+    weights[present] = v / lengths * (smallest / sizes[present])
     require(
         bool(weights.any()),
         "kernel_alignment",
@@ -200,7 +202,7 @@ def easymkl(
     callback: Callback | None = None,
     progress: bool = False,
     lam: float = 0.5,
-) -> Solution:
+) -> AnySolution:
     """Baseline, not an MKL formulation of this library: EasyMKL (Aiolli and Donini 2015), a margin problem of its own.
 
     With gamma >= 0 summing to 1 over each class, D = diag(y), and weights eta >= 0 with ||eta||_2 = 1, the margin of a
@@ -220,7 +222,7 @@ def easymkl(
     problem : Problem
         With labels. Only kernels and y are used: loss, C, intercept, sample weights and regularizer are EasyMKL's own.
     tol, max_iter, max_time, callback, progress
-        Passed to `mklref.solve`, for both machines.
+        As for every algorithm, `mklref.algorithms.base.Run`, and for both machines; a machine is one iteration.
     lam : float
         In (0, 1): towards 0 the hard margin, towards 1 the distance of the class means.
 
@@ -256,15 +258,14 @@ def _check(name: str, problem: Any) -> None:
     require(isinstance(problem, Problem), name, problem, "one machine", remedy)
 
 
-def _trained(problem: Problem, weights: Array, name: str, **options: Any) -> Solution:
+def _trained(problem: AnyProblem, weights: Array, name: str, **options: Any) -> AnySolution:
     """The kernel machine with these weights, signed by the baseline."""
-    solution = solve(problem.replace(regularizer=Fixed(weights)), **options)
-    return replace(solution, solver=f"baseline/{name}")
+    run = Run(f"baseline/{name}", problem.replace(regularizer=Fixed(weights)), **options)
+    return run.follow(run.svm(weights) for _ in range(1))
 
 
 def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
     """The samples dealt out to the folds, evenly over the values of y."""
-    _check("best_single_kernel with folds", problem)
     require(
         problem.loss.targets != "ones",
         "best_single_kernel with folds",
@@ -286,8 +287,6 @@ def _held_out_loss(problem: Problem, m: int, left_out: Any, options: dict[str, A
     kept = np.setdiff1d(np.arange(problem.n_samples), left_out)
     K = problem.kernels.dense()[m]
     weight = None if problem.sample_weight is None else problem.sample_weight[kept]
-    alone = problem.replace(
-        kernels=[K[np.ix_(kept, kept)]], y=problem.y[kept], sample_weight=weight, regularizer=Fixed(np.ones(1))
-    )
-    scores = solve(alone, **options).decision_function([K[np.ix_(left_out, kept)]])
+    alone = problem.replace(kernels=[K[np.ix_(kept, kept)]], y=problem.y[kept], sample_weight=weight, regularizer="l1")
+    scores = _trained(alone, np.ones(1), "best_single_kernel", **options).decision_function([K[np.ix_(left_out, kept)]])
     return float(problem.costs[left_out] @ problem.loss.value(scores, problem.y[left_out]))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref.algorithms.base import relative
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
@@ -47,8 +48,9 @@ class RegularizationPath:
 
     @property
     def relative_gap(self) -> Array:
-        """Certified relative gaps, (k,)."""
-        return np.array([solution.certificate.relative_gap for solution in self.solutions])
+        """Certified gaps relative to the objectives, (k,)."""
+        bounds = [solution.certificate for solution in self.solutions]
+        return np.array([relative(found.gap, found.upper) for found in bounds])
 
     @property
     def iterations(self) -> Array:

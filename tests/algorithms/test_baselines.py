@@ -199,8 +199,12 @@ def test_easymkl_looks_at_kernels_and_labels_only():
     np.testing.assert_array_equal(easymkl(problem).weights, easymkl(other).weights)
 
 
-def test_a_limit_of_iterations_is_reported():
-    assert average_kernel(make_problem(loss="logistic"), tol=1e-16, max_iter=1).status is not Status.OPTIMAL
+@pytest.mark.parametrize(("limit", "status"), [({"max_iter": 1}, "ITERATION_LIMIT"), ({"max_time": 1e-9}, "TIME_LIMIT")])
+def test_limits_are_reported(limit, status):
+    """A machine that rounding keeps from its tolerance."""
+    solution = average_kernel(make_problem(C=1e12), tol=1e-12, **limit)
+    assert solution.status is Status[status]
+    assert solution.certificate.gap > 1e-12 * solution.objective
 
 
 def test_baselines_do_not_mind_the_regularizer():
