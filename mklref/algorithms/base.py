@@ -30,10 +30,10 @@ from typing import TypeAlias
 import numpy as np
 
 from mklref._typing import Array
+from mklref.algorithms.gap import relative, unit_at_zero
 from mklref.algorithms.point import Point, point_of
 from mklref.algorithms.start import AnyProblem, AnySolution, check_start, feasible_weights, regularizer_of
 from mklref.certificate import certify
-from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
@@ -42,7 +42,6 @@ from mklref.native.machine import Machine
 from mklref.native.solver import _check_range, check_options
 from mklref.problem import Problem
 from mklref.progress import Progress
-from mklref.regularizers import Regularizer
 from mklref.solution import History, Record, Solution, Status
 
 Callback: TypeAlias = Callable[[Record], object]
@@ -53,8 +52,6 @@ and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
 """No machine can be asked for more, relative to its value. Where the optimum may be 0, this share of the unit of the
 problem is 0 to rounding, and has no relative gap."""
-_LAST_BITS = 8.0 * float(np.finfo(float).eps)
-"""A score this near to its target, relative to the largest one, has no loss but rounding."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ class Run:
         given = np.zeros(problem.n_kernels) if start is None else start.weights
         self.start = feasible_weights(self.regularizer, given, squares)
         """The first weights."""
-        self.zero = _ROUNDING * sum(_unit_at_zero(machine, self.regularizer) for machine in self.machines)
+        self.zero = _ROUNDING * sum(unit_at_zero(machine, self.regularizer) for machine in self.machines)
         """Bounds of this size cannot be told from 0."""
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.stops_by_gap = True
@@ -282,32 +279,6 @@ class Run:
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
         status = status.confirmed(self.proved(certificate.gap, certificate.upper))
         return Solution(beta, best.weights, b, certificate.upper, certificate, status, history, self.solver)
-
-
-def relative(gap: float, upper: float) -> float:
-    """gap/|upper|, with 0/0 = 0."""
-    return gap / abs(upper) if upper else np.inf * gap if gap else 0.0
-
-
-def _unit_at_zero(machine: Machine, regularizer: Regularizer) -> float:
-    """The unit in which an optimum of 0 is judged; 0 where the optimum is not 0, however small it may be.
-
-    - Real targets: P* = 0 exactly if the zero function with its best intercept has no loss, as for constant targets or
-      a tube as wide as they spread. The unit is the loss at a score twice as large as all targets and kinks.
-    - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is R* with all of c_b on one sample.
-    - Labels: P* > 0, also where a large C or large kernels make it a tiny share of the loss at 0.
-    """
-    problem = machine.problem
-    loss, y, costs = problem.loss, problem.y, problem.costs
-    if problem.intercept_cost:
-        return regularizer.conjugate(problem.intercept_cost * np.sqrt(machine.images.diagonals.max(axis=1)))
-    if loss.targets != "real":
-        return 0.0
-    nothing = np.zeros(len(y))
-    reach = float(np.abs(np.vstack([y, loss.kinks(y)])).max())
-    rounding = float(costs @ loss.value(y + _LAST_BITS * reach, y))
-    at_zero = intercept_objective(problem, nothing, best_intercept(problem, nothing))
-    return float(costs @ loss.value(np.full(len(y), 2.0 * reach), y)) if at_zero <= rounding else 0.0
 
 
 def require(fits: bool, solver: str, problem: AnyProblem, made_for: str, remedy: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import relative
+from mklref.algorithms.gap import relative
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable

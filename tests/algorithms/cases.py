@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from makers import make_problem
 
 import mklref
+from mklref.algorithms import ALGORITHMS, BASELINES
 from mklref.certificate import certify
 from mklref.datasets import load
 from mklref.solution import Status
@@ -43,3 +45,25 @@ def complaints(problem, solution, tol, truth=None):
     if np.any(np.diff(lower) < 0.0) or np.any(np.diff(upper) > 0.0) or np.any(upper < lower - 1e-9 * np.abs(upper)):
         found.append("the bounds of its history do not close")
     return found
+
+
+GROUPS = mklref.Groups([[0, 1], [2, 3, 4]], p=0.5, q=0.5)
+MADE_FOR = {
+    "sip": mklref.Lp(4 / 3),
+    "lp_interleaved": mklref.Lp(4 / 3),
+    "group_wrapper": GROUPS,
+    "iterated_reweighting": mklref.ElasticNet(0.5, "ivanov"),
+}
+"""A regulariser that each algorithm takes; l1 for the others, and any for the baselines."""
+EVERY = {**ALGORITHMS, **BASELINES}
+
+
+def small(name, **arguments):
+    """A problem of 24 samples and 5 kernels that this algorithm or baseline takes."""
+    return make_problem(seed=3, n=24, M=5, regularizer=MADE_FOR.get(name, mklref.Lp(1)), **arguments)
+
+
+def true_gap(problem, solution):
+    """The certified gap of the arrays of a solution, relative to the objective."""
+    again = certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+    return again.gap / abs(again.upper) if again.gap else 0.0

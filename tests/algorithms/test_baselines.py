@@ -199,7 +199,9 @@ def test_easymkl_looks_at_kernels_and_labels_only():
     np.testing.assert_array_equal(easymkl(problem).weights, easymkl(other).weights)
 
 
-@pytest.mark.parametrize(("limit", "status"), [({"max_iter": 1}, "ITERATION_LIMIT"), ({"max_time": 1e-9}, "TIME_LIMIT")])
+@pytest.mark.parametrize(
+    ("limit", "status"), [({"max_iter": 1}, "ITERATION_LIMIT"), ({"max_time": 1e-9}, "TIME_LIMIT")]
+)
 def test_limits_are_reported(limit, status):
     """A machine that rounding keeps from its tolerance."""
     solution = average_kernel(make_problem(C=1e12), tol=1e-12, **limit)

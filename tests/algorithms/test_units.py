@@ -1,0 +1,174 @@
+"""Gaps without units: the same problem in other units ends at the same relative gap, and small is not optimal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from algorithms.cases import EVERY, small, true_gap
+from makers import LOSSES, make_problem
+
+import mklref
+from mklref import Status, algorithms
+from mklref.algorithms import ALGORITHMS, BASELINES, base
+from mklref.algorithms.gap import relative, unit_at_zero
+from mklref.exceptions import InvalidParameter
+
+TOL = 1e-4
+SMALL = 2.0**-20
+REAL = [loss for loss in LOSSES if loss.targets == "real"]
+every = pytest.mark.parametrize("name", EVERY)
+every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
+
+
+def in_small_units(name):
+    """P(cK, C/c) = P(K, C)/c: the objective is far below 1, and any point has an absolute gap below 1e-4."""
+    problem = small(name)
+    return problem.replace(kernels=problem.kernels.dense() / SMALL, C=SMALL * problem.C)
+
+
+def machine_of(name, problem, solution):
+    """What a baseline is certified for."""
+    if name not in BASELINES:
+        return problem
+    own = problem.replace(regularizer=mklref.Fixed(solution.weights))
+    return own if name != "easymkl" else own.replace(loss="squared_hinge", C=1.0)
+
+
+@every
+def test_small_units(name):
+    here, there = small(name), in_small_units(name)
+    one, other = (EVERY[name](problem, tol=TOL) for problem in (here, there))
+    assert one.status is other.status is Status.OPTIMAL
+    assert true_gap(machine_of(name, here, one), one) <= TOL
+    assert true_gap(machine_of(name, there, other), other) <= TOL
+    if name != "easymkl":  # its C is its own, and has no unit
+        assert other.objective == SMALL * one.objective
+        assert len(one.history) == len(other.history)
+        assert np.array_equal(one.history.column("relative_gap"), other.history.column("relative_gap"))
+
+
+@every
+@pytest.mark.parametrize("C", [1e-9, 1e-40])
+def test_tiny_costs(name, C):
+    problem = small(name, C=C)
+    solution = EVERY[name](problem, tol=TOL)
+    assert solution.status is Status.OPTIMAL
+    assert true_gap(machine_of(name, problem, solution), solution) <= TOL
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in ("lp_interleaved", "easymkl")])
+def test_targets_in_other_units(name):
+    """Least squares P(ty) = t^2 P(y)."""
+    here = small(name, loss="squared")
+    there = here.replace(y=SMALL * here.y)
+    one, other = (EVERY[name](problem, tol=TOL) for problem in (here, there))
+    assert one.status is other.status is Status.OPTIMAL
+    assert true_gap(machine_of(name, there, other), other) <= TOL
+    assert len(one.history) == len(other.history)
+
+
+def claims_in_small_units(name):
+    """Whether the first iterate, whose gap is small in no relation, is called optimal."""
+    problem = in_small_units(name)
+    solution = ALGORITHMS[name](problem, tol=TOL, max_iter=1)
+    assert true_gap(problem, solution) > 0.01
+    assert solution.certificate.is_optimal(TOL)  # the trap: a gap relative to max(1, |P|) is absolute here
+    assert solution.history.records[0].relative_gap > 0.01
+    return solution.status is Status.OPTIMAL
+
+
+@every_algorithm
+def test_a_small_gap_in_small_units_is_not_optimal(name):
+    assert not claims_in_small_units(name)
+
+
+@pytest.mark.parametrize("name", ["silp", "lp_wrapper", "group_wrapper"])
+def test_a_gap_relative_to_at_least_1_is_noticed(name, monkeypatch):
+    """The fault that was here, planted again."""
+    monkeypatch.setattr(base, "relative", lambda gap, upper: gap / max(1.0, abs(upper)))
+    monkeypatch.setattr(base.Iteration, "relative_gap", property(lambda record: 1.0))
+    assert claims_in_small_units(name)
+
+
+@pytest.mark.parametrize("stop", ["kkt", "weights"])
+def test_other_criteria_have_no_units_either(stop):
+    one, other = (
+        algorithms.gradient_descent(problem, tol=0.02, stop=stop)
+        for problem in (small("gradient_descent"), in_small_units("gradient_descent"))
+    )
+    assert one.status is other.status
+    assert len(one.history) == len(other.history)
+    assert (other.status is Status.OPTIMAL) is (true_gap(in_small_units(""), other) <= 0.02)
+
+
+def test_stationary_points_have_machines_that_are_solved():
+    problem = in_small_units("group_wrapper")
+    point = algorithms.group_wrapper(problem, exponents=(1, 1), tol=1e-3)
+    assert point.status is Status.STATIONARY
+    machine = problem.replace(regularizer=mklref.Fixed(point.weights))
+    assert point.machine.status is Status.OPTIMAL
+    assert true_gap(machine, point.machine) <= 1e-3
+
+
+def test_held_out_losses_choose_the_same_kernel_in_any_unit():
+    chosen = [
+        algorithms.best_single_kernel(problem, folds=3, rng=np.random.default_rng(0)).weights
+        for problem in (small(""), in_small_units(""))
+    ]
+    assert np.array_equal(*chosen)
+
+
+# --- optima of 0 -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["silp", "sip", "simplemkl", "lp_wrapper", "group_wrapper", "average_kernel"])
+@pytest.mark.parametrize("loss", REAL, ids=str)
+def test_constant_targets_have_an_optimum_of_0(name, loss):
+    problem = small(name, loss=loss)
+    problem = problem.replace(y=np.full(24, 0.1), C=7.0)
+    solution = EVERY[name](problem)
+    assert solution.status is Status.OPTIMAL
+    assert abs(solution.certificate.upper) <= 1e-12
+
+
+@pytest.mark.parametrize("loss", REAL, ids=str)
+def test_targets_that_are_nearly_constant_do_not(loss):
+    """Noise of 1e-9 of the targets is no rounding: the relation to the objective counts."""
+    problem = make_problem(loss=loss, seed=3, n=24, M=5)
+    noise = 1e-9 * np.random.default_rng(0).normal(size=24)
+    run = base.Run("test", problem.replace(y=1.0 + noise), TOL, 1)
+    tube = getattr(loss, "epsilon", 0.0)  # noise inside the tube costs nothing
+    assert (run.zero == 0.0) is (tube == 0.0)
+
+
+def test_the_optimum_of_labels_is_never_0():
+    """With a large C the optimum, that of the hard margin, is 1e-15 of the losses at 0, and rounding spoils bounds."""
+    problem = make_problem(seed=3, n=24, M=5, C=1e15)
+    assert base.Run("test", problem, TOL, 1).zero == 0.0
+    solution = algorithms.simplemkl(problem, max_iter=20)
+    assert solution.certificate.upper < 1e-10 * problem.costs.sum()
+    assert (solution.status is Status.OPTIMAL) is (true_gap(problem, solution) <= TOL)
+    assert solution.status is not Status.OPTIMAL
+
+
+def test_units_by_hand():
+    """One class: R* of one sample with all of c_b; constant targets: the loss at twice the target."""
+    assert (relative(3.0, -2.0), relative(0.0, 0.0), relative(1.0, 0.0)) == (1.5, 0.0, np.inf)
+    one_class = make_problem(loss="one_class", seed=3, n=24, M=5)
+    K = one_class.kernels.dense()
+    largest = max(K[m, i, i] for m in range(5) for i in range(24))
+    unit = unit_at_zero(base.Run("test", one_class, TOL, 1).machines[0], one_class.regularizer)
+    assert unit == pytest.approx(0.5 * one_class.intercept_cost**2 * largest)
+    constant = make_problem(loss="squared", seed=3, n=24, M=5, C=2.0).replace(y=np.full(24, 3.0))
+    unit = unit_at_zero(base.Run("test", constant, TOL, 1).machines[0], constant.regularizer)
+    assert unit == pytest.approx(24 * 2.0 * 0.5 * 3.0**2)
+
+
+@every
+@pytest.mark.parametrize(("K", "C"), [(1.0, 1e300), (1e250, 1.0), (1e-100, 1e-100)])
+def test_numbers_beyond_double_precision_are_refused(name, K, C):
+    problem = small(name)
+    if name == "easymkl":
+        K = K if C == 1.0 else 1e250
+    with pytest.raises(InvalidParameter, match="leaves the range of double precision"):
+        EVERY[name](problem.replace(kernels=K * problem.kernels.dense(), C=C))
