@@ -76,13 +76,13 @@ class DataUnavailable(MKLError, OSError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a solve. Nothing is lost: `solution` is the best point so far, or None.
 
-    `path` has the finished points of a `regularization_path`, and is None elsewhere.
+    `path` has the finished points of a path, and is None elsewhere.
     """
 
     def __init__(
         self,
         solution: Solution | MulticlassSolution | EvidenceSolution | StationaryPoint | SynthesisSolution | None = None,
-        path: RegularizationPath | None = None,
+        path: RegularizationPath | list[SynthesisSolution] | None = None,
     ) -> None:
         judged = getattr(solution, "certificate", solution)
         found = "no point yet" if solution is None else f"best point so far: {judged}"

@@ -268,7 +268,6 @@ def solver_name(solver: object) -> str:
     InvalidParameter
         Another solver; the known ones are listed.
     """
-    name = solver.upper() if isinstance(solver, str) else solver
-    if name not in SOLVERS:
+    if not isinstance(solver, str) or solver.upper() not in SOLVERS:
         raise InvalidParameter(f"solver = {solver!r} is unknown; known names: {', '.join(SOLVERS)}.")
-    return str(name)
+    return solver.upper()

@@ -23,6 +23,7 @@ ORDER = (
     "kernels",
     "losses",
     "regularizers",
+    "_arguments",
     "problem",
     "certificate",
     "solution",  # holds a certificate

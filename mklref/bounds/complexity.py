@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mklref._arguments import checked_count, checked_flag, checked_positive
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
@@ -95,7 +95,7 @@ def rademacher_complexity(
         As `supremum`; fewer than two draws; or an rng that is not a Generator.
     """
     grams = _checked_kernels(kernels)
-    count = _checked_count("draws", draws, 2, "one draw has no standard error.")
+    count = checked_count("draws", draws, 2, "one draw has no standard error.")
     source = np.random.default_rng(0) if rng is None else rng
     if not isinstance(source, np.random.Generator):
         raise InvalidType(f"rng is {rng!r}; give a numpy Generator, for instance np.random.default_rng(0).")
@@ -134,7 +134,7 @@ def conversion_factor(n_kernels: int, p: float, source: float = 1.0) -> float:
     InvalidParameter
         Arguments out of range.
     """
-    M = _checked_count("n_kernels", n_kernels, 1, "a class has at least one kernel.")
+    M = checked_count("n_kernels", n_kernels, 1, "a class has at least one kernel.")
     excess = 1.0 / _checked_p(source, "source") - 1.0 / _checked_p(p)
     return float(M ** (0.5 * max(0.0, excess)))
 
@@ -190,6 +190,8 @@ def cortes_bound(
     ------
     InvalidParameter
         Arguments out of range, or p* not an integer.
+    InvalidType
+        e_factor that is not a bool.
     """
     n, M, R = _checked_sizes(n_samples, n_kernels, kernel_radius)
     dual = conjugate_exponent(_checked_p(p))
@@ -198,7 +200,7 @@ def cortes_bound(
             f"p = {p!r} has p* = {dual:g}; the bound is stated for integers p* only: p = 2, 3/2, 4/3, 5/4, ... "
             "Use complexity_bound for other p."
         )
-    factor = math.e if e_factor else 1.0
+    factor = math.e if checked_flag("e_factor", e_factor) else 1.0
     return R * math.sqrt(CONSTANT * factor * dual * float(M) ** (1.0 / dual) / n)
 
 
@@ -242,20 +244,9 @@ def _checked_p(p: Any, label: str = "p") -> float:
     return checked_number(label, p, "[1, inf]", lambda q: q >= 1.0, "below 1 the ball of weights is not convex.")
 
 
-def checked_positive(label: str, value: Any) -> float:
-    """`value` as a float if it is positive and finite, else `InvalidParameter`."""
-    return checked_number(label, value, "(0, inf)", lambda x: 0.0 < x < np.inf, "give a positive finite number.")
-
-
-def _checked_count(label: str, value: Any, least: int, remedy: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InvalidParameter(f"{label} = {value!r} must be an integer of at least {least}: {remedy}")
-    return int(value)
-
-
 def _checked_sizes(n_samples: Any, n_kernels: Any, kernel_radius: Any) -> tuple[int, int, float]:
-    n = _checked_count("n_samples", n_samples, 1, "the number of samples.")
-    M = _checked_count(
+    n = checked_count("n_samples", n_samples, 1, "the number of samples.")
+    M = checked_count(
         "n_kernels", n_kernels, 2, "for one kernel ceil(log M) = 0; a single kernel has Rad <= R/sqrt(n)."
     )
     return n, M, checked_positive("kernel_radius", kernel_radius)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mklref.bounds.complexity import checked_positive, complexity_bound
+from mklref._arguments import checked_positive
+from mklref.bounds.complexity import complexity_bound
 from mklref.exceptions import InvalidTarget
 from mklref.kernels.validation import as_float_array, require_finite
 from mklref.regularizers.norms import checked_number

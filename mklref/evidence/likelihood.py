@@ -21,8 +21,8 @@ import scipy.linalg
 from scipy.linalg.lapack import dpotri
 
 from mklref._typing import Array
-from mklref.evidence.problem import EvidenceProblem, checked_variance
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance
+from mklref.exceptions import InvalidParameter
 
 
 class MarginalLikelihood:
@@ -57,8 +57,7 @@ class MarginalLikelihood:
     """
 
     def __init__(self, problem: EvidenceProblem, weights: Any, noise_variance: float | None = None) -> None:
-        if not isinstance(problem, EvidenceProblem):
-            raise InvalidType(f"problem is {type(problem).__name__}; give an EvidenceProblem(kernels, y, ...).")
+        checked_problem(problem)
         theta = problem.checked_weights(weights)
         noise = problem.noise_variance
         if noise_variance is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._arguments import checked_flag
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
@@ -134,11 +135,7 @@ class EvidenceProblem:
         return array.astype(np.float64, copy=False)
 
     def _checked_floor(self) -> float | None:
-        if not isinstance(self.learn_noise, bool | np.bool_):
-            raise InvalidType(
-                f"learn_noise is {self.learn_noise!r} ({type(self.learn_noise).__name__}); give True or False."
-            )
-        if not self.learn_noise:
+        if not checked_flag("learn_noise", self.learn_noise):
             if self.noise_floor is not None:
                 raise InvalidParameter(
                     f"noise_floor = {self.noise_floor!r} bounds a noise variance that is not learned; "
@@ -160,6 +157,13 @@ class EvidenceProblem:
         return (
             f"EvidenceProblem(M={self.n_kernels}, n={self.n_samples}, noise_variance={self.noise_variance:g}{learned})"
         )
+
+
+def checked_problem(problem: Any) -> EvidenceProblem:
+    """`problem` if it is one, else `InvalidType`."""
+    if not isinstance(problem, EvidenceProblem):
+        raise InvalidType(f"problem is {type(problem).__name__}; give an EvidenceProblem(kernels, y, ...).")
+    return problem
 
 
 def checked_variance(label: str, value: Any) -> float:

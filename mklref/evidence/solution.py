@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
+from mklref._arguments import checked_flag
 from mklref._typing import Array
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.stationarity import Stationarity, judge
@@ -136,13 +137,14 @@ class EvidenceSolution:
         Raises
         ------
         InvalidInput, InvalidType
-            As `decision_function`; or diagonals that do not fit or are negative.
+            As `decision_function`; diagonals that do not fit or are negative; observation that is not a bool.
         """
+        observed = checked_flag("observation", observation)
         cross = self._cross_covariance(kernels_new)
         prior = self.weights @ self._checked_diagonals(diagonals, len(cross))
         half = scipy.linalg.solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
         variance = np.maximum(prior - np.einsum("ik,ik->k", half, half), 0.0)
-        noise = self.noise_variance if observation else 0.0
+        noise = self.noise_variance if observed else 0.0
         return Posterior(np.asarray(cross @ self.dual_coef), variance + noise)
 
     def _cross_covariance(self, kernels_new: Any) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from mklref._arguments import check_callback, check_limits, checked_count, checked_flag
 from mklref._typing import Array
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import residuals
-from mklref.evidence.problem import EvidenceProblem, checked_rng
+from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_rng
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.blas import blas_threads
 from mklref.progress import Progress
 
@@ -85,13 +85,16 @@ def solve(
     Interrupted
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best point so far.
     """
-    _check_options(problem, method, restarts, tol, max_iter, max_time, callback)
+    checked_problem(problem)
+    _check_method(method)
+    check_callback(callback, "EvidenceRecord")
+    check_limits(tol, "a residual of stationarity", max_iter, max_time)
+    checked_flag("progress", progress)
+    further = checked_count("restarts", restarts, 0, "starts beside the given one.")
+    draw = np.random.default_rng(0) if rng is None else checked_rng(rng)
     default = problem.default_weights()
     starts = [default if start is None else problem.checked_weights(start, "start")]
-    if restarts:
-        draw = np.random.default_rng(0) if rng is None else checked_rng(rng)
-        factors = np.exp(draw.uniform(-_SPREAD, _SPREAD, size=(restarts, problem.n_kernels)))
-        starts += list(default * factors)
+    starts += list(default * np.exp(draw.uniform(-_SPREAD, _SPREAD, size=(further, problem.n_kernels))))
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     line = Progress(progress, "stationarity", target=tol, quantity="residual")
     ends: list[EvidenceSolution] = []
@@ -179,22 +182,6 @@ class _Run:
         return EvidenceStatus.ITERATION_LIMIT if record.iteration >= self.max_iter else None
 
 
-def _check_options(
-    problem: Any, method: Any, restarts: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any
-) -> None:
-    if not isinstance(problem, EvidenceProblem):
-        raise InvalidType(f"problem is {type(problem).__name__}; give an EvidenceProblem(kernels, y, ...).")
+def _check_method(method: Any) -> None:
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidParameter(f"method = {method!r} is unknown; known are {', '.join(map(repr, METHODS))}.")
-    if callback is not None and not callable(callback):
-        raise InvalidType(f"callback is {callback!r}; give a function of one EvidenceRecord, or None.")
-    if isinstance(restarts, bool) or not isinstance(restarts, numbers.Integral) or restarts < 0:
-        raise InvalidParameter(f"restarts = {restarts!r} must be a nonnegative integer: starts beside the given one.")
-    if isinstance(tol, bool) or not isinstance(tol, numbers.Real) or not 0.0 < float(tol) < np.inf:
-        raise InvalidParameter(f"tol = {tol!r} must lie in (0, inf): a residual of stationarity, for instance 1e-6.")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 1:
-        raise InvalidParameter(f"max_iter = {max_iter!r} must be a positive integer.")
-    if max_time is not None and (
-        isinstance(max_time, bool) or not isinstance(max_time, numbers.Real) or not float(max_time) > 0.0
-    ):
-        raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")

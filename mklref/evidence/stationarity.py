@@ -12,6 +12,7 @@ from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import residuals
 from mklref.evidence.problem import EvidenceProblem
 from mklref.exceptions import InvalidParameter
+from mklref.regularizers.norms import checked_number
 
 _WEAK = 1e-6
 """A derivative up to this share of z_m does not hold a weight at zero."""
@@ -52,9 +53,8 @@ class Stationarity:
         InvalidParameter
             If tol is negative or not a number.
         """
-        if not tol >= 0:
-            raise InvalidParameter(f"tol = {tol!r} must be a nonnegative number: a residual of stationarity.")
-        return self.residual <= tol
+        allowed = checked_number("tol", tol, "[0, inf]", lambda t: t >= 0.0, "a residual of stationarity.")
+        return self.residual <= allowed
 
     def __str__(self) -> str:
         return f"residual {self.residual:.1e}, smallest curvature {self.curvature:.2g}"

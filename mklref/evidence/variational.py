@@ -16,7 +16,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import minimise
-from mklref.evidence.problem import EvidenceProblem
+from mklref.evidence.problem import EvidenceProblem, checked_problem
 from mklref.exceptions import InvalidParameter
 from mklref.kernels.validation import as_float_array, require_finite
 
@@ -44,8 +44,10 @@ def quadratic_bound(problem: EvidenceProblem, weights: Any, coefficients: Any) -
     ------
     InvalidParameter
         Weights or coefficients of the wrong shape, not finite, or weights that are negative.
+    InvalidType
+        Not an `EvidenceProblem`, or data without a faithful conversion to float64.
     """
-    theta = problem.checked_weights(weights)
+    theta = checked_problem(problem).checked_weights(weights)
     c = as_float_array(coefficients, "coefficients", InvalidParameter).astype(np.float64, copy=False)
     expected = (problem.n_kernels, problem.n_samples)
     if c.shape != expected:
@@ -79,10 +81,10 @@ def log_determinant_bound(problem: EvidenceProblem, weights: Any, slopes: Any) -
 
     Raises
     ------
-    InvalidParameter
+    InvalidParameter, InvalidType
         As `log_determinant_conjugate`.
     """
-    theta = problem.checked_weights(weights)
+    theta = checked_problem(problem).checked_weights(weights)
     conjugate, z = log_determinant_conjugate(problem, slopes), np.asarray(slopes, dtype=np.float64)
     return float(z @ theta) - conjugate
 
@@ -104,7 +106,10 @@ def log_determinant_conjugate(problem: EvidenceProblem, slopes: Any) -> float:
     ------
     InvalidParameter
         Slopes of the wrong shape or not finite, or so small beside 1/s that Kbar is singular in float64.
+    InvalidType
+        Not an `EvidenceProblem`, or data without a faithful conversion to float64.
     """
+    checked_problem(problem)
     z = as_float_array(slopes, "slopes", InvalidParameter).astype(np.float64, copy=False)
     if z.shape != (problem.n_kernels,):
         raise InvalidParameter(f"slopes has shape {z.shape}; expected ({problem.n_kernels},), one for each kernel.")

@@ -103,10 +103,13 @@ def squares_atom(components: list[Any]) -> Any:
 
 def checked_number(label: str, value: Any, interval: str, inside: Callable[[float], bool], remedy: str) -> float:
     """`value` as a float if it is a number in the interval, else `InvalidParameter` with the remedy."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not inside(float(value)):
-        raise InvalidParameter(f"{label} = {value!r} must be a number in {interval}: {remedy}")
-    return float(value)
+    try:
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if number and inside(float(value)):
+            return float(value)
+    except OverflowError:  # an integer that float64 cannot hold
+        pass
+    raise InvalidParameter(f"{label} = {value!r} must be a number in {interval}: {remedy}")
 
 
 def positive_vector(label: str, value: Any, remedy: str) -> Array:

@@ -19,7 +19,7 @@ from mklref._typing import Array
 from mklref.certificate import Bounds
 from mklref.exceptions import InvalidParameter
 from mklref.kernels.validation import as_float_array, require_finite
-from mklref.synthesis.problem import SynthesisProblem, correlations, scores
+from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
 
 _UNIT = 1e-6
 """Share of P(0) below which an optimal value is not asked to be relatively accurate: rounding takes it for zero."""
@@ -45,11 +45,12 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
     InvalidParameter
         Arrays of the wrong shape or not finite.
     InvalidType
-        Data without a faithful conversion to float64.
+        Not a `SynthesisProblem`, or data without a faithful conversion to float64.
     """
-    A = _array(coef, "coef", problem.shape)
+    checked_problem(problem)
+    A = checked_array(coef, "coef", problem.shape)
     t = scores(problem.kernels, A)
-    beta = residual(problem, t) if dual_coef is None else _array(dual_coef, "dual_coef", (problem.n_samples,))
+    beta = residual(problem, t) if dual_coef is None else checked_array(dual_coef, "dual_coef", (problem.n_samples,))
     low, high = problem.loss.box(problem.y, problem.costs)
     inside = np.clip(beta, low, high)
     moved = float(np.abs(beta - inside).max())
@@ -64,13 +65,12 @@ def reaches(problem: SynthesisProblem, bounds: Bounds, tol: float) -> bool:
     Both sides have the unit of the objective, so that (s C, s lambda) and (s K, s^q lambda) are judged like (C, lambda)
     and K. `Bounds.is_optimal` compares with max(1, |upper|) instead, which is weaker where |upper| < 1.
     """
-    return abs(bounds.gap) <= tol * scale_of_gap(problem, bounds.upper)
+    return bool(np.isfinite(bounds.upper)) and abs(bounds.gap) <= tol * scale_of_gap(problem, bounds.upper)
 
 
 def scale_of_gap(problem: SynthesisProblem, upper: float) -> float:
-    """max(|upper|, 1e-6 P(0)), P(0) = C sum_j V(0, y_j) being the objective of A = 0."""
-    at_zero = problem.C * float(problem.loss.value(np.zeros(problem.n_samples), problem.y).sum())
-    return max(abs(upper), _UNIT * at_zero)
+    """max(|upper|, 1e-6 P(0)), P(0) being the objective of A = 0."""
+    return max(abs(upper), _UNIT * problem.size_at_zero)
 
 
 def residual(problem: SynthesisProblem, t: Array) -> Array:
@@ -95,7 +95,8 @@ def dual_value(problem: SynthesisProblem, beta: Array, Z: Array) -> tuple[float,
     return problem.loss.dual_value(scale * beta, problem.y, problem.costs) - penalty, scale
 
 
-def _array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
+def checked_array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
+    """`data` as finite float64 of this shape, else `InvalidParameter` or `InvalidType`."""
     array = as_float_array(data, label, InvalidParameter)
     if array.shape != shape:
         raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}.")

@@ -11,14 +11,15 @@ printed, and the gradient has the factor 2 that is missing there (erratum K9).
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mklref._arguments import checked_flag
 from mklref._typing import Array
-from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.exceptions import Interrupted
+from mklref.regularizers.norms import checked_number
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import Dictionary
@@ -71,6 +72,7 @@ def forward_backward(
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     run = Run(problem, tol, max_iter, max_time, callback, progress)
+    checked_flag("accelerated", accelerated)
     try:
         status = _iterate(run, _step(run.dictionary, problem, step, accelerated), accelerated)
     except KeyboardInterrupt:
@@ -122,11 +124,8 @@ def _step(dictionary: Dictionary, problem: SynthesisProblem, step: Any, accelera
     lipschitz = problem.C * problem.loss.smoothness * operator_norm(dictionary) ** 2
     if step is not None:
         largest = 2.0 / lipschitz if lipschitz > 0.0 else np.inf
-        if isinstance(step, bool) or not isinstance(step, numbers.Real) or not 0.0 < float(step) < largest:
-            raise InvalidParameter(
-                f"step = {step!r} must lie in (0, 2/(C L ||K||^2)) = (0, {largest:g}): the admissible steps. "
-                "Leave it out for a safe one."
-            )
-        return float(step)
+        interval = f"(0, 2/(C L ||K||^2)) = (0, {largest:g})"
+        remedy = "the admissible steps. Leave it out for a safe one."
+        return checked_number("step", step, interval, lambda gamma: 0.0 < gamma < largest, remedy)
     # Momentum needs gamma <= 1/lipschitz, and the power method errs from below by less than a twentieth.
     return (0.95 if accelerated else _SAFE) / lipschitz if lipschitz > 0.0 else 1.0

@@ -11,27 +11,37 @@ Proposition 1 is an equality, with the radius kappa in its proof and not kappa/n
 
 from __future__ import annotations
 
-import numbers
+import math
 from typing import Any
 
 import numpy as np
 
+from mklref._arguments import checked_count, checked_positive
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
 from mklref.kernels.validation import as_float_array, require_finite
+from mklref.regularizers.norms import checked_number
 from mklref.synthesis.norms import MixedNorm
 
 VANISHING = ((1, 1, 1), (1, 1, 2), (1, 2, 2), (2, 1, 1))
 """(p, q, r) for which Proposition 2 holds; it lists (1, 2, 1) and (2, 1, 2) in place of the last two (erratum K4)."""
 
 
-def clipped_loss(margins: Array) -> Array:
-    """phi(m) = min(max(0, 1 - m)^2, 1), elementwise: an upper bound of the 0/1 loss, 2-Lipschitz."""
-    return np.asarray(np.minimum(np.maximum(0.0, 1.0 - margins) ** 2, 1.0))
+def clipped_loss(margins: Any) -> Array:
+    """phi(m) = min(max(0, 1 - m)^2, 1), elementwise: an upper bound of the 0/1 loss, 2-Lipschitz.
+
+    Raises
+    ------
+    InvalidInput, InvalidType
+        Margins that are not finite real numbers.
+    """
+    m = as_float_array(margins, "margins", InvalidInput).astype(np.float64, copy=False)
+    require_finite(m, "margins", InvalidInput)
+    return np.asarray(np.clip(1.0 - m, 0.0, 1.0) ** 2)
 
 
 def rademacher_complexity(
-    kernels: Any, *, p: int, q: int, r: int, radius: float = 1.0, draws: Any = 1000, seed: int = 0
+    kernels: Any, *, p: int, q: int, r: int, radius: float = 1.0, draws: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
     """The Rademacher complexity of the ball of a mixed norm on one sample, by Monte Carlo (Proposition 1).
 
@@ -60,27 +70,33 @@ def rademacher_complexity(
     InvalidKernel
         Not three-dimensional, empty or not finite.
     InvalidParameter
-        p, q, r, radius or draws out of range.
+        p, q, r, radius, draws or seed out of range.
     """
     norm = MixedNorm(p, q, r)
     stack = as_float_array(kernels, "kernels", InvalidKernel)
     if stack.ndim != 3 or not stack.size:
         raise InvalidKernel(f"kernels has shape {stack.shape}; expected (tau, n, N), not empty.")
     require_finite(stack, "kernels", InvalidKernel)
-    if isinstance(draws, bool) or not isinstance(draws, numbers.Integral) or draws < 2:
-        raise InvalidParameter(f"draws = {draws!r} must be an integer of at least 2.")
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(int(draws), stack.shape[1]))
+    kappa, count = checked_positive("radius", radius), checked_count("draws", draws, 2, "one has no standard error.")
+    source = np.random.default_rng(checked_count("seed", seed, 0, "where the generator starts."))
+    signs = source.choice([-1.0, 1.0], size=(count, stack.shape[1]))
     images = np.matmul(signs, stack)  # tau, draws, N
-    values = _positive("radius", radius) / stack.shape[1] * np.array([norm.dual_norm(Z) for Z in images.swapaxes(0, 1)])
+    values = kappa / stack.shape[1] * np.array([norm.dual_norm(Z) for Z in images.swapaxes(0, 1)])
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def massart(length: float, vectors: Any) -> float:
+def massart(length: float, vectors: int) -> float:
     """Massart's bound of E_sigma sup_{x in A} |x'sigma| for `vectors` vectors of norm at most `length` (Lemma 1).
 
     length sqrt(2 ln(2 |A|)); Lemma 1 divides both sides by the dimension.
+
+    Raises
+    ------
+    InvalidParameter
+        A length outside (0, inf), or a number of vectors that is not a positive integer.
     """
-    return _positive("length", length) * float(np.sqrt(2.0 * np.log(2.0 * _counted("vectors", vectors))))
+    count = checked_count("vectors", vectors, 1, "how many there are.")
+    return checked_positive("length", length) * math.sqrt(2.0 * (math.log(2.0) + math.log(count)))
 
 
 def proposition_2(n: int, tau: int, largest: float, *, p: int, q: int, r: int) -> float:
@@ -99,8 +115,11 @@ def proposition_2(n: int, tau: int, largest: float, *, p: int, q: int, r: int) -
     if (norm.p, norm.q, norm.r) not in VANISHING:
         listed = ", ".join(map(str, VANISHING))
         raise InvalidParameter(f"Proposition 2 does not hold for (p, q, r) = {(p, q, r)}; it does for {listed}.")
-    n = _counted("n", n)
-    return _counted("tau", tau) * massart(_positive("largest", largest) * np.sqrt(2.0 * n), 2 * n) / (2.0 * n)
+    n = checked_count("n", n, 1, "half the size of the samples.")
+    K_inf = checked_positive("largest", largest, "a bound of |k_t|.")
+    return (
+        checked_count("tau", tau, 1, "the number of kernels.") * massart(K_inf * math.sqrt(2.0 * n), 2 * n) / (2.0 * n)
+    )
 
 
 def theorem_2(margins: Any, complexity: float, *, delta: float = 0.05) -> float:
@@ -119,27 +138,12 @@ def theorem_2(margins: Any, complexity: float, *, delta: float = 0.05) -> float:
     InvalidInput
         Margins that are not a finite vector.
     InvalidParameter
-        delta outside (0, 1), a negative complexity.
+        delta outside (0, 1), a complexity outside [0, inf).
     """
     array = as_float_array(margins, "margins", InvalidInput)
     if array.ndim != 1 or not array.size:
         raise InvalidInput(f"margins has shape {array.shape}; expected (n,), not empty.")
-    require_finite(array, "margins", InvalidInput)
-    if not 0.0 < delta < 1.0:
-        raise InvalidParameter(f"delta = {delta!r} must lie in (0, 1): the probability with which the bound may fail.")
-    if not complexity >= 0.0:
-        raise InvalidParameter(f"complexity = {complexity!r} must be nonnegative.")
-    confidence = np.sqrt(np.log(1.0 / delta) / (2.0 * len(array)))
-    return float(clipped_loss(array.astype(np.float64)).mean() + 16.0 * complexity + confidence)
-
-
-def _positive(name: str, value: float) -> float:
-    if not 0.0 < value < np.inf:
-        raise InvalidParameter(f"{name} = {value!r} must lie in (0, inf).")
-    return float(value)
-
-
-def _counted(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InvalidParameter(f"{name} = {value!r} must be a positive integer.")
-    return int(value)
+    failure = checked_number("delta", delta, "(0, 1)", lambda d: 0.0 < d < 1.0, "the probability of failure.")
+    R = checked_number("complexity", complexity, "[0, inf)", lambda c: 0.0 <= c < np.inf, "a Rademacher complexity.")
+    confidence = math.sqrt(-math.log(failure) / (2.0 * len(array)))
+    return float(clipped_loss(array).mean()) + 16.0 * R + confidence

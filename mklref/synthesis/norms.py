@@ -41,7 +41,8 @@ class MixedNorm:
     def __post_init__(self) -> None:
         for name in ("p", "q", "r"):
             value = getattr(self, name)
-            if isinstance(value, bool | np.bool_) or value not in (1, 2):
+            number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+            if not number or value not in (1, 2):
                 meaning = "1 groups by sample, 2 by kernel" if name == "r" else "the norm ||.||_{pq;r}"
                 raise InvalidParameter(f"{name} = {value!r} must be 1 or 2: {meaning}.")
             object.__setattr__(self, name, int(value))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
-from mklref.exceptions import InvalidParameter
-from mklref.synthesis.problem import SynthesisProblem, lambda_max
+from mklref._arguments import check_callback, checked_count
+from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.regularizers.norms import checked_number
+from mklref.synthesis.problem import SynthesisProblem, checked_problem, lambda_max
 from mklref.synthesis.solution import SynthesisSolution
 from mklref.synthesis.solver import solve
 
@@ -41,7 +43,7 @@ def solve_path(
     callback : callable, optional
         Called with each solution; a true return value ends the path early.
     **options
-        Passed to `solve`.
+        Passed to `solve`; a `start` is that of the first point.
 
     Returns
     -------
@@ -51,22 +53,43 @@ def solve_path(
     Raises
     ------
     InvalidParameter
-        A value outside (0, inf); no values where lambda_max is 0 or infinite; count or ratio out of range.
+        No values, or one outside (0, inf); lambda_max 0 or infinite where none are given; count or ratio out of range.
+    InvalidType
+        Not a `SynthesisProblem`; values that are no numbers; a callback that cannot be called.
+    Interrupted
+        On Ctrl-C; its `path` has the points that were finished, its `solution` the one that was not.
     """
-    problems = [problem.replace(lam=value) for value in (_grid(problem, count, ratio) if lam is None else lam)]
+    checked_problem(problem)
+    check_callback(callback, "SynthesisSolution")
+    checked_count("count", count, 2, "the number of values.")
+    checked_number("ratio", ratio, "(0, 1)", lambda share: 0.0 < share < 1.0, "the last lambda over the first.")
+    values = _grid(problem, count, ratio) if lam is None else _listed(lam)
+    problems = [problem.replace(lam=value) for value in values]
     solutions: list[SynthesisSolution] = []
-    for member in problems:  # every value was checked before work starts
-        solutions.append(solve(member, tol=tol, start=solutions[-1] if solutions else None, **options))
-        if callback is not None and callback(solutions[-1]):
-            break
+    try:
+        for member in problems:  # every value was checked before work starts
+            if solutions:
+                options["start"] = solutions[-1]
+            solutions.append(solve(member, tol=tol, **options))
+            if callback is not None and callback(solutions[-1]):
+                break
+    except KeyboardInterrupt as stopped:
+        raise Interrupted(getattr(stopped, "solution", None), path=solutions) from None
     return solutions
 
 
+def _listed(lam: Any) -> list[Any]:
+    """The values in their order; that each is a positive number is left to the problems."""
+    try:
+        values = [] if isinstance(lam, str | bytes | Mapping | Set) else list(lam)
+    except TypeError:
+        values = []
+    if not values:
+        raise InvalidParameter(f"lam = {lam!r} must be a sequence of at least one number, such as [10.0, 3.0, 1.0].")
+    return values
+
+
 def _grid(problem: SynthesisProblem, count: int, ratio: float) -> list[float]:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
-        raise InvalidParameter(f"count = {count!r} must be an integer of at least 2.")
-    if not 0.0 < ratio < 1.0:
-        raise InvalidParameter(f"ratio = {ratio!r} must lie in (0, 1): the last lambda over the first.")
     largest = lambda_max(problem)
     if not 0.0 < largest < np.inf:
         raise InvalidParameter(f"lambda_max = {largest:g}: give lam, the values of the path.")

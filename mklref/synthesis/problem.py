@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._arguments import checked_flag
 from mklref._typing import Array
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.validation import as_float_array, require_finite
@@ -96,14 +97,13 @@ class SynthesisProblem:
         put("loss", _checked_loss(loss))
         put("lam", _positive("lam", lam, "it weighs the penalty"))
         put("C", _positive("C", C, "it weighs the summed loss"))
-        if not isinstance(constant, bool | np.bool_):
-            raise InvalidType(f"constant is {constant!r} ({type(constant).__name__}); give True or False.")
-        put("constant", bool(constant))
+        put("constant", checked_flag("constant", constant))
         stack = _checked_kernels(kernels)
         put("y", _checked_targets(y, stack.shape, self.loss))
         if self.constant:
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
         put("kernels", _read_only(stack))
+        _require_finite_loss(self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,6 +114,11 @@ class SynthesisProblem:
     def n_samples(self) -> int:
         """The number n of samples."""
         return len(self.y)
+
+    @property
+    def size_at_zero(self) -> float:
+        """P(0) = C sum_j V(0, y_j), the objective of A = 0: the unit in which gaps are judged."""
+        return self.C * float(self.loss.value(np.zeros(self.n_samples), self.y).sum())
 
     @property
     def costs(self) -> Array:
@@ -153,6 +158,13 @@ def _rebuild(arguments: dict[str, Any]) -> SynthesisProblem:
     return SynthesisProblem(**arguments)
 
 
+def checked_problem(problem: Any) -> SynthesisProblem:
+    """`problem` if it is one, else `InvalidType`."""
+    if not isinstance(problem, SynthesisProblem):
+        raise InvalidType(f"problem is {type(problem).__name__}; give a SynthesisProblem(kernels, y, ...).")
+    return problem
+
+
 def scores(kernels: Array, coef: Array) -> Array:
     """f = sum_t K_t A_t, (n,), from kernels (tau, n, N) and coefficients (tau, N)."""
     return np.asarray(np.matmul(kernels, coef[:, :, None])[:, :, 0].sum(axis=0))
@@ -175,7 +187,13 @@ def lambda_max(problem: SynthesisProblem) -> float:
     -------
     float
         ||Z||_{p'inf;r} for q = 1; for q = 2 infinity, or 0 if Z = 0.
+
+    Raises
+    ------
+    InvalidType
+        Not a `SynthesisProblem`.
     """
+    checked_problem(problem)
     beta = -problem.C * problem.loss.subgradient(np.zeros(problem.n_samples), problem.y)
     largest = problem.norm.dual_norm(correlations(problem.kernels, beta))
     return largest if problem.norm.q == 1 or largest == 0.0 else np.inf
@@ -197,9 +215,24 @@ def _checked_loss(loss: Any) -> Loss:
 def _positive(name: str, value: Any, meaning: str) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise InvalidType(f"{name} is {value!r} ({type(value).__name__}); give a number in (0, inf).")
-    if not 0.0 < float(value) < np.inf:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = np.inf
+    if not 0.0 < number < np.inf:
         raise InvalidParameter(f"{name} = {value!r} must lie in the open interval (0, inf): {meaning}.")
-    return float(value)
+    return number
+
+
+def _require_finite_loss(problem: SynthesisProblem) -> None:
+    """P(0) is an upper bound of everything that a solver computes; it has to be a number."""
+    with np.errstate(over="ignore"):
+        size = problem.size_at_zero
+    if not np.isfinite(size):
+        raise InvalidTarget(
+            f"y has values up to {np.abs(problem.y).max():g}: with C = {problem.C:g} the losses at f = 0 overflow. "
+            "Scale y to values around 1, or lower C."
+        )
 
 
 def _checked_kernels(kernels: Any) -> Array:

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from mklref._arguments import checked_positive
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.losses.base import Costs
 from mklref.reference import SOLVERS, Engine, solver_name
 from mklref.solution import History, Status
 from mklref.synthesis.certificate import certify, reaches
-from mklref.synthesis.problem import SynthesisProblem
+from mklref.synthesis.problem import SynthesisProblem, checked_problem
 from mklref.synthesis.solution import SynthesisSolution
 
 FORMS = ("primal", "dual")
@@ -58,12 +59,16 @@ def solve(
 
     Raises
     ------
+    InvalidType
+        Not a `SynthesisProblem`.
     InvalidParameter
-        Unknown names; the message lists the known ones.
+        Unknown names; the message lists the known ones. A tol outside (0, inf).
     SolverFailure
         No solver returned a point; the message lists what each one said.
     """
-    if form not in FORMS:
+    checked_problem(problem)
+    checked_positive("tol", tol, "a relative duality gap, for instance 1e-6.")
+    if not isinstance(form, str) or form not in FORMS:
         raise InvalidParameter(f"form = {form!r} is unknown; known names: {', '.join(FORMS)}.")
     build = _primal if form == "primal" else _dual
     best: SynthesisSolution | None = None

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from mklref._arguments import check_callback, check_limits, checked_flag
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.progress import Progress
 from mklref.solution import History, Record, Status
 from mklref.synthesis.certificate import certify, dual_value, primal_value, reaches, scale_of_gap
 from mklref.synthesis.dictionary import Dictionary
-from mklref.synthesis.problem import SynthesisProblem
+from mklref.synthesis.problem import SynthesisProblem, checked_problem
 from mklref.synthesis.solution import SynthesisSolution
 
 _SPARE = 0.9
@@ -34,7 +32,10 @@ class Run:
         callback: Callable[[Record], object] | None,
         progress: bool,
     ) -> None:
-        _check_options(problem, tol, max_iter, max_time, callback)
+        checked_problem(problem)
+        check_callback(callback, "Record")
+        check_limits(tol, "a relative duality gap", max_iter, max_time)
+        checked_flag("progress", progress)
         self.problem, self.tol, self.max_iter, self.callback = problem, tol, max_iter, callback
         self.dictionary = Dictionary(problem.kernels)
         self.started = time.perf_counter()
@@ -109,16 +110,3 @@ class Run:
             constant=self.problem.constant,
             solver=solver,
         )
-
-
-def _check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
-    if not isinstance(problem, SynthesisProblem):
-        raise InvalidType(f"problem is {type(problem).__name__}; give a SynthesisProblem(kernels, y, ...).")
-    if callback is not None and not callable(callback):
-        raise InvalidType(f"callback is {callback!r}; give a function of one Record, or None.")
-    if not isinstance(tol, numbers.Real) or not 0.0 < float(tol) < np.inf:
-        raise InvalidParameter(f"tol = {tol!r} must lie in (0, inf): a relative duality gap, for instance 1e-6.")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 1:
-        raise InvalidParameter(f"max_iter = {max_iter!r} must be a positive integer.")
-    if max_time is not None and not (isinstance(max_time, numbers.Real) and float(max_time) > 0.0):
-        raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")

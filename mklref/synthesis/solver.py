@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.exceptions import Interrupted, InvalidType
 from mklref.native.blas import blas_threads
 from mklref.solution import Record, Status
-from mklref.synthesis.certificate import residual
+from mklref.synthesis.certificate import checked_array, residual
 from mklref.synthesis.dictionary import restriction
 from mklref.synthesis.norms import MixedNorm
 from mklref.synthesis.problem import SynthesisProblem
@@ -85,14 +85,16 @@ def solve(
     InvalidParameter
         tol, max_iter or max_time out of range; a start of another shape.
     InvalidType
-        Not a `SynthesisProblem`, or a callback that cannot be called.
+        Not a `SynthesisProblem`, a start that is no solution, or a callback that cannot be called.
     Interrupted
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     run = Run(problem, tol, max_iter, max_time, callback, progress)
-    A = np.zeros(problem.shape) if start is None else start.coef
-    if A.shape != problem.shape:
-        raise InvalidParameter(f"start has coefficients {A.shape}, the problem {problem.shape}.")
+    A = np.zeros(problem.shape)
+    if start is not None:
+        if not isinstance(start, SynthesisSolution):
+            raise InvalidType(f"start is {type(start).__name__}; give a SynthesisSolution, or None.")
+        A = checked_array(start.coef, "start.coef", problem.shape)
     try:
         with blas_threads():
             status = _iterate(run, A)

@@ -20,7 +20,7 @@ from mklref.evidence import (
     stationarity,
 )
 from mklref.evidence.iterations import Reweighted
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidTarget, InvalidType
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidTarget
 from mklref.native import solve as solve_mkl
 from mklref.problem import Problem
 
@@ -278,33 +278,6 @@ def test_progress_line(capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "says"),
-    [
-        ({"problem": 3}, InvalidType, "problem is int; give an EvidenceProblem"),
-        ({"method": "em"}, InvalidParameter, "method = 'em' is unknown; known are 'newton'"),
-        ({"method": ["newton"]}, InvalidParameter, r"method = \['newton'\] is unknown"),
-        ({"tol": True}, InvalidParameter, "tol = True must lie"),
-        ({"max_time": True}, InvalidParameter, "max_time = True must be a positive number"),
-        ({"start": [1.0, 1.0]}, InvalidParameter, r"start has shape \(2,\); expected \(3,\)"),
-        ({"start": [1.0, -1.0, 0.0]}, InvalidParameter, r"start\[1\] = -1 is negative"),
-        ({"start": [1.0, np.nan, 0.0]}, InvalidParameter, r"start\[1\] is nan"),
-        ({"start": [1e300, 1.0, 1.0]}, InvalidParameter, "noise_variance = 0.09 is lost in float64"),
-        ({"restarts": -1}, InvalidParameter, "restarts = -1 must be a nonnegative integer"),
-        ({"restarts": 1.5}, InvalidParameter, "restarts = 1.5 must be"),
-        ({"restarts": 1, "rng": 3}, InvalidType, r"rng is 3; give a numpy Generator"),
-        ({"tol": 0.0}, InvalidParameter, r"tol = 0.0 must lie in \(0, inf\)"),
-        ({"max_iter": 0}, InvalidParameter, "max_iter = 0 must be a positive integer"),
-        ({"max_time": 0}, InvalidParameter, "max_time = 0 must be a positive number"),
-        ({"callback": 3}, InvalidType, "callback is 3; give a function"),
-    ],
-)
-def test_bad_options(arguments, error, says):
-    options = {"problem": make_model(degenerate="low_rank"), **arguments}
-    with pytest.raises(error, match=says):
-        solve(**options)
-
-
 def test_stationarity_of_any_weights():
     problem = make_model(learn_noise=True, noise_floor=0.01)
     poor = stationarity(problem, np.full(3, 5.0))
@@ -314,7 +287,7 @@ def test_stationarity_of_any_weights():
     assert poor.gradient.shape == poor.residuals.shape == (4,)
     with pytest.raises(InvalidParameter, match=r"noise_variance = 0\.001 is below noise_floor = 0\.01"):
         stationarity(problem, np.ones(3), 0.001)
-    with pytest.raises(InvalidParameter, match="tol = nan must be a nonnegative number"):
+    with pytest.raises(InvalidParameter, match=r"tol = nan must be a number in \[0, inf\]"):
         poor.is_stationary(float("nan"))
     nothing = stationarity(EvidenceProblem(problem.kernels, np.zeros(20), 1.0), np.zeros(3))
     assert nothing.residual == 0.0
