@@ -117,9 +117,10 @@ def regularization_path(
     Interrupted
         On Ctrl-C; its `path` has the points that were finished, its `solution` the one that was not.
     """
-    for label, function in (("solver", solver), ("callback", callback)):
-        if not callable(function) and function is not None:
-            raise InvalidType(f"{label} is {function!r}; give a function, for instance mklref.algorithms.simplemkl.")
+    if not callable(solver):
+        raise InvalidType(f"solver is {solver!r}; give a function, for instance mklref.algorithms.simplemkl.")
+    if callback is not None and not callable(callback):
+        raise InvalidType(f"callback is {callback!r}; give a function of one solution, or None.")
     regularizer_of(problem)
     _check_solver(solver, warm, options)
     costs = _checked_costs(C)
@@ -170,7 +171,7 @@ def _check_time(max_time: Any) -> None:
 
 def _checked_costs(C: Any) -> list[Any]:
     """C as a list that decreases; that its entries are positive is left to the problems."""
-    if isinstance(C, str | bytes) or not isinstance(C, Iterable):
+    if isinstance(C, str | bytes) or not isinstance(C, Iterable) or getattr(C, "ndim", 1) == 0:
         raise InvalidParameter(f"C = {C!r} must be a sequence of decreasing numbers; for one value call the solver.")
     costs = list(C)
     for cost in costs:

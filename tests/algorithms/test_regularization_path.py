@@ -12,6 +12,7 @@ from makers import make_problem
 import mklref
 from mklref import ElasticNet, Groups, Lp, Status
 from mklref.algorithms import (
+    BASELINES,
     group_wrapper,
     iterated_reweighting,
     lp_interleaved,
@@ -20,7 +21,7 @@ from mklref.algorithms import (
     silp,
     simplemkl,
 )
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
 
 COSTS = np.geomspace(100.0, 0.1, 6)
 CASES = (
@@ -121,9 +122,143 @@ def test_time_ends_the_path_early():
         ({"C": [1.0, -1.0]}, InvalidParameter, "C = -1.0 must lie in the open interval (0, inf)"),
         ({"C": [1.0], "max_time": 0}, InvalidParameter, "max_time = 0 must be a positive number of seconds"),
         ({"C": [1.0], "solver": "simplemkl"}, InvalidType, "solver is 'simplemkl'; give a function"),
+        ({"C": [1.0], "solver": None}, InvalidType, "solver is None; give a function"),
         ({"C": [1.0], "callback": 3}, InvalidType, "callback is 3; give a function"),
+        (
+            {"C": 5.0},
+            InvalidParameter,
+            "C = 5.0 must be a sequence of decreasing numbers; for one value call the solver",
+        ),
+        ({"C": np.array(5.0)}, InvalidParameter, "C = array(5.) must be a sequence"),
+        ({"C": None}, InvalidParameter, "C = None must be a sequence"),
+        ({"C": "10"}, InvalidParameter, "C = '10' must be a sequence"),
+        ({"C": b"10"}, InvalidParameter, "C = b'10' must be a sequence"),
+        ({"C": ["10", "1"]}, InvalidParameter, "C has the entry '10'; each must be a number"),
+        ({"C": [2.0, True]}, InvalidParameter, "C has the entry True; each must be a number"),
+        ({"C": [[2.0, 1.0]]}, InvalidParameter, "C has the entry [2.0, 1.0]; each must be a number, in one dimension"),
+        ({"C": np.array([[2.0, 1.0]])}, InvalidParameter, "C has the entry array([2., 1.]); each must be a number"),
+        ({"C": [1.0, np.nan]}, InvalidParameter, "must decrease"),
+        ({"C": [np.inf, 1.0]}, InvalidParameter, "C = inf must lie in the open interval (0, inf)"),
+        ({"C": [1.0], "max_time": "1"}, InvalidParameter, "max_time = '1' must be a positive number of seconds"),
+        ({"C": [1.0], "tol": 0}, InvalidParameter, "tol = 0 must lie in (0, inf)"),
+        ({"C": [1.0], "start": 3}, InvalidType, "start is int; give a Solution"),
     ],
+    ids=str,
 )
 def test_bad_options_are_refused(options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         regularization_path(problem_for(Lp(1)), **options)
+
+
+def test_no_problem():
+    with pytest.raises(InvalidType, match=r"problem is int; give a mklref\.Problem"):
+        regularization_path(3, C=[1.0])
+
+
+@pytest.mark.parametrize("bad", [{"C": [1.0, "a"]}, {"C": [3.0, -1.0]}, {"C": [1.0], "max_time": -1}])
+def test_everything_is_checked_before_work_starts(bad):
+    with pytest.raises(InvalidParameter):
+        regularization_path(problem_for(Lp(1)), solver=lambda problem, *, tol, start=None: pytest.fail("worked"), **bad)
+
+
+@pytest.mark.parametrize(
+    "costs", [(C for C in (4.0, 2.0)), range(4, 0, -2), (np.float32(4), 2), np.array([4, 2])], ids=type
+)
+def test_any_iterable_of_numbers(costs):
+    path = regularization_path(problem_for(Lp(1)), C=costs)
+    assert path.C.tolist() == [4.0, 2.0]
+    assert [solution.status for solution in path.solutions] == [Status.OPTIMAL] * 2
+
+
+# --- solvers without a start, or without a gap -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines_along_a_path(name):
+    """Those that take no start say so, and go cold."""
+    problem, baseline = problem_for(Lp(1)), BASELINES[name]
+    if name in ("best_single_kernel", "easymkl"):
+        with pytest.raises(NotApplicable, match=f"{name} takes no start from the solution before; give warm=False"):
+            regularization_path(problem, C=[4.0, 2.0], solver=baseline)
+    path = regularization_path(
+        problem, C=[4.0, 2.0], solver=baseline, warm=name in ("average_kernel", "kernel_alignment")
+    )
+    assert [solution.status for solution in path.solutions] == [Status.OPTIMAL] * 2
+    for C, solution in zip(path.C, path.solutions, strict=True):
+        assert np.array_equal(solution.weights, baseline(problem.replace(C=C)).weights)
+
+
+def test_stationary_points_make_no_path():
+    problem = problem_for(Groups([[0, 1, 2], [3, 4], [5]], 0.5, 0.5))
+    with pytest.raises(NotApplicable, match=r"group_wrapper with exponents gives stationary points without a gap"):
+        regularization_path(problem, C=[4.0, 2.0], solver=group_wrapper, exponents=(1, 1))
+    assert len(regularization_path(problem, C=[4.0], solver=group_wrapper, exponents=None)) == 1
+
+
+# --- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+def interrupting(at, inside):
+    """SimpleMKL that is interrupted at its call number `at`: in an iteration, or before it has a point."""
+    calls = []
+
+    def solver(problem, *, tol, start=None):
+        calls.append(problem)
+        if len(calls) < at:
+            return simplemkl(problem, tol=tol, start=start)
+        if not inside:
+            raise KeyboardInterrupt
+
+        def interrupt(record):
+            raise KeyboardInterrupt
+
+        return simplemkl(problem, tol=tol, start=start, callback=interrupt)
+
+    return solver
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("at", [1, 3])
+def test_an_interruption_keeps_the_points(at, inside):
+    problem = problem_for(Lp(1))
+    with pytest.raises(Interrupted) as stopped:
+        regularization_path(problem, C=COSTS, solver=interrupting(at, inside))
+    path, solution = stopped.value.path, stopped.value.solution
+    assert len(path) == at - 1
+    np.testing.assert_array_equal(path.C, COSTS[: at - 1])
+    whole = regularization_path(problem, C=COSTS)
+    assert [one.objective for one in path.solutions] == [one.objective for one in whole.solutions[: at - 1]]
+    assert (solution is not None) is inside
+    if inside:
+        assert solution.status is Status.INTERRUPTED
+        again = mklref.certify(
+            problem.replace(C=COSTS[at - 1]), solution.dual_coef, weights=solution.weights, intercept=solution.intercept
+        )
+        assert again == solution.certificate
+
+
+def test_an_interruption_in_the_callback_keeps_the_point_that_it_was_shown():
+    def interrupt(solution):
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as stopped:
+        regularization_path(problem_for(Lp(1)), C=COSTS, callback=interrupt)
+    assert len(stopped.value.path) == 1
+    assert stopped.value.solution is None
+
+
+def test_other_interruptions_have_no_path():
+    def interrupt(record):
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as stopped:
+        simplemkl(problem_for(Lp(1)), callback=interrupt)
+    assert stopped.value.path is None
+
+
+def test_gaps_along_a_path_have_no_unit():
+    """Small C have objectives far below 1."""
+    path = regularization_path(problem_for(Lp(1)), C=[1e-8], max_iter=1, tol=1e-9)
+    bounds = path.solutions[0].certificate
+    assert path.relative_gap.tolist() == [(bounds.upper - bounds.lower) / bounds.upper]
+    assert bounds.relative_gap < 1e-3 * path.relative_gap[0]
