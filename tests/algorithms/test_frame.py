@@ -13,7 +13,7 @@ from makers import make_problem
 import mklref
 from mklref import algorithms
 from mklref.algorithms.base import Run
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted
 from mklref.native.machine import Machine
 from mklref.solution import Status
 
@@ -175,18 +175,6 @@ def test_progress_is_shown_and_removed(monkeypatch):
         solve("silp", callback=lambda record: 1 / 0)
     assert seen[0] == (False, "silp", 1e-4)
     assert seen[-1] == "closed"
-
-
-@every_algorithm
-def test_bad_options_are_refused(name):
-    with pytest.raises(InvalidParameter, match=r"tol = 0 must lie in"):
-        solve(name, tol=0)
-    with pytest.raises(InvalidParameter, match="max_iter = 0"):
-        solve(name, max_iter=0)
-    with pytest.raises(InvalidParameter, match="max_time = -1"):
-        solve(name, max_time=-1)
-    with pytest.raises(InvalidType, match="callback is 3"):
-        solve(name, callback=3)
 
 
 def test_the_value_of_a_point_is_j_and_its_bounds_are_those_of_the_certificate(rng):
