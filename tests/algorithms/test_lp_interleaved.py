@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from makers import DEGENERATE, LOSSES, make_problem
 import mklref
 from mklref import BlockNorm, ElasticNet, Lp, Status, reference
 from mklref.algorithms import lp_interleaved, lp_wrapper
+from mklref.algorithms.base import Run
+from mklref.algorithms.lp_wrapper import lowest
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.losses import Logistic, Squared
 
@@ -97,6 +100,66 @@ def test_beyond_2_the_dual_objective_never_falls_for_any_chunk(q):
     lower = lp_interleaved(problem, chunk=4, tol=1e-5, max_iter=200).history.column("lower")
     assert len(lower) > 10
     assert np.count_nonzero(np.diff(lower) > 0.0) >= len(lower) - 2  # the best so far: but for rounding all improve it
+
+
+def halves(q):
+    """Two kernels on half of the samples each, one on all, one of zeros, and a constant one: g_m = 0 as 1'beta = 0.
+
+    Chunks of two variables leave one of the halves orthogonal to beta for a while.
+    """
+    problem = make_problem(seed=3, n=24, M=3, C=2.0, regularizer=BlockNorm(q))
+    K, even = problem.kernels.dense(), np.arange(24) % 2 == 0
+    left, right = (np.where(np.outer(half, half), matrix, 0.0) for half, matrix in zip((even, ~even), K, strict=False))
+    return problem.replace(kernels=[left, right, K[2], np.zeros((24, 24)), np.ones((24, 24))])
+
+
+def trouble_with_orthogonal_kernels(q, chunk, monkeypatch):
+    """What is wrong with a run, among it a dual objective that falls by more than the share of tol that a cap costs."""
+    problem, values = halves(q), []
+    assess = Run.assess
+
+    def watched(run, weights, betas):
+        values.append(assess(run, weights, betas))
+        return values[-1]
+
+    monkeypatch.setattr(Run, "assess", watched)
+    solution = lp_interleaved(problem, chunk=chunk, max_iter=600)
+    found = complaints(problem, solution, 1e-4, mklref.solve(problem).certificate)
+    lower = np.array([point.lower for point in values])
+    if np.diff(lower).min() < -1e-5 * solution.objective:
+        found.append("the dual objective falls")
+    return found
+
+
+@pytest.mark.parametrize("q", [2.5, 4, 8, np.inf])
+@pytest.mark.parametrize("chunk", [2, 10, 24])
+def test_beyond_2_with_kernels_orthogonal_to_beta(q, chunk, monkeypatch):
+    assert trouble_with_orthogonal_kernels(q, chunk, monkeypatch) == []
+
+
+@pytest.mark.parametrize("chunk", [2, 10, 24])
+def test_weights_without_a_cap_are_noticed(chunk, monkeypatch):
+    """A weight of 0 where g_m = 0, and huge ones nearby: the fault that was here."""
+    module = sys.modules["mklref.algorithms.lp_wrapper"]  # the package has a function of this name
+    monkeypatch.setattr(module, "lowest", lambda regularizer, M, tol: 0.0)
+    assert trouble_with_orthogonal_kernels(np.inf, chunk, monkeypatch) != []
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("q", [2.5, 4, 8, np.inf])
+def test_what_the_cap_costs(q, tol, rng):
+    """The tangent of R* at max(g, s) lies above R* everywhere, and at g by no more than tol R*."""
+    regularizer = BlockNorm(q)
+    for _ in range(20):
+        g = rng.exponential(size=6) * (rng.random(6) < 0.6) * 10.0 ** rng.uniform(-12, 3, size=6)
+        g[0] = 10.0
+        u = np.maximum(g, lowest(regularizer, 6, tol) * g.max())
+        theta = regularizer.weights_from_dual(u)
+        for other in (g, u, rng.exponential(size=6), 5.0 * rng.permutation(g)):
+            above = regularizer.conjugate(u) + 0.5 * theta @ (other**2 - u**2) - regularizer.conjugate(other)
+            assert above >= -1e-9 * theta @ (other**2 + u**2)
+            if other is g:
+                assert above <= tol * regularizer.conjugate(g)
 
 
 def test_it_takes_fewer_inner_steps_than_the_wrapper():
