@@ -16,28 +16,30 @@ The two updates cannot leave a weight of zero; the reweighted one can.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from mklref._typing import Array
+from mklref.certificate import certify
 from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.newton import newton_step, residuals
+from mklref.evidence.newton import minimise, newton_step, residuals
 from mklref.evidence.problem import EvidenceProblem
 from mklref.native import solve as solve_mkl
 from mklref.problem import Problem
 from mklref.regularizers import WeightedL1
-from mklref.solution import Solution
+from mklref.solution import Solution, Status
 
 _INNER_SHARE = 1e-3
 _INNER_LARGEST, _INNER_SMALLEST = 1e-6, 1e-8
 """Relative gap of the inner problem: a gap of epsilon leaves sqrt(epsilon) in the weights, so it follows the square of
 the residual."""
-_INNER_LAST = (1e-10, 1e-12)
-"""Tried before giving up; the last is about what rounding lets the inner solver certify."""
-_ROUNDING = 1e-12
-"""What phi may rise by, as a share of 1 + |phi|, in a step that brings the first-order conditions closer."""
-_MOST_INNER = 50
-"""Iterations of the inner solver: it converges quadratically, unless rounding keeps it from the gap asked for."""
+_MOST_INNER = 10
+"""Iterations of the native solver, after which Newton's method takes over."""
+_POLISHED, _MOST_POLISHING = 1e-12, 100
+"""Residual and steps of Newton's method on the inner problem."""
 
 
 def fixed_point(point: MarginalLikelihood, exponent: float) -> MarginalLikelihood | None:
@@ -54,7 +56,11 @@ def newton(point: MarginalLikelihood) -> MarginalLikelihood | None:
 
 @dataclass
 class Reweighted:
-    """Steps that minimise the bound over functions and weights, each by the native solver, warm-started."""
+    """Steps that minimise the bound over functions and weights, each by the native solver, warm-started.
+
+    Where the native solver does not reach the gap, as with little noise, Newton's method goes on in the weights: with
+    the functions minimised out, the bound is 1/2 y'Kbar(theta)^{-1} y + 1/2 z'theta, smooth and convex.
+    """
 
     problem: EvidenceProblem
     inner: Solution | None = None
@@ -67,39 +73,80 @@ class Reweighted:
         """
         residual = _residual(point)
         gap = float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST))
-        # A warm start from weights that have all but vanished may not leave them: then a cold one.
-        for tol, start in ((gap, self.inner), *((last, None) for last in _INNER_LAST)):
-            inner, following = self._minimise_bound(point, tol, start)
+        for inner in self._inner_solutions(point, gap):
+            following = self._following(point, inner)
             if following is None or not inner.certificate.is_optimal(_INNER_LARGEST):
                 continue
             rise = following.value - point.value
-            if rise < 0.0 or (rise <= _ROUNDING * (1.0 + abs(point.value)) and _residual(following) < residual):
+            if rise < 0.0 or (rise <= point.rounding and _residual(following) < residual):
                 self.inner = inner
                 return following
         return None
 
-    def _minimise_bound(
-        self, point: MarginalLikelihood, gap: float, start: Solution | None
-    ) -> tuple[Solution, MarginalLikelihood | None]:
-        """theta'_m = ||f_m||/sqrt(z_m) for the solution f of the reweighted problem; then s' = |y - f|/sqrt(z_0)."""
-        problem = self.problem
+    def _inner_solutions(self, point: MarginalLikelihood, gap: float) -> Iterator[Solution]:
+        """Block 1-norm MKL with the weights sqrt(z_m) at the noise of the point: the native solution, then polished."""
         mkl = Problem(
-            problem.kernels,
-            problem.y,
+            self.problem.kernels,
+            self.problem.y,
             C=1.0 / point.noise_variance,
             loss="squared",
-            regularizer=WeightedL1(np.sqrt(point.units[: problem.n_kernels])),
+            regularizer=WeightedL1(np.sqrt(point.units[: self.problem.n_kernels])),
             intercept=False,
         )
-        inner = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=start)
+        native = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=self.inner)
+        if native.certificate.is_optimal(gap):
+            yield native
+        found = minimise_bound(point, native.weights)
+        certificate = certify(mkl, found.alpha, weights=found.weights)
+        yield replace(
+            native,
+            dual_coef=found.alpha,
+            weights=found.weights,
+            objective=certificate.upper,
+            certificate=certificate,
+            status=Status.OPTIMAL.confirmed(certificate.is_optimal(gap)),
+            solver="native, polished",
+        )
+
+    def _following(self, point: MarginalLikelihood, inner: Solution) -> MarginalLikelihood | None:
+        """theta'_m = ||f_m||/sqrt(z_m) for the solution f of the reweighted problem; then s' = |y - f|/sqrt(z_0)."""
+        problem = self.problem
         norms = inner.weights * np.sqrt(np.maximum(problem.kernels.quadratic(inner.dual_coef), 0.0))
-        weights = mkl.regularizer.weights_from_norms(norms)
+        weights = norms / np.sqrt(point.units[: problem.n_kernels])
         noise = point.noise_variance
         if problem.learn_noise:
             errors = problem.y - inner.decision_function(problem.kernels)
             noise = max(float(problem.lower[-1]), float(np.linalg.norm(errors)) / float(np.sqrt(point.traces[-1])))
-        return inner, MarginalLikelihood.at(problem, problem.join(weights, noise))
+        return MarginalLikelihood.at(problem, problem.join(weights, noise))
 
 
 def _residual(point: MarginalLikelihood) -> float:
     return float(residuals(point, point.problem.lower).max())
+
+
+def minimise_bound(point: MarginalLikelihood, start: Array) -> MarginalLikelihood:
+    """The weights that minimise 1/2 y'Kbar(theta)^{-1} y + 1/2 z'theta, at the noise and the slopes of a point.
+
+    Newton's method from `start`, or from the weights of the point where Kbar is singular at `start`.
+    """
+    problem, noise = point.problem, point.noise_variance
+    slopes = point.units[: problem.n_kernels]
+
+    def evaluate(weights: Array) -> _Bound | None:
+        there = MarginalLikelihood.at(problem, problem.join(weights, noise))
+        return None if there is None else _Bound(there, slopes)
+
+    first = evaluate(start) or _Bound(point, slopes)
+    return minimise(first, np.zeros(problem.n_kernels), evaluate, _POLISHED, _MOST_POLISHING).point
+
+
+class _Bound:
+    """1/2 y'Kbar^{-1} y + 1/2 z'theta, convex in theta, with its derivatives."""
+
+    def __init__(self, point: MarginalLikelihood, slopes: Array) -> None:
+        self.point, self.x, self.units = point, point.weights, slopes
+        self.value = point.fit + 0.5 * float(slopes @ point.weights)
+        self.gradient = 0.5 * (slopes - point.squares[: len(slopes)])
+
+    def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
+        return self.point.fit_hessian(index, units)

@@ -24,6 +24,10 @@ from mklref._typing import Array
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance
 from mklref.exceptions import InvalidParameter
 
+_EPS = float(np.finfo(float).eps)
+_MOST_ROUNDING = 1e-9
+"""What is put down to rounding at most, as a share of 1 + |phi|."""
+
 
 class MarginalLikelihood:
     """phi of (14) at weights theta and noise variance s, by one Cholesky factorisation.
@@ -92,7 +96,15 @@ class MarginalLikelihood:
         half = scipy.linalg.solve_triangular(self.factor, problem.y, lower=True, check_finite=False)
         self.alpha: Array = scipy.linalg.solve_triangular(self.factor, half, lower=True, trans="T", check_finite=False)
         self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
-        self.value = 0.5 * self.log_determinant + 0.5 * float(half @ half)
+        self.fit = 0.5 * float(half @ half)
+        self.value = 0.5 * self.log_determinant + self.fit
+
+    @property
+    def rounding(self) -> float:
+        """An estimate of the rounding error of phi: n eps cond(Kbar), cond from the diagonal of L, of 1 + |phi|."""
+        diagonal = np.diagonal(self.factor)
+        condition = float(diagonal.max() / diagonal.min()) ** 2
+        return min(len(diagonal) * _EPS * condition, _MOST_ROUNDING) * (1.0 + abs(self.value))
 
     @property
     def x(self) -> Array:
@@ -131,8 +143,12 @@ class MarginalLikelihood:
     def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
         """The second derivatives in units x, of the variables `index` (k,) only if that is given."""
         index = np.arange(len(self.squares)) if index is None else index
+        return np.asarray(self.fit_hessian(index, units) - 0.5 * self.trace_products(index, units))
+
+    def fit_hessian(self, index: Any, units: Any = 1.0) -> Array:
+        """alpha'K_m Kbar^{-1} K_l alpha: the Hessian of 1/2 y'Kbar^{-1} y in units x, variables `index`, (k, k)."""
         whitened = self._half_solved(self._images[index].T) / units
-        return np.asarray(whitened.T @ whitened - 0.5 * self.trace_products(index, units))
+        return np.asarray(whitened.T @ whitened)
 
     def trace_products(self, index: Any, units: Any = 1.0) -> Array:
         """tr(Kbar^{-1} K_m Kbar^{-1} K_l): minus the Hessian of log det Kbar in units x, variables `index`, (k, k)."""

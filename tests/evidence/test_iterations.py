@@ -46,7 +46,8 @@ def test_wipf_and_nagarajan_as_quoted():
         assert np.all(norms**2 / (factor * step.weights) + factor * z * step.weights > bound)
 
 
-def test_reweighted_step_against_cvxpy():
+@pytest.mark.parametrize("polished", [False, True])
+def test_reweighted_step_against_cvxpy(polished, monkeypatch):
     """argmin of 1/(2s) |y - sum f|^2 + sum sqrt(z_m) ||f_m||, then d_m = ||f_m||/sqrt(z_m): erratum T8."""
     problem = make_model(seed=1, n=15)
     point = MarginalLikelihood(problem, some_weights(problem))
@@ -60,8 +61,13 @@ def test_reweighted_step_against_cvxpy():
     inner = cp.Problem(cp.Minimize(fit / (2 * problem.noise_variance) + penalty))
     inner.solve(solver="CLARABEL")
     expected = [np.linalg.norm(v.value) / np.sqrt(z) for z, v in zip(point.traces, parts, strict=True)]
+    if polished:
+        monkeypatch.setattr("mklref.evidence.iterations._MOST_INNER", 1)
     method = Reweighted(problem)
     following = method.step(point)
+    assert method.inner.solver == ("native, polished" if polished else "native")
+    if polished:
+        assert abs(method.inner.certificate.relative_gap) < 1e-10
     np.testing.assert_allclose(following.weights, expected, rtol=1e-4, atol=1e-5)
     assert method.inner.objective == pytest.approx(inner.value, rel=1e-7)
     assert method.inner.certificate.relative_gap <= 1e-6

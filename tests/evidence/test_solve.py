@@ -226,21 +226,36 @@ def test_an_accuracy_beyond_rounding_stalls():
         assert solution.stationarity.residual < 1e-5
 
 
-@pytest.mark.parametrize("noise", [1e-2, 1e-3, 1e-5, 1e-8])
-def test_reweighted_takes_certified_steps_downwards_only(noise):
-    """With little noise the inner problems cannot be certified: it stalls, says what to do, and newton does it."""
-    rng = np.random.default_rng(2)
+def low_noise_model(noise: float, learn_noise: bool = False) -> EvidenceProblem:
+    """Targets with less noise, or more, than the problem says: the covariance is badly conditioned."""
+    rng = np.random.default_rng(1)
     X = rng.normal(size=(30, 3))
     kernels = [np.exp(-((X[:, None, j] - X[None, :, j]) ** 2)) for j in range(3)] + [X @ X.T]
     _, y = simulate(kernels, [1.0, 0.0, 0.0, 1.0], 0.01, rng)
-    problem = EvidenceProblem(kernels, y, noise)
-    solution = solve(problem, "reweighted", max_iter=20)
+    return EvidenceProblem(kernels, y, noise, learn_noise=learn_noise)
+
+
+def assert_certified_and_downwards(solution, rounding=1e-12):
     objectives = np.array([record.objective for record in solution.history])
-    assert np.all(np.diff(objectives) <= 1e-12 * (1.0 + np.abs(objectives[1:])))
+    assert np.all(np.diff(objectives) <= rounding * (1.0 + np.abs(objectives[1:])))
     assert all(record.inner_gap <= 1e-6 for record in solution.history[1:])
-    if noise >= 1e-3:
-        assert len(objectives) > 10
-        return
+
+
+@pytest.mark.parametrize(("noise", "learn_noise"), [(1e-2, True), (1e-3, False)])
+def test_reweighted_is_stationary_with_little_noise(noise, learn_noise):
+    """The native solver alone does not bring the inner problems to the gap that this takes."""
+    problem = low_noise_model(noise, learn_noise)
+    solution = solve(problem, "reweighted")
+    assert solution.status is EvidenceStatus.STATIONARY
+    assert solution.objective == pytest.approx(solve(problem).objective, abs=1e-8)
+    assert_certified_and_downwards(solution)
+
+
+def test_reweighted_stalls_where_nothing_can_be_certified():
+    """With next to no noise: it stalls, says what to do, and newton does it."""
+    problem = low_noise_model(1e-8)
+    solution = solve(problem, "reweighted")
+    assert_certified_and_downwards(solution)
     assert solution.status is EvidenceStatus.STALLED
     assert "'newton'" in solution.status.value
     assert solve(problem, start=solution.weights).objective < solution.objective - 1.0
@@ -255,7 +270,8 @@ def test_reweighted_refuses_steps_upwards(monkeypatch):
     crude = replace(certified, certificate=replace(certified.certificate, lower=0.0))
     for inner, following in ((crude, good), (certified, MarginalLikelihood(point.problem, 100.0 * point.weights))):
         method = Reweighted(point.problem)
-        monkeypatch.setattr(method, "_minimise_bound", lambda *given, ends=(inner, following): ends)
+        monkeypatch.setattr(method, "_inner_solutions", lambda *given, inner=inner: iter([inner]))
+        monkeypatch.setattr(method, "_following", lambda *given, following=following: following)
         assert method.step(point) is None
         assert method.inner is None
 
