@@ -240,3 +240,30 @@ def test_columns_of_a_data_set_are_known_to_estimators(folder):
     model.predict(data)
     with pytest.raises(ValueError, match="X has the columns dose, age, the model was fitted to age, dose"):
         model.predict(mklref.datasets.Dataset("", data.X, data.y, ("dose", "age"), ""))
+
+
+def test_classes_are_numbers_with_all_their_digits(folder, tmp_path, capsys):
+    """20230101 and 20230102 agree in six digits."""
+    days = (folder / "ill.csv").read_text().replace(",ill\n", ",20230101\n").replace(",healthy", ",20230102")
+    (tmp_path / "days.csv").write_text(days.replace("dose,20230101", "dose,day"))
+    table, model = str(tmp_path / "days.csv"), str(tmp_path / "days.npz")
+    assert main(["fit", table, "--ignore", "name", *FAST, *GRID, "--save", model]) == 0
+    assert "2 classes: 20230101 (" in capsys.readouterr().out
+    assert main(["predict", model, table]) == 0
+    captured = capsys.readouterr()
+    assert {row["prediction"] for row in rows(captured.out)} == {"20230101", "20230102"}
+    assert int(captured.err.split()[1]) > 50
+
+
+def test_variables_of_any_scale(folder, tmp_path, capsys):
+    """Squares of 1e200 and of 1e-200 leave float64; a cell that does so in the units of the table is named."""
+    lines = [line.split(",") for line in (folder / "ill.csv").read_text().splitlines()]
+    scaled = [f"{age}e200,{dose}e-200,{ill}" for _, age, dose, ill in lines[1:] if "e" not in dose]
+    (tmp_path / "scaled.csv").write_text("\n".join(["age,dose,ill", *scaled]) + "\n")
+    model = str(tmp_path / "scaled.npz")
+    assert main(["fit", str(tmp_path / "scaled.csv"), *FAST, *GRID, "--save", model]) == 0
+    assert main(["predict", model, str(tmp_path / "scaled.csv")]) == 0
+    assert int(capsys.readouterr().err.split()[1]) > 0.8 * len(scaled)
+    (tmp_path / "far.csv").write_text("age,dose\n5e201,1e200\n")
+    assert main(["predict", model, str(tmp_path / "far.csv")]) == 2
+    assert "row 1: 'dose' is 1e+200, too far from the table that the model was fitted to" in error(capsys)

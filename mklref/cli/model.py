@@ -16,8 +16,9 @@ import numpy as np
 from mklref._files import read_arrays, write_arrays
 from mklref._typing import Array
 from mklref.datasets import Dataset
+from mklref.datasets.record import mean_and_deviation
 from mklref.estimators import MKLClassifier, MKLRegressor
-from mklref.exceptions import UnsafeFile
+from mklref.exceptions import InvalidInput, UnsafeFile
 
 _FORMAT = "mklref-table-model-1"
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (MKLClassifier, MKLRegressor)}
@@ -33,8 +34,7 @@ class Scale:
     @classmethod
     def of(cls, values: Array) -> Scale:
         """Those of the columns of (n, d), or of one vector."""
-        varies = np.ptp(values, axis=0) > 0.0
-        return cls(values.mean(axis=0), np.where(varies, values.std(axis=0), 1.0))
+        return cls(*mean_and_deviation(values))
 
     def standard(self, values: Array) -> Array:
         """In these units."""
@@ -61,8 +61,20 @@ class TableModel:
         """Columns of predictions for samples X (k, d) in the units of the table.
 
         Classes come with their scores: one column for two classes, positive for the second one, else one a class.
+
+        Raises
+        ------
+        InvalidInput
+            A cell so far from the fitted table that its distance overflows.
         """
-        table = Dataset("", self.scale.standard(X), np.zeros(len(X)), self.features, "")
+        with np.errstate(over="ignore"):
+            standard = self.scale.standard(X)
+        for row, column in np.argwhere(~np.isfinite(standard))[:1]:
+            raise InvalidInput(
+                f"row {row + 1}: {self.features[column]!r} is {X[row, column]:g}, too far from the table that the "
+                "model was fitted to. Correct the cell, or drop the row."
+            )
+        table = Dataset("", standard, np.zeros(len(X)), self.features, "")
         predicted = self.estimator.predict(table)
         if self.target_scale is not None:
             return {"prediction": self.target_scale.original(predicted)}

@@ -12,6 +12,7 @@ import numpy as np
 from mklref.cli import render
 from mklref.cli.model import TableModel
 from mklref.datasets import read_samples
+from mklref.datasets.labels import class_names
 
 
 def run(arguments: Any) -> bool:
@@ -40,8 +41,7 @@ def _write(file: TextIO, columns: dict[str, Any]) -> None:
 def _quality(model: TableModel, predicted: Any, truth: Any) -> str:
     """The share of right classes, or R^2, where the table has the target."""
     if model.target_scale is None:
-        known = np.array([f"{value:g}" for value in truth]) if truth.dtype.kind == "f" else truth
-        right = int(np.sum(predicted.astype(str) == known))
+        right = int(np.sum(predicted.astype(str) == np.array(class_names(truth))))
         return f"{right} of {len(truth)} classes are those of the column {model.target!r}"
     if truth.dtype.kind != "f" or np.ptp(truth) == 0.0:
         return f"the column {model.target!r} holds no numbers to compare with"

@@ -14,6 +14,7 @@ from mklref.cli.learning import RULES
 from mklref.cli.model import Scale
 from mklref.cli.problem import TABLES
 from mklref.datasets import Dataset
+from mklref.datasets.labels import class_names
 from mklref.estimators import MKLClassifierCV, MKLRegressorCV
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.plotting.style import SETTINGS, require_matplotlib
@@ -153,7 +154,7 @@ def _targets(y: Any, task: str) -> tuple[Any, bool]:
         raise InvalidTarget(
             f"the target has {len(found)} classes in {len(y)} samples, one for each: is --target the right column?"
         )
-    return np.array([f"{value:g}" for value in y]) if numbers else y, True
+    return np.array(class_names(y)), True
 
 
 def _shown(y: Any) -> str:

@@ -57,7 +57,8 @@ def load(name: str) -> Dataset:
     InvalidParameter
         Unknown name; the message lists the known ones.
     DataUnavailable
-        A set of the papers is neither in the directory nor to be had from the network; says how to get it.
+        A set of the papers is neither in the directory nor to be had from the network, or the directory has no
+        manifest; says how to get it.
     UnsafeFile
         A file of the directory, or what was fetched, does not have the SHA-256 that it should have.
     """

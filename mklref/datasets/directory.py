@@ -22,7 +22,7 @@ import numpy as np
 from mklref._files import read_arrays
 from mklref.datasets.record import Dataset, Split
 from mklref.datasets.table import read_csv
-from mklref.exceptions import UnsafeFile
+from mklref.exceptions import DataUnavailable, UnsafeFile
 
 DIRECTORY = "MKLREF_DATA"
 """Environment variable that names the directory."""
@@ -36,10 +36,17 @@ def manifest(directory: Path) -> dict[str, dict[str, Any]]:
 
     Raises
     ------
+    DataUnavailable
+        There is no manifest.
     UnsafeFile
         Not a manifest.
     """
     path = directory / "MANIFEST.json"
+    if not path.is_file():
+        raise DataUnavailable(
+            f"{DIRECTORY} is {str(directory)!r}, where there is no MANIFEST.json: set it to a directory of data sets, "
+            "or unset it to fetch the sets of the papers."
+        )
     try:
         sets = json.loads(path.read_text(encoding="utf-8"))["data_sets"]
         return {entry["name"]: entry for entry in sets if len(_named(entry, TABLE)) == 1 or _is_mnist(entry)}

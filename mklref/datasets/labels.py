@@ -10,6 +10,11 @@ from mklref._typing import Array
 from mklref.exceptions import InvalidTarget
 
 
+def class_names(values: Any) -> list[str]:
+    """Classes as texts, numbers with all their digits: 20230101 and 2.5."""
+    return [str(value).removesuffix(".0") if values.dtype.kind in "iuf" else str(value) for value in values]
+
+
 def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]:
     """Two classes as labels -1 and +1.
 
@@ -37,7 +42,7 @@ def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]
         first = int(np.argmin(np.isfinite(y)))
         raise InvalidTarget(f"target {first} is {y[first]}; every entry must be finite. Drop the sample.")
     values, index = np.unique(y, return_inverse=True)
-    names = [str(value).removesuffix(".0") if values.dtype.kind in "iuf" else str(value) for value in values]
+    names = class_names(values)
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     if len(names) < 2:
         raise InvalidTarget(f"the target holds only the class {shown}; a classifier needs two. Take more samples.")

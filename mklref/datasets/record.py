@@ -67,9 +67,8 @@ class Dataset:
             raise InvalidInput(
                 f"{missing} of {len(self.y)} samples of {self.name} have a missing cell; drop them by .complete()."
             )
-        varies = np.ptp(self.X, axis=0) > 0.0
-        centred = np.where(varies, self.X - self.X.mean(axis=0), 0.0)
-        return replace(self, X=centred / np.where(varies, self.X.std(axis=0), 1.0))
+        mean, deviation = mean_and_deviation(self.X)
+        return replace(self, X=(self.X - mean) / deviation)
 
     def complete(self) -> Dataset:
         """The samples without a missing cell."""
@@ -85,6 +84,18 @@ class Dataset:
         if samples >= len(self.y):
             return self
         return self.take(np.sort(np.random.default_rng(seed).permutation(len(self.y))[:samples]))
+
+
+def mean_and_deviation(values: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column, or of one vector; a constant one has deviation 1.
+
+    Computed in units of a power of two near the largest entry, in which no square leaves the range of float64.
+    """
+    exponent = np.frexp(np.abs(values).max(axis=0))[1]
+    unit = np.ldexp(values, -exponent)
+    varies = np.ptp(unit, axis=0) > 0.0
+    mean = np.ldexp(np.where(varies, unit.mean(axis=0), unit[0]), exponent)
+    return mean, np.where(varies, np.ldexp(unit.std(axis=0), exponent), 1.0)
 
 
 @dataclass(frozen=True)

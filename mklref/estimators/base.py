@@ -37,7 +37,7 @@ from mklref.kernels.transforms import checked_method
 from mklref.multiclass import MulticlassProblem
 from mklref.native import solve
 from mklref.problem import Problem
-from mklref.regularizers import Groups, Lp, Regularizer, as_regularizer
+from mklref.regularizers import NAMED, Groups, Lp, Regularizer, as_regularizer
 from mklref.solution import Status
 
 
@@ -85,6 +85,11 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
             return Groups(list(self.kernel_groups_.values()), 0.5, 0.5)
         if not isinstance(norm, bool) and isinstance(norm, numbers.Real):
             return Lp(float(norm))
+        if isinstance(norm, str) and norm not in NAMED:
+            raise InvalidParameter(
+                f"norm = {norm!r} is unknown; give p as a number in [1, inf], one of the names "
+                f"{', '.join(NAMED)} and groups, or a regulariser such as mklref.ElasticNet(0.5)."
+            )
         if not isinstance(norm, str | Regularizer):
             raise InvalidType(
                 f"norm is {self.norm!r} ({type(self.norm).__name__}); give p in [1, inf], a name such as 'uniform', "
@@ -158,6 +163,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
                     "apply mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) first; give normalize=None."
                 )
             grams, self._new_kernels = raw_precomputed(X, kept)
+            self.__dict__.pop("kernel_groups_", None)  # of an earlier fit
         else:
             grams, fitted = raw_family(self.kernels, X[kept], getattr(self, "feature_names_in_", None))
             self._new_kernels = fitted
@@ -246,18 +252,27 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
 
 
 def _validated(model: Any, X: Any, *y: Any, **checks: Any) -> Any:
-    """What scikit-learn makes of X, numbers; texts among them are refused with the names of their columns."""
+    """What scikit-learn makes of X, numbers; anything else among them is refused with the names of its columns."""
     try:
         return validate_data(model, X, *y, dtype=np.float64, **checks)
-    except ValueError as invalid:
-        if "could not convert string" not in str(invalid):
+    except (TypeError, ValueError) as invalid:
+        columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "dtypes") else []
+        if not columns and "could not convert string" not in str(invalid):
             raise
-        columns = [str(name) for name in getattr(X, "columns", ()) if as_texts(X[name]) is not None]
         where = f" in {', '.join(columns)}" if columns else ""
+        first = f" ({invalid})" if isinstance(invalid, ValueError) else ""
         raise InvalidInput(
-            f"X holds texts among its numbers{where} ({invalid}): encode them, for instance by OneHotEncoder in a "
-            "ColumnTransformer, or leave them out. Texts alone go to spectrum kernels."
+            f"X holds texts or dates among its numbers{where}{first}: encode texts, for instance by OneHotEncoder in a "
+            "ColumnTransformer, turn dates into numbers, or leave the columns out. Texts alone go to spectrum kernels."
         ) from invalid
+
+
+def _is_numeric(column: Any) -> bool:
+    """Whether the cells of a column of a data frame are numbers, or missing."""
+    cells = np.asarray(column)
+    if cells.dtype.kind != "O":
+        return cells.dtype.kind in "biuf"
+    return all(isinstance(cell, numbers.Real) or cell is None for cell in cells)
 
 
 def _named(X: Any) -> Any:

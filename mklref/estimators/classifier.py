@@ -152,6 +152,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         if self.strategy not in STRATEGIES:
             raise InvalidParameter(f"strategy = {self.strategy!r} is unknown; known are {', '.join(STRATEGIES)}.")
         X, y = self._checked(X, y)
+        y = _unboxed(y)
         check_classification_targets(y)
         kept, weight = self._used(sample_weight, X)
         if len(np.unique(y[kept])) < 2:
@@ -163,6 +164,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         self.classes_, members = np.unique(y, return_inverse=True)
         if self.class_weight is not None:
             balance = compute_sample_weight(self.class_weight, y)
+            if balance.min() <= 0.0:
+                label = y[balance.argmin()]
+                raise InvalidParameter(
+                    f"class_weight gives the class {str(label)!r} the weight {balance.min():g}; it must be positive. "
+                    "To do without a class leave its samples out."
+                )
             weight = balance if weight is None else weight * balance
         common: dict[str, Any] = {
             "C": self.C,
@@ -210,3 +217,18 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
             "predict_proba: scores are not probabilities; fit CalibratedClassifierCV(model, ensemble=False) of "
             "sklearn.calibration in place of the model, which has it."
         )
+
+
+def _unboxed(y: Any) -> Any:
+    """Classes that are Python objects as an array of numbers, or texts; they have to have an order."""
+    if y.dtype.kind != "O":
+        return y
+    try:
+        np.unique(y)
+    except TypeError as mixed:
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise InvalidTarget(
+            f"y holds classes of several types, {kinds}, which have no order: drop the samples without a class, and "
+            "give all classes as texts, y.astype(str)."
+        ) from mixed
+    return y if isinstance(y[0], str) else np.array(y.tolist())

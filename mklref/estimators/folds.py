@@ -58,6 +58,25 @@ def _accuracy(model: Any, rows: Array, y: Any, sample_weight: Array | None = Non
     return float(np.average(model.predict(rows) == y, weights=sample_weight))
 
 
+@dataclass(frozen=True)
+class _Scorer:
+    """scikit-learn's scorer, which says what to do if it asks for probabilities."""
+
+    scorer: Any
+    scoring: Any
+
+    def __call__(self, model: Any, rows: Array, y: Any, **weighted: Any) -> float:
+        try:
+            return float(self.scorer(model, rows, y, **weighted))
+        except AttributeError as lacking:
+            if "predict_proba" not in str(lacking):
+                raise
+            raise InvalidParameter(
+                f"scoring = {self.scoring!r} needs probabilities, and scores are none: choose by scores or "
+                "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
+            ) from lacking
+
+
 def points_of_fold(
     model: Any,
     raw: Array,
@@ -70,11 +89,11 @@ def points_of_fold(
     share: int,
 ) -> list[list[Point]]:
     """The points [norm][C] of one fold: descending C with warm starts, in the order of `Cs`."""
-    grams, rows = part(raw, fold.train, fold.test, model.normalize, bool(model.center))
+    grams, rows = part(raw, model.kernel_names_, fold.train, fold.test, model.normalize, bool(model.center))
     own_weight, test_weight = (None, None) if weight is None else (weight[fold.train], weight[fold.test])
     own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
     own._new_kernels = _Rows()
-    scorer = _accuracy if scoring is None and is_classifier(own) else check_scoring(own, scoring)
+    scorer = _accuracy if scoring is None and is_classifier(own) else _Scorer(check_scoring(own, scoring), scoring)
     weighted = {} if test_weight is None else {"sample_weight": test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
     points = []
@@ -93,7 +112,7 @@ def points_of_fold(
             own._keep(here, starts, fold.train)
             path.append(
                 Point(
-                    score=float(scorer(own, rows, y[fold.test], **weighted)),
+                    score=scorer(own, rows, y[fold.test], **weighted),
                     n_kernels=float(np.mean([np.count_nonzero(solution.weights) for solution in starts])),
                     relative_gap=max(solution.certificate.relative_gap for solution in starts),
                     optimal=all(solution.status is Status.OPTIMAL for solution in starts),
@@ -108,7 +127,17 @@ def folds_of(splitter: Any, y: Any, kept: Any) -> list[Fold]:
     position = np.full(len(y), -1)
     position[kept] = np.arange(len(kept))
     folds = []
-    for f, (train, test) in enumerate(splitter.split(np.empty((len(y), 1)), y)):
+    try:
+        splits = list(splitter.split(np.empty((len(y), 1)), y))
+    except ValueError as refused:
+        if "'groups'" not in str(refused):
+            raise
+        kind = type(splitter).__name__
+        raise InvalidParameter(
+            f"cv = {splitter} needs groups, which fit does not take: give the folds, cv=list({kind}(...).split(X, y, "
+            "groups))."
+        ) from refused
+    for f, (train, test) in enumerate(splits):
         inside, outside = (chosen[chosen >= 0] for chosen in (position[train], position[test]))
         if len(inside) < 2 or not len(outside):
             raise InvalidParameter(

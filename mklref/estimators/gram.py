@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -12,7 +12,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, function, parse, stack
+from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, KernelStack, function, parse, stack
 from mklref.kernels.functions import Function
 from mklref.kernels.transforms import Transform
 from mklref.kernels.validation import as_float_array, require_finite
@@ -32,6 +32,8 @@ def family_of(kernels: Any) -> KernelFamily:
         return kernels
     if isinstance(kernels, str):
         return parse(kernels)
+    if isinstance(kernels, type):
+        raise InvalidType(f"kernels is the class {kernels.__name__}; give an object of it, {kernels.__name__}(...).")
     if isinstance(kernels, list | tuple):
         if not kernels:
             raise InvalidParameter("kernels is empty; give at least one kernel, for instance 'linear,rbf:0.5..20:8'.")
@@ -111,10 +113,10 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     last = kernels_last(array)
     n = array.shape[1]
     grams = cast(ArrayStack, stack(list(np.moveaxis(array, -1, 0) if last else array)))
-    matrices = [matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices]
-    checked = ArrayStack([np.ascontiguousarray(matrix, dtype=np.float64) for matrix in matrices])
-    checked.require_psd()
-    return checked, Precomputed(n, kept, last, (Transform(),) * len(checked))
+    given = ArrayStack([matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices])
+    given.require_psd()  # with the allowance of their own dtype
+    matrices = [np.ascontiguousarray(matrix, dtype=np.float64) for matrix in given.matrices]
+    return ArrayStack.trusted(matrices), Precomputed(n, kept, last, (Transform(),) * len(matrices))
 
 
 def normalized(raw: ArrayStack, new: NewKernels, method: Any, center: bool) -> tuple[ArrayStack, NewKernels]:
@@ -132,18 +134,20 @@ def normalized(raw: ArrayStack, new: NewKernels, method: Any, center: bool) -> t
     return ArrayStack.trusted(matrices, raw.names), replace(new, transforms=tuple(transforms))
 
 
-def part(raw: Array, train: Any, test: Any, method: Any, center: bool) -> tuple[ArrayStack, Array]:
+def part(
+    raw: Array, names: Sequence[str], train: Any, test: Any, method: Any, center: bool
+) -> tuple[ArrayStack, Array]:
     """Kernels (M, k, k) of the training samples and (M, t, k) of the test samples of a fold, from all (M, n, n).
 
     Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold.
     """
     matrices, rows = [], np.empty((len(raw), len(test), len(train)))
-    for m, gram in enumerate(raw):
+    for m, (gram, name) in enumerate(zip(raw, names, strict=True)):
         inner = gram[np.ix_(train, train)]
-        fitted = Transform.fit(inner, f"kernel {m} on the training samples of a fold", method, center)
+        fitted = Transform.fit(inner, f"in a fold kernel {name!r}", method, center)
         matrices.append(fitted.train(inner))
         rows[m] = fitted.new(gram[np.ix_(test, train)], gram[test, test])
-    return ArrayStack.trusted(matrices), rows
+    return ArrayStack.trusted(matrices, names), rows
 
 
 def n_precomputed(X: Any) -> int:
@@ -169,7 +173,7 @@ def kernels_last(array: FloatArray) -> bool:
 
 def _stacked(X: Any) -> FloatArray:
     """Three axes; one matrix is one kernel, stacked along the last axis."""
-    array = as_float_array(X, "X")
+    array = as_float_array(X.dense() if isinstance(X, KernelStack) else X, "X")
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3:

@@ -41,7 +41,7 @@ class Persistent:
 
         check_is_fitted(self)
         model = cast(Any, self)
-        if not isinstance(model.kernels, str):
+        if not _is_specification(model.kernels):
             raise InvalidParameter(
                 "kernels are functions or families, which a file of numbers cannot hold: write them as a specification "
                 "such as 'linear,rbf:0.5..20:8', or save with joblib.dump."
@@ -172,6 +172,12 @@ def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, 
     return tuple(made)
 
 
+def _is_specification(kernels: Any) -> bool:
+    """A text, or a list of texts."""
+    several = kernels if isinstance(kernels, list | tuple) else [kernels]
+    return all(isinstance(text, str) for text in several)
+
+
 def _plain_classes(classes: Any) -> Any:
     if classes.dtype != object:
         return classes
@@ -188,6 +194,8 @@ def _to_plain(value: Any, name: str) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return {"array": value.tolist()}
     if isinstance(value, list | tuple):
         return [_to_plain(entry, name) for entry in value]
     if isinstance(value, dict):
@@ -201,6 +209,8 @@ def _to_plain(value: Any, name: str) -> Any:
 def _from_plain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_from_plain(entry) for entry in value)
+    if isinstance(value, dict) and "array" in value:
+        return np.array(value["array"], dtype=np.float64)
     if isinstance(value, dict) and "pairs" in value:
         return {_from_plain(key): _from_plain(entry) for key, entry in value["pairs"]}
     if isinstance(value, dict):

@@ -58,6 +58,8 @@ class Searching:
         own = cast(Any, self)
         if self.rule not in RULES:
             raise InvalidParameter(f"rule = {self.rule!r} is unknown; known are {', '.join(RULES)}.")
+        if isinstance(self.scoring, list | tuple | set | dict):
+            raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
         shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
         model: Any = kind(**{**shared, "verbose": False}).set_params(C=float(Cs[0]), norm=norms[0])
@@ -73,6 +75,8 @@ class Searching:
         self._tabulate(scores, Cs, norms)
         model.set_params(C=self.C_, norm=self.norm_, verbose=own.verbose)
         model._fit_parts(model._parts(model._normalized(raw), y, weight), kept)
+        for name in ("feature_names_in_", "kernel_groups_"):  # not every fit sets them
+            self.__dict__.pop(name, None)
         for name, value in vars(model).items():
             if name.endswith("_") or name in ("_columns", "_new_kernels"):
                 setattr(self, name, value)
@@ -113,6 +117,12 @@ class Searching:
         scores = np.array([[point.score for point in row] for row in rows])
         means = np.average(scores, axis=1)
         errors = scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else np.zeros(len(means))
+        if np.isnan(means).all():
+            f = int(np.isnan(scores).any(axis=0).argmax())
+            raise InvalidParameter(
+                f"scoring = {self.scoring!r} gives nan in fold {f}: give stratified or fewer folds, so that the test "
+                "samples of each one have what it measures, or another scoring."
+            )
         n_kernels = np.array([np.mean([point.n_kernels for point in row]) for row in rows])
         self.cv_results_ = {
             "params": [{"C": C, "norm": norm} for C, norm in grid],
@@ -121,7 +131,7 @@ class Searching:
             "mean_test_score": means,
             "std_test_score": scores.std(axis=1),
             "standard_error": errors,
-            "rank_test_score": np.array([1 + int(np.sum(means > mean)) for mean in means]),
+            "rank_test_score": np.array([1 + int(np.sum(means > mean)) for mean in np.nan_to_num(means, nan=-np.inf)]),
             "n_kernels": n_kernels,
             "relative_gap": np.array([max(point.relative_gap for point in row) for row in rows]),
             **{f"split{f}_test_score": column for f, column in enumerate(scores.T)},
@@ -149,7 +159,10 @@ def _values_of_C(Cs: Any) -> Array:
         if isinstance(Cs, bool) or Cs < 1:
             raise InvalidParameter(f"Cs = {Cs!r} must be a positive number of values, or the values.")
         return np.geomspace(1e-2, 1e2, int(Cs)) if Cs > 1 else np.ones(1)
-    values = np.unique(np.asarray(Cs, dtype=float))
+    try:
+        values = np.unique(np.asarray(Cs, dtype=float))
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if not values.size or not (np.isfinite(values).all() and values[0] > 0.0):
         raise InvalidParameter(f"Cs = {Cs!r} must hold values in (0, inf), or be their number.")
     return values
@@ -157,7 +170,8 @@ def _values_of_C(Cs: Any) -> Array:
 
 def _norms(norms: Any) -> list[Any]:
     """A list of norms; one is a list of one."""
-    given = list(norms) if isinstance(norms, Sequence | np.ndarray) and not isinstance(norms, str) else [norms]
+    norms = norms.tolist() if isinstance(norms, np.ndarray) else norms
+    given = list(norms) if isinstance(norms, Sequence) and not isinstance(norms, str) else [norms]
     if not given:
         raise InvalidParameter("norms is empty; give at least one, for instance [1, 4/3, 2].")
     return given
@@ -178,7 +192,7 @@ class MKLClassifierCV(Searching, MKLClassifier):
     norms : sequence of float, str or Regularizer
         The norms, each one as `norm` of `MKLClassifier`.
     cv : int, splitter or iterable
-        Folds as scikit-learn understands them.
+        Folds as scikit-learn understands them; for groups of samples list(GroupKFold(5).split(X, y, groups)).
     scoring : str or callable, optional
         As scikit-learn understands it; accuracy by default. Scores of test samples are weighted by sample_weight.
     rule : {"best", "one_standard_error"}

@@ -131,6 +131,11 @@ class OnVariables(Kernel):
         """k on the chosen columns."""
         return self.kernel.gram(X[:, self.variables])
 
+    def on_columns(self) -> tuple[Kernel, tuple[int, ...]]:
+        """The kernel, and the chosen columns, or those among them that it chooses."""
+        kernel, columns = self.kernel.on_columns()
+        return kernel, self.variables if columns is None else tuple(self.variables[j] for j in columns)
+
     def diagonal(self, X: Array) -> Array:
         """k(x, x) on the chosen columns."""
         return self.kernel.diagonal(X[:, self.variables])

@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
-from mklref.kernels.functions import Kernel, grouped
+from mklref.kernels.functions import Gaussian, Kernel, grouped, squared_distances
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalization, Transform, checked_method
 from mklref.kernels.validation import as_float_array, require_finite
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class FamilyStack(ArrayStack):
-    """The Gram matrices of a family on training samples, able to give those of new samples; see `KernelFamily.fit`."""
+    """The Gram matrices of a family on training samples, able to give those of new samples; see `KernelFamily.fit`.
+
+    While they are evaluated, a matrix of squared distances and one of the kernel are held beside the stack.
+    """
 
     def __init__(self, family: KernelFamily, X: Any, normalize: Normalization | None, center: bool) -> None:
         samples = _checked_samples(X, "X")
@@ -34,10 +37,10 @@ class FamilyStack(ArrayStack):
         names = [kernel.name(variables) for kernel in kernels]
         grams = np.empty((len(names), n, n))
         transforms: list[Transform] = []
+        evaluation = _Evaluation(samples)
         for name, kernel, out in zip(names, kernels, grams, strict=True):
             _require_type(kernel, name, samples)
-            with np.errstate(over="ignore"):
-                gram = kernel.gram(samples)
+            gram = evaluation.of(kernel)
             _require_no_overflow(gram, name)
             transforms.append(Transform.fit(gram, f"kernel {name!r}", normalize, center))
             out[:] = transforms[-1].train(gram)
@@ -99,19 +102,20 @@ class FittedFamily:
     def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""
         samples = self._checked_new(X_new)
+        evaluation = _Evaluation(samples, self.samples)
         for m in which:
-            yield self.transforms[m].new(self._cross(samples, m), self.kernels[m].diagonal(samples))
+            yield self.transforms[m].new(self._cross(evaluation, m), self.kernels[m].diagonal(samples))
 
     def diagonals(self, X_new: Any) -> Iterator[Array]:
         """Each k_m(x, x) of new samples, (k,); see `FamilyStack.diagonals`."""
         samples = self._checked_new(X_new)
+        evaluation = _Evaluation(samples, self.samples)
         for m, (kernel, transform) in enumerate(zip(self.kernels, self.transforms, strict=True)):
-            yield transform.own(self._cross(samples, m), kernel.diagonal(samples))
+            yield transform.own(self._cross(evaluation, m), kernel.diagonal(samples))
 
-    def _cross(self, samples: Array, m: int) -> Array:
+    def _cross(self, evaluation: _Evaluation, m: int) -> Array:
         """k_m between new and training samples, (k, n), as it was before normalisation."""
-        with np.errstate(over="ignore"):
-            cross = self.kernels[m].cross(samples, self.samples)
+        cross = evaluation.of(self.kernels[m])
         _require_no_overflow(cross, self.names[m])
         return cross
 
@@ -123,6 +127,34 @@ class FittedFamily:
         if samples.shape[1] != d:
             raise InvalidInput(f"X_new has {samples.shape[1]} variables, the training samples have {d}.")
         return samples
+
+
+class _Evaluation:
+    """Kernels between two sets of samples, or within one, one kernel after the other.
+
+    Gaussians that follow one another on the same columns share their squared distances, of which one matrix is kept.
+    """
+
+    def __init__(self, X: Array, Z: Array | None = None) -> None:
+        self._X, self._Z = X, Z
+        self._columns: tuple[int, ...] | None = None
+        self._squares: Array | None = None
+
+    def of(self, kernel: Kernel) -> Array:
+        """k(x, z), (k, n); exactly symmetric within one set."""
+        whole, columns = kernel.on_columns()
+        with np.errstate(over="ignore"):
+            if isinstance(whole, Gaussian):
+                return whole.of_squares(self._squares_on(columns))
+            return kernel.gram(self._X) if self._Z is None else kernel.cross(self._X, self._Z)
+
+    def _squares_on(self, columns: tuple[int, ...] | None) -> Array:
+        if self._squares is None or columns != self._columns:
+            self._squares = None  # before the next one is made
+            chosen = slice(None) if columns is None else columns
+            Z = None if self._Z is None else self._Z[:, chosen]
+            self._columns, self._squares = columns, squared_distances(self._X[:, chosen], Z)
+        return self._squares
 
 
 def _checked_samples(X: Any, label: str) -> Array:
@@ -144,6 +176,8 @@ def as_texts(X: Any) -> Any:
             return None
         X = rows
     array = np.asarray(X)
+    if array.dtype.kind == "U" and not array.ndim:
+        raise InvalidInput(f"X is the text {str(X)[:20]!r}; give a list of texts, one for each sample.")
     if array.dtype.kind != "U" and not (
         array.dtype.kind == "O" and array.size and all(isinstance(text, str) for text in array.flat)
     ):

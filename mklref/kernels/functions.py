@@ -39,6 +39,10 @@ class Kernel(ABC):
         """Which kernels belong together: those on the same variables, unless there is a finer sense of it."""
         return "all variables"
 
+    def on_columns(self) -> tuple[Kernel, tuple[int, ...] | None]:
+        """A kernel of whole samples, and the columns of which it makes this one; None for all of them."""
+        return self, None
+
     def gram(self, X: Array) -> Array:
         """k(x, z) for all rows of X, (n, n), exactly symmetric."""
         K = self.cross(X, X)
@@ -110,11 +114,16 @@ class Gaussian(Kernel):
 
     def cross(self, X: Array, Z: Array) -> Array:
         """exp(-||x - z||^2 / (2 width^2))."""
-        from sklearn.metrics.pairwise import rbf_kernel
+        return self.of_squares(squared_distances(X, Z))
 
-        origin = Z.mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
-        others = None if X is Z else Z - origin  # None makes the diagonal exact
-        return np.asarray(rbf_kernel(X - origin, others, gamma=0.5 / self.width**2))
+    def gram(self, X: Array) -> Array:
+        """exp(-||x - z||^2 / (2 width^2)), with exactly unit diagonal."""
+        return self.of_squares(squared_distances(X))
+
+    def of_squares(self, squares: Array) -> Array:
+        """exp(-squares / (2 width^2)): one matrix of squares does for all widths."""
+        K = squares * (-0.5 / self.width**2)
+        return np.asarray(np.exp(K, out=K))
 
     def diagonal(self, X: Array) -> Array:
         """1."""
@@ -152,6 +161,10 @@ class OnVariable(Kernel):
     def group(self, variables: Sequence[str]) -> str:
         """The name of the variable."""
         return variables[self.variable]
+
+    def on_columns(self) -> tuple[Kernel, tuple[int, ...]]:
+        """The kernel, and the variable: a kernel within is one of the same variable."""
+        return self.kernel.on_columns()[0], (self.variable,)
 
     def gram(self, X: Array) -> Array:
         """k(x_j, z_j) of all pairs."""
@@ -198,6 +211,21 @@ def grouped(kernels: Sequence[Kernel], variables: Sequence[str]) -> dict[str, tu
     for m, kernel in enumerate(kernels):
         groups.setdefault(kernel.group(variables), []).append(m)
     return {name: tuple(members) for name, members in groups.items()}
+
+
+def squared_distances(X: Array, Z: Array | None = None) -> Array:
+    """||x - z||^2 for the rows x of X (k, d) and z of Z (n, d), by default X; then exactly symmetric, zero diagonal."""
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    if X.shape[1] == 1:
+        differences = X - (X if Z is None else Z).T
+        return np.square(differences, out=differences)
+    origin = (X if Z is None else Z).mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
+    squares = np.asarray(euclidean_distances(X - origin, None if Z is None else Z - origin, squared=True))
+    if Z is None:
+        squares += squares.T
+        squares *= 0.5
+    return squares
 
 
 def _squared_norms(X: Array) -> Array:

@@ -66,7 +66,7 @@ class Scaling:
         trace = float(np.trace(gram, dtype=np.float64))
         if trace < 0.0:
             raise InvalidKernel(f"{label} has trace {trace:.3g}; a kernel has a nonnegative diagonal.")
-        return cls(1.0 / trace if trace > 0.0 else 1.0)
+        return cls(_inverse(trace, gram, f"{label} has trace") if trace > 0.0 else 1.0)
 
     @classmethod
     def to_unit_variance(cls, gram: FloatArray, label: str) -> Scaling:
@@ -77,9 +77,9 @@ class Scaling:
         if variance <= rounding * abs(spread):
             raise InvalidKernel(
                 f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
-                "variance 1. Drop it, or use the normalisation 'trace'."
+                "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
             )
-        return cls(1.0 / variance)
+        return cls(_inverse(variance, gram, f"{label} has variance"))
 
     def train(self, gram: FloatArray) -> FloatArray:
         """factor K."""
@@ -277,6 +277,14 @@ def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, 
         raise InvalidInput(f"diagonal_new[{m}] has shape {own.shape}; expected ({len(checked)},).")
     require_finite(own, f"diagonal_new[{m}]", InvalidInput)
     return checked, own
+
+
+def _inverse(size: float, gram: FloatArray, label: str) -> float:
+    """1 / size, if the entries of the matrix have their digits."""
+    limits = np.finfo(gram.dtype)
+    if size < limits.tiny / limits.eps:
+        raise InvalidKernel(f"{label} {size:.3g}, too small for {gram.dtype}: standardise the variables.")
+    return 1.0 / size
 
 
 def _norms(diagonal: Array, label: str) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mklref import datasets
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile
+from mklref.exceptions import DataUnavailable, InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile
 
 TABLE = "a,b,class\n1,2.5,yes\n-3,4e1,no\n5,6,yes\n"
 
@@ -67,7 +67,11 @@ def test_csv_target_by_name_and_numeric_target(csv):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "0 columns"),
+        ("", "is empty; expected a header"),
+        ("a,b,\n1,2,\n", "column 3 of 3 has no name. Name it in the header"),
+        (",a,b\n0,1,2\n", "column 1 of 3 has no name.*pandas writes row numbers"),
+        ("3,1,yes\n1,2,no\n", "no header: line 1 holds 3, 1, yes"),
+        ("a;y\n0,5;1\n", r"'0,5', not a finite number \(write the decimal comma as a point\)"),
         ("a\n1\n", "1 columns"),
         ("a,b\n", "no rows"),
         ("1,2\n3,4\n", "no header"),
@@ -87,6 +91,27 @@ def test_csv_target_by_name_and_numeric_target(csv):
 def test_bad_csv_names_line_and_column(csv, text, message):
     with pytest.raises(InvalidInput, match=message):
         datasets.read_csv(csv(text))
+
+
+def test_headers_in_quotes(csv):
+    """With the other separators in them, line breaks, and blank lines before them."""
+    data = datasets.read_csv(csv('\n"a, b";"c, d, e\nf";y\n\n1;2;"x\ny"\n3;4;z\n'))
+    assert data.features == ("a, b", "c, d, e\nf")
+    assert data.y.tolist() == ["x\ny", "z"]
+    with pytest.raises(InvalidInput, match="line 4: column 'a'"):
+        datasets.read_csv(csv('"a";"b\nc";y\n1;2;3\n;2;3\n'))
+
+
+def test_samples_for_a_model(csv):
+    """Counted variables without a target, repeated columns beside them, and targets that are not known yet."""
+    X, y = datasets.read_samples(csv("1,0\n2,3\n"), ["0", "1"], "y")
+    assert (X.tolist(), y) == ([[3.0, 2.0]], None)
+    X, y = datasets.read_samples(csv("note,a,note,y\n1,2,3,\n4,5,6,7\n"), ["a"], "y")
+    assert (X.tolist(), y) == ([[2.0], [5.0]], None)
+    with pytest.raises(InvalidInput, match="several columns named 'a'"):
+        datasets.read_samples(csv("a,a\n1,2\n"), ["a"])
+    with pytest.raises(InvalidInput, match="no header"):
+        datasets.read_samples(csv("1.5,2\n1,2\n"), ["a"])
 
 
 def test_variables_of_a_csv_may_be_counted(csv):
@@ -128,6 +153,14 @@ def directory(tmp_path, monkeypatch):
     (tmp_path / "data" / "MANIFEST.json").write_text(json.dumps({"data_sets": sets}))
     monkeypatch.setenv(datasets.DIRECTORY, str(tmp_path / "data"))
     return tmp_path / "data"
+
+
+@pytest.mark.parametrize("place", ["nowhere", "data/MANIFEST.json", "data/good"])
+def test_a_directory_without_manifest(directory, monkeypatch, place):
+    monkeypatch.setenv(datasets.DIRECTORY, str(directory.parent / place))
+    with pytest.raises(DataUnavailable, match=r"MKLREF_DATA is '.*', where there is no MANIFEST.json: .* or unset it"):
+        datasets.load("sonar")
+    assert datasets.load("iris").X.shape == (150, 4)
 
 
 def test_directory(directory):
@@ -263,6 +296,8 @@ def test_standardized(rng):
     np.testing.assert_allclose(data.X.mean(axis=0), 0.0, atol=1e-14)
     np.testing.assert_allclose(data.X.std(axis=0), [1.0, 1.0, 0.0], atol=1e-14)
     np.testing.assert_array_equal(data.X[:, 2], 0.0)
+    extreme = datasets.Dataset("d", X * [1e200, 1e-200, 1.0], np.ones(20), ("a", "b", "c"), "here").standardized()
+    np.testing.assert_allclose(extreme.X, data.X, atol=1e-12)
 
 
 def test_subset_is_seeded_and_keeps_rows_together():

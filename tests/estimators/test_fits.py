@@ -7,13 +7,16 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import cross_val_score
 
 from mklref import (
     BlockNorm,
     EpsilonInsensitive,
+    Fixed,
     Groups,
     Lp,
+    Mahalanobis,
     MKLClassifier,
     MKLOneClass,
     MKLRegressor,
@@ -190,6 +193,8 @@ MODELS = {
     "spherical": MKLClassifier(SPECIFICATION, normalize="spherical", center=True, multiclass="independent"),
     "pairs": MKLClassifier(SPECIFICATION, strategy="one_vs_one", norm=Groups([[0], [1, 2]], 0.5, 0.5)),
     "regressor": MKLRegressor("rbf:1", loss=EpsilonInsensitive(0.2), normalize=None, norm=np.inf),
+    "several texts": MKLClassifier(["linear", "rbf:0.5..2:2"], norm=Fixed([0.5, 0.0, 0.25]), loss="logistic"),
+    "an array": MKLRegressor(SPECIFICATION, norm=Mahalanobis(np.eye(3) + 0.5), loss="squared"),
     "one class": MKLOneClass(SPECIFICATION, nu=0.4, normalize="trace"),
     "precomputed": MKLClassifier("precomputed", center=True),
 }
@@ -200,14 +205,15 @@ def test_saved_and_loaded(data, name, tmp_path):
     X, y, X_new = data
     if name == "precomputed":
         X, X_new = matrices(X), matrices(X, X_new)
-    model = MODELS[name].fit(X, data[0][:, 0] if name == "regressor" else y.astype(object))
+    model = MODELS[name].fit(X, data[0][:, 0] if isinstance(MODELS[name], MKLRegressor) else y.astype(object))
     path = tmp_path / "model.npz"
     model.save(path)
     loaded = type(model).load(path)
     np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
-    scores = "predict" if name == "regressor" else "decision_function"
+    scores = "predict" if isinstance(model, MKLRegressor) else "decision_function"
     np.testing.assert_array_equal(getattr(loaded, scores)(X_new), getattr(model, scores)(X_new))
-    assert str(loaded.get_params()) == str(model.get_params())
+    texts = [str(one.get_params()).translate(str.maketrans("()", "[]")) for one in (loaded, model)]
+    assert texts[0] == texts[1]
     assert loaded.certificate_ == model.certificate_
     assert loaded.kernel_names_ == model.kernel_names_
     assert loaded.n_iter_ == model.n_iter_
@@ -256,7 +262,17 @@ def test_files_that_are_refused(data, tmp_path):
         ({"kernels": lambda A, B: -A @ B.T, "normalize": None}, InvalidKernel, r"not positive semidefinite"),
         ({"kernels": lambda A, B: A @ np.roll(B, 1, axis=1).T}, InvalidKernel, "symmetric"),
         ({"norm": 0.5}, InvalidParameter, r"p = 0.5 must be a number in \[1, inf\]: 1 is sparse"),
-        ({"norm": "l7"}, InvalidParameter, "'l7' is unknown; known names: l1"),
+        (
+            {"norm": "2"},
+            InvalidParameter,
+            r"norm = '2' is unknown; give p as a number in \[1, inf\], one of the names l1",
+        ),
+        ({"kernels": RBF}, InvalidType, r"kernels is the class RBF; give an object of it, RBF\(\.\.\.\)"),
+        (
+            {"class_weight": {"low": 1.0, "mid": 0.0, "top": 1.0}},
+            InvalidParameter,
+            "class_weight gives the class 'mid' the weight 0; it must be positive",
+        ),
         ({"norm": True}, InvalidType, r"norm is True \(bool\); give p in \[1, inf\]"),
         ({"C": 0.0}, InvalidParameter, r"C = 0.0 must lie in the open interval \(0, inf\)"),
         ({"loss": "squared"}, InvalidParameter, "takes no labels"),
@@ -333,10 +349,13 @@ def test_columns_of_text():
 def test_texts_among_numbers(data):
     X, y, _ = data
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=["Rome"] * 36)
-    with pytest.raises(InvalidInput, match=r"among its numbers in town .*Rome.*: encode them, for instance by OneHot"):
+    with pytest.raises(InvalidInput, match=r"among its numbers in town .*Rome.*: encode texts, for instance by OneHot"):
         MKLClassifier("linear").fit(frame, y)
     with pytest.raises(InvalidInput, match=r"among its numbers \(could not convert string to float: 'Rome'\): encode"):
         MKLRegressor("linear").fit(frame.to_numpy(), X[:, 0])
+    for cells in (["Rome", None] * 18, pd.date_range("2020", periods=36)):
+        with pytest.raises(InvalidInput, match=r"texts or dates among its numbers in town.*turn dates into numbers"):
+            MKLClassifier("linear").fit(frame.assign(town=cells), y)
 
 
 def test_texts(tmp_path):
@@ -354,3 +373,39 @@ def test_texts(tmp_path):
         model.predict([["a", "b"]])
     with pytest.raises(InvalidInput, match="both numbers or both texts"):
         model.predict([[1.0]])
+    with pytest.raises(InvalidInput, match="X is the text 'AACC'; give a list of texts"):
+        model.predict("AACC")
+
+
+def test_classes_without_an_order(data):
+    X, y, _ = data
+    numbers = MKLClassifier("linear").fit(X, np.array([*map(len, y[:-1]), 7], dtype=object))
+    assert numbers.classes_.tolist() == [3, 7]
+    for absent, kinds in ((None, "NoneType, str"), (3, "int, str")):
+        mixed = np.where(y == "mid", absent, y.astype(object))
+        with pytest.raises(InvalidTarget, match=rf"several types, {kinds}, which have no order: .* y\.astype\(str\)"):
+            MKLClassifier("linear").fit(X, mixed)
+
+
+def test_precomputed_kernels_in_single_precision_and_in_a_stack(data):
+    """A kernel of low rank has eigenvalues of -1e-7 after rounding to float32, which is no fault of it."""
+    X, y, X_new = data
+    K = np.stack([X @ X.T, (X @ X.T + 1.0) ** 2])
+    model = MKLClassifier("precomputed", tol=1e-6).fit(K, y == "low")
+    single = MKLClassifier("precomputed", tol=1e-6).fit(K.astype(np.float32), y == "low")
+    assert np.linalg.eigvalsh(K[0].astype(np.float32).astype(float)).min() < -1e-8
+    assert single.certificate_.is_optimal(1e-6)
+    np.testing.assert_allclose(single.decision_function(K), model.decision_function(K), atol=1e-3)
+    family = parse("linear, poly(2)").fit(X)
+    stacked = MKLClassifier("precomputed", tol=1e-6).fit(family, y == "low")
+    np.testing.assert_allclose(
+        stacked.decision_function(family.new(X_new)), MKLClassifier("linear, poly(2)", tol=1e-6).fit(X, y == "low")
+        .decision_function(X_new), atol=1e-6,
+    )  # fmt: skip
+
+
+def test_nothing_is_left_of_an_earlier_fit(data):
+    X, y, _ = data
+    model = MKLClassifier("linear").fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    model.set_params(kernels="precomputed").fit(X @ X.T, y)
+    assert not hasattr(model, "kernel_groups_")

@@ -9,19 +9,20 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit
 from sklearn.utils.estimator_checks import check_estimator
 
 from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from mklref.estimators import folds, search
 from mklref.estimators.gram import part
-from mklref.exceptions import InvalidParameter, InvalidTarget, UnsafeFile
+from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, UnsafeFile
 from mklref.kernels import parse
 from mklref.native.loops import at_most, threads
 from mklref.progress import Steps
 from mklref.solution import Status
 
 SPECIFICATION = "linear, rbf(1..4, 2)"
+NAMES = ("linear", "rbf:1", "rbf:4")
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": "as for MKLClassifier; and folds of copies are other folds"
 }
@@ -41,7 +42,7 @@ def test_kernels_of_a_fold_know_nothing_of_its_test_samples(data, method, center
     """They are those of a family that has seen the training samples alone."""
     X, _, _ = data
     train, test = np.arange(0, 66, 2), np.array([1, 7, 33])
-    grams, rows = part(parse(SPECIFICATION).fit(X).dense(), train, test, method, center)
+    grams, rows = part(parse(SPECIFICATION).fit(X).dense(), NAMES, train, test, method, center)
     alone = parse(SPECIFICATION).fit(X[train], normalize=method, center=center)
     np.testing.assert_allclose(grams.dense(), alone.dense(), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(rows, alone.new(X[test]), rtol=1e-12, atol=1e-13)
@@ -281,6 +282,10 @@ def test_passes_the_checks(estimator):
         ({"Cs": 0}, InvalidParameter, "Cs = 0 must be a positive number of values, or the values"),
         ({"Cs": []}, InvalidParameter, r"Cs = \[\] must hold values in \(0, inf\)"),
         ({"Cs": [1.0, -1.0]}, InvalidParameter, r"must hold values in \(0, inf\)"),
+        ({"Cs": "1..10"}, InvalidParameter, r"Cs = '1\.\.10' must hold values"),
+        ({"scoring": ["accuracy"]}, InvalidParameter, r"scoring = \['accuracy'\] holds several measures; give the one"),
+        ({"scoring": "neg_log_loss"}, InvalidParameter, "'neg_log_loss' needs probabilities.*such as 'roc_auc'"),
+        ({"cv": GroupKFold(3)}, InvalidParameter, r"needs groups, .* cv=list\(GroupKFold\(...\).split\(X, y, groups"),
         ({"norms": []}, InvalidParameter, "norms is empty; give at least one"),
         ({"norms": [0.5]}, InvalidParameter, r"p = 0.5 must be a number in \[1, inf\]"),
         ({"rule": "1se"}, InvalidParameter, "rule = '1se' is unknown; known are best, one_standard_error"),
@@ -302,3 +307,34 @@ def test_data_that_is_refused(data):
     a_class_at_a_time = MKLClassifierCV("linear", cv=PredefinedSplit(np.where(y == "yes", 0, 1)))
     with pytest.raises(InvalidTarget, match="fold 0: its training samples are all of the class 'no'"):
         a_class_at_a_time.fit(X, y)
+
+
+def test_nothing_is_left_of_an_earlier_search(data):
+    X, y, _ = data
+    model = MKLClassifierCV("linear", Cs=[1.0], norms=np.array(1.0), cv=3)
+    assert model.fit(pd.DataFrame(X, columns=list("abcd")), y).kernel_groups_ == {"all variables": (0,)}
+    model.fit(X, y).predict(X)  # without a warning about names
+    assert not hasattr(model, "feature_names_in_")
+    assert not hasattr(model.set_params(kernels="precomputed").fit(X @ X.T, y), "kernel_groups_")
+
+
+def test_a_kernel_that_is_constant_in_a_fold_is_named(data):
+    X, y, _ = data
+    rare = np.c_[X[:, 0], np.arange(66) == 3]
+    with pytest.raises(InvalidKernel, match=r"in a fold kernel 'linear\[x1\]' is constant .* Drop it, standardise"):
+        MKLClassifierCV("per_variable(linear)", Cs=[1.0], norms=1.0, cv=KFold(3)).fit(rare, y)
+
+
+def test_scores_that_are_no_numbers(data):
+    X, y, _ = data
+    calls = []
+
+    def sometimes(model, X, y):
+        calls.append(float(np.mean(model.predict(X) == y)))
+        return np.nan if len(calls) == 1 else calls[-1]
+
+    found = MKLClassifierCV("linear", Cs=[0.001, 1.0], norms=[1.0], cv=3, scoring=sometimes).fit(X, y)
+    assert found.cv_results_["rank_test_score"].tolist() == [1, 2]
+    assert found.C_ == 0.001
+    with pytest.raises(InvalidParameter, match=r"gives nan in fold 0: give stratified or fewer folds"):
+        MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=3, scoring=lambda model, X, y: np.nan).fit(X, y)

@@ -8,8 +8,10 @@ from makers import Frame, make_samples
 
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
+    fitted,
     gaussian,
     linear,
+    on,
     per_variable,
     polynomial,
     simplemkl_recipe,
@@ -238,3 +240,23 @@ def test_a_variable_without_variance_is_named(X):
     with pytest.raises(InvalidKernel, match=r"kernel 'rbf:1\[x1\]' is constant on the training samples"):
         per_variable(gaussian(1.0)).fit(X, normalize="multiplicative")
     assert len(per_variable(gaussian(1.0)).fit(X, normalize="trace")) == D
+
+
+def test_gaussians_share_their_distances(X, X_new, monkeypatch):
+    """One matrix of them for all widths on the same columns, whatever lies between; values as of each kernel alone."""
+    counted = []
+    distances = fitted.squared_distances
+    monkeypatch.setattr(fitted, "squared_distances", lambda *args: counted.append(1) or distances(*args))
+    pair = on("pair", ["x2", "x0"], gaussian([1.0, 2.0]) + per_variable(gaussian([0.5, 1.0])))
+    family = gaussian([0.5, 1.0]) + linear() + gaussian(2.0) + pair + per_variable(polynomial(2) + gaussian([1.0, 3.0]))
+    K = family.fit(X)
+    assert len(counted) == 1 + (1 + 2) + (D - 1)  # x0 ends one family and begins the next
+    new = K.new(X_new)
+    assert len(counted) == 2 * (1 + 2 + D)
+    for m, kernel in enumerate(family.expand(["x0", "x1", "x2"])):
+        np.testing.assert_allclose(K.matrices[m], kernel.cross(X, X), atol=1e-13)
+        np.testing.assert_allclose(new[m], kernel.cross(X_new, X), atol=1e-13)
+    some = list(K.fitted.rows(X_new, [0, 3, 5, 6]))
+    np.testing.assert_array_equal(some, new[[0, 3, 5, 6]])
+    nested = on("two", ["x2", "x1"], on("one", [1], gaussian(0.7))).fit(X)
+    np.testing.assert_allclose(nested.matrices[0], gaussian(0.7).fit(X[:, [1]]).matrices[0], atol=1e-14)

@@ -124,6 +124,13 @@ def test_what_is_zero_stays_zero(joint):
     np.testing.assert_allclose(new, train, rtol=1e-15)
 
 
+@pytest.mark.parametrize("method", ["trace", "multiplicative"])
+def test_a_kernel_of_entries_without_digits_is_refused(joint, method):
+    """1e-320 has three binary digits, and its inverse overflows."""
+    with pytest.raises(InvalidKernel, match=r"kernels\[0\] has (trace|variance) .*too small for float64: standardise"):
+        normalize(joint[0][None] * 1e-310, method)
+
+
 @pytest.mark.parametrize("constant", [0.0, 1.0, 0.1, 1e9])
 def test_a_constant_kernel_has_no_variance(constant):
     with pytest.raises(InvalidKernel, match=r"kernels\[1\] is constant on the training samples .*'trace'"):
