@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import mklref
-from mklref import plotting
+from mklref import MKLClassifier, plotting
 from mklref.datasets import load
 from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
 from mklref.kernels import alignment, diagnose, gaussian, linear, per_variable
@@ -105,6 +106,25 @@ def test_weights_of_whatever_has_weights(problem, solution):
 def test_shapes_that_do_not_fit(call, message):
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+def test_models_without_weights_of_their_own():
+    for other in (MKLClassifier(), make_pipeline(MKLClassifier())):
+        with pytest.raises(InvalidInput, match=r"has no kernel weights: give a fitted .* pipeline\[-1\]"):
+            plotting.weights(other)
+    with pytest.raises(InvalidParameter, match="by names the kernel 9; there are 5, counted from 0"):
+        plotting.weights(THETA, by={"a": [0, 9]})
+
+
+def test_a_path_without_kernels():
+    assert plotting.path([0.1, 1.0], np.zeros((2, 3))).get_ylim() == (0.0, 1.08)
+
+
+def test_support_vectors_are_encircled_among_the_fitted_samples_only(rng):
+    X, X_new = rng.normal(size=(20, 2)), rng.normal(size=(30, 2))
+    model = MKLClassifier("linear", C=0.1).fit(X, X[:, 0] > 0)
+    circles = [len(plotting.surface(model, samples, points=5).collections[-1].get_offsets()) for samples in (X, X_new)]
+    assert circles == [len(model.support_), 30]  # the last collection without circles are the samples
 
 
 def test_parameters_that_are_none():

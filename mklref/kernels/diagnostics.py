@@ -26,8 +26,8 @@ SAME, NEARLY = 1.0 - 1e-10, 0.999
 """Alignments from which two kernels are called multiples, and near multiples, of one another."""
 SPREAD = 10.0
 """Ratio of variances from which kernels are called badly scaled."""
-MEMORY, FLAT = 0.9, 1e-8
-"""A share of n in the effective rank, and a share of the mean of k(x, x) in the variance: what is said beyond them."""
+MEMORY = 0.9
+"""The share of n in the effective rank from which a kernel is called one that memorises."""
 _BLOCK = 1 << 22
 """Entries of the stack that are read at a time."""
 
@@ -69,6 +69,7 @@ class KernelReport:
     @property
     def findings(self) -> tuple[str, ...]:
         """What deserves attention, each with what to do about it; empty if nothing does."""
+        repeated = {r.second for r in self.duplicates}  # of which the first copy says it all
         found = [
             *(
                 f"{self.names[m]} is constant on the samples: with an intercept it changes nothing. Drop it."
@@ -78,17 +79,19 @@ class KernelReport:
                 f"{self.names[r.second]} is {_times(r.factor, 1e-6)}{self.names[r.first]}: only a combination of their "
                 "two weights can be learned. Drop one."
                 for r in self.duplicates
+                if r.first not in repeated
             ),
             *(
                 f"{self.names[r.second]} is nearly {_times(r.factor, 0.05)}{self.names[r.first]} (alignment "
                 f"{r.alignment:.4f}): their weights can be exchanged at little cost. Do not read much into either."
                 for r in self.near_duplicates
+                if not {r.first, r.second} & repeated
             ),
             *(
                 f"{self.names[r.second]} is dominated by {self.names[r.first]}: at p = 1 it never needs a weight. "
                 "Normalise the kernels, or drop it."
                 for r in self.dominated
-                if r.alignment < SAME
+                if r.alignment < SAME and not {r.first, r.second} & repeated
             ),
             *self._scales(),
             *self._widths(),
@@ -154,6 +157,8 @@ def alignment(kernels: Any, *, centered: bool = True) -> Array:
 def diagnose(kernels: Any, y: Any = None) -> KernelReport:
     """Look at kernels before anything is learned from them; costs M^2 n^2 / 2 operations, and n^3 for few pairs.
 
+    A kernel is called constant where "multiplicative" refuses it: the variance is below 8 n rounding errors of k(x, x).
+
     Parameters
     ----------
     kernels : array (M, n, n), sequence of (n, n) arrays, or KernelStack
@@ -177,7 +182,8 @@ def diagnose(kernels: Any, y: Any = None) -> KernelReport:
     products, sums = _moments(given, centered=True)
     traces = given.traces() - sums.sum(axis=1) / n
     norms = np.sqrt(np.diagonal(products))
-    flat = traces <= FLAT * np.maximum(given.traces(), np.finfo(float).tiny)
+    rounding = 8.0 * n * float(np.finfo(given.rows([0]).dtype).eps)
+    flat = traces <= rounding * np.maximum(given.traces(), np.finfo(float).tiny)
     products[flat] = products[:, flat] = np.nan
     cosines = _cosines(products)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -203,20 +209,19 @@ def diagnose(kernels: Any, y: Any = None) -> KernelReport:
 def _moments(kernels: KernelStack, centered: bool) -> tuple[Array, Array]:
     """(<K_m, K_l>_F)_ml of the matrices or of their centred forms, (M, M), and the row sums K_m 1, (M, n).
 
-    <HKH, HLH> = <K, L> - (2/n) (K1)'(L1) + (1'K1)(1'L1) / n^2, so nothing is centred in memory.
+    Centred by blocks of rows: what <K, L> and (K1)'(L1) have in common would leave few digits of their difference.
     """
     M, n, _ = kernels.shape
-    products, sums = np.zeros((M, M)), np.empty((M, n))
+    sums = kernels.apply(np.ones(n))
+    means = sums / n if centered else np.zeros((M, n))
+    products = np.zeros((M, M))
     step = max(1, _BLOCK // (M * n))
     for start in range(0, n, step):
         index = np.arange(start, min(start + step, n))
-        rows = kernels.rows(index).astype(np.float64, copy=False)
-        sums[:, index] = rows.sum(axis=2)
-        flat = rows.reshape(M, -1)
-        products += flat @ flat.T
-    if centered:
-        total = sums.sum(axis=1) / n
-        products += np.outer(total, total) - 2.0 / n * (sums @ sums.T)
+        rows = kernels.rows(index) - (means[:, index] - means.mean(axis=1, keepdims=True))[:, :, None]
+        rows -= means[:, None, :]
+        block = rows.reshape(M, -1)
+        products += block @ block.T
     return products, sums
 
 
@@ -229,10 +234,13 @@ def _cosines(products: Array) -> Array:
 
 
 def _target_alignment(kernels: KernelStack, norms: Array, flat: Any, y: Any) -> Array:
-    targets = np.asarray(y, dtype=float)
+    try:
+        targets = np.asarray(y, dtype=float)
+    except ValueError:  # names of classes
+        targets = np.empty(0)
     if targets.shape != (kernels.shape[1],) or not np.isfinite(targets).all() or np.ptp(targets) == 0.0:
         raise InvalidTarget(
-            f"y has shape {targets.shape}; give one finite number for each of the {kernels.shape[1]} samples, not all "
+            f"y has shape {np.shape(y)}; give one finite number for each of the {kernels.shape[1]} samples, not all "
             "the same. Classes become numbers by mklref.datasets.encode."
         )
     centred = targets - targets.mean()

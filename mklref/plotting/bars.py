@@ -108,7 +108,13 @@ def _named(solution: Any, names: Sequence[str] | None) -> tuple[Array, tuple[str
             theta = np.asarray(getattr(solution, attribute), dtype=float)
             break
     else:
-        theta = np.asarray(solution, dtype=float)
+        try:
+            theta = np.asarray(solution, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"{type(solution).__name__} has no kernel weights: give a fitted estimator of mklref, such as "
+                "pipeline[-1] or search.best_estimator_, a solution, or the weights."
+            ) from None
     if theta.ndim != 1:
         raise InvalidInput(
             f"the weights have shape {theta.shape}; draw one machine at a time, for instance weights_[0] with names."
@@ -125,6 +131,9 @@ def _groups(by: str | Mapping[str, Sequence[int]] | None, names: Sequence[str]) 
         return {"": list(range(len(names)))}
     if isinstance(by, Mapping):
         groups = {str(name): list(members) for name, members in by.items()}
+        beyond = [m for members in groups.values() for m in members if not 0 <= m < len(names)]
+        if beyond:
+            raise InvalidParameter(f"by names the kernel {beyond[0]}; there are {len(names)}, counted from 0.")
         rest = sorted(set(range(len(names))) - {m for members in groups.values() for m in members})
         return {**groups, "other": rest} if rest else groups
     if by not in (FAMILY, VARIABLE):

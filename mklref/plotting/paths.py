@@ -154,7 +154,7 @@ def path(
     counts = (theta > SELECTED * theta.max(axis=1, keepdims=True)).sum(axis=1)
     ax = axes(ax, 5.0, 3.0)
     ax.plot(places, counts, color=colour(0), marker=".", drawstyle="steps-mid")
-    ax.set(xscale="log", xlabel=label, ylim=(0.0, 1.08 * counts.max()))
+    ax.set(xscale="log", xlabel=label, ylim=(0.0, 1.08 * max(1, counts.max())))
     ax.set_ylabel(f"kernels of {theta.shape[1]}", color=colour(0))
     ax.yaxis.get_major_locator().set_params(integer=True)
     if errors is not None:

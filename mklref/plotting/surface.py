@@ -15,7 +15,8 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
     """The decision surface of a fitted model of two variables, and the samples on it.
 
     With two classes, one class, or numbers: filled contours of the scores, and for classes the lines of score -1, 0
-    and 1. With several classes: the regions of the predicted classes. Support vectors are encircled.
+    and 1. With several classes: the regions of the predicted classes. Support vectors are encircled if X are the
+    samples that the model was fitted to.
 
     Parameters
     ----------
@@ -96,8 +97,16 @@ def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any) -> None:
             ax.scatter(*samples[rows].T, color=two.get(k, colour(k)), s=14, label=_shown(label), zorder=3)
         ax.legend(fontsize="small", frameon=True)
     support = getattr(model, "support_", None)
-    if support is not None and len(support) and support.max() < len(samples):
+    if support is not None and len(support) and _are_fitted(model, samples, support):
         ax.scatter(*samples[support].T, s=50, facecolors="none", edgecolors="k", linewidths=0.6, zorder=2)
+
+
+def _are_fitted(model: Any, samples: Array, support: Any) -> bool:
+    """Whether the support vectors are among these samples, at their numbers; taken for granted where none are known."""
+    if support.max() >= len(samples):
+        return False
+    fitted = getattr(getattr(model, "_new_kernels", None), "samples", None)
+    return fitted is None or np.array_equal(fitted[model._columns], samples[support])
 
 
 def _shown(label: Any) -> str:

@@ -136,3 +136,32 @@ def test_the_report_is_a_table_with_findings(kernels, rng):
 def test_bad_targets(kernels, y):
     with pytest.raises(InvalidTarget, match="one finite number for each of the 24 samples, not all the same"):
         diagnose(kernels, y)
+
+
+def test_names_of_classes_are_no_targets(kernels):
+    with pytest.raises(InvalidTarget, match=r"y has shape \(24,\); give one finite number .* mklref.datasets.encode"):
+        diagnose(kernels, np.array(["a", "b"] * 12))
+
+
+def test_far_from_the_origin(X):
+    """The kernel around the mean is the same, whatever constant is added; float32 has too few digits for it."""
+    K = normalize(linear().fit(X), "multiplicative").dense()[0]
+    report = diagnose([K, K + 1e9])
+    assert report.constant == ()
+    assert report.effective_rank[1] == pytest.approx(report.effective_rank[0])
+    assert [(r.first, r.second) for r in report.duplicates] == [(0, 1)]
+    assert report.duplicates[0].factor == pytest.approx(1.0)
+    single = diagnose([K.astype(np.float32), (K + 1e9).astype(np.float32)])
+    assert single.constant == (1,)
+
+
+def test_copies_of_copies_are_said_once(kernels):
+    K = kernels.dense()
+    report = diagnose([K[0], 2.0 * K[0], 3.0 * K[0], K[0] + K[1]])
+    assert len(report.duplicates) == 3
+    assert len(report.dominated) == 4
+    assert [line.split(":")[0] for line in report.findings] == [
+        "K1 is 2 times K0",
+        "K2 is 3 times K0",
+        "K0 is dominated by K3",
+    ]
