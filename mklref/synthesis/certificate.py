@@ -21,9 +21,6 @@ from mklref.exceptions import InvalidParameter
 from mklref.kernels.validation import as_float_array, require_finite
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
 
-_UNIT = 1e-6
-"""Share of P(0) below which an optimal value is not asked to be relatively accurate: rounding takes it for zero."""
-
 
 def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Bounds:
     """Bounds on the optimal value from coefficients A, two passes over the kernels.
@@ -39,6 +36,7 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
     Returns
     -------
     Bounds
+        -inf and inf where a value overflows.
 
     Raises
     ------
@@ -49,28 +47,27 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
     """
     checked_problem(problem)
     A = checked_array(coef, "coef", problem.shape)
-    t = scores(problem.kernels, A)
-    beta = residual(problem, t) if dual_coef is None else checked_array(dual_coef, "dual_coef", (problem.n_samples,))
+    given = None if dual_coef is None else checked_array(dual_coef, "dual_coef", (problem.n_samples,))
     low, high = problem.loss.box(problem.y, problem.costs)
-    inside = np.clip(beta, low, high)
-    moved = float(np.abs(beta - inside).max())
-    words = f"dual_coef leaves the domain of V* by up to {moved:.3g}"
-    lower, _ = dual_value(problem, inside, correlations(problem.kernels, inside))
-    return Bounds(lower, primal_value(problem, A, t), moved, (words,) if moved > 0.0 else ())
+    with np.errstate(over="ignore", invalid="ignore"):
+        t = scores(problem.kernels, A)
+        beta = residual(problem, t) if given is None else given
+        inside = np.clip(beta, low, high)
+        moved = float(np.abs(beta - inside).max())
+        words = f"dual_coef leaves the domain of V* by up to {moved:.3g}"
+        lower, _ = dual_value(problem, inside, correlations(problem.kernels, inside))
+        upper = primal_value(problem, A, t)
+    lower, upper = lower if np.isfinite(lower) else -np.inf, upper if np.isfinite(upper) else np.inf
+    return Bounds(lower, upper, moved, (words,) if moved > 0.0 else ())
 
 
-def reaches(problem: SynthesisProblem, bounds: Bounds, tol: float) -> bool:
-    """Whether |upper - lower| <= tol max(|upper|, 1e-6 P(0)): what the status OPTIMAL says.
+def reaches(bounds: Bounds, tol: float) -> bool:
+    """Whether |upper - lower| <= tol |upper|: what the status OPTIMAL says.
 
     Both sides have the unit of the objective, so that (s C, s lambda) and (s K, s^q lambda) are judged like (C, lambda)
     and K. `Bounds.is_optimal` compares with max(1, |upper|) instead, which is weaker where |upper| < 1.
     """
-    return bool(np.isfinite(bounds.upper)) and abs(bounds.gap) <= tol * scale_of_gap(problem, bounds.upper)
-
-
-def scale_of_gap(problem: SynthesisProblem, upper: float) -> float:
-    """max(|upper|, 1e-6 P(0)), P(0) being the objective of A = 0."""
-    return max(abs(upper), _UNIT * problem.size_at_zero)
+    return bool(np.isfinite(bounds.upper)) and abs(bounds.gap) <= tol * abs(bounds.upper)
 
 
 def residual(problem: SynthesisProblem, t: Array) -> Array:
@@ -89,7 +86,7 @@ def dual_value(problem: SynthesisProblem, beta: Array, Z: Array) -> tuple[float,
     size = problem.norm.dual_norm(Z)
     scale, penalty = 1.0, 0.0
     if problem.norm.q == 2:
-        penalty = size**2 / (2.0 * problem.lam)
+        penalty = 0.5 * (size / problem.lam) * size
     elif size > problem.lam:
         scale = problem.lam / size
     return problem.loss.dual_value(scale * beta, problem.y, problem.costs) - penalty, scale

@@ -22,6 +22,7 @@ from mklref.synthesis.proximity import PROX
 Entry = TypeVar("Entry", bound=np.generic)
 
 _DUAL = {1: np.inf, 2: 2}
+_SQUARABLE = 1e-100
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ class MixedNorm:
 
     def group_norms(self, A: Array) -> Array:
         """||A_g||_p, (G,)."""
-        return np.asarray(np.linalg.norm(self.groups(A), ord=self.p, axis=1))
+        return row_norms(self.groups(A), self.p)
 
     def norm(self, A: Array) -> float:
         """||A||_{pq;r}."""
-        return float(np.linalg.norm(self.group_norms(A), ord=self.q))
+        return float(row_norms(self.group_norms(A)[None], self.q)[0])
 
     def value(self, A: Array) -> float:
         """Omega(A) = (1/q) ||A||_{pq;r}^q."""
@@ -66,11 +67,11 @@ class MixedNorm:
 
     def dual_group_norms(self, Z: Array) -> Array:
         """||Z_g||_{p'}, (G,)."""
-        return np.asarray(np.linalg.norm(self.groups(Z), ord=_DUAL[self.p], axis=1))
+        return row_norms(self.groups(Z), _DUAL[self.p])
 
     def dual_norm(self, Z: Array) -> float:
         """||Z||_{p'q';r}, so that sum(A * Z) <= norm(A) dual_norm(Z) with equality for some A (Hoelder, Theorem 3)."""
-        return float(np.linalg.norm(self.dual_group_norms(Z), ord=_DUAL[self.q]))
+        return float(row_norms(self.dual_group_norms(Z)[None], _DUAL[self.q])[0])
 
     def prox(self, U: Array, s: float) -> Array:
         """Argmin of 1/2 ||U - A||^2 + s Omega(A), (tau, N) (Proposition 3)."""
@@ -83,3 +84,13 @@ class MixedNorm:
 
     def __str__(self) -> str:
         return "l1" if self.p == self.q == 1 else "l2" if self.p == self.q else f"l{self.p}{self.q};{self.r}"
+
+
+def row_norms(rows: Array, order: float) -> Array:
+    """||.||_order of each row; squares that would leave float64 are taken in another unit, which changes no digit."""
+    unit = 1.0
+    if order == 2:
+        top = float(np.abs(rows).max(initial=0.0))
+        if 0.0 < top < np.inf and not _SQUARABLE < top < 1.0 / _SQUARABLE:
+            unit = 2.0 ** (np.frexp(top)[1] - 1)
+    return np.asarray(unit * np.linalg.norm(rows / unit if unit != 1.0 else rows, ord=order, axis=1))

@@ -16,13 +16,16 @@ import numpy as np
 
 from mklref._arguments import checked_flag
 from mklref._typing import Array
-from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.validation import as_float_array, require_finite
 from mklref.losses import Loss, as_loss
 from mklref.synthesis.norms import MixedNorm
 
 LOSSES = ("squared_hinge", "squared", "logistic")
 """Losses with a Lipschitz gradient and a proximity operator at hand."""
+
+_SMALLEST, _LARGEST = 1e-40, 1e40
+"""Of the largest entry of the kernels, of C, and of the largest target."""
 
 
 class SynthesisProblem:
@@ -47,7 +50,8 @@ class SynthesisProblem:
         The norm, each of them 1 or 2: p within the groups, q across; r = 1 groups the coefficients by expansion point,
         r = 2 by kernel.
     C : float
-        Weight of the summed loss. With the squared hinge, which carries 1/2 here, C = 2 is (2) of the paper.
+        Weight of the summed loss, in [1e-40, 1e40]. With the squared hinge, which carries 1/2 here, C = 2 is (2) of the
+        paper.
     loss : str or Loss
         "squared_hinge", "squared" or "logistic".
     constant : bool
@@ -59,11 +63,11 @@ class SynthesisProblem:
     InvalidType
         Data without a faithful conversion to float64; numbers of the wrong type.
     InvalidKernel
-        Not three-dimensional, empty, or not finite.
+        Not three-dimensional, empty, not finite, or with a largest entry outside [1e-40, 1e40] that is not 0.
     InvalidTarget
-        y of a length other than n, not finite, or with labels other than -1 and +1.
+        y of a length other than n, not finite, with labels other than -1 and +1, or outside the same range.
     InvalidParameter
-        p, q or r outside {1, 2}, lam or C outside (0, inf), another loss.
+        p, q or r outside {1, 2}, lam outside (0, inf), C outside [1e-40, 1e40], another loss.
     """
 
     __slots__ = ("C", "constant", "kernels", "lam", "loss", "norm", "y")
@@ -97,13 +101,13 @@ class SynthesisProblem:
         put("loss", _checked_loss(loss))
         put("lam", _positive("lam", lam, "it weighs the penalty"))
         put("C", _positive("C", C, "it weighs the summed loss"))
+        _require_range(self.C, "C is", "(s C, s lam) is the same problem as (C, lam): rescale both.", InvalidParameter)
         put("constant", checked_flag("constant", constant))
         stack = _checked_kernels(kernels)
         put("y", _checked_targets(y, stack.shape, self.loss))
         if self.constant:
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
         put("kernels", _read_only(stack))
-        _require_finite_loss(self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,11 +118,6 @@ class SynthesisProblem:
     def n_samples(self) -> int:
         """The number n of samples."""
         return len(self.y)
-
-    @property
-    def size_at_zero(self) -> float:
-        """P(0) = C sum_j V(0, y_j), the objective of A = 0: the unit in which gaps are judged."""
-        return self.C * float(self.loss.value(np.zeros(self.n_samples), self.y).sum())
 
     @property
     def costs(self) -> Array:
@@ -224,15 +223,10 @@ def _positive(name: str, value: Any, meaning: str) -> float:
     return number
 
 
-def _require_finite_loss(problem: SynthesisProblem) -> None:
-    """P(0) is an upper bound of everything that a solver computes; it has to be a number."""
-    with np.errstate(over="ignore"):
-        size = problem.size_at_zero
-    if not np.isfinite(size):
-        raise InvalidTarget(
-            f"y has values up to {np.abs(problem.y).max():g}: with C = {problem.C:g} the losses at f = 0 overflow. "
-            "Scale y to values around 1, or lower C."
-        )
+def _require_range(size: float, what: str, remedy: str, error: type[InvalidInput]) -> None:
+    """Products and squares of kernels, costs and targets, and what they do to each other, have to stay in float64."""
+    if size != 0.0 and not _SMALLEST <= size <= _LARGEST:
+        raise error(f"{what} {size:g}, outside [{_SMALLEST:g}, {_LARGEST:g}], where squares leave float64. {remedy}")
 
 
 def _checked_kernels(kernels: Any) -> Array:
@@ -247,6 +241,9 @@ def _checked_kernels(kernels: Any) -> Array:
             f"kernels has shape {array.shape}: without kernels, samples or expansion points every group is empty."
         )
     require_finite(array, "kernels", InvalidKernel)
+    largest = max(float(array.max()), -float(array.min()))
+    remedy = "(kernels/s, lam/s^q) is the same problem, with coefficients times s: rescale both."
+    _require_range(largest, "kernels have entries up to", remedy, InvalidKernel)
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
@@ -259,6 +256,7 @@ def _checked_targets(y: Any, shape: tuple[int, ...], loss: Loss) -> Array:
             f"expected y of shape ({shape[1]},).{swapped if array.shape == (shape[2],) else ''}"
         )
     require_finite(array, "y", InvalidTarget)
+    _require_range(float(np.abs(array).max()), "y has values up to", "Scale y to values around 1.", InvalidTarget)
     if loss.targets == "labels" and not np.all(np.isin(array, (-1.0, 1.0))):
         found = ", ".join(f"{value:g}" for value in np.unique(array)[:6])
         raise InvalidTarget(

@@ -81,7 +81,7 @@ def solve(
             said.append(str(failure))
             continue
         certificate = max((certify(problem, A, dual) for dual in (None, beta)), key=lambda bounds: bounds.lower)
-        status = Status.OPTIMAL if reaches(problem, certificate, tol) else Status.INACCURATE
+        status = Status.OPTIMAL if reaches(certificate, tol) else Status.INACCURATE
         history = History(counters=engine.counters)
         found = SynthesisSolution(
             A, beta, certificate.upper, certificate, status, history, problem.constant, f"{form}/{name}"

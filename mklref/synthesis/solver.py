@@ -38,8 +38,6 @@ _INNER = 0.1
 """Share of the gap to which the working set is solved, and of the tolerance at the end."""
 _PATIENCE = 6
 """Rounds without a smaller gap after which rounding is held responsible."""
-_GOOD_ENOUGH = 2
-"""The same, where the gap is small enough for the status OPTIMAL but not yet relative to the objective."""
 
 
 def solve(
@@ -58,9 +56,8 @@ def solve(
     ----------
     problem : SynthesisProblem
     tol : float
-        Certified relative gap (upper - lower)/|upper| at which to stop, positive. An optimal value that is tiny beside
-        the objective of A = 0 may be beyond the reach of rounding: there (upper - lower) <= tol 1e-6 P(0) will do, once
-        the gap falls no further. Neither depends on the units of kernels and objective.
+        Certified relative gap (upper - lower)/|upper| at which to stop, positive; it has no unit. An optimal value that
+        is tiny beside the objective of A = 0 may be beyond the reach of rounding: then the status is STALLED.
     max_iter : int
         Largest number of working sets.
     max_time : float, optional
@@ -126,8 +123,8 @@ def _iterate(run: Run, A: Array) -> Status:
             return status
         since_better = 0 if run.gap < 0.9 * smallest else since_better + 1
         smallest = min(smallest, run.gap)
-        if since_better > (_GOOD_ENOUGH if run.kept else _PATIENCE):
-            return Status.OPTIMAL if run.kept else Status.STALLED
+        if since_better > _PATIENCE:
+            return Status.STALLED
         if run.lower > previous:
             radius = np.sqrt(2.0 * problem.C * problem.loss.smoothness * max(run.gap, 0.0))
             alive &= survivors(norm, scale * Z, radius * lengths, problem.lam) | (run.coef != 0.0)

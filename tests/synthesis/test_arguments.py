@@ -7,7 +7,7 @@ import pytest
 from synthesis.cases import make_problem
 from wrong import COUNT, NUMBER, cases, check_argument
 
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidTarget, InvalidType
+from mklref.exceptions import Interrupted, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.solution import Status
 from mklref.synthesis import (
     MixedNorm,
@@ -144,7 +144,17 @@ def test_wrong_arguments(function, good, argument, fine):
         (
             lambda: PROBLEM.replace(y=np.full(6, 1e200)),
             InvalidTarget,
-            r"y has values up to 1e\+200: with C = 2 the losses at f = 0 overflow. Scale y",
+            r"y has values up to 1e\+200, outside \[1e-40, 1e\+40\], where squares leave float64. Scale y",
+        ),
+        (
+            lambda: PROBLEM.replace(kernels=1e-200 * PROBLEM.kernels),
+            InvalidKernel,
+            r"kernels have entries up to .*e-200, outside .*\(kernels/s, lam/s\^q\) is the same problem",
+        ),
+        (
+            lambda: PROBLEM.replace(C=1e300),
+            InvalidParameter,
+            r"C is 1e\+300, outside .*\(s C, s lam\) is the same problem as \(C, lam\): rescale both",
         ),
     ],
 )

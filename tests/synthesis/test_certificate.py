@@ -112,3 +112,19 @@ def test_ball_of_the_dual_norm_is_reached_by_scaling():
 def test_bad_points(coef, dual, error, message):
     with pytest.raises(error, match=message):
         certify(make_problem(), coef, dual)
+
+
+@pytest.mark.parametrize("pqr", PQR)
+def test_extreme_units(pqr):
+    """Bounds at the edges of the range are those of the same problem in other units; beyond them, they are infinite."""
+    problem = make_problem(pqr, loss="squared")
+    A = solve(problem, tol=1e-2).coef
+    known = certify(problem, A)
+    for s, c in ((2.0**120, 2.0**120), (2.0**-120, 2.0**-120), (2.0**120, 2.0**-120)):
+        lam = c * s ** pqr[1] * problem.lam
+        bounds = certify(problem.replace(kernels=s * problem.kernels, C=c * problem.C, lam=lam), A / s)
+        assert (bounds.lower / c, bounds.upper / c) == pytest.approx((known.lower, known.upper), rel=1e-12)
+    assert certify(problem, np.full(A.shape, 1e200)).upper == np.inf
+    assert certify(problem, np.full(A.shape, 1e308)).lower == -np.inf
+    tiny = certify(problem.replace(lam=1e-300), A)
+    assert tiny.lower <= tiny.upper

@@ -64,3 +64,14 @@ def test_r_is_irrelevant_without_groups(rng):
 def test_bad_orders(name, order):
     with pytest.raises(InvalidParameter, match=f"^{name} = .* must be 1 or 2"):
         MixedNorm(**{"p": 1, "q": 1, "r": 1, name: order})
+
+
+@pytest.mark.parametrize("unit", [2.0**-700, 2.0**700])
+@pytest.mark.parametrize("norm", NORMS, ids=str)
+def test_squares_beyond_float64_change_no_digit(norm, unit, rng):
+    """||s A|| = s ||A||, also where s^2 is no number: a dual norm of 0 would prove a false lower bound."""
+    A = rng.normal(size=(3, 4))
+    assert norm.norm(unit * A) == unit * norm.norm(A)
+    assert norm.dual_norm(unit * A) == unit * norm.dual_norm(A)
+    np.testing.assert_array_equal(norm.dual_group_norms(unit * A), unit * norm.dual_group_norms(A))
+    assert norm.norm(0.0 * A) == 0.0

@@ -373,15 +373,14 @@ def test_small_objectives_are_relatively_accurate(pqr):
     assert solution.certificate.gap <= 1e-5 * solution.objective
 
 
-def test_status_where_the_objective_is_rounding():
-    """lambda so small that the optimal value is 1e-9 P(0): OPTIMAL means a gap of 1e-6 tol P(0), and not more."""
-    problem = make_problem((2, 2, 1), lam=1e-9)
-    zero = certify(problem, np.zeros(problem.shape))
+def test_optimal_is_a_relative_gap_however_small_the_objective():
+    """Where rounding hides the optimal value beside P(0) the status is STALLED, and the bounds say what is known."""
+    for gap, enough in ((0.9e-6, True), (1.1e-6, False), (-1.1e-6, False)):
+        for unit in (1.0, 1e-30, 1e30):
+            assert reaches(Bounds((1.0 - gap) * unit, unit, 0.0, ()), 1e-6) is enough
+    assert not reaches(Bounds(1.0, np.inf, 0.0, ()), 1e-6)
+    problem = make_problem((2, 1, 2), C=1e15)
     solution = solve(problem)
-    assert solution.objective < 1e-8 * zero.upper
-    assert solution.status is Status.OPTIMAL
-    assert solution.certificate.gap <= 1e-12 * zero.upper
-    for gap, enough in ((0.9e-12, True), (1.1e-12, False), (-1.1e-12, False)):
-        assert reaches(problem, Bounds(-gap * zero.upper, 0.0, 0.0, ()), 1e-6) is enough
-    for lower, enough in ((1.0 - 0.9e-6, True), (1.0 - 1.1e-6, False)):
-        assert reaches(problem, Bounds(lower, 1.0, 0.0, ()), 1e-6) is enough
+    assert solution.objective < 1e-12 * certify(problem, np.zeros(problem.shape)).upper
+    assert solution.certificate.gap > 1e-6 * solution.objective
+    assert solution.status is Status.STALLED
