@@ -18,7 +18,7 @@ def checked_positive(label: str, value: Any, remedy: str = "give a positive fini
 
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
     """`value` as an int if it is an integer of at least `least` that float64 can hold, else `InvalidParameter`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 2**1000:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) < 2**1000:
         raise InvalidParameter(f"{label} = {value!r} must be an integer of at least {least}: {remedy}")
     return int(value)
 
