@@ -138,10 +138,35 @@ def _check(model: Any, arrays: dict[str, Any]) -> None:
         np.all((model._columns >= 0) & (model._columns < n)),
         model.kernels == PRECOMPUTED or kernels.samples.shape == (n, model.n_features_in_),
         model.kernels == PRECOMPUTED or len(kernels.kernels) == M,
-        all(np.isfinite(array).all() for array in (model.weights_, model.dual_coef_, model.intercept_)),
+        all(arrays[name].shape == shape for name, shape in _statistics(M, n).items() if name in arrays),
+        all(array.dtype.kind == "f" and np.isfinite(array).all() for array in _numbers(arrays)),
+        not hasattr(model, "classes_") or _n_machines(len(model.classes_), model.strategy) == P,
+        np.min(model.weights_) >= 0.0,
+        len(variables_of(model)) == model.n_features_in_,
     ]
     if not all(fits):
         raise ValueError("its arrays do not fit together")
+
+
+def _statistics(M: int, n: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the statistics of the normalisation."""
+    return {"means": (M, n), "totals": (M,), "factors": (M,), "norms": (M, n)}
+
+
+def _numbers(arrays: dict[str, Any]) -> list[Any]:
+    """All arrays of real numbers; the norm of a sample at the origin is written as inf."""
+    return [
+        np.where(array == np.inf, 0.0, array) if name == "norms" else array
+        for name, array in arrays.items()
+        if name not in ("support", "columns", "kept", "classes") and array.dtype.kind != "U"
+    ]
+
+
+def _n_machines(classes: int, strategy: str) -> int:
+    """One for two classes; else one for each class, or for each pair; none for fewer."""
+    if classes <= 2:
+        return max(0, classes - 1)
+    return classes if strategy == "one_vs_rest" else classes * (classes - 1) // 2
 
 
 def _transforms_to_arrays(transforms: tuple[Transform, ...]) -> dict[str, Array]:

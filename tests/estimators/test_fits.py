@@ -236,12 +236,23 @@ def test_files_that_are_refused(data, tmp_path):
         {"columns": arrays["columns"] + 36},
         {"weights": arrays["weights"] * np.nan},
         {"samples": arrays["samples"][:, 1:]},
+        {"samples": arrays["samples"] * np.nan},
+        {"factors": arrays["factors"] * np.nan},
+        {"factors": np.ones((3, 2))},
+        {"means": np.ones((3, 2)), "totals": np.ones(3)},
+        {"dual_coef": arrays["dual_coef"] * 1j},
+        {"classes": np.array(["low", "top"])},
+        {"classes": np.array(["low"])},
+        {"weights": -arrays["weights"]},
     ):
         write_arrays(path, {**arrays, **change}, facts)
         with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier"):
             MKLClassifier.load(path)
     write_arrays(path, arrays, {**facts, "parameters": {"norm": {"class": "Path", "fields": {}}}})
     with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier: KeyError"):
+        MKLClassifier.load(path)
+    write_arrays(path, arrays, {**facts, "feature_names_in": ["age"]})
+    with pytest.raises(UnsafeFile, match="do not fit together"):
         MKLClassifier.load(path)
     write_arrays(path, arrays, {**facts, "format": "other"})
     with pytest.raises(UnsafeFile, match="has format 'other'; this version reads 'mklref-estimator-1'"):
