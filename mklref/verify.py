@@ -202,8 +202,8 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
     if b and not intercept:
         raise Refuted("the problem has no intercept, and the point has one.")
     lower, upper = (number(claim[side]) for side in ("lower", "upper"))
-    if math.isnan(lower) or math.isnan(upper):
-        raise Refuted("a bound is not a number.")
+    if math.isnan(lower) or math.isnan(upper) or lower == math.inf or upper == -math.inf:
+        raise Refuted(f"[{lower}, {upper}] are no bounds of a number.")
     done = [
         f"problem: loss {_shown(problem['loss'])}, regularizer {_shown(problem['regularizer'])}, M = {M} kernels, "
         f"n = {n} samples, C from {float(min(costs))!r} to {float(max(costs))!r}, "

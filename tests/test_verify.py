@@ -134,7 +134,9 @@ LIES = {
     "delta": (("claim", "delta"), lambda texts: [(1e-9).hex()] * len(texts), "tier 1 does not go with"),
     "tier": (("claim", "tier"), 2, "tier 2 does not go with"),
     "negative weight": (("point", "weights", 0), (-1.0).hex(), "a weight or a radius is negative"),
-    "not a number": (("claim", "lower"), "nan", "a bound is not a number"),
+    "not a number": (("claim", "lower"), "nan", "are no bounds"),
+    "infinite lower bound": (("claim", "lower"), "inf", "are no bounds"),
+    "infinite upper bound": (("claim", "upper"), "-inf", "are no bounds"),
 }
 
 

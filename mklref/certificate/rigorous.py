@@ -100,7 +100,7 @@ def certify_rigorously(
     point = Point(repaired if beta is None else beta, beta is not None, theta, b)
     used = backend or "fast"
     found = _enclose(problem, point, radii, shifts, used)
-    if backend is None and found.slack > _SHARE * tol * max(1.0, abs(found.upper)):
+    if backend is None and found.slack > _SHARE * tol * abs(found.upper):
         used = "sliced"
         found = _enclose(problem, point, radii, shifts, used)
     return RigorousCertificate(

@@ -18,7 +18,7 @@ class Answer:
     dual_coef : array (n,)
         beta, signed (beta_i = alpha_i y_i in classification).
     weights : array (M,), optional
-        theta; by default the closed form for beta.
+        theta; by default the best ones for beta.
     intercept : float, optional
         b; by default the best one.
     objective : float, optional

@@ -12,7 +12,6 @@ from zlib import crc32
 
 import numpy as np
 
-from mklref.certificate import certify
 from mklref.exceptions import InvalidParameter
 from mklref.problem import Problem
 
@@ -148,15 +147,6 @@ def select(upto: object = None, include: object = None, exclude: object = None) 
     version = _version(upto)
     wanted, unwanted = _words("include", include), _words("exclude", exclude)
     return tuple(case for case in CATALOGUE.values() if case.selected(version, wanted, unwanted))
-
-
-def size_at_zero(problem: Problem) -> float:
-    """The unit of relative gaps: 1, or the objective at f = 0 with the best intercept where that is smaller.
-
-    In problems of tiny C an absolute gap of 1e-6 would excuse any answer.
-    """
-    size = abs(certify(problem, np.zeros(problem.n_samples)).better_upper)
-    return min(1.0, size) if size > 0.0 else 1.0
 
 
 def _version(upto: object) -> Version | None:

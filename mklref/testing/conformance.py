@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mklref.exceptions import InvalidType, NotApplicable
-from mklref.kernels.stack import ArrayStack
 from mklref.problem import Problem
 from mklref.testing.answer import as_answer
-from mklref.testing.case import Case, Interval, Version, select, size_at_zero
+from mklref.testing.case import Case, Interval, Version, select
 from mklref.testing.diagnosis import Verdict, judge
 from mklref.testing.faults import Finding
 from mklref.testing.optimal import require_tolerance
@@ -45,8 +46,7 @@ def check_solver(
     include, exclude : str or iterable of str, optional
         Flags (`mklref.testing.FLAGS`) or names of cases, with * as in file names.
     tol : float
-        Largest relative gap, positive. Relative to max(1, |objective|), or to the objective at f = 0 where that
-        is below 1.
+        Largest relative gap (upper - lower) / |upper|, positive; the same in every unit.
     supports : Supports or callable, optional
         What the solver is meant for; everything else is excluded. A function of a `Problem` returns a reason
         (empty if it is in scope) or a truth value. By default `solver.supports` if there is one, else everything.
@@ -113,18 +113,22 @@ def run_case(case: Case, solver: Solver, *, tol: float, declaration: Declaration
 
 def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
     """The verdict on one answer; the solver gets arrays of its own, which are compared afterwards."""
-    copies = ArrayStack([matrix.copy() for matrix in problem.kernels.dense()])
-    lent = problem.replace(kernels=copies, y=problem.y.copy())
+    lent = deepcopy(problem)
     try:
         returned = solver(lent)
         answer = as_answer(returned)
-    except (NotApplicable, NotImplementedError):
+    except (NotApplicable, NotImplementedError, KeyboardInterrupt):
         raise
-    except Exception as error:  # noqa: BLE001  (anybody's solver may raise anything; it is a finding, not our error)
-        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}."
+    except BaseException as error:  # noqa: BLE001  (a solver may raise anything, also SystemExit: that is a finding)
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300].rstrip('.')}."
         return Verdict(None, (Finding("error", text),), np.inf)
-    verdict = judge(problem, answer, tol=tol, unit=size_at_zero(problem))
-    if not np.array_equal(lent.kernels.dense(), problem.kernels.dense()) or not np.array_equal(lent.y, problem.y):
-        changed = Finding("input changed", "kernels or y differ after the call.")
-        return Verdict(verdict.certificate, (*verdict.findings, changed), verdict.relative_gap)
+    verdict = judge(problem, answer, tol=tol)
+    changed = [name for name, array in _arrays(lent).items() if not np.array_equal(array, _arrays(problem)[name])]
+    if changed:
+        finding = Finding("input changed", f"{' and '.join(changed)} differ after the call.")
+        return replace(verdict, findings=(*verdict.findings, finding))
     return verdict
+
+
+def _arrays(problem: Problem) -> dict[str, Any]:
+    return {"kernels": problem.kernels.dense(), "y": problem.y, "sample_weight": problem.sample_weight}

@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import Certificate, certify
-from mklref.exceptions import MKLError
+from mklref.certificate import Certificate, RigorousCertificate, certify, repair
+from mklref.certificate.checks import weight_violations
+from mklref.certificate.unit import gap_without_units, unit_at_zero
+from mklref.exceptions import InvalidType, MKLError
 from mklref.kernels.validation import as_float_array
 from mklref.problem import Problem
 from mklref.testing.answer import Answer
 from mklref.testing.faults import Finding
+from mklref.testing.fitted import fitting_weights
 from mklref.testing.readings import Point, Reading, Suspect
 from mklref.testing.suspects import EXACT, FLEXIBLE
+from mklref.testing.weight_suspects import weights_of_the_machine
 
 PLAUSIBLE = 1e-2
 """A reading is plausible if it leaves this share of the relative gap."""
@@ -36,7 +40,9 @@ class Verdict:
     """None if the answer has no certificate: wrong shapes, entries that are not finite."""
     findings: tuple[Finding, ...]
     relative_gap: float
-    """gap / max(unit, |upper|); inf without a certificate."""
+    """gap / |upper| (`mklref.certificate.unit`); inf without a certificate."""
+    weights: Array | None = None
+    """The weights that were certified: those of the answer, or the best ones; None for the closed form."""
 
     @property
     def passed(self) -> bool:
@@ -47,12 +53,18 @@ class Verdict:
         """Findings first, then what the certificate says."""
         lines = [str(finding) for finding in self.findings]
         if self.certificate is not None:
-            lines.append(self.certificate.explain())
+            lines += [self.bounds(), *self.certificate.explain().splitlines()[1:]]
         return "\n".join(lines)
+
+    def bounds(self) -> str:
+        """The certified interval in one line; only where there is a certificate."""
+        assert self.certificate is not None
+        lower, upper = self.certificate.lower, self.certificate.upper
+        return f"{lower:.9g} <= P* <= {upper:.9g}, relative gap {self.relative_gap:.1e}"
 
 
 @np.errstate(all="ignore")  # an absurd answer is as much worth a verdict as any other
-def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6, unit: float = 1.0) -> Verdict:
+def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
     """Certify an answer, and name what is wrong with it.
 
     Parameters
@@ -60,32 +72,73 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6, unit: float = 
     problem : Problem
     answer : Answer
     tol : float
-        Largest relative gap (upper - lower) / max(unit, |upper|).
-    unit : float
-        Size of objective below which the gap counts absolutely.
+        Largest relative gap (upper - lower) / |upper|, which is the same in every unit (`mklref.certificate.unit`).
 
     Returns
     -------
     Verdict
     """
     try:
-        b = answer.intercept
-        certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=b)
+        certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
+        objective, lower = _claim("objective", answer.objective), _claim("lower", answer.lower)
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
+    unit = unit_at_zero(problem)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
-    point = Point(_array(answer.dual_coef), weights, b)
-    size = max(unit, abs(certificate.upper)) if np.isfinite(certificate.upper) else 1.0
-    gap = certificate.gap / size
+    point = Point(_array(answer.dual_coef), weights, answer.intercept)
+    if weights is None and np.isfinite(certificate.lower):
+        for theta in fitting_weights(problem, point.dual_coef, point.intercept):
+            if gap_without_units(certificate, unit) <= tol:
+                break
+            certificate, weights = _better(problem, point, certificate, weights, theta)
+    gap = gap_without_units(certificate, unit)
     findings: list[Finding] = []
     if not -tol <= gap <= tol:
         findings += _why_not_optimal(problem, point, certificate, gap, tol)
         if answer.converged:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
-    elif certificate.infeasibility > np.sqrt(tol) * _scale_of(point):
-        findings.append(Finding("infeasible", "; ".join(certificate.violations) + "."))
-    findings += _false_claims(problem, answer, point, certificate, tol * size)
-    return Verdict(certificate, tuple(findings), gap)
+    elif violated := _violations(problem, answer, float(np.sqrt(tol))):
+        findings.append(Finding("infeasible", "; ".join(violated) + "."))
+    allowed = tol * max(abs(certificate.upper), unit)
+    findings += _false_claims(problem, objective, lower, point, certificate, allowed)
+    return Verdict(certificate, tuple(findings), gap, weights)
+
+
+def proven(problem: Problem, answer: Answer, verdict: Verdict, tol: float) -> tuple[RigorousCertificate, float]:
+    """The bounds of a certified answer with a proof, and their gap relative to |upper|.
+
+    Raises
+    ------
+    NotApplicable, InvalidKernel
+        As `mklref.certify`.
+    """
+    certificate = certify(
+        problem, answer.dual_coef, weights=verdict.weights, intercept=answer.intercept, rigorous=True, tol=tol
+    )
+    return certificate, gap_without_units(certificate, unit_at_zero(problem))
+
+
+def _better(
+    problem: Problem, point: Point, certificate: Certificate, weights: Array | None, others: Array
+) -> tuple[Certificate, Array | None]:
+    """The certificate of the point with these weights or with others, whichever says more, and the weights."""
+    found = certify(problem, point.dual_coef, weights=others, intercept=point.intercept)
+    if min(found.upper, found.better_upper) < min(certificate.upper, certificate.better_upper):
+        return found, others
+    return certificate, weights
+
+
+def _violations(problem: Problem, answer: Answer, allowed: float) -> list[str]:
+    """Constraints that are violated by more than a share of the largest entry."""
+    beta = _array(answer.dual_coef)
+    found = [text for text, size in repair(problem, beta)[1] if size > allowed * np.abs(beta).max()]
+    if answer.weights is not None:
+        theta = _array(answer.weights)
+        m = int(theta.argmin())
+        if theta[m] < -allowed * np.abs(theta).max():
+            found.append(f"weights[{m}] = {theta[m]:.3g} is negative")
+        found += [text for text, share in weight_violations(problem, np.maximum(theta, 0.0)) if share > allowed]
+    return found
 
 
 def plausible(
@@ -117,7 +170,7 @@ def _why_not_optimal(
     if zero and gap > CLOSE:
         yield Finding("zero answer", f"{'weights' if point.dual_coef.any() else 'dual_coef'} are all 0.")
         return
-    own = _relative_gap(Reading("", "", problem, point, exact=True))
+    own = abs(certificate.gap / certificate.upper) if np.isfinite(certificate.gap) and certificate.upper else np.inf
     reading = plausible(problem, point, EXACT, own, tol, PLAUSIBLE) or plausible(
         problem, point, FLEXIBLE, own, tol, PLAUSIBLE_IF_FLEXIBLE
     )
@@ -131,10 +184,12 @@ def _why_not_optimal(
 
 
 def _relative_gap(reading: Reading) -> float:
-    """gap / |upper| of a reading, with its own intercept or with the best one."""
+    """gap / |upper| of a reading, with its own weights and intercept or, where it has none, with good ones."""
     problem, point = reading.problem, reading.point
     try:
         given = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
+        if point.weights is None and (theta := weights_of_the_machine(problem, point.dual_coef)) is not None:
+            given, _ = _better(problem, point, given, None, theta)
     except MKLError:
         return np.inf
     upper = given.upper if reading.exact else min(given.upper, given.better_upper)
@@ -142,11 +197,27 @@ def _relative_gap(reading: Reading) -> float:
     return abs(gap / upper) if np.isfinite(gap) and upper != 0.0 else np.inf
 
 
+def _claim(name: str, value: Any) -> float | None:
+    """A number that the solver reports, if it reports one."""
+    if value is None:
+        return None
+    if isinstance(value, str | bytes) or np.iscomplexobj(value) or np.size(value) != 1:
+        raise InvalidType(f"{name} is {value!r}; give a number.")
+    try:
+        return float(np.ravel(value)[0])
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidType(f"{name} is {value!r}; give a number.") from None
+
+
 def _false_claims(
-    problem: Problem, answer: Answer, point: Point, certificate: Certificate, allowed: float
+    problem: Problem,
+    objective: float | None,
+    lower: float | None,
+    point: Point,
+    certificate: Certificate,
+    allowed: float,
 ) -> Iterator[Finding]:
     """Numbers that the solver reports about its point, against the same numbers recomputed."""
-    objective, lower = answer.objective, answer.lower
     upper = certificate.upper
     if lower is not None:
         used = _dual_of_used_kernels(problem, point)
@@ -200,12 +271,6 @@ def _dual_of_used_kernels(problem: Problem, point: Point) -> float | None:
 
 def _close(value: float, other: float | None, scale: float, allowed: float) -> bool:
     return other is not None and abs(value - other) <= max(1e-6 * abs(scale), 1e-3 * allowed)
-
-
-def _scale_of(point: Point) -> float:
-    """Largest entry of the point, at least 1."""
-    weights = 0.0 if point.weights is None else float(np.abs(point.weights).max())
-    return max(1.0, float(np.abs(point.dual_coef).max()), weights)
 
 
 def _array(data: Any) -> Array:

@@ -28,17 +28,17 @@ def assert_optimal(
     dual_coef : array (n,)
         beta, signed: beta_i = alpha_i y_i in classification.
     weights : array (M,), optional
-        theta; by default the closed form for this dual point.
+        theta; by default the best ones for this dual point, which are looked for.
     intercept : float, optional
         b; by default the best one.
     rtol : float
-        Largest relative gap (upper - lower) / max(1, |upper|), positive.
+        Largest relative gap (upper - lower) / |upper|, positive: the same in every unit of C, kernels and targets.
 
     Raises
     ------
     AssertionError
         The relative gap exceeds rtol, a constraint is violated by more than the square root of rtol (relative to
-        the largest entry of the point), or the arrays have the wrong shape or entries that are not finite.
+        the largest entry of the vector), or the arrays have the wrong shape or entries that are not finite.
     InvalidType, InvalidParameter
         problem is no `Problem`; rtol is no positive number.
     """

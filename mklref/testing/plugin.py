@@ -22,14 +22,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--mklref-supports", metavar="MODULE:NAME", help="what it is meant for (FUNCTION.supports, or everything)")
     add("--mklref-tol", type=float, default=1e-6, metavar="TOL", help="largest certified relative gap (1e-6)")
     add("--mklref-upto", metavar="X.Y", help="only cases of this version of mklref and earlier ones")
-    add("--mklref-include", action="append", metavar="WORD", help="only cases with this flag or name, * allowed")
-    add("--mklref-exclude", action="append", metavar="WORD", help="no cases with this flag or name, * allowed")
+    add("--mklref-include", action="append", metavar="WORD,...", help="only cases with these flags or names, * allowed")
+    add("--mklref-exclude", action="append", metavar="WORD,...", help="no cases with these flags or names, * allowed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """With the option and without paths, only the catalogue runs."""
-    if config.getoption("--mklref-solver") and config.args_source is not pytest.Config.ArgsSource.ARGS:
-        config.args = []
+    if config.getoption("--mklref-solver"):
+        config.pluginmanager.register(Tally(), "mklref-tally")
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            config.args = []
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,6 +40,35 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     if config.getoption("--mklref-solver"):
         catalogue = Catalogue.from_parent(session, name="mklref", nodeid="mklref", path=config.rootpath)
         items.extend(catalogue.collect())
+
+
+class Tally:
+    """Counts outcomes: a solver that declines every case has shown nothing, and the run does not pass."""
+
+    def __init__(self) -> None:
+        self.ran = self.excluded = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One more case."""
+        if report.when == "call" and report.nodeid.startswith("mklref::"):
+            self.excluded += report.skipped
+            self.ran += not report.skipped
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Every case was excluded: not passed."""
+        if exitstatus == pytest.ExitCode.OK and self._empty:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say why."""
+        if self._empty:
+            terminalreporter.write_line(
+                f"mklref: all {self.excluded} cases were excluded, which shows nothing", red=True
+            )
+
+    @property
+    def _empty(self) -> bool:
+        return self.excluded > 0 == self.ran
 
 
 class Catalogue(pytest.Collector):
@@ -56,7 +87,11 @@ class Catalogue(pytest.Collector):
         try:
             declaration = as_declaration(supports or None, solver)
             require_tolerance("--mklref-tol", option("--mklref-tol"))
-            cases = select(_version(option("--mklref-upto")), option("--mklref-include"), option("--mklref-exclude"))
+            cases = select(
+                _version(option("--mklref-upto")),
+                _words(option("--mklref-include")),
+                _words(option("--mklref-exclude")),
+            )
         except MKLError as error:
             raise pytest.UsageError(str(error)) from None
         tol = option("--mklref-tol")
@@ -118,6 +153,11 @@ def _named(option: str, text: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise pytest.UsageError(f"{option} {text}: {error}.") from None
     return found
+
+
+def _words(options: list[str] | None) -> list[str] | None:
+    """The words of an option that may be given several times, with commas between words."""
+    return None if options is None else [word.strip() for option in options for word in option.split(",")]
 
 
 def _version(text: str | None) -> tuple[int, ...] | None:

@@ -26,6 +26,11 @@ class Outcome(Enum):
     EXCLUDED = "excluded"
 
 
+def printable(text: str) -> str:
+    """Text with everything that no terminal or XML file takes (control characters, lone surrogates) escaped."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
 @dataclass(frozen=True)
 class Row:
     """The outcome of one case."""
@@ -48,14 +53,14 @@ class Row:
     def message(self) -> str:
         """Statement of the case and every finding, or why it was excluded."""
         if self.outcome is Outcome.EXCLUDED:
-            return self.reason
-        return "\n".join([f"{self.case.name}: {self.case.statement}", *map(str, self.findings)])
+            return printable(self.reason)
+        return printable("\n".join([f"{self.case.name}: {self.case.statement}", *map(str, self.findings)]))
 
     def cells(self) -> tuple[str, ...]:
         """The row as text, in the order of `COLUMNS`."""
         gap = "" if self.relative_gap != self.relative_gap else f"{self.relative_gap:.1e}"
-        wrong = self.reason or "; ".join(self.faults)
-        return self.case.name, self.outcome.value, gap, f"{self.seconds:.2f}", wrong
+        wrong = printable(self.reason) or "; ".join(self.faults)
+        return printable(self.case.name), self.outcome.value, gap, f"{self.seconds:.2f}", wrong
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,9 @@ class Report:
     solver: str
     tol: float
     rows: tuple[Row, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "solver", printable(self.solver))
 
     def count(self, outcome: Outcome) -> int:
         """Rows with this outcome."""
@@ -142,13 +150,17 @@ class Report:
         )
         for row in self.rows:
             test = ElementTree.SubElement(
-                suite, "testcase", classname=f"mklref.{self.solver}", name=row.case.name, time=f"{row.seconds:.3f}"
+                suite,
+                "testcase",
+                classname=f"mklref.{self.solver}",
+                name=printable(row.case.name),
+                time=f"{row.seconds:.3f}",
             )
             if row.outcome is Outcome.FAILED:
                 failure = ElementTree.SubElement(test, "failure", message="; ".join(row.faults))
                 failure.text = row.message
             elif row.outcome is Outcome.EXCLUDED:
-                ElementTree.SubElement(test, "skipped", message=row.reason)
+                ElementTree.SubElement(test, "skipped", message=row.message)
         suites = ElementTree.Element("testsuites")
         suites.append(suite)
         ElementTree.indent(suites)
@@ -164,7 +176,7 @@ class Report:
             "verdict": self.verdict,
             "rows": [
                 {
-                    "case": row.case.name,
+                    "case": printable(row.case.name),
                     "flags": sorted(row.case.flags),
                     "outcome": row.outcome.value,
                     "relative_gap": row.relative_gap if abs(row.relative_gap) < float("inf") else None,

@@ -6,9 +6,17 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from mklref.exceptions import InvalidType
+from mklref import regularizers
+from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.losses import LOSSES
 from mklref.problem import Problem
-from mklref.regularizers import Lp, WeightedLp
+from mklref.regularizers import Lp, Regularizer, WeightedLp
+
+_REGULARIZERS = [
+    name
+    for name, kind in vars(regularizers).items()
+    if isinstance(kind, type) and issubclass(kind, Regularizer) and kind is not Regularizer
+]
 
 Declaration = Callable[[Problem], str]
 """The reason why a problem is out of scope, empty if it is not."""
@@ -26,20 +34,31 @@ class Supports:
         Names of classes, such as {"Lp", "Fixed"}; by default all.
     p : tuple of float
         Smallest and largest exponent of lp balls.
-    intercept : collection of bool
-        {True}, {False} or both.
+    intercept : bool or collection of bool
+        True, False or both.
     sample_weight : bool
         Whether samples may have weights of their own.
     max_kernels : int, optional
         Largest number of kernels.
+
+    Raises
+    ------
+    InvalidParameter
+        An unknown name, which would exclude everything in silence; bounds of p that are no interval.
     """
 
     losses: Collection[str] | None = None
     regularizers: Collection[str] | None = None
     p: tuple[float, float] = (1.0, float("inf"))
-    intercept: Collection[bool] = (True, False)
+    intercept: Collection[bool] | bool = (True, False)
     sample_weight: bool = True
     max_kernels: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "losses", _known("losses", self.losses, LOSSES))
+        object.__setattr__(self, "regularizers", _known("regularizers", self.regularizers, _REGULARIZERS))
+        if not isinstance(self.p, tuple | list) or len(self.p) != 2 or not self.p[0] <= self.p[1]:
+            raise InvalidParameter(f"p = {self.p!r}; give the smallest and the largest exponent, such as (1, 2).")
 
     def __call__(self, problem: Problem) -> str:
         """Why this problem is out of scope; empty if it is not."""
@@ -51,13 +70,25 @@ class Supports:
             return f"regularizer {kind}"
         if p is not None and not self.p[0] <= p <= self.p[1]:
             return f"p = {p:g}"
-        if problem.intercept not in self.intercept:
+        allowed = (self.intercept,) if isinstance(self.intercept, bool) else self.intercept
+        if problem.intercept not in allowed:
             return "an intercept" if problem.intercept else "no intercept"
         if problem.sample_weight is not None and not self.sample_weight:
             return "sample weights"
         if self.max_kernels is not None and problem.n_kernels > self.max_kernels:
             return f"{problem.n_kernels} kernels"
         return ""
+
+
+def _known(argument: str, given: Collection[str] | None, known: Collection[str]) -> tuple[str, ...] | None:
+    """The names as a tuple, if there are such losses or regularisers."""
+    if given is None:
+        return None
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if name not in known:
+            raise InvalidParameter(f"{argument}: {name!r} is unknown; known names: {', '.join(known)}.")
+    return names
 
 
 def as_declaration(supports: Any, solver: Any) -> Declaration:

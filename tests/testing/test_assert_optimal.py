@@ -10,6 +10,7 @@ from makers import make_problem
 
 from mklref import solve
 from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.losses import EpsilonInsensitive
 from mklref.regularizers import ElasticNet, Fixed, Groups, Lp, Power
 from mklref.testing import FAULTS, Answer, assert_optimal, judge
 
@@ -48,6 +49,82 @@ def test_optimal_points_pass(loss, regularizer):
     problem, (beta, theta, b) = solved(loss, regularizer)
     assert_optimal(problem, beta, weights=theta, intercept=b)
     assert_optimal(problem, beta, weights=theta)
+
+
+@pytest.mark.parametrize(
+    ("loss", "regularizer"),
+    [("hinge", L1), ("hinge", L43), ("logistic", L1), ("epsilon_insensitive", L2), ("squared", Power(1))],
+)
+def test_optimal_points_pass_without_weights(loss, regularizer):
+    """At p = 1 the weights are no function of the dual point; elsewhere a point of gap 1e-6 fits others better."""
+    problem = problem_of(loss, regularizer).replace(regularizer=regularizer)
+    beta, _, b = point(problem, tol=1e-7)
+    assert_optimal(problem, beta)
+    assert_optimal(problem, beta, intercept=b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("regularizer", [L1, L2])
+def test_faults_are_named_without_weights(regularizer):
+    problem, good = solved("squared", regularizer)
+    for fault, name in ((twice_C, "wrong scale of C"), (flipped, "negated dual_coef"), (random, "not converged")):
+        beta, _, _ = fault(problem, *good)
+        with pytest.raises(AssertionError, match=f"^not optimal: {name}: "):
+            assert_optimal(problem, beta)
+
+
+def wrong_points(problem, beta):
+    """Points far from the optimum in any unit."""
+    box = problem.C * problem.y
+    rng = np.random.default_rng(1)
+    return [np.zeros(24), box * (rng.uniform(size=24) < 0.5), 0.5 * beta]
+
+
+@pytest.mark.parametrize(("loss", "s"), [("hinge", 2.0**-30), ("logistic", 2.0**30)])
+def test_the_verdict_is_the_same_in_every_unit(loss, s):
+    """(C, K) -> (C/s, s K) divides beta and every objective by s."""
+    problem, (beta, theta, b) = solved(loss, L2)
+    other = problem.replace(C=problem.C / s, kernels=s * problem.kernels.dense())
+    assert_optimal(other, beta / s, weights=theta, intercept=b)
+    points = [(beta, theta, b), *((spoiled, None, None) for spoiled in wrong_points(problem, beta))]
+    for k, (beta_k, *rest) in enumerate(points):
+        first, second = judge(problem, Answer(beta_k, *rest)), judge(other, Answer(beta_k / s, *rest))
+        assert first.passed == second.passed == (k == 0)
+        assert second.relative_gap == pytest.approx(first.relative_gap, rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize("regularizer", [L1, L2])
+@pytest.mark.parametrize(("C", "scale"), [(1e-9, 1.0), (1.0, 1e-9)])
+def test_where_kernels_are_negligible_wrong_points_fail(C, scale, regularizer):
+    problem = problem_of("hinge", regularizer, C)
+    problem = problem.replace(kernels=scale * problem.kernels.dense())
+    beta, theta, b = point(problem)
+    assert_optimal(problem, beta, weights=theta, intercept=b)
+    for spoiled in wrong_points(problem, beta):
+        assert not judge(problem, Answer(spoiled)).passed
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize(("loss", "targets"), [("squared", "constant"), ("epsilon_insensitive", "in the tube")])
+def test_an_optimum_of_zero_is_judged_by_the_losses_that_there_might_be(loss, targets, scale, rng):
+    y = np.full(24, 3.1) if targets == "constant" else 0.4 + rng.uniform(-0.09, 0.09, size=24)
+    kind = loss if loss == "squared" else EpsilonInsensitive(0.1 * scale)
+    problem = make_problem(loss=loss, n=24, degenerate="generic").replace(y=scale * y, loss=kind)
+    assert_optimal(problem, np.zeros(24))
+    tiny = 1e-12 * (scale if loss == "squared" else 1.0) * rng.choice([-1.0, 1.0], size=24)
+    assert_optimal(problem, tiny - tiny.mean())
+    large = 1e10 * tiny
+    with pytest.raises(AssertionError, match="not optimal: "):
+        assert_optimal(problem, large - large.mean())
+
+
+def test_violations_are_judged_in_the_unit_of_the_point():
+    """Dual variables of 1e-9 that miss their sum by as much, where the gap is blind: kernels are negligible."""
+    problem = problem_of(C=1e-9)
+    beta = solve(problem.replace(C=1.0)).dual_coef * 1e-9
+    spoiled = beta.copy()
+    spoiled[int(np.argmax(np.abs(beta)))] *= 1.5
+    with pytest.raises(AssertionError, match="not optimal: "):
+        assert_optimal(problem, spoiled)
 
 
 def negated_intercept(problem, beta, theta, b):

@@ -13,8 +13,8 @@ from testing import mutants
 import mklref
 from mklref import reference, solve
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
-from mklref.testing import FAULTS, FLAGS, Report, Supports, check_solver, select
-from mklref.testing.case import CATALOGUE, Interval, size_at_zero
+from mklref.testing import FAULTS, FLAGS, Answer, Report, Supports, check_solver, select
+from mklref.testing.case import CATALOGUE, Interval
 from mklref.testing.result import Outcome
 
 FEW = "hinge-l1", "hinge-l2", "squared-l2", "hinge-l1-no-intercept"
@@ -133,12 +133,32 @@ def test_a_wrong_certificate_breaks_a_law(monkeypatch):
     assert "P(c K, C) = P(K, c C)/c" in str(report)
 
 
-def test_the_unit_of_gaps_is_the_objective_at_zero_where_that_is_small():
-    tiny = CATALOGUE["small-C"].build()[0]
-    assert size_at_zero(tiny) == pytest.approx(2e-6 * min(np.sum(tiny.y > 0), np.sum(tiny.y < 0)))
-    assert size_at_zero(CATALOGUE["hinge-l1"].build()[0]) == 1.0
-    nothing = check_solver(lambda p: (1e-3 * p.C * p.y, None, None), include="small-C")
-    assert not nothing.passed
+def test_weights_may_be_left_out():
+    """At p = 1 they are no function of the dual point, and elsewhere a sensitive one."""
+    cases = ("hinge-l1*", "squared-hinge-l1", "pinball-l*", "hinge-p-4", "hinge-power-1", "large-C", "one-class-l1",
+             "hinge-l2-no-intercept", "constant-target", "wide-tube", "duplicated-kernel-l2", "tiny-kernels",
+    )  # fmt: skip
+    report = check_solver(lambda problem: (solve(problem).dual_coef, None, None), include=cases)
+    assert report.passed, str(report)
+    assert report.count(Outcome.PASSED) > 10
+
+    def twice_C(problem):
+        return solve(problem.replace(C=2.0 * problem.C)).dual_coef, None, None
+
+    report = check_solver(twice_C, include=("squared-l1", "logistic-l1", "hinge-l1"))
+    assert report.faults == {"wrong scale of C": 3}
+
+
+@pytest.mark.parametrize("name", ["small-C", "small-C-logistic", "tiny-kernels", "constant-target", "wide-tube"])
+def test_gaps_are_judged_in_the_unit_of_each_problem(name):
+    """Also where the optimum is 0."""
+    y = CATALOGUE[name].build()[0].y
+
+    def wrong(problem):
+        return 0.3 * problem.C * np.sign(y - y.mean() + 0.1), None, None
+
+    assert check_solver(lambda problem: mutants._point(solve(problem)), include=name).passed
+    assert not check_solver(wrong, include=name).passed
 
 
 # Selection
@@ -220,12 +240,64 @@ def test_declining_is_no_failure_but_declining_everything_is_no_success():
     assert not check_solver(none, include=FEW).passed
 
 
+@pytest.mark.parametrize("raised", [SystemExit(0), GeneratorExit(), pytest.skip.Exception("later"), RecursionError()])
+def test_a_solver_that_leaves_is_a_failed_case(raised):
+    """Exit code 0 from inside a solver must not look like a success of the script around it."""
+
+    def leaves(problem):
+        raise raised
+
+    report = check_solver(leaves, include="hinge-l1")
+    assert report.faults == {"error": 1}
+    assert type(raised).__name__ in str(report)
+
+
 def test_an_interrupt_goes_through():
     def interrupted(problem):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         check_solver(interrupted, include="hinge-l1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"losses": {"hingee"}}, "losses: 'hingee' is unknown; known names: hinge, "),
+        ({"losses": "hing"}, "losses: 'hing' is unknown"),
+        ({"regularizers": ["Lp", "lp"]}, "regularizers: 'lp' is unknown; known names: .*Lp"),
+        ({"p": 2}, r"p = 2; give the smallest and the largest exponent, such as \(1, 2\)"),
+        ({"p": (2, 1)}, r"p = \(2, 1\)"),
+        ({"p": (np.nan, 2)}, "p = "),
+    ],
+)
+def test_capabilities_that_nobody_has_are_errors(arguments, said):
+    """A misspelt name would exclude every case in silence."""
+    with pytest.raises(InvalidParameter, match=said):
+        Supports(**arguments)
+
+
+def test_single_capabilities_need_no_collection():
+    supports = Supports(losses="hinge", regularizers="Lp", intercept=True)
+    assert check_solver(solve, supports=supports, include=FEW).count(Outcome.PASSED) == 2
+
+
+def test_the_solver_gets_copies_of_everything():
+    def normalises(problem):
+        weights = problem.sample_weight.base if problem.sample_weight.base is not None else problem.sample_weight
+        weights.setflags(write=True)
+        weights /= weights.sum()
+        return mutants._point(solve(problem))
+
+    report = check_solver(normalises, include="hinge-l1-sample-weight")
+    assert "input changed" in report.faults
+    assert "sample_weight differ after the call" in str(report)
+
+
+@pytest.mark.parametrize("claim", [{"objective": "1.0"}, {"lower": [1.0, 2.0]}, {"lower": 1j}, {"objective": 10**400}])
+def test_claims_that_are_no_numbers_are_malformed(claim):
+    report = check_solver(lambda p: Answer(*mutants._point(solve(p)), **claim), include="hinge-l1")
+    assert report.faults == {"malformed answer": 1}
 
 
 # Reports
@@ -278,6 +350,26 @@ def test_the_report_as_junit(mixed):
     assert "a < b & [bold]c[/bold]" in failed.find("failure").text
     skipped = next(test for test in suite if test.find("skipped") is not None)
     assert skipped.find("skipped").get("message") == "no intercept"
+
+
+def test_control_characters_stay_out_of_every_report():
+    """XML has no way to write most of them, and a terminal obeys them."""
+
+    def hostile(problem):
+        raise RuntimeError("a\x00b \x1b[31mred \ud800 \ufffe\x85 end")
+
+    def declines(problem):
+        raise NotApplicable("\x1b[2J")
+
+    hostile.__name__ = "na\x07me"
+    for solver in (hostile, declines):
+        report = check_solver(solver, include="hinge-l1")
+        ElementTree.fromstring(report.to_junit().encode("utf-8"))
+        for text in (str(report), report.to_html(), report.to_junit(), *report.rows[0].cells()):
+            assert all(c.isprintable() or c == "\n" for c in text), ascii(text)
+    shown = check_solver(hostile, include="hinge-l1").to_junit()
+    assert r"a\x00b \x1b[31mred \ud800 \ufffe end" in shown or r"a\x00b \x1b[31mred \ud800 \ufffe" in shown
+    assert r"na\x07me" in shown
 
 
 def test_the_report_as_data(mixed):

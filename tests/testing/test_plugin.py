@@ -26,6 +26,15 @@ def twice_C(problem):
     return found.dual_coef, found.weights, found.intercept
 
 hinge = mklref.testing.Supports(losses={"hinge"})
+
+def declines(problem):
+    raise NotImplementedError
+
+def leaves(problem):
+    raise SystemExit(0)
+
+def interrupted(problem):
+    raise KeyboardInterrupt
 """
 INERT = """
 import sys
@@ -95,6 +104,29 @@ def test_failures_name_the_fault_and_keywords_select_flags(run):
     assert "FAILED mklref::two-samples-squared - wrong scale of C" in done.stdout
     assert "1 failed" in done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_a_run_in_which_every_case_was_skipped_does_not_pass(run, tmp_path):
+    (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n")
+    done = run("--mklref-solver=mysolver:declines", "--mklref-include=hinge-l1, two-samples", "test_other.py")
+    assert "1 passed, 2 skipped" in done.stdout
+    assert "mklref: all 2 cases were excluded, which shows nothing" in done.stdout
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+
+
+def test_words_of_an_option_may_stand_between_commas(run):
+    done = run("--mklref-solver=mysolver:good", "--mklref-include=hinge-l1,two-*", "--mklref-exclude=regression,zero-*")
+    assert done.returncode == 0, done.stdout + done.stderr
+    chosen = select(include=("hinge-l1", "two-*"), exclude=("regression", "zero-*"))
+    assert f"{len(chosen)} passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("solver", "code"), [("leaves", pytest.ExitCode.TESTS_FAILED), ("interrupted", pytest.ExitCode.INTERRUPTED)]
+)
+def test_a_solver_cannot_leave_with_success(run, solver, code):
+    done = run(f"--mklref-solver=mysolver:{solver}", "--mklref-include=hinge-l1")
+    assert done.returncode == code, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

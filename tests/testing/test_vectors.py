@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import zlib
 from pathlib import Path
 
@@ -18,12 +19,15 @@ from mklref.cli import main
 from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra, UnsafeFile
 from mklref.regularizers import Lp
 from mklref.testing.cases.regularizers import REGULARIZERS
+from mklref.testing.result import Outcome
 from mklref.testing.vectors import (
     answer_from_record,
     check_directory,
     export_vectors,
     hdf5,
     problem_from_record,
+    read_answer,
+    read_problem,
     read_record,
     record_of_problem,
     write_record,
@@ -85,11 +89,21 @@ def test_what_is_missing_has_the_defaults():
         ({"C": "big"}, "C = 'big' is no number"),
         ({"C": -1.0}, "C = -1"),
         ({"intercept": 2.0}, "intercept = 2; give 1 or 0"),
+        (
+            {"regulariser": "Lp", "c": 3.0},
+            "not in the schema: regulariser (is regularizer meant?), c (is C meant?); known",
+        ),
+        ({"lambda": 2.0}, "not in the schema: lambda; known here: format, name, kernels"),
+        ({"regularizer_p": 2.0}, "not in the schema: regularizer_p (no regularizer)"),
+        ({"regularizer": "l1", "regularizer_p": 2.0}, "regularizer_p (no parameter of regularizer = 'l1')"),
+        ({"loss_epsilon": 0.1, "loss": "hinge"}, "loss_epsilon (no parameter of loss = 'hinge')"),
+        ({"format": "mklref-problem-2"}, "format = 'mklref-problem-2'; expected 'mklref-problem-1'"),
+        ({"format": "mklref-solution-1"}, "format = 'mklref-solution-1'; expected 'mklref-problem-1'"),
     ],
 )
 def test_what_is_wrong_is_said(changes, said):
     record = {"kernels": np.eye(2)[None], "y": [1, -1], **changes}
-    with pytest.raises(InvalidInput, match=said.replace("(", r"\(")):
+    with pytest.raises(InvalidInput, match=re.escape(said)):
         problem_from_record({name: value for name, value in record.items() if value is not None})
 
 
@@ -163,7 +177,20 @@ def json_with(tmp_path, **changes) -> Path:
 
 
 @pytest.mark.parametrize(
-    "file", ["../secret.csv", "/etc/passwd", "..", "", "sub/p.csv", "..\\secret.csv", 3, None, ["p.kernels.csv"]]
+    "file",
+    [
+        "../secret.csv",
+        "/etc/passwd",
+        "..",
+        "",
+        "sub/p.csv",
+        "..\\secret.csv",
+        3,
+        None,
+        ["p.kernels.csv"],
+        "a\0b",
+        "\ud800",
+    ],
 )
 def test_tables_come_from_beside_the_file(tmp_path, file):
     with pytest.raises(UnsafeFile, match=r"give the plain name of a file beside this one|directory|do not fit"):
@@ -367,6 +394,50 @@ def test_a_saved_solution_is_an_answer(tmp_path):
     assert (answer.intercept, answer.objective) == (found.intercept, found.objective)
 
 
+def test_names_that_are_no_part_of_an_answer_are_refused():
+    """Misspelt weights would be replaced by the best ones, and nobody would notice."""
+    with pytest.raises(
+        InvalidInput, match=r"not in the schema: weigths \(is weights meant\?\), theta; known here: dual"
+    ):
+        answer_from_record({"dual_coef": np.ones(3), "weigths": np.ones(2), "theta": 1.0})
+    assert answer_from_record({"dual_coef": np.ones(3), "info_seconds": 3.0, "info_host": "x"}).weights is None
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_what_is_refused_is_named_with_its_file(tmp_path, ending):
+    path = tmp_path / f"s.{ending}"
+    write_record(path, {"dual_coef": np.ones(3), "theta": np.ones(2)})
+    with pytest.raises(InvalidInput, match=rf"s\.{ending}: not in the schema: theta"):
+        read_answer(path)
+
+
+def test_texts_of_npz_files_are_json_in_facts(tmp_path):
+    """What the documentation promises to those who read them without mklref."""
+    write_record(tmp_path / "p.npz", record_of_problem(make_problem(n=4, M=2), name="p"))
+    with np.load(tmp_path / "p.npz") as arrays:
+        assert arrays["facts"].dtype == np.uint8
+        assert json.loads(arrays["facts"].tobytes()) == {
+            "format": "mklref-problem-1", "name": "p", "loss": "hinge", "regularizer": "Lp",
+        }  # fmt: skip
+        plain = {name: arrays[name] for name in arrays.files if name != "facts"}
+    np.savez(tmp_path / "q.npz", **plain, loss="hinge", regularizer="Lp")  # texts as arrays are read as well
+    assert same(read_problem(tmp_path / "p.npz"), read_problem(tmp_path / "q.npz"))
+
+
+def test_null_in_json_means_missing(tmp_path):
+    (tmp_path / "s.json").write_text('{"dual_coef": [0.5, -0.5], "weights": null, "intercept": null, "lower": null}')
+    answer = read_answer(tmp_path / "s.json")
+    assert (answer.weights, answer.intercept, answer.lower) == (None, None, None)
+
+
+def test_kernels_of_a_mat_file_are_counted_last(tmp_path):
+    savemat(tmp_path / "p.mat", {"kernels": np.zeros((4, 24, 24)), "y": np.ones(24)})
+    with pytest.raises(
+        InvalidInput, match=r"kernels has shape \(4, 24, 24\); MATLAB counts the kernels last, \(n, n, M\)"
+    ):
+        read_problem(tmp_path / "p.mat")
+
+
 def test_answers_without_dual_coef_are_refused():
     with pytest.raises(InvalidInput, match="dual_coef missing; the file holds alpha"):
         answer_from_record({"alpha": np.ones(3)})
@@ -433,6 +504,47 @@ def test_a_directory_of_solutions(vectors, tmp_path):
     spoiled = check_directory(folder, answers(folder, tmp_path / "spoiled", spoiled="squared-l2"))
     assert spoiled.faults == {"wrong scale of C": 1}
     assert "squared-l2: p = 2 with the loss squared." in str(spoiled)
+
+
+def test_a_directory_of_proofs(vectors, tmp_path, capsys):
+    """--rigorous holds for directories too: what has no proof is excluded, what is not proven well enough fails."""
+    folder, _ = vectors
+    solutions = answers(folder, tmp_path / "answers")
+    report = check_directory(folder, solutions, rigorous=True)
+    proofs = {row.case.name: row for row in report.rows}
+    assert proofs["hinge-elastic-net-ivanov"].outcome is Outcome.EXCLUDED
+    assert proofs["hinge-elastic-net-ivanov"].reason.startswith("no proof: regularizer ElasticNet")
+    assert report.passed
+    gap = proofs["hinge-l1"].relative_gap
+    assert gap > {row.case.name: row for row in check_directory(folder, solutions).rows}["hinge-l1"].relative_gap
+    problem, found = read_problem(folder / "small-C.npz"), read_answer(next(solutions.glob("small-C.*")))
+    sharp = certify(problem, found.dual_coef, weights=found.weights, intercept=found.intercept)
+    exact = abs(sharp.gap / sharp.upper)
+    loose = proofs["small-C"].relative_gap
+    assert exact < loose
+    report = check_directory(folder, solutions, tol=0.5 * (exact + loose), rigorous=True)
+    assert "small-C" in [row.case.name for row in report.failures]
+    assert "the proven relative gap is" in str(report)
+    assert main(["certify", str(folder), str(solutions), "--rigorous"]) == 0
+    assert "no proof" in capsys.readouterr().out
+
+
+def test_files_without_weights(vectors, tmp_path, capsys):
+    """At p = 1, too, and proven."""
+    folder, _ = vectors
+    found = solve(read_problem(folder / "hinge-l1.npz"))
+    write_record(tmp_path / "hinge-l1.json", {"dual_coef": found.dual_coef})
+    assert check_directory(folder, tmp_path).passed
+    assert main(["certify", str(folder / "hinge-l1.mat"), str(tmp_path / "hinge-l1.json"), "--rigorous"]) == 0
+    assert "CERTIFIED" in capsys.readouterr().out
+
+
+def test_a_problem_that_cannot_be_read_is_named(tmp_path):
+    write_record(tmp_path / "p.npz", {"kernels": np.eye(2)[None], "labels": np.ones(2)})
+    (tmp_path / "solutions").mkdir()
+    write_record(tmp_path / "solutions" / "p.json", {"dual_coef": np.ones(2)})
+    with pytest.raises(InvalidInput, match=r"p\.npz: y missing"):
+        check_directory(tmp_path, tmp_path / "solutions")
 
 
 def test_a_directory_with_strange_files(vectors, tmp_path):

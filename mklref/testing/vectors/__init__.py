@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mklref.testing.vectors.check import check_directory
 from mklref.testing.vectors.export import export_vectors
-from mklref.testing.vectors.formats import read_record, write_record
+from mklref.testing.vectors.formats import read_answer, read_problem, read_record, write_record
 from mklref.testing.vectors.schema import answer_from_record, problem_from_record, record_of_problem
 
 __all__ = [
@@ -16,6 +16,8 @@ __all__ = [
     "check_directory",
     "export_vectors",
     "problem_from_record",
+    "read_answer",
+    "read_problem",
     "read_record",
     "record_of_problem",
     "write_record",

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
-from mklref.testing.case import Case, size_at_zero
-from mklref.testing.diagnosis import judge
+from mklref.exceptions import InvalidInput, InvalidKernel, MKLError, NotApplicable, UnsafeFile
+from mklref.testing.case import Case
+from mklref.testing.diagnosis import judge, proven
 from mklref.testing.faults import Finding
 from mklref.testing.result import Outcome, Report, Row
 from mklref.testing.vectors.export import INDEX
-from mklref.testing.vectors.formats import SUFFIXES, read_record
-from mklref.testing.vectors.schema import answer_from_record, problem_from_record
+from mklref.testing.vectors.formats import SUFFIXES, read_answer, read_problem
 
 _MAX_INDEX = 2**24
 
@@ -28,7 +27,9 @@ class Pair(NamedTuple):
     solution: Path | None
 
 
-def check_directory(problems: str | Path, solutions: str | Path, *, tol: float = 1e-6) -> Report:
+def check_directory(
+    problems: str | Path, solutions: str | Path, *, tol: float = 1e-6, rigorous: bool = False
+) -> Report:
     """Certify the solution of every problem; a problem without one is excluded.
 
     Parameters
@@ -37,6 +38,9 @@ def check_directory(problems: str | Path, solutions: str | Path, *, tol: float =
         Directories with files of the same names, each in any of the formats: NAME.npz and NAME.mat go together.
     tol : float
         Largest relative gap, as for `check_solver`.
+    rigorous : bool
+        Prove the bounds of every answer, rounding errors included; what has no such proof (regularisers without one,
+        kernels that are not proven semidefinite) is excluded.
 
     Returns
     -------
@@ -49,25 +53,34 @@ def check_directory(problems: str | Path, solutions: str | Path, *, tol: float =
     """
     pairs = _pairs(Path(problems), Path(solutions))
     statements = _statements(Path(problems) / INDEX)
-    rows = tuple(_row(name, pair, statements.get(name, f"{pair.problem.name}."), tol) for name, pair in pairs.items())
-    return Report(solver=str(solutions), tol=tol, rows=rows)
+    rows = [
+        _row(name, pair, statements.get(name, f"{pair.problem.name}."), tol, rigorous) for name, pair in pairs.items()
+    ]
+    return Report(solver=str(solutions), tol=tol, rows=tuple(rows))
 
 
-def _row(name: str, pair: Pair, statement: str, tol: float) -> Row:
+def _row(name: str, pair: Pair, statement: str, tol: float, rigorous: bool) -> Row:
     case = Case(name, (0, 0), frozenset(), statement, build=tuple)
     row = Row(case, Outcome.EXCLUDED, "no solution", (), np.nan, 0.0)
     if pair.solution is None:
         return row
-    problem = problem_from_record(read_record(pair.problem))
+    problem = read_problem(pair.problem)
     try:
-        answer = answer_from_record(read_record(pair.solution))
+        answer = read_answer(pair.solution)
     except MKLError as error:
-        finding = Finding("malformed answer", f"{pair.solution.name}: {error}")
+        finding = Finding("malformed answer", str(error))
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(finding,))
-    verdict = judge(problem, answer, tol=tol, unit=size_at_zero(problem))
-    outcome = Outcome.PASSED if verdict.passed else Outcome.FAILED
-    gap = abs(verdict.relative_gap)
-    return replace(row, outcome=outcome, reason="", findings=verdict.findings, relative_gap=gap)
+    verdict = judge(problem, answer, tol=tol)
+    findings, gap = verdict.findings, abs(verdict.relative_gap)
+    if rigorous and not findings:
+        try:
+            _, gap = proven(problem, answer, verdict, tol)
+        except (NotApplicable, InvalidKernel) as error:
+            return replace(row, reason=f"no proof: {error}", relative_gap=gap)
+        if gap > tol:
+            findings = (Finding("inaccurate", f"the proven relative gap is {gap:.1e}, allowed {tol:.1e}."),)
+    outcome = Outcome.FAILED if findings else Outcome.PASSED
+    return replace(row, outcome=outcome, reason="", findings=findings, relative_gap=gap)
 
 
 def _statements(index: Path) -> dict[str, str]:
@@ -98,7 +111,7 @@ def _pairs(problems: Path, solutions: Path) -> dict[str, Pair]:
 def _files(directory: Path) -> dict[str, Path]:
     if not directory.is_dir():
         raise InvalidInput(f"{directory} is no directory.")
-    found = [file for file in sorted(directory.iterdir()) if file.suffix in SUFFIXES and file.name != INDEX]
+    found = [file for file in directory.iterdir() if file.suffix in SUFFIXES and file.name != INDEX and file.is_file()]
     files: dict[str, Path] = {}
     for file in sorted(found, key=lambda file: (file.stem, SUFFIXES.index(file.suffix))):
         files.setdefault(file.stem, file)

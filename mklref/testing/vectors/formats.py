@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mklref._files import read_arrays, write_arrays
-from mklref.exceptions import InvalidInput
+from mklref.exceptions import InvalidInput, MKLError
+from mklref.problem import Problem
+from mklref.testing.answer import Answer
 from mklref.testing.vectors import hdf5, matlab, plain
-from mklref.testing.vectors.schema import Record
+from mklref.testing.vectors.schema import Record, answer_from_record, problem_from_record
+
+Content = TypeVar("Content")
 
 SUFFIXES = (".npz", ".mat", ".h5", ".hdf5", ".json")
 
@@ -46,6 +50,24 @@ def read_record(path: str | PathLike[str], *, max_bytes: int = MAX_BYTES) -> Rec
     if file.suffix == ".json":
         return plain.read(file, max_bytes)
     raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
+
+
+def read_problem(path: str | PathLike[str]) -> Problem:
+    """The problem in a file; errors as of `read_record` and `problem_from_record`, with the name of the file."""
+    return _converted(path, problem_from_record)
+
+
+def read_answer(path: str | PathLike[str]) -> Answer:
+    """The answer in a file; errors as of `read_record` and `answer_from_record`, with the name of the file."""
+    return _converted(path, answer_from_record)
+
+
+def _converted(path: str | PathLike[str], convert: Callable[[Record], Content]) -> Content:
+    record = read_record(path)
+    try:
+        return convert(record)
+    except MKLError as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
 def write_record(path: str | PathLike[str], record: Mapping[str, Any]) -> None:

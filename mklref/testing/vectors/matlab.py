@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref.exceptions import UnsafeFile
+from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.testing.vectors.schema import Record
 
 _HEADER = 128
@@ -40,6 +40,8 @@ def read(path: Path, max_bytes: int) -> Record:
     UnsafeFile
         Not a MAT file of version 5 to 7, truncated, unpacking to more than max_bytes, or holding anything but numbers
         and texts.
+    InvalidInput
+        Kernels that are not (n, n, M).
     """
     from scipy.io import loadmat
 
@@ -57,7 +59,10 @@ def _inwards(name: str, value: Any) -> Any:
     if value.dtype.kind == "U":
         return "" if not value.size else str(value.ravel()[0])
     if name == "kernels":  # MATLAB drops a last axis of length 1
-        return np.moveaxis(value if value.ndim == 3 else value[:, :, None], -1, 0)
+        stack = value if value.ndim == 3 else value[:, :, None]
+        if stack.shape[0] != stack.shape[1]:
+            raise InvalidInput(f"kernels has shape {value.shape}; MATLAB counts the kernels last, (n, n, M).")
+        return np.moveaxis(stack, -1, 0)
     if name == "regularizer_E":
         return value
     return value.ravel() if value.size > 1 else value.ravel()[0] if value.size else value.ravel()

@@ -46,7 +46,7 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def read(path: Path, max_bytes: int) -> Record:
-    """The record of a JSON file; decimals are read, hexadecimals ignored.
+    """The record of a JSON file; decimals are read, hexadecimals ignored, and null means missing.
 
     Raises
     ------
@@ -61,7 +61,8 @@ def read(path: Path, max_bytes: int) -> Record:
         raise UnsafeFile(f"{path} is no JSON: {damaged}.") from damaged
     if not isinstance(facts, dict):
         raise UnsafeFile(f"{path} holds a {type(facts).__name__}; expected an object.")
-    return {name: _value(value, name, path, max_bytes) for name, value in facts.items() if name != "hex"}
+    given = {name: value for name, value in facts.items() if name != "hex" and value is not None}
+    return {name: _value(value, name, path, max_bytes) for name, value in given.items()}
 
 
 def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
@@ -80,7 +81,7 @@ def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
 
 def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Array:
     file, shape = facts.get("file"), facts.get("shape")
-    if not isinstance(file, str) or Path(file).name != file or "\\" in file:
+    if not isinstance(file, str) or Path(file).name != file or not file.isprintable() or "\\" in file:
         raise UnsafeFile(f"{path}: {name!r} names the file {file!r}; give the plain name of a file beside this one.")
     if not isinstance(shape, list) or len(shape) < 2 or not all(isinstance(k, int) and k > 0 for k in shape):
         raise UnsafeFile(f"{path}: {name!r} has the shape {shape!r}; expected positive integers.")

@@ -5,12 +5,15 @@
 
 Parameters of loss and regulariser follow under their own names: loss_epsilon, regularizer_p. Groups are written as
 the number of the group of each kernel, counted from 1; a concave function as regularizer_g with its own parameters.
+A name that is not in the schema is refused, since a misspelt one would leave a default in its place; what belongs to
+neither problem nor solution goes under a name that begins with info_.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -43,6 +46,14 @@ from mklref.testing.answer import Answer
 Record = dict[str, Any]
 
 PROBLEM, SOLUTION = "mklref-problem-1", "mklref-solution-1"
+
+_PROBLEM_FIELDS = (
+    "format", "name", "kernels", "y", "C", "sample_weight", "intercept", "loss", "regularizer", "lower", "upper",
+)  # fmt: skip
+_SOLUTION_FIELDS = (
+    "dual_coef", "weights", "intercept", "objective", "lower", "converged", "format", "name", "status", "solver",
+)  # fmt: skip
+_FREE = "info_"
 
 REGULARIZERS: dict[str, type] = {
     kind.__name__: kind
@@ -79,9 +90,13 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
     Raises
     ------
     InvalidInput, InvalidType
-        kernels or y are missing, an unknown loss or regulariser, parameters that do not fit.
+        kernels or y are missing, an unknown name, loss or regulariser, parameters that do not fit.
     """
     require(record, "kernels", "y")
+    loss, regularizer = _loss(record), _regularizer(record)
+    named = record.get("regularizer", "l1") in NAMED
+    parameters = [*_parameters("loss", loss), *({} if named else _parameters("regularizer", regularizer))]
+    _require_known(record, PROBLEM, [*_PROBLEM_FIELDS, *parameters])
     intercept = _number(record.get("intercept", 1.0), "intercept")
     if intercept not in (0.0, 1.0):
         raise InvalidParameter(f"intercept = {intercept:g}; give 1 or 0.")
@@ -90,8 +105,8 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
         np.asarray(record["kernels"]),
         np.ravel(record["y"]),
         C=_number(record.get("C", 1.0), "C"),
-        loss=_loss(record),
-        regularizer=_regularizer(record),
+        loss=loss,
+        regularizer=regularizer,
         intercept=bool(intercept),
         sample_weight=None if weight is None else np.ravel(weight),
     )
@@ -103,9 +118,10 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
     Raises
     ------
     InvalidInput
-        dual_coef is missing.
+        dual_coef is missing; an unknown name.
     """
     require(record, "dual_coef")
+    _require_known(record, SOLUTION, _SOLUTION_FIELDS)
     weights = record.get("weights")
     numbers = {name: _number(record[name], name) for name in ("intercept", "objective", "lower") if name in record}
     converged = record.get("converged")
@@ -125,6 +141,30 @@ def require(record: Mapping[str, Any], *names: str) -> None:
     if missing:
         found = ", ".join(record) or "nothing"
         raise InvalidInput(f"{' and '.join(missing)} missing; the file holds {found}.")
+
+
+def _require_known(record: Mapping[str, Any], kind: str, known: Sequence[str]) -> None:
+    """Raise `InvalidInput` that names what the schema does not have, and what was probably meant."""
+    if (found := record.get("format", kind)) != kind:
+        raise InvalidInput(f"format = {found!r}; expected {kind!r}, or no format at all.")
+    unknown = [name for name in record if name not in known and not name.startswith(_FREE)]
+    if unknown:
+        raise InvalidInput(
+            f"not in the schema: {', '.join(_described(name, record, known) for name in unknown)}; known here: "
+            f"{', '.join(known)}, and {_FREE}* for what is yours."
+        )
+
+
+def _described(name: str, record: Mapping[str, Any], known: Sequence[str]) -> str:
+    """An unknown name, and what was probably meant."""
+    owner, _, parameter = name.partition("_")
+    if parameter and owner in ("loss", "regularizer"):
+        return (
+            f"{name} (no parameter of {owner} = {str(record[owner])!r})" if owner in record else f"{name} (no {owner})"
+        )
+    meant = get_close_matches(name.lower(), [entry.lower() for entry in known], n=1)
+    entries = [entry for entry in known if [entry.lower()] == meant]
+    return f"{name} (is {entries[0]} meant?)" if entries else name
 
 
 def _parameters(prefix: str, thing: Any) -> Record:
