@@ -39,6 +39,8 @@ _PATIENCE = 5
 """Proximal steps without a smaller gap after which rounding is held responsible."""
 _FEW, _SOME = 6, 15
 """Newton steps up to which sigma and rho grow by 10 and by 3; after more they stay."""
+_TOO_FAR = 0.01
+"""What they are multiplied by after a step that Newton's method did not solve."""
 _SLOPE = 0.1
 """Share of the first slope that the line search may leave."""
 _MOST_DOUBLINGS, _MOST_TRIALS = 10, 40
@@ -83,6 +85,8 @@ class ProximalPoint:
             if gap <= target or since_better > _PATIENCE or self.deadline():
                 break
             factor = 10.0 if steps <= _FEW else 3.0 if steps <= _SOME else 1.0
+            if steps == _MOST_NEWTON_STEPS:
+                factor = _TOO_FAR
             if self.sigma * factor <= _LARGEST * self._start[0]:
                 self.sigma, self.rho = factor * self.sigma, factor * self.rho
         return columns.expand(u), beta
