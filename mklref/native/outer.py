@@ -24,6 +24,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.native.box import BoxMachine
+from mklref.native.central import CentralPath
 from mklref.native.interior import Interior
 from mklref.native.joint import JointMachine
 from mklref.native.machine import Machine
@@ -49,7 +51,8 @@ _SERIOUS = 0.1
 _UNIT = 1e-3
 _BUNDLE = 15
 """Cuts that are kept beside that of the centre, the latest ones."""
-_MOST_FAILURES = 30
+_MANY_FAILURES, _MOST_FAILURES = 10, 30
+"""Trial points in a row that are no better, after which the central path and then the closed form are tried."""
 _NOTHING = 1e-5
 _LESS = 0.1
 """Factor on the root of the Hessian each time that it has misled a bundle step."""
@@ -63,6 +66,11 @@ _PATIENCE = 12
 """Outer iterations without a smaller gap or a lower objective after which rounding is held responsible."""
 _SUSPICIOUS = 3
 """After so many kinks of J are held responsible, where psi is the indicator of a curved ball."""
+_FACTORISED = 3000
+"""Samples and kernels up to which the central path may be followed: it factorises matrices of their number."""
+_LONGEST_PATH = 60
+_CLEAR = 0.01
+"""Share of the wanted gap at which the central path tells which weights are 0; its last steps are its longest."""
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
 
@@ -117,7 +125,7 @@ class Outer:
         if isinstance(self.problem.regularizer, BlockNorm) and self.problem.regularizer.weight_form == "max":
             self.interior = Interior(self.problem.regularizer)
         self.trust = 1.0
-        self.kinked = False
+        self.kinked = self.followed = False
         self.best: Point | None = None
         self.last: Point | None = None
         self.lower, self.upper = -np.inf, np.inf
@@ -151,7 +159,11 @@ class Outer:
             if since_better > _SUSPICIOUS and not self.kinked and isinstance(self.problem.regularizer, Groups | Lp):
                 self.kinked, since_better = True, 0
             if since_better > _PATIENCE:
-                return Status.STALLED
+                point, known = self._central_path(point), point
+                if point is known:
+                    return Status.STALLED
+                since_better = 0
+                continue
             ahead = _AHEAD * smallest if self.machine.informed else smallest
             self.inner_gap = min(self.inner_gap, max(target, min(ahead, _COARSE * abs(self.upper))))
             if point.inner_gap > 0.5 * point.working_gap:
@@ -248,8 +260,48 @@ class Outer:
             if excess <= noise or self._record(trial):
                 return trial
             failures += 1
-            if failures == _MOST_FAILURES or np.array_equal(trial.weights, point.weights):
+            stuck = failures == _MOST_FAILURES or np.array_equal(trial.weights, point.weights)
+            if stuck or failures == _MANY_FAILURES:
+                central = self._central_path(point)
+                if central is not point:
+                    return central
+            if stuck:
                 return self._closed_form_step(point)
+
+    def _central_path(self, point: Point) -> Point:
+        """Follow the central path to its end, once; the same point where there is none, or it leads nowhere better.
+
+        Weights that are 0 in the limit are set to 0 where the gap allows it.
+        """
+        machine, psi = self.machine, polyhedral(self.problem.regularizer, self.problem.n_kernels)
+        if self.followed or psi is None or not isinstance(machine, BoxMachine):
+            return point
+        if len(machine.beta) + machine.weights.size > _FACTORISED:
+            return point
+        self.followed = True
+        path = CentralPath(machine, psi, point.weights)
+        best, weights = point, point.weights
+        for _ in range(_LONGEST_PATH):
+            try:
+                length = path.step()
+            except FloatingPointError:
+                break
+            found = self._assess(machine.weights)
+            if found.gap > 0.9 * best.gap and length < _SHORTEST:
+                break
+            if found.gap < best.gap:
+                best, weights = found, path.sparse_weights()
+            if self._record(found) or best.gap <= _CLEAR * self.target:
+                break
+        machine.jump(best.beta)
+        if best is point:
+            machine.move(point.weights)
+            return point
+        sparse = self._assess(weights)
+        if sparse.gap > max(best.gap, self.target):
+            return self._assess(best.weights)
+        self.best = sparse
+        return sparse
 
     def _step(self, point: Point) -> Point:
         """Go to the minimiser of the model, or as far on the way there as the merit falls."""

@@ -1,0 +1,236 @@
+"""The central path in the dual point and the weights at once: for problems whose bundle of cuts does not close.
+
+Where psi is linear or quadratic (`polyhedral`) and the machine is a box-constrained quadratic (box.py), the optimum is
+the saddle point of
+
+    L(theta, beta) = linear'beta - absolute |beta|_1 - 1/2 beta'(Q + shift) beta + psi(theta),   Q = sum_m theta_m K_m,
+
+a minimum over theta >= 0 [normal'theta = 1] and a maximum over the box [1'beta = c_b]. With beta = base + E u,
+0 <= u <= w, where E is the identity, or (I, -I) if there is a kink at 0, and with the multipliers s, t of the two
+bounds and z of theta >= 0, the central path solves
+
+    E'(Q beta + shift beta - linear + b) + absolute - s + t = 0        u s = tau,   (w - u) t = tau
+    psi'(theta) + nu normal - q/2 - z = 0                              theta z = tau
+    1'beta = c_b,    normal'theta = 1,    q_m = beta'K_m beta
+
+for every tau > 0, and the optimum for tau -> 0. A step is Mehrotra's predictor and corrector, with the quadratic terms
+of Q beta and q in the corrector. With s, t and z eliminated, its Newton system in (dbeta, dtheta, db, dnu) is
+
+    [ Q + shift + Lambda   U'                  1     0      ]
+    [ U                    -psi'' - z/theta    0    -normal ]        Lambda = (E (s/u + t/(w - u))^{-1} E')^{-1}
+    [ 1'                   0                   0     0      ]        U_m = K_m beta
+    [ 0                    -normal'            0     0      ]
+
+It is factorised as it stands, indefinite: to eliminate dtheta, too, loses half of the digits where kernels of low rank
+leave Q singular on the free samples, which is where the bundle fails. A step costs two passes and (n + M)^3 / 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from mklref._typing import Array
+from mklref.certificate import repair
+from mklref.native.blas import blas_threads
+from mklref.native.box import BoxMachine
+from mklref.native.polyhedral import Polyhedral
+
+_INWARDS = 0.3
+"""How far the start is drawn from the best known point towards the middle of the box, in terms of their sizes."""
+_SMALL = 1e-3
+_UNIFORM = 0.1
+"""Share of equal weights in the first ones."""
+_SINGULAR = "the Newton system of the central path is beyond double precision"
+_NEARLY = 0.995
+"""Share of the way to the boundary that a step goes at most."""
+
+
+class Direction(NamedTuple):
+    """A step of every variable: u, s and t of shape (k, n), theta and z (M,)."""
+
+    u: Array
+    s: Array
+    t: Array
+    theta: Array
+    z: Array
+    b: float
+    nu: float
+
+
+class CentralPath:
+    """The variables of the interior point method; the machine is always at their weights and dual point.
+
+    u, s and t have shape (k, n), with k = 2 if there is a kink at 0 and k = 1 else; t = 0 where w is infinite.
+    """
+
+    def __init__(self, machine: BoxMachine, psi: Polyhedral, weights: Array) -> None:
+        self.machine, self.psi, self.problem = machine, psi, machine.problem
+        machine.images.watched[:] = True
+        beta = self._inwards()
+        if machine.absolute > 0.0:
+            self.sign = np.array([[1.0], [-1.0]])
+            self.base, self.w = np.zeros_like(beta), np.stack([machine.upper, -machine.lower])
+            parts = np.maximum(self.sign * beta, 0.0)
+            self.u = parts + np.minimum(_UNIFORM * np.abs(beta).mean(), 0.5 * (self.w - parts))
+        else:
+            above = np.isfinite(machine.lower)
+            self.sign = np.where(above, 1.0, -1.0)[None]
+            self.base, self.w = np.where(above, machine.lower, machine.upper), (machine.upper - machine.lower)[None]
+            self.u = self.sign * (beta - self.base)
+        self.bounded = np.isfinite(self.w)
+        total = float(weights.sum() if psi.normal is None else psi.normal @ weights)
+        even = np.full_like(weights, total / (len(weights) if psi.normal is None else psi.normal.sum()))
+        self._go((1.0 - _UNIFORM) * weights + _UNIFORM * even)
+        theta, q = machine.weights, machine.images.squares
+        self.normal = np.zeros_like(theta) if psi.normal is None else psi.normal
+        size = abs(float(machine.linear @ machine.beta)) + 0.5 * float(theta @ q) + psi.penalty(theta)
+        tau = size / (self.u.size + np.count_nonzero(self.bounded) + theta.size)
+        gradient = self.sign * machine.gradient + machine.absolute
+        self.s = np.maximum(gradient, 0.0) + tau / self.u
+        self.t = np.where(self.bounded, np.maximum(-gradient, 0.0) + tau / self._room(), 0.0)
+        slope = 0.5 * q - psi.gradient(theta)
+        self.b, self.nu = 0.0, 0.0 if psi.normal is None else float(np.max(slope / psi.normal))
+        self.z = np.maximum(self.nu * self.normal - slope, 0.0) + tau / theta
+
+    def step(self) -> float:
+        """One predictor and corrector step; returns its length in [0, 1].
+
+        Raises FloatingPointError where the path is so near its end that the system cannot be told from a singular one.
+        """
+        with np.errstate(all="ignore"):  # what is not finite is raised by the system
+            return self._step()
+
+    def _step(self) -> float:
+        machine, psi, sign = self.machine, self.psi, self.sign
+        theta, U, q, room = machine.weights.copy(), machine.images.values.copy(), machine.images.squares, self._room()
+        u, s, t, z = self.u, self.s, self.t, self.z
+        left = Direction(
+            u=sign * (machine.gradient + self.b) + machine.absolute - s + t,
+            s=u * s,
+            t=np.where(self.bounded, room * t, 0.0),
+            theta=psi.gradient(theta) + self.nu * self.normal - 0.5 * q - z,
+            z=theta * z,
+            b=float(machine.beta.sum()) - self.problem.intercept_cost if self.problem.intercept else 0.0,
+            nu=0.0 if psi.normal is None else float(psi.normal @ theta) - 1.0,
+        )
+        tau = float(left.s.sum() + left.t.sum() + left.z.sum()) / (u.size + np.count_nonzero(self.bounded) + z.size)
+        system = _System(self)
+        affine = system.solve(left)
+        length = self._longest(affine)
+        beta, dbeta = machine.beta.copy(), (sign * affine.u).sum(axis=0)
+        machine.images.update(beta + dbeta)
+        V = machine.images.values - U  # K_m dbeta
+        after = np.sum((u + length * affine.u) * (s + length * affine.s))
+        after += np.sum(np.where(self.bounded, (room - length * affine.u) * (t + length * affine.t), 0.0))
+        after += np.sum((theta + length * affine.theta) * (z + length * affine.z))
+        share = float(after) / (tau * (u.size + np.count_nonzero(self.bounded) + z.size))
+        centre = share**3 * tau
+        corrected = left._replace(
+            u=left.u + length**2 * sign * (affine.theta @ V),
+            s=left.s + length * affine.u * affine.s - centre,
+            t=np.where(self.bounded, left.t - length * affine.u * affine.t - centre, 0.0),
+            theta=left.theta - length**2 * 0.5 * (V @ dbeta),
+            z=left.z + length * affine.theta * affine.z - centre,
+        )
+        direction = system.solve(corrected)
+        length = min(1.0, _NEARLY * self._longest(direction))
+        self.u, self.s, self.t = (old + length * new for old, new in zip((u, s, t), direction[:3], strict=True))
+        self.z, self.b, self.nu = (
+            z + length * direction.z,
+            self.b + length * direction.b,
+            self.nu + length * direction.nu,
+        )
+        self._go(theta + length * direction.theta)
+        return length
+
+    def sparse_weights(self) -> Array:
+        """The weights, 0 where they and not their multiplier z vanish in the limit."""
+        theta = self.machine.weights
+        active = theta / theta.max() >= self.z / self.z.max()
+        sparse = np.where(active, theta, 0.0)
+        return sparse if self.psi.normal is None else sparse / float(self.psi.normal @ sparse)
+
+    def _go(self, weights: Array) -> None:
+        """Take the machine to these weights and to base + E u."""
+        beta = repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0]  # 1'beta = c_b but for rounding
+        self.machine.jump(beta)
+        self.machine.move(weights)
+
+    def _inwards(self) -> Array:
+        """A dual point strictly inside the box with 1'beta = c_b, near that of the machine."""
+        machine = self.machine
+        size = 2.0 * max(float(np.abs(machine.beta).max()), _SMALL * float(np.abs(machine.linear).max()))
+        lower, upper = np.maximum(machine.lower, machine.beta - size), np.minimum(machine.upper, machine.beta + size)
+        share = 0.5
+        if self.problem.intercept:
+            share = float((self.problem.intercept_cost - lower.sum()) / (upper - lower).sum())
+        middle = lower + share * (upper - lower)
+        total = float(np.abs(middle).sum())
+        reach = _INWARDS * min(1.0, _SMALL + float(np.abs(machine.beta).sum()) / total) if total > 0.0 else _INWARDS
+        return np.asarray((1.0 - reach) * machine.beta + reach * middle)
+
+    def _room(self) -> Array:
+        """w - u, and 1 where that is infinite."""
+        return np.where(self.bounded, self.w - self.u, 1.0)
+
+    def _longest(self, step: Direction) -> float:
+        """The longest step in [0, 1] that keeps every variable nonnegative."""
+        room = self._room()
+        pairs = [(self.u, step.u), (self.s, step.s), (self.machine.weights, step.theta), (self.z, step.z)]
+        pairs += [(room[self.bounded], -step.u[self.bounded]), (self.t[self.bounded], step.t[self.bounded])]
+        return min(1.0, *(1.0 / max(float(np.max(-change / value, initial=0.0)), 1e-300) for value, change in pairs))
+
+
+class _System:
+    """The Newton system at the present point, factorised."""
+
+    def __init__(self, path: CentralPath) -> None:
+        machine, psi, theta = path.machine, path.psi, path.machine.weights
+        self.path, n, M = path, len(machine.beta), len(theta)
+        machine.form(np.arange(n))
+        self.barrier = path.s / path.u + path.t / path._room()
+        self.stiffness = 1.0 / np.sum(1.0 / self.barrier, axis=0)
+        A = np.zeros((n + M + 2, n + M + 2))
+        A[:n, :n] = machine.rows
+        A[range(n), range(n)] += machine.shift + self.stiffness
+        A[n:-2, :n] = machine.images.values
+        A[n:-2, n:-2] = -2.0 * psi.mu
+        A[range(n, n + M), range(n, n + M)] -= path.z / theta
+        A[-2, :n] = 1.0 if path.problem.intercept else 0.0
+        A[-2, -2] = 0.0 if path.problem.intercept else 1.0
+        A[-1, n:-2] = -path.normal
+        A[-1, -1] = 0.0 if psi.normal is not None else -1.0
+        self.scale = np.ones(len(A))
+        self.scale[:-2] = 1.0 / np.sqrt(np.abs(np.diagonal(A)[:-2]))
+        A *= self.scale[:, None]
+        A *= self.scale
+        with blas_threads(len(A)):
+            work, _ = lapack.dsytrf_lwork(len(A), lower=True)
+            self.factor, self.pivots, failed = lapack.dsytrf(A.T, lower=False, lwork=int(work), overwrite_a=True)
+        if failed < 0 or not np.isfinite(self.factor).all():
+            raise FloatingPointError(_SINGULAR)
+
+    def solve(self, left: Direction) -> Direction:
+        """The step that takes what is left of every equation away, to first order."""
+        path = self.path
+        u, theta, room, n = path.u, path.machine.weights, path._room(), path.u.shape[1]
+        a = -left.u - left.s / u + left.t / room
+        first = self.stiffness * np.sum(path.sign * a / self.barrier, axis=0)
+        right = self.scale * np.concatenate([first, left.theta + left.z / theta, [-left.b, left.nu]])
+        solved, _ = lapack.dsytrs(self.factor, self.pivots, right, lower=False)
+        x: Any = self.scale * solved.ravel()
+        if not np.isfinite(x).all():
+            raise FloatingPointError(_SINGULAR)
+        du = (a - path.sign * (first - self.stiffness * x[:n])) / self.barrier
+        return Direction(
+            u=du,
+            s=(-left.s - path.s * du) / u,
+            t=np.where(path.bounded, (-left.t + path.t * du) / room, 0.0),
+            theta=x[n:-2],
+            z=(-left.z - path.z * x[n:-2]) / theta,
+            b=float(x[-2]),
+            nu=float(x[-1]),
+        )

@@ -1,0 +1,165 @@
+"""The central path: its Newton system against the equations as they stand, and where it leads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import make_problem
+
+from mklref import Problem, Status, certify, solve
+from mklref.native import outer
+from mklref.native.central import CentralPath, Direction, _System
+from mklref.native.choice import machine_for
+from mklref.native.guess import equal_weights
+from mklref.native.polyhedral import polyhedral
+from mklref.regularizers import Lp, Power, Tikhonov
+
+LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
+PENALTIES = (Lp(1), Tikhonov(1, 0.7), Power(1))
+
+
+def start(problem):
+    """The central path from a machine solved roughly at equal weights."""
+    machine = machine_for(problem)
+    weights = equal_weights(problem)
+    machine.move(weights)
+    machine.solve(0.1 * problem.C * problem.n_samples)
+    return CentralPath(machine, polyhedral(problem.regularizer, problem.n_kernels), weights)
+
+
+def lines(n=80, M=30, C=10.0, seed=0, regularizer=None, loss="hinge"):
+    """One kernel of rank one for each variable: every combination of fewer than n is singular."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, M))
+    y = X.sum(axis=1) + 2.0 * rng.standard_normal(n)
+    y = np.sign(y) if loss.endswith("hinge") else y
+    kernels = np.stack([np.outer(x, x) for x in X.T])
+    return Problem(kernels, y, C=C, regularizer=regularizer or Lp(1), loss=loss)
+
+
+def equations(path):
+    """What is left of every equation, from their definitions."""
+    machine, problem, psi = path.machine, path.problem, path.psi
+    beta, theta, n = machine.beta, machine.weights, len(machine.beta)
+    Q = np.tensordot(theta, problem.kernels.dense(), 1)
+    gradient = Q @ beta + machine.shift * beta - machine.linear + path.b
+    sign = np.broadcast_to(path.sign, path.u.shape)
+    room = np.where(np.isfinite(path.w), path.w - path.u, np.inf)
+    q = np.array([beta @ K @ beta for K in problem.kernels.dense()])
+    u = np.array([[sign[k, i] * gradient[i] + machine.absolute for i in range(n)] for k in range(len(sign))])
+    return Direction(
+        u=u - path.s + path.t,
+        s=path.u * path.s,
+        t=np.where(np.isfinite(room), np.where(np.isfinite(room), room, 0.0) * path.t, 0.0),
+        theta=psi.gradient(theta) + (0.0 if psi.normal is None else path.nu * psi.normal) - 0.5 * q - path.z,
+        z=theta * path.z,
+        b=beta.sum() - problem.intercept_cost if problem.intercept else 0.0,
+        nu=0.0 if psi.normal is None else psi.normal @ theta - 1.0,
+    )
+
+
+@pytest.mark.parametrize("regularizer", PENALTIES, ids=str)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_newton_step_solves_the_linearised_equations(loss, regularizer, intercept):
+    """A short step along the direction removes its share of every residual, up to terms of second order."""
+    problem = make_problem(loss=loss, regularizer=regularizer, n=12, seed=2, intercept=intercept)
+    path = start(problem)
+    path.step()
+    before = equations(path)
+    direction = _System(path).solve(before)
+    machine, short = path.machine, 1e-5
+    path.u, path.s, path.t = path.u + short * direction.u, path.s + short * direction.s, path.t + short * direction.t
+    path.z, path.b, path.nu = path.z + short * direction.z, path.b + short * direction.b, path.nu + short * direction.nu
+    machine.beta = path.base + (path.sign * path.u).sum(axis=0)
+    machine.weights = machine.weights + short * direction.theta
+    for name, old, new in zip(Direction._fields, before, equations(path), strict=True):
+        scale = max(float(np.abs(old).max()), 1e-3)
+        np.testing.assert_allclose(new, (1.0 - short) * np.asarray(old), atol=1e-2 * short * scale, err_msg=name)
+    if not intercept:
+        assert direction.b == 0.0
+    if path.psi.normal is None:
+        assert direction.nu == 0.0
+
+
+@pytest.mark.parametrize("regularizer", PENALTIES, ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_path_ends_at_the_optimum(loss, regularizer):
+    if loss == "one_class" and regularizer.degree == 1.0:
+        pytest.skip("unbounded")
+    problem = make_problem(loss=loss, regularizer=regularizer, n=25, seed=4)
+    path = start(problem)
+    gaps = []
+    for _ in range(30):
+        path.step()
+        assert min(path.u.min(), path.s.min(), path.z.min(), path.machine.weights.min()) > 0.0
+        found = certify(problem, path.machine.beta, weights=path.machine.weights)
+        assert found.infeasibility == 0.0
+        gaps.append(found.relative_gap)
+        if gaps[-1] <= 1e-9:
+            break
+    assert gaps[-1] <= 1e-9
+    assert len(gaps) <= 25
+    known = solve(problem, tol=1e-8).certificate
+    assert found.lower <= known.upper + 1e-8 * abs(known.upper)
+    assert known.lower <= found.upper + 1e-8 * abs(found.upper)
+
+
+def test_weights_that_vanish_are_zero_and_the_others_stay():
+    problem = make_problem(regularizer=Lp(1), n=25, seed=4)
+    path = start(problem)
+    while certify(problem, path.machine.beta, weights=path.machine.weights).relative_gap > 1e-10:
+        path.step()
+    sparse = path.sparse_weights()
+    exact = solve(problem, tol=1e-10).weights
+    assert np.array_equal(sparse > 0.0, exact > 0.0)
+    assert 0 < np.count_nonzero(sparse) < problem.n_kernels
+    assert sparse.sum() == pytest.approx(1.0, abs=1e-14)
+    assert certify(problem, path.machine.beta, weights=sparse).relative_gap <= 1e-9
+
+
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
+    """A kernel for each variable: the bundle alone goes in circles, and the central path finds the optimum."""
+    problem = lines(C=C, loss=loss)
+    followed = []
+    step = CentralPath.step
+    monkeypatch.setattr(CentralPath, "step", lambda path: (followed.append(path), step(path))[1])
+    solution = solve(problem)
+    assert solution.status is Status.OPTIMAL
+    assert solution.certificate.relative_gap <= 1e-6
+    assert followed
+    monkeypatch.setattr(outer, "_FACTORISED", 0)
+    alone = solve(problem, max_iter=len(solution.history) + 10)
+    assert alone.certificate.gap > solution.certificate.gap
+    assert alone.certificate.lower <= solution.objective
+
+
+@pytest.mark.parametrize("ending", [0.0, FloatingPointError("singular")])
+def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatch):
+    """Steps of no length, or none at all: the outer loop goes on from where it was, to the same optimum."""
+    tried = []
+
+    def step(path):
+        tried.append(path)
+        if isinstance(ending, Exception):
+            raise ending
+        return ending
+
+    problem = lines(C=100.0, n=40, M=10)
+    optimum = solve(problem).certificate
+    monkeypatch.setattr(CentralPath, "step", step)
+    monkeypatch.setattr(outer, "_MANY_FAILURES", 1)
+    solution = solve(problem)
+    assert len(tried) == 1
+    assert solution.status is Status.OPTIMAL
+    assert solution.certificate.lower <= optimum.upper
+    assert optimum.lower <= solution.certificate.upper
+
+
+def test_numbers_beyond_double_precision_are_told():
+    path = start(make_problem(regularizer=Lp(1), n=10))
+    path.z[:] = np.nan
+    with pytest.raises(FloatingPointError, match="central path"):
+        _System(path)
