@@ -17,11 +17,13 @@ Weights for p > 1 are unique: R* is smooth there, and its gradient at the optima
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, Lp
 from mklref.solution import Solution
@@ -85,18 +87,26 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
 
     Raises
     ------
+    InvalidType
+        No problem of two classes, numbers or one class, or no solution.
     NotApplicable
         Another regulariser: for Lp(p) with p > 1 the weights are unique.
     InvalidParameter
         slack is not positive, or below what the linear programs resolve.
     """
+    if not isinstance(problem, Problem) or not isinstance(solution, Solution):
+        raise InvalidType(
+            f"problem is {type(problem).__name__} and solution {type(solution).__name__}; give a mklref.Problem and "
+            "the mklref.Solution of it. For several classes with common weights ranges are not computed."
+        )
     one = isinstance(problem.regularizer, Lp) and problem.regularizer.p == 1.0
     if not one and not (isinstance(problem.regularizer, BlockNorm) and problem.regularizer.q == 1.0):
         raise NotApplicable(
             f"ranges are those of sparse weights, Lp(1), and the regulariser is {problem.regularizer}: weights of "
             "Lp(p) with p > 1 are unique, and for other regularisers ranges are not computed."
         )
-    if not 1e-8 <= slack < np.inf:
+    given: Any = slack
+    if not isinstance(given, Real) or not 1e-8 <= float(given) < np.inf:
         raise InvalidParameter(f"slack = {slack!r} must be a number of at least 1e-8: rounding errors are above less.")
     beta = solution.dual_coef
     images = problem.kernels.apply(beta)

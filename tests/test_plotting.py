@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 import mklref
 from mklref import MKLClassifier, plotting
 from mklref.datasets import load
-from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
 from mklref.kernels import alignment, diagnose, gaussian, linear, per_variable
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -125,6 +125,19 @@ def test_support_vectors_are_encircled_among_the_fitted_samples_only(rng):
     model = MKLClassifier("linear", C=0.1).fit(X, X[:, 0] > 0)
     circles = [len(plotting.surface(model, samples, points=5).collections[-1].get_offsets()) for samples in (X, X_new)]
     assert circles == [len(model.support_), 30]  # the last collection without circles are the samples
+
+
+def test_things_that_are_no_solutions(rng):
+    X = rng.normal(size=(12, 2))
+    model = MKLClassifier("linear").fit(X, X[:, 0] > 0)
+    for draw in (plotting.gap, plotting.weight_paths):
+        with pytest.raises(InvalidInput, match=r"the MKLClassifier has no history: .* give what mklref.solve returns"):
+            draw(model)
+    assert plotting.path([1.0], [model]).lines[0].get_ydata().tolist() == [1]
+    with pytest.raises(InvalidType, match=r"check is int; give what mklref\.crosscheck returns"):
+        plotting.intervals(3)
+    with pytest.raises(InvalidInput, match="y has 3 entries for 12 samples"):
+        plotting.surface(model, X, X[:3, 0])
 
 
 def test_parameters_that_are_none():

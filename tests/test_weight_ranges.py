@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from makers import make_samples
 
-from mklref import Lp, Problem, certify, solve, weight_ranges
-from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref import Lp, MulticlassProblem, Problem, certify, solve, weight_ranges
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.kernels import gaussian, linear, per_variable
 from mklref.regularizers import BlockNorm
 
@@ -135,6 +135,10 @@ def test_refusals(grams):
     problem, solution = solved(*grams)
     with pytest.raises(NotApplicable, match=r"regulariser is Lp\(2\): weights .* are unique"):
         weight_ranges(problem.replace(regularizer=Lp(2)), solution)
-    for slack in (0.0, -1.0, np.nan, np.inf):
+    several = MulticlassProblem(grams[0], np.arange(len(grams[1])) % 3)
+    for one, other in ((several, solve(several)), (problem, None), (None, solution)):
+        with pytest.raises(InvalidType, match=r"give a mklref.Problem and the mklref.Solution of it. For several"):
+            weight_ranges(one, other)
+    for slack in (0.0, -1.0, np.nan, np.inf, "small"):
         with pytest.raises(InvalidParameter, match=r"slack = .* at least 1e-8"):
             weight_ranges(problem, solution, slack=slack)

@@ -10,9 +10,10 @@ A group is also what `mklref.Groups` takes: `FamilyStack.groups` lists the kerne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +45,12 @@ def on(group: str, columns: Columns, family: KernelFamily) -> KernelFamily:
     """
     if not isinstance(family, KernelFamily):
         raise InvalidParameter(f"on takes a family of kernels, for instance gaussian(1.0), not {family!r}.")
-    chosen = (columns,) if isinstance(columns, str | int | np.integer) else tuple(columns)
-    if not chosen or not all(isinstance(column, str | int | np.integer) for column in chosen):
+    one_alone = isinstance(columns, str) or not isinstance(columns, Iterable)
+    chosen: tuple[Any, ...] = (columns,) if one_alone else tuple(columns)  # type: ignore[arg-type]
+    if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, bool) for one in chosen):
         raise InvalidParameter(
-            f"columns = {columns!r}; give names such as 'age', numbers from 0, prefixes such as 'blood_*', or a list."
+            f"columns = {columns!r}; give names such as 'age', numbers from 0, prefixes such as 'blood_*', or a list "
+            "of these; of a mask np.flatnonzero(mask)."
         )
     return OnColumns(str(group), chosen, family)
 

@@ -133,7 +133,11 @@ def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
     InvalidParameter
         A width outside (0, inf).
     """
-    return on_all_variables([Gaussian(float(width)) for width in np.atleast_1d(widths)], "widths")
+    try:
+        given = np.atleast_1d(np.asarray(widths, dtype=float))
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"widths = {widths!r} must be numbers in (0, inf).") from None
+    return on_all_variables([Gaussian(float(width)) for width in given], "widths")
 
 
 def function(kernel: Callable[[Array, Array], Any]) -> KernelFamily:

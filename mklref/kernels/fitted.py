@@ -32,7 +32,8 @@ class FamilyStack(ArrayStack):
             raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
         if normalize is not None:
             checked_method(normalize)
-        variables = [str(column) for column in getattr(X, "columns", (f"x{j}" for j in range(d)))]
+        columns = _columns_of(X)
+        variables = columns or [f"x{j}" for j in range(d)]
         kernels = family.expand(variables)
         names = [kernel.name(variables) for kernel in kernels]
         grams = np.empty((len(names), n, n))
@@ -44,7 +45,7 @@ class FamilyStack(ArrayStack):
             _require_no_overflow(gram, name)
             transforms.append(Transform.fit(gram, f"kernel {name!r}", normalize, center))
             out[:] = transforms[-1].train(gram)
-        self.fitted = FittedFamily(samples, kernels, tuple(transforms), tuple(names))
+        self.fitted = FittedFamily(samples, kernels, tuple(transforms), tuple(names), tuple(columns))
         self.groups = grouped(kernels, variables)
         """The numbers of the kernels of each group: of a variable, of `on`, of a scale of wavelets."""
         super().__init__(list(grams), names)
@@ -65,7 +66,7 @@ class FamilyStack(ArrayStack):
         Raises
         ------
         InvalidInput
-            X_new is not a finite matrix with d columns, or a kernel overflows on it.
+            X_new is not a finite matrix with d columns, those of a data frame in another order, or a kernel overflows.
         """
         return np.stack(list(self.fitted.rows(X_new, range(len(self)))))
 
@@ -98,6 +99,8 @@ class FittedFamily:
     kernels: tuple[Kernel, ...]
     transforms: tuple[Transform, ...]
     names: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    """The names of the d variables, if the training samples had any."""
 
     def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""
@@ -126,6 +129,12 @@ class FittedFamily:
             raise InvalidInput("X_new and the training samples have to be both numbers or both texts.")
         if samples.shape[1] != d:
             raise InvalidInput(f"X_new has {samples.shape[1]} variables, the training samples have {d}.")
+        columns = tuple(_columns_of(X_new))
+        if columns and self.columns and columns != self.columns:
+            raise InvalidInput(
+                f"X_new has the columns {', '.join(columns[:8])}, the training samples have "
+                f"{', '.join(self.columns[:8])}: give the same ones in the same order."
+            )
         return samples
 
 
@@ -166,6 +175,11 @@ def _checked_samples(X: Any, label: str) -> Array:
         require_finite(samples, label, InvalidInput)
         samples = samples.astype(np.float64, copy=False)
     return np.asarray(samples)
+
+
+def _columns_of(X: Any) -> list[str]:
+    """The names of the columns of a data frame; none of an array."""
+    return [str(column) for column in getattr(X, "columns", ())]
 
 
 def as_texts(X: Any) -> Any:

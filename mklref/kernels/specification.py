@@ -37,6 +37,8 @@ from mklref.kernels.strings import spectrum
 from mklref.kernels.transforms import Normalization
 from mklref.kernels.wavelets import wavelet
 
+_MOST = 1000
+"""Kernels of one item: a text may come from a file that nobody has read."""
 _QUOTES = "\"'"
 _BRACKETS = {"(": ")", "[": "]"}
 
@@ -166,8 +168,8 @@ def _rbf(item: str, arguments: list[str]) -> KernelFamily:
         if len(arguments) != 2:
             raise _misread(item, f"expected {expected}")
         count = _number(item, arguments[1], int, expected)
-        if not (0.0 < low < high < np.inf and count >= 2):
-            raise _misread(item, "it needs 0 < LOW < HIGH and COUNT >= 2")
+        if not (0.0 < low < high < np.inf and 2 <= count <= _MOST):
+            raise _misread(item, f"it needs 0 < LOW < HIGH and COUNT from 2 to {_MOST}")
         return gaussian(np.geomspace(low, high, count))
     widths = [_number(item, argument, float, expected) for argument in arguments]
     if not widths:
@@ -270,6 +272,8 @@ def _integers(item: str, arguments: list[str], expected: str) -> list[int]:
     for argument in arguments:
         if ".." in argument:
             low, high = _ends(item, argument, int, expected)
+            if high - low >= _MOST:
+                raise _misread(item, f"one item has at most {_MOST} kernels")
             found += range(low, high + 1)
         else:
             found.append(_number(item, argument, int, expected))

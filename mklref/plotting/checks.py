@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mklref.crosscheck.result import CrossCheck
+from mklref.exceptions import InvalidType
 from mklref.plotting.style import axes, colour
 
 BELOW = 1e-16
@@ -31,7 +32,14 @@ def intervals(check: CrossCheck, *, ax: Any = None) -> Any:
     Returns
     -------
     Axes
+
+    Raises
+    ------
+    InvalidType
+        Not a CrossCheck.
     """
+    if not isinstance(check, CrossCheck):
+        raise InvalidType(f"check is {type(check).__name__}; give what mklref.crosscheck returns.")
     low, high = check.interval
     scale = max(1.0, abs(high))
     rows = [row for row in check.rows if row.solution is not None]

@@ -218,14 +218,17 @@ def _errors(ax: Any, places: Array, table: Array) -> None:
 
 
 def _history(solution: Any) -> Any:
-    if not len(solution.history):
-        raise InvalidInput("the solution has no history: it was loaded from a file, or its solver keeps none.")
+    if not len(getattr(solution, "history", ())):
+        raise InvalidInput(
+            f"the {type(solution).__name__} has no history: it was loaded from a file, is an estimator, or its solver "
+            "keeps none; give what mklref.solve returns."
+        )
     return solution.history
 
 
 def _checked_path(values: Sequence[float], solutions: Any) -> tuple[Array, Array]:
     places = np.asarray(values, dtype=float)
-    rows = [getattr(solution, "weights", solution) for solution in solutions]
+    rows = [getattr(solution, "weights", getattr(solution, "weights_", solution)) for solution in solutions]
     if len(rows) != len(places) or not len(places):
         raise InvalidInput(f"{len(places)} values for {len(rows)} solutions; give one value for each solution.")
     return places, np.array(rows, dtype=float)

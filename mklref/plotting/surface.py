@@ -37,11 +37,13 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
     Raises
     ------
     InvalidInput
-        X has not two columns.
+        X has not two columns, or y not one entry for each sample.
     """
     samples = np.asarray(X, dtype=float)
     if samples.ndim != 2 or samples.shape[1] != 2:
         raise InvalidInput(f"X has shape {samples.shape}; a surface is drawn over two variables, X of shape (n, 2).")
+    if y is not None and len(y) != len(samples):
+        raise InvalidInput(f"y has {len(y)} entries for {len(samples)} samples; give one for each.")
     names = [str(name) for name in getattr(X, "columns", ("x0", "x1"))]
     room = 0.08 * np.ptp(samples, axis=0)
     sides = [np.linspace(*ends, points) for ends in zip(samples.min(0) - room, samples.max(0) + room, strict=True)]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from makers import make_samples
 
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import gaussian, linear, on, per_group, per_variable
 
 NAMES = ["blood_iron", "age", "blood_zinc", "eye_left", "eye_right_far"]
@@ -75,6 +75,9 @@ def test_single_variables_of_groups(frame):
         (lambda: on("g", -1, linear()), "there is no column -1"),
         (lambda: on("g", "ear_*", linear()), "no column begins with 'ear_'; there are 'blood_iron'"),
         (lambda: on("g", [], linear()), r"columns = \[\]; give names such as 'age'"),
+        (lambda: on("g", None, linear()), r"columns = None; give names"),
+        (lambda: on("g", [True, False, True], linear()), r"of a mask np\.flatnonzero\(mask\)"),
+        (lambda: gaussian("wide"), r"widths = 'wide' must be numbers in \(0, inf\)"),
         (lambda: on("g", [0.5], linear()), r"columns = \[0.5\]; give names"),
         (lambda: on("g", 0, "linear"), "takes a family of kernels, for instance"),
         (lambda: per_group("_", "linear"), "takes a family of kernels, for instance"),
@@ -85,3 +88,14 @@ def test_single_variables_of_groups(frame):
 def test_what_is_refused(frame, family, message):
     with pytest.raises(InvalidParameter, match=message):
         family().fit(frame)
+
+
+def test_new_samples_with_other_columns_are_refused(frame):
+    stack = per_variable(linear()).fit(frame)
+    np.testing.assert_array_equal(stack.new(frame), stack.new(frame.to_numpy()))
+    with pytest.raises(
+        InvalidInput, match=r"X_new has the columns eye_right_far, .*age, .* the same ones in the same order"
+    ):
+        stack.new(frame[NAMES[::-1]])
+    unnamed = linear().fit(frame.to_numpy())
+    np.testing.assert_allclose(unnamed.new(frame), unnamed.dense())
