@@ -5,9 +5,10 @@
     exact    Python integers
 
 All three promise the same; they differ in cost and width. The a-priori bound is that of a dot product of length k in
-any order, gamma_k |K||v| (`rounding`). A row is summed in pieces of 128, so that k is about 128 + n/128 and not n. With
-K + s I proven positive semidefinite, |K_ij| <= d_i d_j for d_i = sqrt(max(|K_ii|, K_ii + s)), and no second product is
-needed for |K||v| <= d (d'|v|).
+any order, gamma_k |K||v| (`rounding`). K = K' is multiplied by 16 rows at a time, which lie one after the other in
+memory, and these products are summed in pairs, so that k = 16 + log2(n/16) and not n. With K + s I proven positive
+semidefinite, |K_ij| <= d_i d_j for d_i = sqrt(max(|K_ii|, K_ii + s)), and no second product is needed for
+|K||v| <= d (d'|v|).
 
 The slices are those of Ozaki, Ogita, Oishi and Rump (2012): x = x_1 + x_2 + x_3 + r, each x_j a multiple of a power of
 two with at most b bits, where n 2^{2b} <= 2^53.
@@ -25,7 +26,7 @@ from mklref.certificate.exact import Unbounded, dot, exact_product, round_down, 
 from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inflate
 from mklref.kernels.stack import ArrayStack, KernelStack
 
-_PIECE = 128
+_ROWS = 16
 _SLICES = 3
 
 
@@ -37,14 +38,35 @@ def matrices(stack: KernelStack) -> Iterator[FloatArray]:
 def fast(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
     """K v (n,) and v'K v (scalar), by one product in float64."""
     n = len(v)
-    image = matrix[:, :_PIECE] @ v[:_PIECE]
-    for start in range(_PIECE, n, _PIECE):
-        image += matrix[:, start : start + _PIECE] @ v[start : start + _PIECE]
-    roundings = min(n, _PIECE) + n // _PIECE + 1
+    parts = _parts(matrix, v)
+    roundings = _ROWS + _depth(len(parts))
+    image = _sum(parts)
     lengths = _lengths(np.diagonal(matrix), shift)
     reach = inflate(lengths @ np.abs(v), n)
     radius = above(above(gamma(roundings) * above(lengths * reach)) + 4 * n * TINY)
     return Interval.point(image).widen(radius), _inner(v, image, radius)
+
+
+def _parts(matrix: Array, v: Array) -> Array:
+    """Products of 16 entries of v with as many rows of a symmetric matrix, (n/16, n); their sum is K v."""
+    n = len(v)
+    whole = n - n % _ROWS
+    blocks = np.matmul(v[:whole].reshape(-1, 1, _ROWS), matrix[:whole].reshape(-1, _ROWS, n))[:, 0, :]
+    return np.vstack([blocks, v[whole:] @ matrix[whole:]]) if whole < n else blocks
+
+
+def _sum(parts: Array) -> Array:
+    """The sum over the first axis, in pairs; overwrites its argument."""
+    while len(parts) > 1:
+        half = (len(parts) + 1) // 2
+        parts[: len(parts) - half] += parts[half:]
+        parts = parts[:half]
+    return np.asarray(parts[0])
+
+
+def _depth(count: int) -> int:
+    """Additions on the longest path of `_sum`."""
+    return (count - 1).bit_length()
 
 
 def _lengths(diagonal: Array, shift: float) -> Array:
@@ -53,11 +75,12 @@ def _lengths(diagonal: Array, shift: float) -> Array:
 
 
 def _inner(v: Array, image: Array, radius: Array) -> Interval:
-    """v'x for every x within `radius` of the image, by a float64 dot product with its own error."""
+    """v'x for every x within `radius` of the image, by a float64 sum in pairs with its own error."""
     n = len(v)
-    own = above(gamma(n) * inflate(np.abs(v) @ np.abs(image), n))
+    terms = v * image
+    own = above(gamma(1 + _depth(n)) * inflate(np.abs(terms).sum(), n))
     spread = above(inflate(np.abs(v) @ radius, n) + above(own + 4 * n * TINY))
-    return Interval.point(v @ image).widen(spread)
+    return Interval.point(_sum(terms)).widen(spread)
 
 
 def sliced(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:

@@ -194,8 +194,24 @@ def one_product(product):
     return check
 
 
+def losing(n):
+    """Numbers whose sum in pairs (`products._sum`) is 1, because every addition to the 1 rounds to 1."""
+    x = np.zeros(n)
+    x[0] = 1.0
+    while n > 1:
+        n = (n + 1) // 2
+        x[n] = 0.99 * 2.0**-53
+    return x
+
+
 def fast_products(rng):
     one_product(products.fast)(rng)
+    n = 16 * 64
+    v = np.zeros(n)
+    v[::16] = losing(64)
+    image, square = products.fast(np.ones((n, n)), v, 0.0)
+    assert inside(image, [sum(fractions(v))] * n)
+    assert inside(square, [sum(fractions(v)) ** 2])
     n = 12
     image, square = products.fast(np.zeros((n, n)), np.zeros(n), 0.0)
     assert np.all(image.upper >= 2 * n * 2.0**-1022)
@@ -245,6 +261,10 @@ def inner_products(rng):
             found = products._inner(v, x, radius)
             for corner in (x + np.sign(v) * radius, x - np.sign(v) * radius):
                 assert inside(found, [exact_inner(v, corner)])
+    for n in (3, 200, 1025):
+        v = losing(n)
+        assert products._sum(v.copy()) == 1.0
+        assert inside(products._inner(v, np.ones(n), np.zeros(n)), [sum(fractions(v))])
 
 
 def exact_products(rng):

@@ -38,6 +38,8 @@ def definite(seed=0, n=20, M=4, ridge=1e-6, **arguments):
     rng = np.random.default_rng(seed)
     X = make_samples(rng, n)
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > X[:, 0].mean(), 1.0, -1.0)
+    if arguments.get("loss") in ("one_class", "density_level_set"):
+        y = np.ones(n)
     return Problem(make_kernels(rng, X, M) + ridge * np.eye(n), y, **{"regularizer": Lp(2), **arguments})
 
 
@@ -289,8 +291,43 @@ def test_the_proof_is_made_once_for_a_stack(monkeypatch):
     assert certify(problem, 0.2 * problem.y, rigorous=True, delta=1e-9).tier == 2
 
 
+@pytest.mark.parametrize("C", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize(("loss", "intercept"), [("hinge", True), ("hinge", False), ("density_level_set", False)])
+def test_the_slack_does_not_grow_with_C(C, loss, intercept):
+    """Free samples sit on the kink of the loss, where an error of their scores costs C and not |beta_i|."""
+    problem = definite(loss=loss, C=C, intercept=intercept)
+    solution = solve(problem, polish=True)
+    found = certify(
+        problem,
+        solution.dual_coef,
+        weights=solution.weights,
+        intercept=solution.intercept,
+        rigorous=True,
+        backend="fast",
+    )
+    assert 0.0 <= found.slack <= 1e-12 * found.upper
+    np.testing.assert_allclose(found.weights, solution.weights, rtol=1e-10)
+    assert found.intercept == pytest.approx(solution.intercept, rel=1e-10)
+
+
+def test_one_class_machines_move_their_intercept_off_the_kink():
+    problem = definite(loss="one_class", C=0.5)
+    solution = solve(problem, polish=True)
+    found = certify(
+        problem,
+        solution.dual_coef,
+        weights=solution.weights,
+        intercept=solution.intercept,
+        rigorous=True,
+        backend="fast",
+    )
+    assert np.array_equal(found.weights, solution.weights)
+    assert 0.0 < found.intercept - solution.intercept < 1e-11
+    assert 0.0 <= found.slack <= 1e-12
+
+
 def test_pieces_of_rows_are_summed_whatever_n(monkeypatch, rng):
-    monkeypatch.setattr(products, "_PIECE", 4)
+    monkeypatch.setattr(products, "_ROWS", 4)
     for n in (2, 4, 5, 8, 11):
         K = rng.normal(size=(n, n))
         image, _ = products.fast(K @ K.T, np.ones(n), 0.0)

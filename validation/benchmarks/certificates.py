@@ -27,8 +27,14 @@ from mklref.kernels import stack
 from mklref.kernels.validation import require_psd
 from validation.benchmarks.problems import gaussian_family
 
-CASES = ((1000, 20, "hinge", 2.0), (1000, 20, "logistic", 1.0), (400, 50, "hinge", 4 / 3))
-"""n, M, loss and p."""
+CASES = (
+    (1000, 20, "hinge", 2.0, 1.0),
+    (1000, 20, "hinge", 2.0, 100.0),
+    (1000, 20, "epsilon_insensitive", 2.0, 100.0),
+    (1000, 20, "logistic", 1.0, 1.0),
+    (400, 50, "hinge", 4 / 3, 1.0),
+)
+"""n, M, loss, p and C."""
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -50,13 +56,14 @@ def alternate(rounds: int, works: dict[str, Callable[[], Any]]) -> tuple[dict[st
     return {name: statistics.median(values) for name, values in times.items()}, results
 
 
-def measure(n: int, M: int, loss: str, p: float, ridge: float, rounds: int) -> dict[str, Any]:
+def measure(n: int, M: int, loss: str, p: float, C: float, ridge: float, rounds: int) -> dict[str, Any]:
     """One row: seconds of each certificate, of the proof and of the checker, and what rigour adds to the interval."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 5))
     K = gaussian_family(X, M) + ridge * np.eye(n)
-    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n) > 0.0, 1.0, -1.0)
-    problem = mklref.Problem(K, y, C=1.0, loss=loss, regularizer=mklref.Lp(p))
+    score = X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n)
+    y = score if loss == "epsilon_insensitive" else np.where(score > 0.0, 1.0, -1.0)
+    problem = mklref.Problem(K, y, C=C, loss=loss, regularizer=mklref.Lp(p))
     solution = mklref.solve(problem, polish=True)
     proof, _ = seconds(lambda: proven_shifts(problem.kernels))
     check, _ = seconds(lambda: [require_psd(matrix, "K", M) for matrix in stack(K).matrices])
@@ -85,6 +92,7 @@ def measure(n: int, M: int, loss: str, p: float, ridge: float, rounds: int) -> d
         "M": M,
         "loss": loss,
         "p": p,
+        "C": C,
         "tier": results["fast"].tier,
         "seconds": {**times, "proof": proof, "check of Problem": check},
         "fast to numerical": times["fast"] / times["numerical"],
@@ -92,7 +100,7 @@ def measure(n: int, M: int, loss: str, p: float, ridge: float, rounds: int) -> d
         "relative slack": {name: results[name].slack / max(1.0, abs(results[name].upper)) for name in rigorous},
     }
     print(
-        f"n={n} M={M} {loss} p={p:.3g} tier {row['tier']}: "
+        f"n={n} M={M} {loss} p={p:.3g} C={C:g} tier {row['tier']}: "
         + ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in row["seconds"].items())
         + f"; fast/numerical {row['fast to numerical']:.2f}; slack "
         + ", ".join(f"{name} {value:.0e}" for name, value in row["relative slack"].items()),
