@@ -110,6 +110,14 @@ def test_stationary_points_have_machines_that_are_solved():
     assert true_gap(machine, point.machine) <= 1e-3
 
 
+def test_stationary_points_of_machines_that_are_not_solved_say_so(monkeypatch):
+    problem = in_small_units("group_wrapper")
+    monkeypatch.setattr(base.Run, "_solve", lambda run, machine: machine.solve(np.inf))
+    point = algorithms.group_wrapper(problem, exponents=(1, 1), tol=1e-6, max_iter=3)
+    assert true_gap(problem.replace(regularizer=mklref.Fixed(point.weights)), point.machine) > 1e-6
+    assert point.machine.status is Status.STALLED
+
+
 def test_held_out_losses_choose_the_same_kernel_in_any_unit():
     chosen = [
         algorithms.best_single_kernel(problem, folds=3, rng=np.random.default_rng(0)).weights
