@@ -82,7 +82,7 @@ class Interrupted(KeyboardInterrupt):
     def __init__(
         self,
         solution: Solution | MulticlassSolution | EvidenceSolution | StationaryPoint | SynthesisSolution | None = None,
-        path: RegularizationPath | list[SynthesisSolution] | None = None,
+        path: RegularizationPath | list[Solution] | list[SynthesisSolution] | None = None,
     ) -> None:
         judged = getattr(solution, "certificate", solution)
         found = "no point yet" if solution is None else f"best point so far: {judged}"

@@ -32,14 +32,14 @@ import numpy as np
 from mklref._typing import Array
 from mklref.algorithms.gap import relative, unit_at_zero
 from mklref.algorithms.point import Point, point_of
-from mklref.algorithms.start import AnyProblem, AnySolution, check_start, feasible_weights, regularizer_of
+from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, regularizer_of
 from mklref.certificate import certify
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
+from mklref.native.checks import check_options, check_range, check_start
 from mklref.native.choice import machine_for
 from mklref.native.machine import Machine
-from mklref.native.solver import _check_range, check_options
 from mklref.problem import Problem
 from mklref.progress import Progress
 from mklref.solution import History, Record, Solution, Status
@@ -139,7 +139,7 @@ class Run:
         ]
         for machine in self.machines:
             machine.deadline = self.deadline
-            _check_range(problem.C, machine.images.diagonals.max(initial=0.0))
+            check_range(problem.C, machine.images.diagonals.max(initial=0.0))
         squares = np.sum([machine.images.squares for machine in self.machines], axis=0)
         given = np.zeros(problem.n_kernels) if start is None else start.weights
         self.start = feasible_weights(self.regularizer, given, squares)
@@ -221,7 +221,7 @@ class Run:
             _, _, losses = machine.scores()
             before, left = left, losses + 0.5 * float(machine.weights @ machine.images.squares) - machine.value()
             wanted = self.precision * abs(machine.value())
-            if left <= wanted or left > 0.5 * before:  # the second: what is left is rounding
+            if not wanted < left < 0.5 * before:  # the second: what is left is rounding
                 break
             asked = min(0.1 * asked, wanted)
 

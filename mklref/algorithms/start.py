@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidInput, InvalidType
+from mklref.exceptions import InvalidType
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, Lp, Regularizer
@@ -33,33 +33,6 @@ def regularizer_of(problem: Any) -> Regularizer:
     if not isinstance(problem, Problem | MulticlassProblem):
         raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
     return problem.regularizer
-
-
-def check_start(problem: AnyProblem, start: Any) -> None:
-    """Refuse a start that is no solution of a problem with as many classes, samples and kernels.
-
-    Raises
-    ------
-    InvalidType
-        For anything that is no solution, or one of the other kind of problem.
-    InvalidInput
-        Another number of machines, samples or kernels; weights that are negative or not finite.
-    """
-    several = isinstance(problem, MulticlassProblem)
-    wanted = MulticlassSolution if several else Solution
-    if not isinstance(start, wanted):
-        raise InvalidType(
-            f"start is {type(start).__name__}; give a {wanted.__name__} of a problem with the same kernels, or None."
-        )
-    expected = ((len(problem.machines),) if isinstance(problem, MulticlassProblem) else ()) + (problem.n_samples,)
-    beta, theta = np.shape(start.dual_coef), np.shape(start.weights)
-    if beta != expected or theta != (problem.n_kernels,):
-        raise InvalidInput(
-            f"start has dual variables of shape {beta} and weights of shape {theta}; this problem has {expected} and "
-            f"({problem.n_kernels},). Give a solution of a problem with the same samples and kernels, or None."
-        )
-    if not (np.all(np.isfinite(start.weights)) and np.all(start.weights >= 0.0)):
-        raise InvalidInput(f"start has weights {start.weights}; they must be nonnegative and finite.")
 
 
 def feasible_weights(regularizer: Regularizer, theta: Array, squares: Array) -> Array:

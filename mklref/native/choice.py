@@ -8,7 +8,6 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import repair
-from mklref.exceptions import InvalidParameter
 from mklref.multiclass import MulticlassProblem
 from mklref.native.box import BoxMachine
 from mklref.native.joint import JointMachine
@@ -37,17 +36,13 @@ def machine_for(problem: Problem | MulticlassProblem, beta: Array | None = None)
 
 def _joint(problem: MulticlassProblem, rows: Array | None) -> JointMachine:
     """One machine for each class or pair of classes, from the rows of any beta (P, n)."""
-    parts, shape = problem.machines, (len(problem.machines), problem.n_samples)
-    if rows is not None and rows.shape != shape:
-        raise InvalidParameter(f"start has dual variables of shape {rows.shape}; the problem has {shape}.")
+    parts = problem.machines
     starts = [None if rows is None else rows[p][part.samples] for p, part in enumerate(parts)]
     return JointMachine(problem, [machine_for(part.problem, own) for part, own in zip(parts, starts, strict=True)])
 
 
 def _carried_over(problem: Problem, beta: Array) -> Array:
     """A feasible dual point from that of a relative: scaled into the box, so that 1'beta = 0 survives."""
-    if beta.shape != (problem.n_samples,):
-        raise InvalidParameter(f"start has {len(beta)} dual variables, the problem has {problem.n_samples} samples.")
     lower, upper = problem.loss.box(problem.y, problem.costs)
     bound = np.where(beta > 0.0, upper, -lower)
     outside = np.abs(beta) > bound

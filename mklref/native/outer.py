@@ -134,6 +134,7 @@ class Outer:
 
     def iterate(self, weights: Array) -> Status:
         """Run the outer loop from these weights; says why it ended."""
+        self._note(self._assess(weights))  # f = 0, or where the start is: nothing worse is returned
         point = self._evaluate(weights)
         self.unit = _UNIT * float(weights.max())
         since_better = 0
@@ -364,7 +365,7 @@ class Outer:
             lower=self.lower,
             upper=self.upper,
             inner_steps=self.machine.steps - sum(record.inner_steps for record in self.records),
-            weights=point.weights,
+            weights=point.weights.copy(),  # a callback may do with it what it likes
         )
         self.records.append(record)
         self.progress.update(record.relative_gap)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from mklref.exceptions import InvalidParameter
+import numpy as np
+
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+from mklref.multiclass import MulticlassProblem
 from mklref.native.solver import solve
 from mklref.problem import Problem
 from mklref.regularizers import Lp
@@ -15,9 +18,10 @@ from mklref.solution import Solution
 def solve_path(
     problem: Problem,
     *,
-    C: Sequence[float] | None = None,
-    p: Sequence[float] | None = None,
+    C: Iterable[float] | None = None,
+    p: Iterable[float] | None = None,
     tol: float = 1e-6,
+    start: Solution | None = None,
     callback: Callable[[Solution], object] | None = None,
     **options: Any,
 ) -> list[Solution]:
@@ -33,6 +37,8 @@ def solve_path(
         Values of p in Lp(p), in place of `problem.regularizer`. Give C or p, not both.
     tol : float
         Certified relative gap of every point.
+    start : Solution, optional
+        Where the first point starts: a solution of a problem with the same kernels.
     callback : callable, optional
         Called with each `Solution`; a true return value ends the path early.
     **options
@@ -46,17 +52,35 @@ def solve_path(
     Raises
     ------
     InvalidParameter
-        Neither or both of C and p, or a value outside its interval.
+        Neither or both of C and p, no sequence, or a value outside its interval.
+    InvalidType
+        Not a `Problem`, or a callback that cannot be called.
+    Interrupted
+        On Ctrl-C; its `path` has the points that were finished, its `solution` the one that was not.
     """
+    if not isinstance(problem, Problem | MulticlassProblem):
+        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
+    if callback is not None and not callable(callback):
+        raise InvalidType(f"callback is {callback!r}; give a function of one Solution, or None.")
     if (C is None) == (p is None):
         raise InvalidParameter("give either C or p, the quantity that varies along the path.")
     changes: list[dict[str, Any]] = (
-        [{"C": value} for value in C] if C is not None else [{"regularizer": Lp(value)} for value in p or ()]
+        [{"C": value} for value in _values("C", C)] if p is None else [{"regularizer": Lp(q)} for q in _values("p", p)]
     )
     problems = [problem.replace(**change) for change in changes]  # every value is checked before work starts
     solutions: list[Solution] = []
-    for member in problems:
-        solutions.append(solve(member, tol=tol, start=solutions[-1] if solutions else None, **options))
-        if callback is not None and callback(solutions[-1]):
-            break
+    try:
+        for member in problems:
+            solutions.append(solve(member, tol=tol, start=solutions[-1] if solutions else start, **options))
+            if callback is not None and callback(solutions[-1]):
+                break
+    except KeyboardInterrupt as stopped:
+        raise Interrupted(getattr(stopped, "solution", None), path=solutions) from None
     return solutions
+
+
+def _values(name: str, given: Any) -> list[Any]:
+    """The values along the path, as a list."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable) or np.ndim(values := list(given)) != 1:
+        raise InvalidParameter(f"{name} = {given!r} must be a sequence of numbers; for one value call solve.")
+    return values

@@ -10,6 +10,7 @@ At the optimum beta = r, and r lies inside the box of the dual for any scores.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,8 @@ class SmoothMachine(Machine):
             else:
                 break
             (point, image), intercept, value = trial, trial_intercept, trial_value
+            if time.perf_counter() > self.deadline:
+                break
             if self._exact or value - self._dual_value(image + intercept) <= min(gap, coarse * abs(value)):
                 break
         self.beta, self.intercept = self._dual_point(image + intercept), intercept

@@ -9,7 +9,7 @@ from scipy.linalg import block_diag
 
 import mklref
 from mklref import reference
-from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidInput, InvalidParameter, NotApplicable
 from mklref.multiclass import STRATEGIES, MulticlassProblem
 from mklref.native.choice import machine_for
 from mklref.problem import Problem
@@ -117,9 +117,7 @@ def test_refused(data):
     solution = mklref.solve(problem, tol=1e-2)
     with pytest.raises(NotApplicable, match="polish refines a Problem"):
         mklref.solve(problem, polish=True)
-    with pytest.raises(
-        InvalidParameter, match=r"start has dual variables of shape \(3, 27\); the problem has \(2, 27\)"
-    ):
+    with pytest.raises(InvalidInput, match=r"start has dual variables of shape \(3, 27\) .* has \(2, 27\)"):
         mklref.solve(MulticlassProblem(kernels, y > 0), start=solution)
     with pytest.raises(InvalidParameter, match=r"sample_weight has shape \(3,\); expected one for each of 27"):
         MulticlassProblem(kernels, y, sample_weight=np.ones(3))

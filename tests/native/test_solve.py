@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
+
 import numpy as np
 import pytest
 from makers import DEGENERATE, LOSSES, make_problem
@@ -12,8 +15,9 @@ from sklearn.svm import SVC
 import mklref
 from mklref import reference
 from mklref.certificate import certify
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.native import box, images, machine, twin
+from mklref.native.smooth import SmoothMachine
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,
@@ -300,8 +304,83 @@ def test_warm_and_cold_starts_agree(regularizer):
 
 def test_a_start_of_another_size_is_refused():
     small = mklref.solve(make_problem(seed=26, n=20))
-    with pytest.raises(InvalidParameter, match="start has 20 dual variables, the problem has 25 samples"):
+    with pytest.raises(InvalidInput, match=r"start has dual variables of shape \(20,\) .*; this problem has \(25,\)"):
         mklref.solve(make_problem(seed=26), start=small)
+    problem = make_problem(seed=26, n=20)
+    fewer = problem.replace(kernels=problem.kernels.dense()[:3])
+    with pytest.raises(InvalidInput, match=r"weights of shape \(4,\); this problem has \(20,\) and \(3,\)"):
+        mklref.solve(fewer, start=small)
+    with pytest.raises(InvalidInput, match=r"start has weights .* nonnegative and finite"):
+        mklref.solve(problem, start=dataclasses.replace(small, weights=-small.weights))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge", "epsilon_insensitive"])
+def test_nothing_worse_than_the_zero_function_is_returned(loss):
+    """One machine at unscaled kernels and targets may be far worse than f = 0, which costs nothing to look at."""
+    problem = make_problem(loss=loss, seed=8, regularizer=Lp(1))
+    problem = problem.replace(kernels=1e8 * problem.kernels.dense(), C=1e4)
+    zero = mklref.certify(problem, np.zeros(problem.n_samples))
+    for max_iter in (1, 2):
+        found = mklref.solve(problem, max_iter=max_iter).certificate
+        assert found.gap <= zero.gap * (1.0 + 1e-12)
+
+
+def test_a_callback_may_write_into_its_record():
+    problem = make_problem(seed=9, regularizer=Lp(1.5))
+
+    def spoil(record):
+        record.weights[:] = np.nan
+
+    spoilt, solution = mklref.solve(problem, callback=spoil), mklref.solve(problem)
+    assert np.array_equal(spoilt.weights, solution.weights)
+    assert spoilt.certificate == solution.certificate
+
+
+def test_a_path_takes_arrays_iterators_and_a_start_and_refuses_the_rest():
+    problem = make_problem(seed=27)
+    values = [1.0, 4 / 3, 2.0]
+    known = [solution.weights for solution in mklref.solve_path(problem, p=values)]
+    for given in (np.array(values), iter(values), tuple(values)):
+        path = mklref.solve_path(problem, p=given)
+        assert all(np.array_equal(one.weights, other) for one, other in zip(path, known, strict=True))
+    started = mklref.solve_path(problem, C=[1.0, 3.0], start=mklref.solve(problem))
+    assert len(started[0].history) <= 2
+    for given in (2.0, "1", np.ones((2, 2)), None):
+        with pytest.raises(InvalidParameter, match=r"(?s)p = .* must be a sequence|give either C or p"):
+            mklref.solve_path(problem, p=given)
+    with pytest.raises(InvalidType, match="problem is NoneType"):
+        mklref.solve_path(None, C=[1.0])
+    with pytest.raises(InvalidType, match="callback is 3"):
+        mklref.solve_path(problem, C=[1.0], callback=3)
+
+
+def test_an_interrupted_path_keeps_its_points():
+    def stop(solution):
+        if solution.objective > 0.0 and len(seen) == 1:
+            raise KeyboardInterrupt
+        seen.append(solution)
+
+    seen = []
+    with pytest.raises(Interrupted) as caught:
+        mklref.solve_path(make_problem(seed=27), C=[1.0, 2.0, 3.0], callback=stop)
+    assert [solution.objective for solution in caught.value.path[:1]] == [seen[0].objective]
+    assert len(caught.value.path) == 2
+
+
+def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch):
+    """A hundred Newton steps of a machine that never gets there are cut off by the deadline."""
+    problem = make_problem(loss="logistic", n=40, seed=3)
+    steps = []
+    objective = SmoothMachine._objective
+    monkeypatch.setattr(SmoothMachine, "_dual_value", lambda machine, scores: -np.inf)
+    monkeypatch.setattr(
+        SmoothMachine,
+        "_objective",
+        lambda machine, *point: (steps.append(time.sleep(0.02)), objective(machine, *point))[1],
+    )
+    solution = mklref.solve(problem, max_time=0.05)
+    assert solution.status is Status.TIME_LIMIT
+    assert len(steps) <= 12
 
 
 def test_a_path_is_certified_everywhere():

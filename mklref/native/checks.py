@@ -1,0 +1,66 @@
+"""What every solver asks of its arguments before work starts."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.problem import Problem
+from mklref.solution import Solution
+
+
+def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
+    """Raise InvalidType or InvalidParameter unless a solver can start with these."""
+    if not isinstance(problem, Problem | MulticlassProblem):
+        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
+    if callback is not None and not callable(callback):
+        raise InvalidType(f"callback is {callback!r}; give a function of one Record, or None.")
+    if not isinstance(tol, numbers.Real) or not 0.0 < float(tol) < np.inf:
+        raise InvalidParameter(f"tol = {tol!r} must lie in (0, inf): a relative duality gap, for instance 1e-6.")
+    if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 1:
+        raise InvalidParameter(f"max_iter = {max_iter!r} must be a positive integer.")
+    if max_time is not None and not (isinstance(max_time, numbers.Real) and float(max_time) > 0.0):
+        raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")
+
+
+def check_range(C: float, largest: float) -> None:
+    """C and the largest K_m[i, i] within 1e-200 and 1e200, their product within 1e-150 and 1e150."""
+    if largest > 0.0 and not (1e-200 <= C <= 1e200 and 1e-200 <= largest <= 1e200 and 1e-150 <= C * largest <= 1e150):
+        raise InvalidParameter(
+            f"C = {C:g} with K_m[i, i] up to {largest:g} leaves the range of double precision: both must be within "
+            "1e-200 and 1e200, and their product within 1e-150 and 1e150; normalise the kernels (kernels.normalize) "
+            "and choose C anew."
+        )
+
+
+def check_start(problem: Problem | MulticlassProblem, start: Any) -> None:
+    """Refuse a start that is no solution of a problem with as many classes, samples and kernels.
+
+    Raises
+    ------
+    InvalidType
+        For anything that is no solution, or one of the other kind of problem.
+    InvalidInput
+        Another number of machines, samples or kernels; numbers that are not finite, or negative weights.
+    """
+    several = isinstance(problem, MulticlassProblem)
+    wanted = MulticlassSolution if several else Solution
+    if not isinstance(start, wanted):
+        raise InvalidType(
+            f"start is {type(start).__name__}; give a {wanted.__name__} of a problem with the same kernels, or None."
+        )
+    expected = ((len(problem.machines),) if isinstance(problem, MulticlassProblem) else ()) + (problem.n_samples,)
+    beta, theta = np.shape(start.dual_coef), np.shape(start.weights)
+    if beta != expected or theta != (problem.n_kernels,):
+        raise InvalidInput(
+            f"start has dual variables of shape {beta} and weights of shape {theta}; this problem has {expected} and "
+            f"({problem.n_kernels},). Give a solution of a problem with the same samples and kernels, or None."
+        )
+    if not (np.all(np.isfinite(start.weights)) and np.all(start.weights >= 0.0)):
+        raise InvalidInput(f"start has weights {start.weights}; they must be nonnegative and finite.")
+    if not np.all(np.isfinite(start.dual_coef)):
+        raise InvalidInput("start has dual variables that are not finite; give a solution of a solver, or None.")
