@@ -38,6 +38,8 @@ _INNER_LARGEST, _INNER_SMALLEST = 1e-6, 1e-8
 the residual."""
 _MOST_INNER = 10
 """Iterations of the native solver, after which Newton's method takes over."""
+_EXTREME = 1e6
+"""Kernels or a noise variance beyond this, or below its inverse, are rescaled for the inner problem."""
 _POLISHED, _MOST_POLISHING = 1e-12, 100
 """Residual and steps of Newton's method on the inner problem."""
 
@@ -64,13 +66,25 @@ class Reweighted:
 
     problem: EvidenceProblem
     inner: Solution | None = None
-    """The last inner solution, with its certificate."""
+    """The last inner solution, with its certificate, in the units of `balanced`."""
+
+    def __post_init__(self) -> None:
+        given = self.problem
+        self.problem, self._units = balanced(given)
+        self._given = given
 
     def step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         """The next point, or None if the inner problem cannot be certified or not be solved to one that is better.
 
         The bound promises a decrease at its minimum only, so that a step needs a certified gap of at most 1e-6 there.
         """
+        if self.problem is self._given:
+            return self._step(point)
+        there = MarginalLikelihood.at(self.problem, point.x / self._units)
+        following = None if there is None else self._step(there)
+        return None if following is None else MarginalLikelihood.at(self._given, following.x * self._units)
+
+    def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         residual = _residual(point)
         gap = float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST))
         for inner in self._inner_solutions(point, gap):
@@ -122,6 +136,24 @@ class Reweighted:
 
 def _residual(point: MarginalLikelihood) -> float:
     return float(residuals(point, point.problem.lower).max())
+
+
+def balanced(problem: EvidenceProblem) -> tuple[EvidenceProblem, Array]:
+    """The problem in units in which kernels and noise are about 1, and those units of its variables.
+
+    (K/k, y/h, s/h^2) is the same problem with the variables theta k/h^2 and s/h^2. k and h are powers of two, and 1
+    unless the inner solver would leave double precision: then the kernels are copied.
+    """
+    size = float(problem.kernels.traces().max()) / problem.n_samples
+    k = 1.0 if 1.0 / _EXTREME < size < _EXTREME or size == 0.0 else 2.0 ** round(np.log2(size))
+    s = problem.noise_variance
+    h = 1.0 if 1.0 / _EXTREME < s < _EXTREME else 2.0 ** round(0.5 * np.log2(s))
+    if k == h == 1.0:
+        return problem, np.ones(len(problem.lower))
+    floor = None if problem.noise_floor is None else problem.noise_floor / h / h
+    kernels = problem.kernels.dense() / k
+    scaled = EvidenceProblem(kernels, problem.y / h, s / h / h, problem.learn_noise, floor)
+    return scaled, problem.join(np.full(problem.n_kernels, h * (h / k)), h * h)
 
 
 def minimise_bound(point: MarginalLikelihood, start: Array) -> MarginalLikelihood:

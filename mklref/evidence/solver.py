@@ -127,13 +127,13 @@ class _Run:
     line: Progress
     records: list[EvidenceRecord] = field(default_factory=list)
     begun: float = field(default_factory=time.perf_counter)
-
-    def __post_init__(self) -> None:
-        self.reweighted = Reweighted(self.problem)
+    reweighted: Reweighted | None = None
 
     def iterate(self, weights: Array) -> EvidenceSolution:
         """Steps until the residual is small, or something else ends them."""
         point = MarginalLikelihood(self.problem, weights)
+        if self.method == "reweighted":
+            self.reweighted = Reweighted(self.problem)
         try:
             status = self._record(point)
             while status is None:
@@ -150,14 +150,14 @@ class _Run:
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         if self.method == "newton":
             return newton(point)
-        if self.method == "reweighted":
+        if self.reweighted is not None:
             return self.reweighted.step(point)
         return fixed_point(point, MULTIPLICATIVE[self.method])
 
     def _record(self, point: MarginalLikelihood) -> EvidenceStatus | None:
         """Note an iteration; says whether it was the last one."""
         shares = residuals(point, self.problem.lower)
-        inner = self.reweighted.inner
+        inner = None if self.reweighted is None else self.reweighted.inner
         now = time.perf_counter()
         record = EvidenceRecord(
             iteration=len(self.records),

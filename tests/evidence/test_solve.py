@@ -253,7 +253,7 @@ def test_reweighted_is_stationary_with_little_noise(noise, learn_noise):
 
 def test_reweighted_stalls_where_nothing_can_be_certified():
     """With next to no noise: it stalls, says what to do, and newton does it."""
-    problem = low_noise_model(1e-8)
+    problem = low_noise_model(1e-8, learn_noise=True)
     solution = solve(problem, "reweighted")
     assert_certified_and_downwards(solution)
     assert solution.status is EvidenceStatus.STALLED
@@ -366,6 +366,21 @@ def test_values_beyond_double_precision_are_refused():
         solve(EvidenceProblem(problem.kernels, 1e140 * problem.y, 1e-140))
     with pytest.raises(InvalidTarget, match=r"y has values up to .*e\+200; their squares overflow"):
         EvidenceProblem(problem.kernels, 1e200 * problem.y, 0.1)
+
+
+@pytest.mark.parametrize("learn_noise", [False, True])
+@pytest.mark.parametrize(("k", "h"), [(2.0**500, 1.0), (1.0, 2.0**-250), (2.0**40, 2.0**-20)])
+def test_reweighted_at_extreme_scales(k, h, learn_noise):
+    """(k K, h y, h^2 s): the inner problems are solved in units in which they are those of (K, y, s)."""
+    problem = make_model(learn_noise=learn_noise)
+    base = solve(problem, "reweighted")
+    scaled = EvidenceProblem(
+        k * problem.kernels.dense(), h * problem.y, h * h * problem.noise_variance, learn_noise=learn_noise
+    )
+    solution = solve(scaled, "reweighted")
+    assert solution.status is EvidenceStatus.STATIONARY
+    assert solution.objective == pytest.approx(base.objective + 20 * np.log(h), abs=1e-8)
+    np.testing.assert_allclose(solution.weights, base.weights * h * (h / k), rtol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
