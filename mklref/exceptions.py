@@ -86,7 +86,8 @@ class Interrupted(KeyboardInterrupt):
     ) -> None:
         judged = getattr(solution, "certificate", solution)
         found = "no point yet" if solution is None else f"best point so far: {judged}"
-        super().__init__(f"interrupted; {found}")
+        kept = "" if path is None else f"; {len(path)} points of the path are finished"
+        super().__init__(f"interrupted; {found}{kept}")
         self.solution = solution
         self.path = path
 

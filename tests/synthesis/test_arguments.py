@@ -177,7 +177,7 @@ def pressed(times):
 
 def test_ctrl_c_in_the_callback_of_a_path_keeps_its_points():
     problem, values = make_problem((1, 1, 1)), [10.0, 3.0, 1.0]
-    with pytest.raises(Interrupted) as caught:
+    with pytest.raises(Interrupted, match="no point yet; 2 points of the path are finished") as caught:
         solve_path(problem, values, callback=pressed(2))
     assert caught.value.solution is None
     assert [len(caught.value.path), *(point.status for point in caught.value.path)] == [2, *2 * [Status.OPTIMAL]]
