@@ -241,7 +241,7 @@ class Run:
             lower=self.lower,
             upper=self.upper,
             inner_steps=self.inner_steps - sum(record.inner_steps for record in self.records),
-            weights=point.weights,
+            weights=point.weights.copy(),
             objective=point.objective,
             svm_calls=self.svm_calls,
             gradient_calls=self.gradient_calls,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from mklref.solution import Solution
 
 _SHARE = 0.01
 """A chunk is solved until its violation is this share of what it was when it was chosen."""
-_STEPS = 1000
-"""Two-variable steps for each variable of a chunk, at most."""
+_ROUNDS = 30
+"""Rounds of pair steps and a Newton step for a chunk, at most."""
 
 
 def lp_interleaved(
@@ -119,28 +120,31 @@ def _most_violating(machine: BoxMachine, size: int) -> tuple[Any, float]:
 
 def _moved(run: Run, machine: BoxMachine, chosen: Any, tol: float) -> Array:
     """beta after maximising (21) over the chosen variables."""
-    problem, beta, part = machine.problem, machine.beta.copy(), machine.beta[chosen]
-    block = np.tensordot(machine.weights, problem.kernels.rows(chosen)[:, :, chosen], 1)
-    steps, _, _ = loops.smo(
-        loops.Stack([block]),
-        np.ones(1),
-        block.copy(),
-        np.ones(len(chosen), dtype=np.uint8),
-        machine.diagonal[chosen],
-        machine.lower[chosen],
-        machine.upper[chosen],
-        machine.absolute,
-        problem.intercept,
-        part,
-        machine.gradient[chosen],
-        max(tol, 0.0),
-        _STEPS * len(chosen),
-        np.inf,
-        1,
-    )
-    run.inner_steps += steps
-    beta[chosen] = part
+    beta, chunk = machine.beta.copy(), Chunk(machine, chosen)
+    chunk.maximise(max(tol, 0.0))
+    run.inner_steps += chunk.steps
+    beta[chosen] = chunk.beta
     return beta
+
+
+class Chunk(BoxMachine):
+    """A machine on some of its dual variables, at the gradient that the others give it: one kernel, of their rows."""
+
+    def __init__(self, machine: BoxMachine, chosen: Any) -> None:
+        block = np.tensordot(machine.weights, machine.problem.kernels.rows(chosen)[:, :, chosen], 1)
+        self.problem, self.deadline, self.absolute = machine.problem, machine.deadline, machine.absolute
+        self.images = SimpleNamespace(stack=loops.Stack([block]), threads=1)  # type: ignore[assignment]
+        self.weights, self.rows, self.ready = np.ones(1), block.copy(), np.ones(len(chosen), dtype=np.uint8)
+        self.beta, self.gradient, self.linear = machine.beta[chosen], machine.gradient[chosen], machine.linear[chosen]
+        self.lower, self.upper = machine.lower[chosen], machine.upper[chosen]
+        self.diagonal, self.shift = machine.diagonal[chosen], machine.shift[chosen]
+        self.steps, self.rows_read = 0, 0.0
+
+    def maximise(self, tol: float) -> None:
+        """Pair steps; Newton's method on the free variables where they crawl, as between weights that differ a lot."""
+        for _ in range(_ROUNDS):
+            if self._smo(tol) <= tol or not self._newton():
+                break
 
 
 def _checked(chunk: Any) -> int:

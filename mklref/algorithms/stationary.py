@@ -108,7 +108,7 @@ def _record(run: Run, current: GroupPoint, count: int) -> Status | None:
         lower=-np.inf,
         upper=run.upper,
         inner_steps=run.inner_steps - sum(record.inner_steps for record in run.records),
-        weights=current.point.weights,
+        weights=current.point.weights.copy(),
         objective=current.point.value,
         svm_calls=run.svm_calls,
         gradient_calls=run.gradient_calls,

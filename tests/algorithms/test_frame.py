@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 import pytest
-from algorithms.cases import cancer
+from algorithms.cases import cancer, small
 from makers import make_problem
 
 import mklref
@@ -125,6 +125,24 @@ def test_callback(name):
     assert solution.status is Status.STOPPED
     assert tuple(seen) == solution.history.records
     assert {"objective", "svm_calls", "gradient_calls", "measures"} <= set(vars(seen[0]))
+
+
+@pytest.mark.parametrize("name", [*MINE, "lp_wrapper", "group_wrapper"])
+def test_a_callback_cannot_spoil_the_run(name):
+    """The records are the user's: what is written into them stays there."""
+    problem = small(name)
+    expected = algorithms.ALGORITHMS[name](problem)
+    spoiled = algorithms.ALGORITHMS[name](problem, callback=lambda record: record.weights.fill(np.nan))
+    assert spoiled.certificate == expected.certificate
+    assert np.array_equal(spoiled.weights, expected.weights)
+
+
+def test_a_callback_cannot_spoil_a_stationary_point():
+    point = algorithms.group_wrapper(
+        small("group_wrapper"), exponents=(1, 1), callback=lambda record: record.weights.fill(np.nan)
+    )
+    assert point.status is Status.STATIONARY
+    assert np.isfinite(point.weights).all()
 
 
 @every_algorithm

@@ -14,6 +14,7 @@ import mklref
 from mklref import BlockNorm, ElasticNet, Lp, Status, reference
 from mklref.algorithms import lp_interleaved, lp_wrapper
 from mklref.algorithms.base import Run
+from mklref.algorithms.lp_interleaved import Chunk, _moved
 from mklref.algorithms.lp_wrapper import lowest
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.losses import Logistic, Squared
@@ -160,6 +161,60 @@ def test_what_the_cap_costs(q, tol, rng):
             assert above >= -1e-9 * theta @ (other**2 + u**2)
             if other is g:
                 assert above <= tol * regularizer.conjugate(g)
+
+
+def far_apart():
+    """At q = inf useful weights of these kernels differ by 1e5: pair steps alone crawl from side to side."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 3))
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=40) > 0, 1.0, -1.0)
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    gaussians = [np.exp(-distances / (2 * width**2)) for width in (0.3, 1, 3)]
+    return mklref.Problem(
+        [*gaussians, X @ X.T / 3, np.outer(X[:, 0], X[:, 0])], y, C=10.0, regularizer=BlockNorm(np.inf)
+    )
+
+
+@pytest.mark.parametrize("chunk", [20, 40])
+def test_weights_that_differ_a_lot(chunk, monkeypatch):
+    problem = far_apart()
+    truth = mklref.solve(problem).certificate
+    assert complaints(problem, lp_interleaved(problem, chunk=chunk, tol=1e-6, max_iter=200), 1e-6, truth) == []
+    monkeypatch.setattr(Chunk, "_newton", lambda chunk: False)
+    assert complaints(problem, lp_interleaved(problem, chunk=chunk, tol=1e-6, max_iter=200), 1e-6, truth) != []
+
+
+PAIRS = [
+    (loss, intercept)
+    for loss in BOXED
+    for intercept in (True, False)
+    if loss.intercept == "optional" or (loss.intercept == "required") is intercept
+]
+
+
+@pytest.mark.parametrize(("loss", "intercept"), PAIRS, ids=str)
+def test_a_chunk_is_maximised_as_part_of_the_whole(loss, intercept, rng):
+    """The derivatives of (21) from their definition: no feasible change within the chunk leads up by more than tol."""
+    problem = make_problem(loss=loss, seed=3, n=24, M=5, regularizer=Lp(2), intercept=intercept)
+    run = Run("test", problem, 1e-4, 10)
+    machine, chosen, tol = run.machines[0], rng.permutation(24)[:8], 1e-9
+    machine.move(rng.uniform(0.1, 1.0, 5))
+    before = machine.beta.copy()
+    beta = _moved(run, machine, chosen, tol)
+    others = np.setdiff1d(np.arange(24), chosen)
+    assert np.array_equal(beta[others], before[others])
+    assert run.inner_steps > 0
+    Q = np.tensordot(machine.weights, problem.kernels.dense(), 1)
+    dual = problem.loss.quadratic_dual(problem.y)
+    slope = dual.linear - Q @ beta - dual.curvature / problem.costs * beta
+    right = np.where(beta < machine.upper, slope - np.where(beta >= 0.0, dual.absolute, -dual.absolute), -np.inf)
+    left = np.where(beta > machine.lower, slope - np.where(beta > 0.0, dual.absolute, -dual.absolute), np.inf)
+    if intercept:
+        assert beta.sum() == pytest.approx(before.sum(), abs=1e-12)
+        assert right[chosen].max() - left[chosen].min() <= 1e-8
+    else:
+        assert right[chosen].max() <= 1e-8
+        assert left[chosen].min() >= -1e-8
 
 
 def test_it_takes_fewer_inner_steps_than_the_wrapper():

@@ -65,11 +65,13 @@ def wrong_starts(start):
         (fewer, InvalidInput, "start has dual variables of shape (20,)"),
         (negative, InvalidInput, "they must be nonnegative and finite"),
         (missing, InvalidInput, "they must be nonnegative and finite"),
+        (dataclasses.replace(start, weights=np.full(5, np.inf)), InvalidInput, "they must be nonnegative and finite"),
+        (dataclasses.replace(start, dual_coef=np.full(24, np.nan)), InvalidInput, "dual variables that are not finite"),
     ]
 
 
 @pytest.mark.parametrize("name", TAKE_A_START)
-@pytest.mark.parametrize("case", range(7))
+@pytest.mark.parametrize("case", range(9))
 def test_wrong_starts_are_named(name, case, solved):
     start, error, message = wrong_starts(solved)[case]
     with pytest.raises(error, match=re.escape(message)):
