@@ -7,7 +7,7 @@ import pytest
 from makers import make_problem
 
 from mklref import Problem, Status, certify, solve
-from mklref.native import outer
+from mklref.native import bundle
 from mklref.native.central import CentralPath, Direction, _System
 from mklref.native.choice import machine_for
 from mklref.native.guess import equal_weights
@@ -130,7 +130,7 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
     assert solution.status is Status.OPTIMAL
     assert solution.certificate.relative_gap <= 1e-6
     assert followed
-    monkeypatch.setattr(outer, "_FACTORISED", 0)
+    monkeypatch.setattr(bundle, "_FACTORISED", 0)
     alone = solve(problem, max_iter=len(solution.history) + 10)
     assert alone.certificate.gap > solution.certificate.gap
     assert alone.certificate.lower <= solution.objective
@@ -150,7 +150,7 @@ def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatc
     problem = lines(C=100.0, n=40, M=10)
     optimum = solve(problem).certificate
     monkeypatch.setattr(CentralPath, "step", step)
-    monkeypatch.setattr(outer, "_MANY_FAILURES", 1)
+    monkeypatch.setattr(bundle, "_MANY_FAILURES", 1)
     solution = solve(problem)
     assert len(tried) == 1
     assert solution.status is Status.OPTIMAL

@@ -1,0 +1,122 @@
+"""Steps where R* has kinks: a bundle of cuts (steps.py, mixture.py), or the central path where that fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mklref.native.box import BoxMachine
+from mklref.native.central import CentralPath
+from mklref.native.mixture import mixed_step
+from mklref.native.point import Point
+from mklref.native.polyhedral import Polyhedral, polyhedral
+from mklref.native.steps import Cut, bundle_step
+
+if TYPE_CHECKING:
+    from mklref.native.outer import Outer
+
+_SERIOUS = 0.1
+"""Share of the predicted decrease with which a trial point becomes the new centre."""
+_BUNDLE = 15
+"""Cuts that are kept beside that of the centre, the latest ones."""
+_MANY_FAILURES, _MOST_FAILURES = 10, 30
+"""Trial points in a row that are no better, after which the central path and then the closed form are tried."""
+_NOTHING = 1e-5
+_LESS = 0.1
+"""Factor on the root of the Hessian each time that it has misled a bundle step."""
+_FACTORISED = 3000
+"""Samples and kernels up to which the central path may be followed: it factorises matrices of their number."""
+_LONGEST_PATH = 60
+_CLEAR = 0.01
+"""Share of the wanted gap at which the central path tells which weights are 0; its last steps are its longest."""
+_SHORTEST = 1e-2
+"""A step of the central path that is shorter, and to no smaller gap, is the last."""
+
+
+class Bundle:
+    """The cuts of one run of the outer loop, and how far its curvature is trusted."""
+
+    def __init__(self) -> None:
+        self.cuts: list[Cut] = []
+        self.trust = 1.0
+        self.followed = False
+
+    def step(self, run: Outer, point: Point, psi: Polyhedral | None) -> Point:
+        """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
+        watched = np.flatnonzero(run.machine.images.watched)
+        W = self.trust * run.machine.hessian_root(watched)
+        always = [point.cut()]
+        if psi is not None and psi.normal is None and not run.problem.intercept_cost:
+            # Nothing else bounds the weights: beta = 0 says that J >= 0.
+            always.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
+        failures = 0
+        while True:
+            self.cuts = self.cuts[-_BUNDLE:]
+            cuts = always + self.cuts
+            if psi is None:
+                weights, predicted, mixture = mixed_step(run.problem.regularizer, cuts, W, point.weights)
+            else:
+                weights = np.zeros_like(point.weights)
+                weights[watched], predicted, mixture = bundle_step(
+                    psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched], run.unit
+                )
+            if point.merit - predicted <= run.target:
+                run.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
+                mixed = run.assess(weights)
+                run.note(mixed)
+                if mixed.working_gap <= run.target:
+                    return mixed
+            trial = run.evaluate(weights)
+            if point.merit - predicted <= min(run.target, _NOTHING * point.working_gap):
+                # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
+                self.trust = _LESS * self.trust if trial.working_gap > 0.5 * point.working_gap else 1.0
+            noise = 2.0 * max(trial.inner_gap, point.inner_gap)
+            excess = trial.merit - point.merit + _SERIOUS * (point.merit - predicted)
+            run.sharpen(excess, noise)
+            self.cuts.append(always[0] if excess <= noise else trial.cut())
+            if excess <= noise or run.record(trial):
+                return trial
+            failures += 1
+            stuck = failures == _MOST_FAILURES or np.array_equal(trial.weights, point.weights)
+            if stuck or failures == _MANY_FAILURES:
+                central = self.central_path(run, point)
+                if central is not point:
+                    return central
+            if stuck:
+                return run.closed_form_step(point)
+
+    def central_path(self, run: Outer, point: Point) -> Point:
+        """Follow the central path to its end, once; the same point where there is none, or it leads nowhere better.
+
+        Weights that are 0 in the limit are set to 0 where the gap allows it.
+        """
+        machine, psi = run.machine, polyhedral(run.problem.regularizer, run.problem.n_kernels)
+        if self.followed or psi is None or not isinstance(machine, BoxMachine):
+            return point
+        if len(machine.beta) + machine.weights.size > _FACTORISED:
+            return point
+        self.followed = True
+        path = CentralPath(machine, psi, point.weights)
+        best, weights = point, point.weights
+        for _ in range(_LONGEST_PATH):
+            try:
+                length = path.step()
+            except FloatingPointError:
+                break
+            found = run.assess(machine.weights)
+            if found.gap > 0.9 * best.gap and length < _SHORTEST:
+                break
+            if found.gap < best.gap:
+                best, weights = found, path.sparse_weights()
+            if run.record(found) or best.gap <= _CLEAR * run.target:
+                break
+        machine.jump(best.beta)
+        if best is point:
+            machine.move(point.weights)
+            return point
+        sparse = run.assess(weights)
+        if sparse.gap > max(best.gap, run.target):
+            return run.assess(best.weights)
+        run.best = sparse
+        return sparse
