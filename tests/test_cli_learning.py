@@ -185,6 +185,7 @@ def test_the_task_can_be_said(folder, capsys):
         (["--ignore", "name", "--kernels", "rbff(1)"], "rbff"),
         (["--ignore", "name", "--plot", "weights.xyz"], "end its name in .png, .svg or .pdf"),
         (["--ignore", "name", "--save", "/nowhere/at/all.npz"], "is no directory"),
+        (["--ignore", "name", "--save", "."], "cannot write .: it is a directory; give the name of a file in it"),
         (["--samples", "4", "--ignore", "name"], "fewer than --folds 5"),
     ],
 )

@@ -24,7 +24,7 @@ PIPE_WIDTH = 110
 
 
 def require_writable(*files: str | None) -> None:
-    """Refuse a file in a directory that does not exist before hours are spent on what goes into it.
+    """Refuse a directory, and a file in one that does not exist, before hours are spent on what goes into it.
 
     Raises
     ------
@@ -34,6 +34,8 @@ def require_writable(*files: str | None) -> None:
     for file in files:
         if file is not None and not Path(file).absolute().parent.is_dir():
             raise InvalidParameter(f"cannot write {file}: {Path(file).absolute().parent} is no directory.")
+        if file is not None and Path(file).is_dir():
+            raise InvalidParameter(f"cannot write {file}: it is a directory; give the name of a file in it.")
 
 
 def console() -> Console:

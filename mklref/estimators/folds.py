@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,28 @@ def _solved(problem: Any, start: Any, **options: Any) -> Any:
     if start is None or solution.status is Status.OPTIMAL:
         return solution
     return min(solution, solve(problem, **options), key=lambda own: own.certificate.relative_gap)
+
+
+def _still_good(solution: Any, before: Any, now: Any, tol: float) -> bool:
+    """Whether a solution is one at a smaller C as well, to the same tolerance, because no dual variable is in its way.
+
+    Where c_i V*(-beta_i/c_i) stays as it was, as it does for the hinge inside the box, so does the lower bound; and
+    c_i V(t_i, y_i) >= 0 only falls.
+    """
+    pairs = zip(getattr(before, "machines", [before]), getattr(now, "machines", [now]), strict=True)
+    for row, (old, new) in zip(np.atleast_2d(solution.dual_coef), pairs, strict=True):
+        beta = row[old.samples] if hasattr(old, "samples") else row
+        old, new = (getattr(one, "problem", one) for one in (old, new))
+        terms, smaller = (one.loss.dual_terms(beta, one.y, one.costs) for one in (old, new))
+        if not (np.isfinite(smaller).all() and np.allclose(smaller, terms, rtol=1e-12, atol=0.0)):
+            return False
+    return _gap_of(solution) <= tol
+
+
+def _gap_of(solution: Any) -> float:
+    """The relative gap at this C or a smaller one, where the upper bound may be as low as the lower one."""
+    certificate = solution.certificate
+    return float(certificate.gap / max(1.0, abs(certificate.lower)))
 
 
 class _Rows:
@@ -101,8 +123,16 @@ def points_of_fold(
     for regularizer in regularizers:
         starts = first
         path: list[Point] = []
+        here: list[Any] = []
         for C in Cs[::-1]:
+            before = here
             here = [one._replace(problem=one.problem.replace(C=float(C), regularizer=regularizer)) for one in parts]
+            if before and all(
+                _still_good(solution, old.problem, new.problem, own.tol)
+                for solution, old, new in zip(starts, before, here, strict=True)
+            ):
+                path.append(replace(path[-1], relative_gap=max(map(_gap_of, starts))))
+                continue
             with at_most(share):
                 starts = [
                     _solved(one.problem, start, tol=own.tol, max_iter=own.max_iter)

@@ -5,7 +5,8 @@ What a search by refitting does again and again is done once here:
     kernels     evaluated once; the matrices of a fold are slices of them, K[train, train] and K[test, train],
                 normalised and centred with the statistics of the training samples of the fold alone
     solutions   along descending C each one starts from the one before (SimpleMKL 4.4), and the first one of a norm
-                from the first one of the norm before
+                from the first one of the norm before; where no dual variable has met its bound C c_i, the solution
+                is the same
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit
 from sklearn.utils.estimator_checks import check_estimator
 
-from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
+from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, certify
 from mklref.estimators import folds, search
 from mklref.estimators.gram import part
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, UnsafeFile
@@ -198,6 +198,41 @@ def test_a_start_that_leads_nowhere_is_dropped(data, monkeypatch):
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
     assert any(start is not None for start in starts)
     assert found.cv_results_["relative_gap"].max() <= 1e-7
+
+
+@pytest.mark.parametrize("multiclass", [False, True])
+def test_a_solution_that_no_bound_holds_back_is_not_computed_again(data, monkeypatch, multiclass):
+    """Where all |beta_i| < C, a larger C changes nothing: the solution there bounds the problem here as well."""
+    X, y, t = data
+    y = np.digitize(t, [-0.5, 1.0]) if multiclass else y
+    honest, solved = folds.solve, []
+
+    def observed(problem, **options):
+        solved.append((problem, honest(problem, **options)))
+        return solved[-1][1]
+
+    monkeypatch.setattr(folds, "solve", observed)
+    common = {"kernels": "rbf(0.3..1, 3)", "norms": [1.0], "cv": 3, "tol": 1e-6, "strategy": "one_vs_one"}
+    found = MKLClassifierCV(Cs=[0.01, 2.0, 50.0, 100.0], **common).fit(X, y)
+    assert [problem.C for problem, _ in solved].count(100.0) == 3
+    assert not any(problem.C == 50.0 for problem, _ in solved)
+    gaps = found.cv_results_["relative_gap"]
+    assert gaps.max() <= 1e-6
+    at_the_top = [(problem, solution) for problem, solution in solved if problem.C == 100.0]
+    again = [honest(problem.replace(C=50.0), tol=1e-9) for problem, _ in at_the_top]
+    for (problem, solution), other in zip(at_the_top, again, strict=True):
+        here = problem.replace(C=50.0)
+        certificate = (
+            here.certify(solution.dual_coef, solution.weights, solution.intercept)
+            if multiclass
+            else certify(here, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+        )
+        assert certificate.relative_gap <= gaps[2]
+        assert other.objective == pytest.approx(solution.objective, rel=1e-5)
+    squared = MKLClassifierCV(Cs=[50.0, 100.0], loss="squared_hinge", **common)
+    solved.clear()
+    squared.fit(X, y)
+    assert [problem.C for problem, _ in solved] == [100.0, 50.0] * 3
 
 
 def test_fits_that_miss_the_tolerance_are_counted(data):
