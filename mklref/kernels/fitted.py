@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class FamilyStack(ArrayStack):
     """The Gram matrices of a family on training samples, able to give those of new samples; see `KernelFamily.fit`.
 
-    While they are evaluated, a matrix of squared distances and one of the kernel are held beside the stack.
+    While they are evaluated, up to five matrices of order n are held beside the stack: the squared distances, the
+    kernel, and what its normalisation takes.
     """
 
     def __init__(self, family: KernelFamily, X: Any, normalize: Normalization | None, center: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from makers import Frame, make_samples
@@ -260,3 +262,18 @@ def test_gaussians_share_their_distances(X, X_new, monkeypatch):
     np.testing.assert_array_equal(some, new[[0, 3, 5, 6]])
     nested = on("two", ["x2", "x1"], on("one", [1], gaussian(0.7))).fit(X)
     np.testing.assert_allclose(nested.matrices[0], gaussian(0.7).fit(X[:, [1]]).matrices[0], atol=1e-14)
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize": "spherical", "center": True}])
+def test_memory_beside_the_stack(rng, options):
+    """Five matrices of order n, whatever the number of kernels."""
+    samples = make_samples(rng, 300, 4)
+    family = gaussian(np.geomspace(0.5, 4.0, 9)) + polynomial(2) + per_variable(gaussian(1.0))
+    family.fit(samples[:9], **options)  # imports
+    tracemalloc.start()
+    try:
+        K = family.fit(samples, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < K.dense().nbytes + 5.2 * 8 * 300**2
