@@ -13,8 +13,8 @@ bounds and z of theta >= 0, the central path solves
     psi'(theta) + nu normal - q/2 - z = 0                              theta z = tau
     1'beta = c_b,    normal'theta = 1,    q_m = beta'K_m beta
 
-for every tau > 0, and the optimum for tau -> 0. A step is Mehrotra's predictor and corrector, with the quadratic terms
-of Q beta and q in the corrector. With s, t and z eliminated, its Newton system in (dbeta, dtheta, db, dnu) is
+for every tau > 0, and the optimum for tau -> 0. A step is Mehrotra's predictor and corrector (correcting the products
+of the left equations as well saves no step). With s, t and z eliminated, its system in (dbeta, dtheta, db, dnu) is
 
     [ Q + shift + Lambda   U'                  1     0      ]
     [ U                    -psi'' - z/theta    0    -normal ]        Lambda = (E (s/u + t/(w - u))^{-1} E')^{-1}
@@ -22,7 +22,7 @@ of Q beta and q in the corrector. With s, t and z eliminated, its Newton system 
     [ 0                    -normal'            0     0      ]
 
 It is factorised as it stands, indefinite: to eliminate dtheta, too, loses half of the digits where kernels of low rank
-leave Q singular on the free samples, which is where the bundle fails. A step costs two passes and (n + M)^3 / 3.
+leave Q singular on the free samples, which is where the bundle fails. A step costs a pass and (n + M)^3 / 3.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class CentralPath:
 
     def _step(self) -> float:
         machine, psi, sign = self.machine, self.psi, self.sign
-        theta, U, q, room = machine.weights.copy(), machine.images.values.copy(), machine.images.squares, self._room()
+        theta, q, room = machine.weights, machine.images.squares, self._room()
         u, s, t, z = self.u, self.s, self.t, self.z
         left = Direction(
             u=sign * (machine.gradient + self.b) + machine.absolute - s + t,
@@ -116,33 +116,25 @@ class CentralPath:
             b=float(machine.beta.sum()) - self.problem.intercept_cost if self.problem.intercept else 0.0,
             nu=0.0 if psi.normal is None else float(psi.normal @ theta) - 1.0,
         )
-        tau = float(left.s.sum() + left.t.sum() + left.z.sum()) / (u.size + np.count_nonzero(self.bounded) + z.size)
+        pairs = u.size + np.count_nonzero(self.bounded) + z.size
+        tau = float(left.s.sum() + left.t.sum() + left.z.sum()) / pairs
         system = _System(self)
         affine = system.solve(left)
         length = self._longest(affine)
-        beta, dbeta = machine.beta.copy(), (sign * affine.u).sum(axis=0)
-        machine.images.update(beta + dbeta)
-        V = machine.images.values - U  # K_m dbeta
         after = np.sum((u + length * affine.u) * (s + length * affine.s))
         after += np.sum(np.where(self.bounded, (room - length * affine.u) * (t + length * affine.t), 0.0))
         after += np.sum((theta + length * affine.theta) * (z + length * affine.z))
-        share = float(after) / (tau * (u.size + np.count_nonzero(self.bounded) + z.size))
-        centre = share**3 * tau
+        centre = (float(after) / (pairs * tau)) ** 3 * tau
         corrected = left._replace(
-            u=left.u + length**2 * sign * (affine.theta @ V),
             s=left.s + length * affine.u * affine.s - centre,
             t=np.where(self.bounded, left.t - length * affine.u * affine.t - centre, 0.0),
-            theta=left.theta - length**2 * 0.5 * (V @ dbeta),
             z=left.z + length * affine.theta * affine.z - centre,
         )
         direction = system.solve(corrected)
         length = min(1.0, _NEARLY * self._longest(direction))
         self.u, self.s, self.t = (old + length * new for old, new in zip((u, s, t), direction[:3], strict=True))
-        self.z, self.b, self.nu = (
-            z + length * direction.z,
-            self.b + length * direction.b,
-            self.nu + length * direction.nu,
-        )
+        self.z, self.b = z + length * direction.z, self.b + length * direction.b
+        self.nu += length * direction.nu
         self._go(theta + length * direction.theta)
         return length
 

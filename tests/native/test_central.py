@@ -11,6 +11,7 @@ from mklref.native import bundle
 from mklref.native.central import CentralPath, Direction, _System
 from mklref.native.choice import machine_for
 from mklref.native.guess import equal_weights
+from mklref.native.outer import Outer
 from mklref.native.polyhedral import polyhedral
 from mklref.regularizers import Lp, Power, Tikhonov
 
@@ -156,6 +157,19 @@ def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatc
     assert solution.status is Status.OPTIMAL
     assert solution.certificate.lower <= optimum.upper
     assert optimum.lower <= solution.certificate.upper
+
+
+def test_the_machine_is_back_at_the_point_where_the_path_leads_nowhere(monkeypatch):
+    problem = lines(C=100.0, n=40, M=10)
+    run = Outer(machine_for(problem), 1e-6, 500, np.inf)
+    run.target = 1e-6
+    point = run.evaluate(equal_weights(problem))
+    monkeypatch.setattr(CentralPath, "step", lambda path: 0.0)
+    assert run.bundle.central_path(run, point) is point
+    assert np.array_equal(run.machine.weights, point.weights)
+    assert np.array_equal(run.machine.beta, point.beta)
+    gradient = np.tensordot(point.weights, problem.kernels.dense(), 1) @ point.beta - run.machine.linear
+    np.testing.assert_allclose(run.machine.gradient, gradient, atol=1e-9 * np.abs(gradient).max())
 
 
 def test_numbers_beyond_double_precision_are_told():
