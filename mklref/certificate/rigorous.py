@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _NEAR = 8.0
 """Scores within so many times their error of the kink may be on it."""
+_FARTHEST = 1e-6
+"""Relative change of a function beyond which it would be another point, and not the given one without its kinks."""
 _SHARE = 0.1
 """Share of the tolerance that rounding may cost before a sharper backend takes over."""
 
@@ -140,11 +142,12 @@ def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backen
     scores = theta @ middles
     b = best_intercept(problem, scores) if point.intercept is None else point.intercept
     with np.errstate(over="ignore", invalid="ignore"):
-        theta, b = _off_the_kink(problem, theta, b, weighted_sum(theta, images) + b, np.sqrt(middle))
+        moved = float(theta @ delta) * math.sqrt(float(point.beta @ point.beta))
+        theta, b = _off_the_kink(problem, theta, b, weighted_sum(theta, images) + b, np.sqrt(middle), moved)
 
     lower = _lower(problem, point.beta, q) if point.feasible else -math.inf
-    moved = sum((Fraction(t) * Fraction(d) for t, d in zip(theta.tolist(), delta.tolist(), strict=True)), Fraction(0))
-    upper = _upper(problem, q, theta, b, weighted_sum(theta, images), root_up(moved * moved * size))
+    radius = sum((Fraction(t) * Fraction(d) for t, d in zip(theta.tolist(), delta.tolist(), strict=True)), Fraction(0))
+    upper = _upper(problem, q, theta, b, weighted_sum(theta, images), root_up(radius * radius * size))
 
     with np.errstate(over="ignore", invalid="ignore"):
         primal = intercept_objective(problem, theta @ middles, b) + problem.regularizer.value(theta * np.sqrt(middle))
@@ -153,31 +156,34 @@ def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backen
     return Enclosure(lower, upper, theta, b, slack if math.isfinite(slack) else math.inf)
 
 
-def _off_the_kink(problem: Problem, theta: Array, b: float, t: Interval, g: Array) -> tuple[Array, float]:
+def _off_the_kink(problem: Problem, theta: Array, b: float, t: Interval, g: Array, moved: float) -> tuple[Array, float]:
     """Weights and an intercept that keep the free samples off the kink of max(0, m - y t) by the error of their scores.
 
     On the kink an error of r costs c_i r, which is much where c_i is large. The function times 1 + eta, eta about r,
     has no loss there, and since the point is nearly optimal that costs eta sum |beta_i| over the free samples. Where
-    m = 0 (one class) eta is added to the intercept. Taken where float64 says that it pays; any point has a bound.
+    m = 0 (one class) eta is added to the intercept. Matrices within delta move the scores further, by `moved` at most.
+    Taken where float64 says that it pays; any point has a bound.
     """
-    loss = problem.loss
+    loss, costs = problem.loss, problem.costs
     if not isinstance(loss, Hinge | DensityLevelSet | OneClass):
         return theta, b
     margin = 0.0 if isinstance(loss, OneClass) else 1.0
     z = margin - problem.y * (0.5 * t.lower + 0.5 * t.upper)
     r = 0.5 * (t.upper - t.lower)
-    near = np.abs(z) <= _NEAR * r
-    eta = 1.01 * float(np.max(z + r, initial=0.0, where=near))
-    stretch, shift = (1.0 + eta, 0.0) if margin else (1.0, eta)
 
-    def estimate(stretch: float, shift: float) -> float:
-        scores = stretch * (margin - z) + shift
-        losses = problem.costs @ np.maximum(0.0, margin - scores + stretch * r)
-        return float(losses) + problem.regularizer.value(stretch * theta * g) + problem.intercept_cost * shift
+    def estimate(eta: float) -> float:
+        stretch, shift = (1.0 + eta, 0.0) if margin else (1.0, eta)
+        excess = margin - stretch * (margin - z) - shift + stretch * r
+        pull = moved * float(np.linalg.norm(costs[excess + moved > 0.0]))
+        penalty = problem.regularizer.value(stretch * theta * g)
+        return float(costs @ np.maximum(0.0, excess)) + pull + penalty + problem.intercept_cost * shift
 
-    if not 0.0 < eta < np.inf or not estimate(stretch, shift) < estimate(1.0, 0.0):
-        return theta, b
-    return stretch * theta, stretch * b + shift
+    candidates = [0.0]
+    for reach in (r, r + moved):
+        near = np.abs(z) <= _NEAR * reach
+        candidates.append(1.01 * float(np.max(z + reach, initial=0.0, where=near)))
+    eta = min((eta for eta in candidates if eta <= _FARTHEST), key=estimate)
+    return ((1.0 + eta) * theta, (1.0 + eta) * b) if margin else (theta, b + eta)
 
 
 def _lower(problem: Problem, beta: Array, q: list[Fraction]) -> float:

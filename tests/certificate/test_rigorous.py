@@ -57,7 +57,8 @@ def test_the_bounds_enclose_those_of_float64_and_cost_little(loss, regularizer):
         assert isinstance(found, RigorousCertificate)
         assert found.backend == backend
         assert found.lower <= plain.lower + rounding
-        assert found.upper >= plain.upper - rounding
+        certified = certify(problem, found.dual_coef, weights=found.weights, intercept=found.intercept)
+        assert found.upper >= certified.upper - rounding
         assert found.gap <= plain.gap + 1e-10 * max(1.0, abs(plain.upper))
         assert found.violations == ()
         slacks.append(found.slack)
@@ -308,6 +309,40 @@ def test_the_slack_does_not_grow_with_C(C, loss, intercept):
     assert 0.0 <= found.slack <= 1e-12 * found.upper
     np.testing.assert_allclose(found.weights, solution.weights, rtol=1e-10)
     assert found.intercept == pytest.approx(solution.intercept, rel=1e-10)
+
+
+def test_neither_does_the_share_of_delta():
+    """Matrices within delta move the scores of free samples over the kink as well."""
+    slacks = []
+    for C in (1.0, 1e4):
+        problem = definite(C=C)
+        solution = solve(problem, polish=True)
+        found = certify(
+            problem,
+            solution.dual_coef,
+            weights=solution.weights,
+            intercept=solution.intercept,
+            rigorous=True,
+            delta=1e-12,
+        )
+        assert found.tier == 2
+        slacks.append(found.slack / found.upper)
+    assert slacks[1] < 30.0 * slacks[0]
+
+
+def test_a_point_is_not_moved_by_more_than_rounding():
+    problem = definite(C=1e4)
+    solution = solve(problem, polish=True)
+    for delta in (None, 1e-3):
+        found = certify(
+            problem,
+            solution.dual_coef,
+            weights=solution.weights,
+            intercept=solution.intercept,
+            rigorous=True,
+            delta=delta,
+        )
+        np.testing.assert_allclose(found.weights, solution.weights, rtol=1e-6)
 
 
 def test_one_class_machines_move_their_intercept_off_the_kink():
