@@ -42,9 +42,9 @@ class RigorousCertificate(Bounds):
     dual_coef: Array
     """The certified beta (n,), which satisfies box and 1'beta = c_b exactly."""
     weights: Array
-    """The certified theta (M,)."""
+    """The certified theta (M,): the given one, moved by rounding at most."""
     intercept: float
-    """The certified b."""
+    """The certified b, likewise."""
     problem: Problem = field(repr=False)
 
     @property

@@ -84,7 +84,7 @@ def certify(
         b. By default the best one for these scores.
     rigorous : bool
         Prove the bounds, rounding errors included (`mklref.certificate.rigorous`); for Lp, Fixed, Tikhonov and Groups.
-        The point that is certified is the given one, moved onto the constraints exactly.
+        The point that is certified is the given one, moved onto the constraints exactly and, by rounding, off kinks.
     backend : {"fast", "sliced", "exact"}, optional
         Rigorous only: how products are enclosed. By default fast, and sliced where rounding costs more than a tenth
         of `tol`.

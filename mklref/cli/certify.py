@@ -29,6 +29,8 @@ def run(arguments: Any) -> bool:
         if arguments.report:
             Path(arguments.report).write_text(report.to_html(), encoding="utf-8")
         return report.passed
+    if arguments.report:
+        raise InvalidInput("--report is for directories of problems and solutions; --save writes one certificate.")
     problem, answer = read_problem(arguments.problem), read_answer(arguments.solution)
     out.print(str(problem), markup=False, soft_wrap=True)
     verdict = judge(problem, answer, tol=arguments.tol)

@@ -593,6 +593,9 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
     assert main([*command, str(tmp_path / "bad.json")]) == 1
     printed = capsys.readouterr().out
     assert "wrong intercept: " in printed
+    write_record(tmp_path / "claims.json", {**record, "objective": 2.0 * certificate.upper})
+    assert main([*command, str(tmp_path / "claims.json")]) == 1
+    assert "REJECTED: relative gap" in capsys.readouterr().out
     assert "NOT OPTIMAL: relative gap" in printed
 
     for arguments, said in (
@@ -600,6 +603,10 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
         ([*command, str(tmp_path / "nothing.npz")], "nothing.npz: No such file or directory."),
         ([*command, str(tmp_path / "good.txt")], "unknown format"),
         ([*command, str(tmp_path / "good.mat"), "--tol", "0"], "--tol = 0.0 must lie in"),
+        (
+            [*command, str(tmp_path / "good.mat"), "--report", str(tmp_path / "page.html")],
+            "--report is for directories",
+        ),
         ([*command, str(tmp_path / "good.mat"), "--save", "nowhere/c.json"], "cannot write nowhere/c.json"),
     ):
         assert main(arguments) == 2
