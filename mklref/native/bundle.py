@@ -20,8 +20,11 @@ _SERIOUS = 0.1
 """Share of the predicted decrease with which a trial point becomes the new centre."""
 _BUNDLE = 15
 """Cuts that are kept beside that of the centre, the latest ones."""
-_MANY_FAILURES, _MOST_FAILURES = 10, 30
-"""Trial points in a row that are no better, after which the central path and then the closed form are tried."""
+_FEW_FAILURES, _EACH = 2, 300
+"""Trial points in a row that are no better before the central path is followed: one more for each so many samples and
+kernels, whose number is the order of its matrices."""
+_MOST_FAILURES = 30
+"""And before a step by the closed form."""
 _NOTHING = 1e-5
 _LESS = 0.1
 """Factor on the root of the Hessian each time that it has misled a bundle step."""
@@ -79,7 +82,7 @@ class Bundle:
                 return trial
             failures += 1
             stuck = failures == _MOST_FAILURES or np.array_equal(trial.weights, point.weights)
-            if stuck or failures == _MANY_FAILURES:
+            if stuck or failures == _FEW_FAILURES + (len(point.beta) + len(point.weights)) // _EACH:
                 central = self.central_path(run, point)
                 if central is not point:
                     return central
@@ -94,7 +97,7 @@ class Bundle:
         machine, psi = run.machine, polyhedral(run.problem.regularizer, run.problem.n_kernels)
         if self.followed or psi is None or not isinstance(machine, BoxMachine):
             return point
-        if len(machine.beta) + machine.weights.size > _FACTORISED:
+        if len(point.beta) + len(point.weights) > _FACTORISED:
             return point
         self.followed = True
         path = CentralPath(machine, psi, point.weights)

@@ -151,7 +151,7 @@ def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatc
     problem = lines(C=100.0, n=40, M=10)
     optimum = solve(problem).certificate
     monkeypatch.setattr(CentralPath, "step", step)
-    monkeypatch.setattr(bundle, "_MANY_FAILURES", 1)
+    monkeypatch.setattr(bundle, "_FEW_FAILURES", 1)
     solution = solve(problem)
     assert len(tried) == 1
     assert solution.status is Status.OPTIMAL
