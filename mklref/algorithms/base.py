@@ -30,10 +30,10 @@ from typing import TypeAlias
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.gap import relative, unit_at_zero
 from mklref.algorithms.point import Point, point_of
 from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, regularizer_of
 from mklref.certificate import certify
+from mklref.certificate.unit import relative, unit_at_zero
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
@@ -144,7 +144,7 @@ class Run:
         given = np.zeros(problem.n_kernels) if start is None else start.weights
         self.start = feasible_weights(self.regularizer, given, squares)
         """The first weights."""
-        self.zero = _ROUNDING * sum(unit_at_zero(machine, self.regularizer) for machine in self.machines)
+        self.zero = _ROUNDING * sum(map(unit_at_zero, self.problems))
         """Bounds of this size cannot be told from 0."""
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.stops_by_gap = True

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.gap import relative
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
+from mklref.certificate.unit import relative
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
 
 SELECTED = 1e-4

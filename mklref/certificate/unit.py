@@ -24,28 +24,37 @@ _ROUNDING = 1e-9
 """Share of the unit of a one-class machine below which its optimum counts as 0."""
 
 
-def gap_without_units(bounds: Bounds, unit: float) -> float:
-    """(upper - lower) / max(|upper|, unit), with 0/0 = 0; infinite where a bound is."""
-    gap, size = bounds.gap, max(abs(bounds.upper), unit)
+def relative(gap: float, size: float) -> float:
+    """gap/|size|, with 0/0 = 0; infinite where the gap is."""
     if gap == 0.0:
         return 0.0
-    return gap / size if math.isfinite(gap) and size else math.copysign(math.inf, gap)
+    return gap / abs(size) if math.isfinite(gap) and size else math.copysign(math.inf, gap)
+
+
+def gap_without_units(bounds: Bounds, unit: float) -> float:
+    """(upper - lower) / max(|upper|, unit)."""
+    return relative(bounds.gap, max(abs(bounds.upper), unit))
+
+
+def tolerated_at_zero(problem: Problem) -> float:
+    """What gaps are compared with where P* = 0: the unit, and of that of a one-class machine a billionth."""
+    return (_ROUNDING if problem.intercept_cost else 1.0) * unit_at_zero(problem)
 
 
 def unit_at_zero(problem: Problem) -> float:
-    """What gaps are compared with where P* = 0, and 0 where it is not, however small it may be.
+    """The unit of an optimum that is 0, and 0 where it is not, however small it may be.
 
     - Real targets: P* is at most the objective of the zero function with its best intercept, and R > 0 elsewhere, so
       that P* = 0 exactly if that function has no loss: constant targets, or a tube as wide as they spread. The unit is
       the loss at a score twice as large as all targets and kinks.
-    - 1'beta = c_b: P* = -min R*, which may vanish. The unit is a billionth of R* with all of c_b on one sample.
-    - Labels: P* > 0.
+    - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is R* with all of c_b on one sample.
+    - Labels: P* > 0, also where a large C or large kernels make it a tiny share of the loss at 0.
     """
     loss, y, costs = problem.loss, problem.y, problem.costs
     if problem.intercept_cost:
         diagonals = np.array([np.diagonal(matrix).max() for matrix in matrices(problem.kernels)], dtype=float)
         norms = problem.intercept_cost * np.sqrt(np.maximum(diagonals, 0.0))
-        return _finite(_ROUNDING * problem.regularizer.conjugate(norms))
+        return _finite(problem.regularizer.conjugate(norms))
     if loss.targets != "real":
         return 0.0
     nothing = np.zeros(len(y))

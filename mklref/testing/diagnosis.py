@@ -13,7 +13,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.checks import weight_violations
-from mklref.certificate.unit import gap_without_units, unit_at_zero
+from mklref.certificate.unit import gap_without_units, tolerated_at_zero
 from mklref.exceptions import InvalidType, MKLError
 from mklref.kernels.validation import as_float_array
 from mklref.problem import Problem
@@ -83,7 +83,7 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
         objective, lower = _claim("objective", answer.objective), _claim("lower", answer.lower)
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
-    unit = unit_at_zero(problem)
+    unit = tolerated_at_zero(problem)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
     point = Point(_array(answer.dual_coef), weights, answer.intercept)
     if weights is None and np.isfinite(certificate.lower):
@@ -115,7 +115,7 @@ def proven(problem: Problem, answer: Answer, verdict: Verdict, tol: float) -> tu
     certificate = certify(
         problem, answer.dual_coef, weights=verdict.weights, intercept=answer.intercept, rigorous=True, tol=tol
     )
-    return certificate, gap_without_units(certificate, unit_at_zero(problem))
+    return certificate, gap_without_units(certificate, tolerated_at_zero(problem))
 
 
 def _better(

@@ -10,7 +10,7 @@ from makers import LOSSES, make_problem
 import mklref
 from mklref import Status, algorithms
 from mklref.algorithms import ALGORITHMS, BASELINES, base
-from mklref.algorithms.gap import relative, unit_at_zero
+from mklref.certificate.unit import relative, unit_at_zero
 from mklref.exceptions import InvalidParameter
 
 TOL = 1e-4
@@ -165,10 +165,10 @@ def test_units_by_hand():
     one_class = make_problem(loss="one_class", seed=3, n=24, M=5)
     K = one_class.kernels.dense()
     largest = max(K[m, i, i] for m in range(5) for i in range(24))
-    unit = unit_at_zero(base.Run("test", one_class, TOL, 1).machines[0], one_class.regularizer)
+    unit = unit_at_zero(one_class)
     assert unit == pytest.approx(0.5 * one_class.intercept_cost**2 * largest)
     constant = make_problem(loss="squared", seed=3, n=24, M=5, C=2.0).replace(y=np.full(24, 3.0))
-    unit = unit_at_zero(base.Run("test", constant, TOL, 1).machines[0], constant.regularizer)
+    unit = unit_at_zero(constant)
     assert unit == pytest.approx(24 * 2.0 * 0.5 * 3.0**2)
 
 
