@@ -30,6 +30,8 @@ from mklref.solution import Solution
 
 _WORTH_A_PROGRAM = 1e-3
 """Kernels that can reach no larger weight are not optimised over: the bound of the second term alone will do."""
+_EXACTLY = {"primal_feasibility_tolerance": 1e-10}
+"""The least that HiGHS knows: a score outside its interval costs its loss, beyond any allowance."""
 _ROUNDING = 1e-8
 """Singular values below this, relative to the largest one, are taken for 0."""
 
@@ -175,7 +177,7 @@ def _extremes(
         for end, sign in enumerate((1.0, -1.0)):
             objective = np.zeros(M + 1)
             objective[m] = sign
-            found = linprog(objective, A_ub=A, b_ub=right, A_eq=total, b_eq=[1.0], bounds=ranges, method="highs")
+            found = linprog(objective, A, right, total, [1.0], ranges, method="highs", options=_EXACTLY)
             ends[end, m] = found.x[m] if found.status == 0 else np.nan
     return np.nan_to_num(ends[0], nan=1.0), np.nan_to_num(ends[1], nan=0.0)
 

@@ -92,7 +92,7 @@ class Bundle:
     def central_path(self, run: Outer, point: Point) -> Point:
         """Follow the central path to its end, once; the same point where there is none, or it leads nowhere better.
 
-        Weights that are 0 in the limit are set to 0 where the gap allows it.
+        What is 0 or at its bound in the limit is set there where the gap allows it.
         """
         machine, psi = run.machine, polyhedral(run.problem.regularizer, run.problem.n_kernels)
         if self.followed or psi is None or not isinstance(machine, BoxMachine):
@@ -101,7 +101,7 @@ class Bundle:
             return point
         self.followed = True
         path = CentralPath(machine, psi, point.weights)
-        best, weights = point, point.weights
+        best, limit = point, (point.weights, point.beta)
         for _ in range(_LONGEST_PATH):
             try:
                 length = path.step()
@@ -111,15 +111,17 @@ class Bundle:
             if found.gap > 0.9 * best.gap and length < _SHORTEST:
                 break
             if found.gap < best.gap:
-                best, weights = found, path.sparse_weights()
+                best, limit = found, path.limit()
             if run.record(found) or best.gap <= _CLEAR * run.target:
                 break
-        machine.jump(best.beta)
+        weights, beta = limit
+        machine.jump(beta)
         if best is point:
-            machine.move(point.weights)
+            machine.move(weights)
             return point
         sparse = run.assess(weights)
         if sparse.gap > max(best.gap, run.target):
+            machine.jump(best.beta)
             return run.assess(best.weights)
         run.best = sparse
         return sparse

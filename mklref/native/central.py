@@ -138,17 +138,25 @@ class CentralPath:
         self._go(theta + length * direction.theta)
         return length
 
-    def sparse_weights(self) -> Array:
-        """The weights, 0 where they and not their multiplier z vanish in the limit."""
-        theta = self.machine.weights
-        active = theta / theta.max() >= self.z / self.z.max()
-        sparse = np.where(active, theta, 0.0)
-        return sparse if self.psi.normal is None else sparse / float(self.psi.normal @ sparse)
+    def limit(self) -> tuple[Array, Array]:
+        """Weights and dual point with 0, or the bound, for what is smaller than its multiplier, in their units."""
+        machine, theta = self.machine, self.machine.weights
+        price = float(np.max(0.5 * machine.images.squares + np.abs(self.psi.cost)))
+        weights = np.where(theta * price < self.z * theta.max(), 0.0, theta)
+        size, pull = float(self.u.max()), float(np.abs(machine.gradient).max() + np.abs(machine.linear).max())
+        low, high = self.u * pull < self.s * size, self.bounded & (self._room() * pull < self.t * size)
+        u = np.where(low, 0.0, np.where(high, self.w, self.u))
+        beta = self.base + (self.sign * u).sum(axis=0)
+        free = ~(low | high).all(axis=0)
+        if self.problem.intercept and free.any():
+            beta[free] -= (beta.sum() - self.problem.intercept_cost) / np.count_nonzero(free)
+        repaired, violations = repair(self.problem, beta)
+        weights = weights if self.psi.normal is None else weights / float(self.psi.normal @ weights)
+        return weights, repaired if violations else beta
 
     def _go(self, weights: Array) -> None:
         """Take the machine to these weights and to base + E u."""
-        beta = repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0]  # 1'beta = c_b but for rounding
-        self.machine.jump(beta)
+        self.machine.jump(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
         self.machine.move(weights)
 
     def _inwards(self) -> Array:

@@ -106,17 +106,22 @@ def test_the_path_ends_at_the_optimum(loss, regularizer):
     assert known.lower <= found.upper + 1e-8 * abs(found.upper)
 
 
-def test_weights_that_vanish_are_zero_and_the_others_stay():
-    problem = make_problem(regularizer=Lp(1), n=25, seed=4)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive", "one_class"])
+def test_what_vanishes_is_exactly_zero_or_at_its_bound_and_the_rest_stays(loss):
+    problem = make_problem(loss=loss, regularizer=Lp(1), n=25, seed=4)
     path = start(problem)
     while certify(problem, path.machine.beta, weights=path.machine.weights).relative_gap > 1e-10:
         path.step()
-    sparse = path.sparse_weights()
-    exact = solve(problem, tol=1e-10).weights
-    assert np.array_equal(sparse > 0.0, exact > 0.0)
-    assert 0 < np.count_nonzero(sparse) < problem.n_kernels
-    assert sparse.sum() == pytest.approx(1.0, abs=1e-14)
-    assert certify(problem, path.machine.beta, weights=sparse).relative_gap <= 1e-9
+    weights, beta = path.limit()
+    exact = solve(problem, tol=1e-10)
+    assert np.array_equal(weights > 0.0, exact.weights > 0.0)
+    assert 0 < np.count_nonzero(weights) < problem.n_kernels
+    assert weights.sum() == pytest.approx(1.0, abs=1e-14)
+    lower, upper = problem.loss.box(problem.y, problem.costs)
+    for bound in (lower, upper, np.zeros_like(lower)):
+        assert np.array_equal(beta == bound, exact.dual_coef == bound)
+    assert np.any(beta == 0.0)
+    assert certify(problem, beta, weights=weights).relative_gap <= 1e-8  # 1'beta = c_b costs what was rounded away
 
 
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
@@ -131,6 +136,7 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
     assert solution.status is Status.OPTIMAL
     assert solution.certificate.relative_gap <= 1e-6
     assert followed
+    assert 0 < np.count_nonzero(solution.dual_coef) < problem.n_samples
     monkeypatch.setattr(bundle, "_FACTORISED", 0)
     alone = solve(problem, max_iter=len(solution.history) + 10)
     assert alone.certificate.gap > solution.certificate.gap
