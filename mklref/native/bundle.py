@@ -20,7 +20,7 @@ _SERIOUS = 0.1
 """Share of the predicted decrease with which a trial point becomes the new centre."""
 _BUNDLE = 15
 """Cuts that are kept beside that of the centre, the latest ones."""
-_FEW_FAILURES, _EACH = 2, 300
+_FEW_FAILURES, _EACH = 2, 100
 """Trial points in a row that are no better before the central path is followed: one more for each so many samples and
 kernels, whose number is the order of its matrices."""
 _MOST_FAILURES = 30

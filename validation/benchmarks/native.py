@@ -31,7 +31,7 @@ CASES: dict[str, tuple[float, ...]] = {
     "cancer": (1.0, 2.0),
     "mnist": (1.0, 2.0),
 }
-SMALL = (50, 100, 150)
+SMALL = (50, 100)
 """Samples of breast cancer with 13 kernels, for the conic forms."""
 TARGETS = {"digits": (15, 6), "blobs": (15, 6), "cancer": (30, 10), "mnist": (12, 5)}
 """Passes that must be reached, and that are aimed at, per problem; digits aims at 8 for p = 1."""
@@ -107,7 +107,9 @@ def measure_small(n: int, p: float, rounds: int) -> dict[str, Any]:
     K, y, C = cancer(n)
     problem = mklref.Problem(K[:13], y, C=C, regularizer=mklref.Lp(p))
     works: dict[str, Callable[[], Any]] = {"native": lambda: mklref.solve(problem)}
-    for form in reference.formulations(problem):
+    for form in sorted(
+        set(reference.formulations(problem)) - {"silp", "semi_infinite"}
+    ):  # these two are loops of programs
         works[form] = lambda form=form: reference.solve(problem, form, solver="CLARABEL")
     times, results = alternate(rounds, works)
     gaps = {name: results[name].certificate.relative_gap for name in works}
