@@ -120,18 +120,20 @@ def measure_small(n: int, p: float, rounds: int) -> dict[str, Any]:
 
 def extra_memory(name: str, p: float) -> float:
     """Peak memory of a solve beyond what was held before, in units of n^2 numbers; for a process of its own."""
-    import resource
-
     K, y, C = PROBLEMS[name]()
     warm = mklref.Problem(K[:, :40, :40].copy(), y[:40], regularizer=mklref.Lp(p))
     mklref.solve(warm)
     problem = mklref.Problem(K, y, C=C, regularizer=mklref.Lp(p))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is held
+    held = _kilobytes("VmRSS")
     mklref.solve(problem)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Where making the problem took more than solving it, the peak says nothing; then the peak is an upper bound.
-    return (max(after, before) * 1024 - held) / (8.0 * K.shape[1] ** 2)
+    return (_kilobytes("VmHWM") - held) * 1024 / (8.0 * K.shape[1] ** 2)
+
+
+def _kilobytes(name: str) -> int:
+    """An entry of /proc/self/status: Linux alone."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
 def measure_memory(name: str, p: float) -> dict[str, Any]:
