@@ -1,8 +1,8 @@
 """Threads of the linear algebra library: one while the loops run, all of them for a large factorisation.
 
 NumPy and SciPy may bring one pool of BLAS threads each, and idle BLAS threads spin. On a machine with few cores
-they then take turns with the threads of the passes: a factorisation of order 300 takes forty times as long, and at order
-1000 the half square loses a third of its speed to the spinning afterwards.
+they then take turns with the threads of the passes: a factorisation of order 300 takes forty times as long, and at
+order 1000 the half square loses a third of its speed to the spinning afterwards.
 """
 
 from __future__ import annotations
