@@ -28,8 +28,9 @@ _MOST_FAILURES = 30
 _NOTHING = 1e-5
 _LESS = 0.1
 """Factor on the root of the Hessian each time that it has misled a bundle step."""
-_FACTORISED = 3000
-"""Samples and kernels up to which the central path may be followed: it factorises matrices of their number."""
+_FACTORISED = 2000
+"""Samples and kernels up to which the central path may be followed: its factorisations of matrices of their number
+cannot be interrupted, and take half a second there."""
 _LONGEST_PATH = 60
 _CLEAR = 0.01
 """Share of the wanted gap at which the central path tells which weights are 0; its last steps are its longest."""
@@ -84,7 +85,7 @@ class Bundle:
             stuck = failures == _MOST_FAILURES or np.array_equal(trial.weights, point.weights)
             if stuck or failures == _FEW_FAILURES + (len(point.beta) + len(point.weights)) // _EACH:
                 central = self.central_path(run, point)
-                if central is not point:
+                if central is not point or run.stopped is not None:
                     return central
             if stuck:
                 return run.closed_form_step(point)

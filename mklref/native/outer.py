@@ -117,7 +117,7 @@ class Outer:
             if since_better > _PATIENCE:
                 point, known = self.bundle.central_path(self, point), point
                 if point is known:
-                    return Status.STALLED
+                    return self.stopped or Status.STALLED
                 since_better = 0
                 continue
             ahead = _AHEAD * smallest if self.machine.informed else smallest

@@ -165,6 +165,19 @@ def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatc
     assert optimum.lower <= solution.certificate.upper
 
 
+def test_a_callback_stops_the_run_on_the_path(monkeypatch):
+    """No machine more is solved once it has said so, and the best point so far is returned."""
+    problem, steps, solves = lines(C=100.0), [], []
+    step, evaluate = CentralPath.step, Outer.evaluate
+    monkeypatch.setattr(CentralPath, "step", lambda path: (steps.append(path), step(path))[1])
+    monkeypatch.setattr(Outer, "evaluate", lambda run, weights: (solves.append(len(steps)), evaluate(run, weights))[1])
+    solution = solve(problem, callback=lambda record: len(steps) == 2)
+    assert solution.status is Status.STOPPED
+    assert len(steps) == 2
+    assert max(solves) == 0
+    assert solution.certificate.gap < np.inf
+
+
 def test_the_machine_is_back_at_the_point_where_the_path_leads_nowhere(monkeypatch):
     problem = lines(C=100.0, n=40, M=10)
     run = Outer(machine_for(problem), 1e-6, 500, np.inf)
