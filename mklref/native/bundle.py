@@ -121,7 +121,7 @@ class Bundle:
             machine.move(weights)
             return point
         sparse = run.assess(weights)
-        if sparse.gap > max(best.gap, run.target):
+        if not sparse.gap <= max(best.gap, run.target):
             machine.jump(best.beta)
             return run.assess(best.weights)
         run.best = sparse

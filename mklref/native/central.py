@@ -142,7 +142,8 @@ class CentralPath:
         """Weights and dual point with 0, or the bound, for what is smaller than its multiplier, in their units."""
         machine, theta = self.machine, self.machine.weights
         price = float(np.max(0.5 * machine.images.squares + np.abs(self.psi.cost)))
-        weights = np.where(theta * price < self.z * theta.max(), 0.0, theta)
+        vanishing = theta * price < self.z * theta.max()
+        weights = theta if vanishing.all() else np.where(vanishing, 0.0, theta)
         size, pull = float(self.u.max()), float(np.abs(machine.gradient).max() + np.abs(machine.linear).max())
         low, high = self.u * pull < self.s * size, self.bounded & (self._room() * pull < self.t * size)
         u = np.where(low, 0.0, np.where(high, self.w, self.u))

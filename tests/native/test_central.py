@@ -165,6 +165,22 @@ def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatc
     assert optimum.lower <= solution.certificate.upper
 
 
+def test_one_kernel_keeps_its_weight_however_far_the_path_is_from_its_end():
+    problem = make_problem(regularizer=Lp(1), n=12).replace(kernels=make_problem(n=12).kernels.dense()[:1])
+    path = start(problem)
+    path.z[:] = 1e6 * path.machine.images.squares.max()
+    assert np.array_equal(path.limit()[0], [1.0])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_limit_that_is_no_number_is_not_taken(monkeypatch):
+    monkeypatch.setattr(CentralPath, "limit", lambda path: (np.full(path.psi.cost.shape, np.nan), path.machine.beta))
+    with np.errstate(all="ignore"):
+        solution = solve(lines(C=100.0))
+    assert solution.status is Status.OPTIMAL
+    assert np.isfinite(solution.weights).all()
+
+
 def test_a_callback_stops_the_run_on_the_path(monkeypatch):
     """No machine more is solved once it has said so, and the best point so far is returned."""
     problem, steps, solves = lines(C=100.0), [], []
