@@ -129,3 +129,23 @@ def test_a_jump_changes_the_dual_point_only(loss):
     images = machine.problem.kernels.apply(other)
     np.testing.assert_allclose(machine.images.values, images, atol=1e-13 * np.abs(images).max())
     np.testing.assert_allclose(machine.images.squares, images @ other, rtol=1e-10)
+
+
+def test_rounding_of_huge_steps_is_repaired_before_anything_is_made_of_it(monkeypatch):
+    """Steps that are large against beta leave 1'beta wrong; the images are those of the repaired point."""
+    problem = make_problem(n=20, seed=7)
+    machine = machine_for(problem)
+    exact = BoxMachine._smo
+
+    def rounded(machine, tol):
+        violation = exact(machine, tol)
+        machine.beta += 1e-4 * (machine.beta == 0.0)
+        return violation
+
+    monkeypatch.setattr(BoxMachine, "_smo", rounded)
+    machine.move(WEIGHTS)
+    machine.solve(1.0)
+    assert machine.beta.sum() == pytest.approx(0.0, abs=1e-14)
+    lower, upper = problem.loss.box(problem.y, problem.costs)
+    assert np.all((lower <= machine.beta) & (machine.beta <= upper))
+    np.testing.assert_allclose(machine.images.values, problem.kernels.apply(machine.beta), atol=1e-12)
