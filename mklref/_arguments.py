@@ -40,6 +40,11 @@ def check_limits(tol: Any, meaning: str, max_iter: Any, max_time: Any) -> None:
     """Raise `InvalidParameter` unless a solver can stop at these; `meaning` says what `tol` is."""
     checked_positive("tol", tol, f"{meaning}, for instance 1e-6.")
     checked_count("max_iter", max_iter, 1, "the largest number of iterations.")
+    check_time(max_time)
+
+
+def check_time(max_time: Any) -> None:
+    """Raise `InvalidParameter` unless `max_time` is None or positive."""
     if max_time is not None:
         checked_number(
             "max_time", max_time, "(0, inf]", lambda seconds: seconds > 0.0, "seconds, or None for no limit."

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._arguments import check_time
 from mklref._typing import Array
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
@@ -125,7 +126,7 @@ def regularization_path(
     _check_solver(solver, warm, options)
     costs = _checked_costs(C)
     problems = [problem.replace(C=cost) for cost in costs]  # every value is checked before work starts
-    _check_time(max_time)
+    check_time(max_time)
     deadline = None if max_time is None else time.perf_counter() + max_time
     solutions: list[AnySolution] = []
     try:
@@ -162,11 +163,6 @@ def _check_solver(solver: Callable[..., AnySolution], warm: bool, options: dict[
             f"{name} with exponents gives stationary points without a gap, and a path has certified solutions; put "
             "Groups(groups, p, q) with p + q <= 1 into the problem, or call it for each C."
         )
-
-
-def _check_time(max_time: Any) -> None:
-    if max_time is not None and not (isinstance(max_time, numbers.Real) and float(max_time) > 0.0):
-        raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")
 
 
 def _checked_costs(C: Any) -> list[Any]:

@@ -43,6 +43,8 @@ _INWARDS = 0.3
 _SMALL = 1e-3
 _UNIFORM = 0.1
 """Share of equal weights in the first ones."""
+_SILENT = np.errstate(all="ignore")
+"""What is not finite is raised by the system, and a limit that is no number has no gap."""
 _SINGULAR = "the Newton system of the central path is beyond double precision"
 _NEARLY = 0.995
 """Share of the way to the boundary that a step goes at most."""
@@ -66,6 +68,7 @@ class CentralPath:
     u, s and t have shape (k, n), with k = 2 if there is a kink at 0 and k = 1 else; t = 0 where w is infinite.
     """
 
+    @_SILENT
     def __init__(self, machine: BoxMachine, psi: Polyhedral, weights: Array) -> None:
         self.machine, self.psi, self.problem = machine, psi, machine.problem
         machine.images.watched[:] = True
@@ -95,15 +98,12 @@ class CentralPath:
         self.b, self.nu = 0.0, 0.0 if psi.normal is None else float(np.max(slope / psi.normal))
         self.z = np.maximum(self.nu * self.normal - slope, 0.0) + tau / theta
 
+    @_SILENT
     def step(self) -> float:
         """One predictor and corrector step; returns its length in [0, 1].
 
         Raises FloatingPointError where the path is so near its end that the system cannot be told from a singular one.
         """
-        with np.errstate(all="ignore"):  # what is not finite is raised by the system
-            return self._step()
-
-    def _step(self) -> float:
         machine, psi, sign = self.machine, self.psi, self.sign
         theta, q, room = machine.weights, machine.images.squares, self._room()
         u, s, t, z = self.u, self.s, self.t, self.z
@@ -138,6 +138,7 @@ class CentralPath:
         self._go(theta + length * direction.theta)
         return length
 
+    @_SILENT
     def limit(self) -> tuple[Array, Array]:
         """Weights and dual point with 0, or the bound, for what is smaller than its multiplier, in their units."""
         machine, theta = self.machine, self.machine.weights

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 
+from mklref._arguments import check_callback, check_limits
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.problem import Problem
@@ -17,14 +17,8 @@ def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback
     """Raise InvalidType or InvalidParameter unless a solver can start with these."""
     if not isinstance(problem, Problem | MulticlassProblem):
         raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
-    if callback is not None and not callable(callback):
-        raise InvalidType(f"callback is {callback!r}; give a function of one Record, or None.")
-    if not isinstance(tol, numbers.Real) or not 0.0 < float(tol) < np.inf:
-        raise InvalidParameter(f"tol = {tol!r} must lie in (0, inf): a relative duality gap, for instance 1e-6.")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 1:
-        raise InvalidParameter(f"max_iter = {max_iter!r} must be a positive integer.")
-    if max_time is not None and not (isinstance(max_time, numbers.Real) and float(max_time) > 0.0):
-        raise InvalidParameter(f"max_time = {max_time!r} must be a positive number of seconds, or None.")
+    check_callback(callback, "Record")
+    check_limits(tol, "a relative duality gap", max_iter, max_time)
 
 
 def check_range(C: float, largest: float) -> None:

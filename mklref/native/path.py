@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._arguments import check_callback
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
 from mklref.multiclass import MulticlassProblem
 from mklref.native.solver import solve
@@ -60,8 +61,7 @@ def solve_path(
     """
     if not isinstance(problem, Problem | MulticlassProblem):
         raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
-    if callback is not None and not callable(callback):
-        raise InvalidType(f"callback is {callback!r}; give a function of one Solution, or None.")
+    check_callback(callback, "Solution")
     if (C is None) == (p is None):
         raise InvalidParameter("give either C or p, the quantity that varies along the path.")
     changes: list[dict[str, Any]] = (

@@ -291,8 +291,8 @@ def test_files_that_are_refused(data, tmp_path):
         ({"center": 1}, InvalidType, "center is 1; give True or False"),
         ({"multiclass": "ovr"}, InvalidParameter, "'ovr' is unknown; known are joint, independent"),
         ({"strategy": "ovr"}, InvalidParameter, "'ovr' is unknown; known are one_vs_rest, one_vs_one"),
-        ({"tol": 0.0}, InvalidParameter, r"tol = 0.0 must lie in \(0, inf\)"),
-        ({"max_iter": 0}, InvalidParameter, "max_iter = 0 must be a positive integer"),
+        ({"tol": 0.0}, InvalidParameter, r"tol = 0.0 must be a number in \(0, inf\)"),
+        ({"max_iter": 0}, InvalidParameter, "max_iter = 0 must be an integer of at least 1"),
     ],
 )
 def test_bad_parameters(data, parameters, error, message):
