@@ -28,7 +28,10 @@ def simplex_program(P: Array, c: Array, start: Array, rows: Array, bounds: Array
     G, h = np.vstack([-np.eye(M), rows]), np.append(np.zeros(M), bounds)
     if not (np.isfinite(G).all() and np.isfinite(h).all()):
         return None
-    weights, _ = QuadraticProgram(P, c, G, h, np.ones(M)).solve(start)
+    try:
+        weights, _ = QuadraticProgram(P, c, G, h, np.ones(M)).solve(start)
+    except FloatingPointError:
+        return None
     weights = np.where(weights > _NEGLIGIBLE, weights, 0.0)
     total = float(weights.sum())
     return weights / total if 0.0 < total < np.inf else None

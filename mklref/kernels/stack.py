@@ -133,11 +133,12 @@ class ArrayStack(KernelStack):
 
     def traces(self) -> Array:
         """The trace of each matrix, (M,)."""
-        return self._traces
+        return np.asarray(self.own_diagonals.sum(axis=1))
 
     @cached_property
-    def _traces(self) -> Array:
-        return np.array([np.trace(matrix, dtype=np.float64) for matrix in self.matrices])
+    def own_diagonals(self) -> Array:
+        """The diagonal of each matrix, float64 (M, n)."""
+        return np.stack([matrix.diagonal() for matrix in self.matrices]).astype(np.float64)
 
     @cached_property
     def _psd_checked(self) -> bool:

@@ -29,28 +29,28 @@ class Images:
         M, n, _ = stack.shape
         self.threads = threads()
         self.stack = loops.Stack(list(stack.matrices))
-        self.diagonals = np.stack([np.diagonal(matrix).astype(np.float64) for matrix in stack.matrices])
+        self.diagonals = stack.own_diagonals
         self.values = np.zeros((M, n))
         self.squares = np.zeros(M)
         self.noise = np.zeros(M)
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
         self._lengths = np.sqrt(np.maximum(self.diagonals, 0.0))
-        self._traces = np.sqrt(np.maximum(self.diagonals.sum(axis=1), 0.0))
+        self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)
         self._points = [np.zeros(n)]
 
     def update(self, beta: Array) -> None:
         """Bring the watched kernels to beta; squares of the others become upper bounds."""
         point = beta.copy()
-        for age in np.unique(self._age[self.watched]):
+        for age in set(self._age[self.watched].tolist()):
             self._apply(np.flatnonzero(self.watched & (self._age == age)), point - self._points[age])
         self._points.append(point)
         self._age[self.watched] = len(self._points) - 1
         self._forget()
         self.squares[self.watched] = np.maximum(self.values[self.watched] @ point, 0.0)
         self.noise = _ROUNDING * (_length(point) * self._traces) ** 2
-        for age in np.unique(self._age[~self.watched]):
+        for age in set(self._age[~self.watched].tolist()):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])
             reach = np.minimum(_length(step) * self._traces[stale], self._lengths[stale] @ step)
@@ -67,7 +67,8 @@ class Images:
 
     def _forget(self) -> None:
         """Drop the points that no image refers to."""
-        used, self._age = np.unique(self._age, return_inverse=True)
+        used = sorted(set(self._age.tolist()))
+        self._age = np.searchsorted(used, self._age)
         self._points = [self._points[age] for age in used]
 
 

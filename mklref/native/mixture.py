@@ -19,7 +19,8 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.model import compressed, factorised, substituted
+from mklref.native.cholesky import factorised, substituted
+from mklref.native.model import compressed
 from mklref.native.relatives import path
 from mklref.native.steps import Cut
 from mklref.regularizers import Regularizer

@@ -18,9 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from mklref._typing import Array
+from mklref.native.cholesky import factorised, substituted
+from mklref.native.loops import loops
 from mklref.native.relatives import path
 from mklref.regularizers import Regularizer
 
@@ -28,6 +29,7 @@ _NEWTON_STEPS = 100
 _ARMIJO = 1e-4
 _SMALLEST_STEP = 1e-10
 _COLLAPSED = 1e-6
+_CRAWLING = 0.1
 _MOST_HALVINGS = 60
 """After so many the curvature that is left is nothing."""
 _RIDGE = 1e-13
@@ -51,7 +53,7 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
         if scale < 1.0:
             z = W @ _weights_inside(_WELL_INSIDE * scale**2 * float(q.max()), q, W, theta)
         for member in members if len(z) else ():
-            z = _newton(member, centre, W, z)
+            z = _newton(member, centre, W, z, _COLLAPSED * float(q.max()))
         qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
         if qhat.max() > _COLLAPSED * q.max() or not q.any():
             break
@@ -74,10 +76,11 @@ def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: float = 1e-13) -> Array:
+def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, collapsed: float, tol: float = 1e-13) -> Array:
     """Minimise 1/2 ||z||^2 + R*(sqrt(centre - 2 W'z)) by Newton's method with a line search.
 
-    Steep relatives overflow far from their minimum; such a step is never taken.
+    Steep relatives overflow far from their minimum; such a step is never taken. It ends as soon as it crawls where all
+    of qhat is below `collapsed`, at the apex of the cone R*.
     """
 
     def state(z: Array) -> tuple[float, Array]:
@@ -104,6 +107,8 @@ def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, tol: fl
         else:
             break
         z, value, g = z + t * step, new_value, new_g
+        if t < _CRAWLING and float(g.max()) ** 2 <= collapsed:
+            break
     return z
 
 
@@ -127,62 +132,8 @@ class QuadraticProgram(NamedTuple):
     a: Array | None
 
     def solve(self, x: Array, tol: float = 1e-12, max_steps: int = 60) -> tuple[Array, Array]:
-        """Primal-dual interior point after Mehrotra, from any x; returns x and the multipliers of Gx <= h.
-
-        Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
-        """
-        P, c, G, h, _ = self
-        a = np.zeros_like(c) if self.a is None else self.a
-        s = np.maximum(h - G @ x, 1.0)
-        u = np.ones_like(s)
-        nu = 0.0
-        for _ in range(max_steps):
-            dual = P @ x + c + G.T @ u + nu * a
-            primal = G @ x + s - h
-            balance = 0.0 if self.a is None else float(a @ x) - 1.0
-            mu = float(u @ s) / len(s)
-            size = 1.0 + np.abs(c) + np.abs(P) @ np.abs(x)
-            residual = max(float(np.max(np.abs(dual) / size)), float(np.abs(primal).max()), abs(balance))
-            if mu <= tol and residual <= 100.0 * tol:
-                break
-            factor = factorised(P + (G.T * (u / s)) @ G)
-            along = substituted(factor, a)
-
-            def direction(complementarity: Array) -> tuple[Array, Array, Array, float]:
-                right = -dual - G.T @ ((complementarity + u * primal) / s)  # noqa: B023
-                free = substituted(factor, right)  # noqa: B023
-                dnu = 0.0 if self.a is None else (float(a @ free) + balance) / float(a @ along)  # noqa: B023
-                dx = free - dnu * along  # noqa: B023
-                ds = -primal - G @ dx  # noqa: B023
-                return dx, ds, (complementarity - u * ds) / s, dnu  # noqa: B023
-
-            dx, ds, du, _ = direction(-u * s)
-            t = min(_longest(s, ds), _longest(u, du))
-            centring = (float((s + t * ds) @ (u + t * du)) / len(s) / mu) ** 3
-            dx, ds, du, dnu = direction(centring * mu - u * s - ds * du)
-            t = min(1.0, 0.995 * _longest(s, ds), 0.995 * _longest(u, du))
-            x, s, u, nu = x + t * dx, s + t * ds, u + t * du, nu + t * dnu
+        """From any x; returns the solution and the multipliers of Gx <= h."""
+        x, u = x.copy(), np.empty_like(self.h)
+        if not loops.quadratic_program(*self, x, u, tol, max_steps):
+            raise FloatingPointError("a quadratic program is beyond double precision")
         return x, u
-
-
-def factorised(system: Array) -> Array:
-    """Cholesky factor, with the smallest jitter that lets it exist."""
-    jitter = 1e-15 * float(np.abs(system.diagonal()).mean())
-    while True:
-        factor, failed = scipy.linalg.lapack.dpotrf(system, lower=True, overwrite_a=False, clean=False)
-        if not failed:
-            return np.asarray(factor)
-        system.flat[:: len(system) + 1] += jitter
-        jitter *= 10.0
-        if not np.isfinite(jitter):
-            raise FloatingPointError("a matrix to be factorised is not finite")
-
-
-def substituted(factor: Array, right: Array) -> Array:
-    """Solve with a lower Cholesky factor."""
-    return np.asarray(scipy.linalg.lapack.dpotrs(factor, right, lower=True)[0])
-
-
-def _longest(x: Array, dx: Array) -> float:
-    """The longest step in [0, 1] along dx that keeps x >= 0."""
-    return 1.0 / max(1.0, float(np.max(-dx / x)))

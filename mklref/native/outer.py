@@ -164,7 +164,8 @@ class Outer:
         _, intercept, losses = machine.scores()
         value = machine.value()
         lower = machine.dual_objective(squares)
-        known = machine.dual_objective(np.where(machine.images.watched, squares, 0.0))
+        watched = machine.images.watched
+        known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
         upper = losses + regularizer.value(weights * np.sqrt(squares))
         penalty = regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0
         return Point(

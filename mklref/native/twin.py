@@ -13,8 +13,13 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
+from mklref.native.cholesky import factorised, substituted
 
 _TINY_CURVATURE = 1e-12
+_RESIDUAL = 100.0
+"""What the residuals of a quadratic program may be, in terms of its complementarity u's / count."""
+_CLOSE, _DIVERGED = 1e-6, 1e3
+"""Rounding takes over near its end where the system is all but singular: the best point is kept."""
 
 
 class Stack:
@@ -56,6 +61,64 @@ def gather(stack: Stack, index: Any, parts: FloatArray, threads: int) -> None:
     """parts[m] = K_m[index, index]."""
     for part, matrix in zip(parts, stack.matrices, strict=True):
         part[:] = matrix[np.ix_(index, index)]
+
+
+def quadratic_program(
+    P: Array, c: Array, G: Array, h: Array, a: Array | None, x: Array, u: Array, tol: float, max_steps: int
+) -> bool:
+    """Minimise 1/2 x'Px + c'x subject to Gx <= h and, unless a is None, a'x = 1; x and the multipliers u in place.
+
+    Primal-dual interior point after Mehrotra, from any x; False if the numbers leave the range of double precision.
+
+    Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
+    """
+    normal = np.zeros_like(c) if a is None else a
+    solution, multipliers = x.copy(), np.ones_like(u)
+    s = np.maximum(h - G @ x, 1.0)
+    u[:] = 1.0
+    nu, best = 0.0, np.inf
+    for step in range(max_steps + 1):
+        dual = P @ x + c + G.T @ u + nu * normal
+        primal = G @ x + s - h
+        balance = 0.0 if a is None else float(a @ x) - 1.0
+        mu = float(u @ s) / len(s)
+        size = 1.0 + np.abs(c) + np.abs(P) @ np.abs(x)
+        residual = max(float(np.max(np.abs(dual) / size)), float(np.abs(primal).max()), abs(balance))
+        error = max(mu, residual / _RESIDUAL)
+        if error < best or best > _CLOSE:
+            best, solution, multipliers = error, x.copy(), u.copy()
+        if error <= tol or (best < _CLOSE and error > _DIVERGED * best) or step == max_steps:
+            break
+        try:
+            factor = factorised(P + (G.T * (u / s)) @ G)
+        except FloatingPointError:
+            return False
+        along = substituted(factor, normal)
+
+        def direction(complementarity: Array) -> tuple[Array, Array, Array, float]:
+            right = -dual - G.T @ ((complementarity + u * primal) / s)  # noqa: B023
+            free = substituted(factor, right)  # noqa: B023
+            dnu = 0.0 if a is None else (float(a @ free) + balance) / float(a @ along)  # noqa: B023
+            dx = free - dnu * along  # noqa: B023
+            ds = -primal - G @ dx  # noqa: B023
+            return dx, ds, (complementarity - u * ds) / s, dnu  # noqa: B023
+
+        dx, ds, du, _ = direction(-u * s)
+        t = min(_longest(s, ds), _longest(u, du))
+        centring = (float((s + t * ds) @ (u + t * du)) / len(s) / mu) ** 3
+        dx, ds, du, dnu = direction(centring * mu - u * s - ds * du)
+        t = min(1.0, 0.995 * _longest(s, ds), 0.995 * _longest(u, du))
+        x += t * dx
+        s += t * ds
+        u += t * du
+        nu += t * dnu
+    x[:], u[:] = solution, multipliers
+    return True
+
+
+def _longest(x: Array, dx: Array) -> float:
+    """The longest step in [0, 1] along dx that keeps x >= 0."""
+    return 1.0 / max(1.0, float(np.max(-dx / x)))
 
 
 def smo(

@@ -43,7 +43,9 @@ def data():
 def test_passes_the_checks(estimator):
     results = check_estimator(estimator(), expected_failed_checks=EXPECTED, on_skip=None)
     assert len(results) > 45
-    assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(EXPECTED)
+    assert {result["check_name"] for result in results if result["status"] not in ("passed", "skipped")} <= set(
+        EXPECTED
+    )
 
 
 def test_one_kernel_is_svc(data):

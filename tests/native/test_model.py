@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from regularizers.instances import FAMILIES, SCALE, M
 
-from mklref.native.model import QuadraticProgram, minimise
+from mklref.native.model import minimise
 from mklref.native.polyhedral import polyhedral
 from mklref.regularizers import Fixed, Groups, Lp
 
@@ -82,41 +82,3 @@ def test_the_way_there_leads_down(regularizer, rng):
                 direction = found - theta
                 change = -0.5 * q @ direction + regularizer.weight_penalty(found) - regularizer.weight_penalty(theta)
                 assert change <= 1e-9 * (q @ theta)
-
-
-# --- the quadratic program ------------------------------------------------------------------------------------
-
-
-def random_program(rng, equality, rank, n=6, inequalities=9):
-    """Bounded from below: x >= 0 is among the inequalities, and c > 0 where P is singular."""
-    root = rng.normal(size=(rank, n))
-    G = np.vstack([-np.eye(n), rng.normal(size=(inequalities - n, n))])
-    inside = rng.uniform(0.1, 1.0, size=n)
-    a = rng.uniform(0.5, 2.0, size=n) if equality else None
-    if equality:
-        inside /= a @ inside
-    h = np.append(np.zeros(n), G[n:] @ inside + rng.uniform(0.0, 0.5, size=inequalities - n))
-    c = rng.normal(size=n) if rank == n else rng.uniform(0.1, 1.0, size=n)
-    return QuadraticProgram(root.T @ root, c, G, h, a)
-
-
-@pytest.mark.parametrize("rank", [6, 2, 0])
-@pytest.mark.parametrize("equality", [True, False], ids=["equality", "inequalities"])
-def test_quadratic_program(equality, rank, rng):
-    """Optimality conditions by definition, and the value by cvxpy."""
-    for _ in range(3):
-        P, c, G, h, a = program = random_program(rng, equality, rank)
-        x, u = program.solve(np.full(6, 1.0))
-        assert np.all(G @ x <= h + 1e-9)
-        assert np.all(u >= 0.0)
-        assert np.abs(u * (h - G @ x)).max() <= 1e-8
-        residual = P @ x + c + G.T @ u
-        if equality:
-            assert a @ x == pytest.approx(1.0, abs=1e-9)
-            residual = residual - a * (a @ residual) / (a @ a)  # up to a multiple of a
-        np.testing.assert_allclose(residual, 0.0, atol=1e-8)
-        at = cp.Variable(6)
-        constraints = [G @ at <= h] + ([a @ at == 1] if equality else [])
-        truth = cp.Problem(cp.Minimize(0.5 * cp.quad_form(at, cp.psd_wrap(P)) + c @ at), constraints)
-        truth.solve(solver="CLARABEL")
-        assert 0.5 * x @ P @ x + c @ x == pytest.approx(truth.value, abs=1e-6)

@@ -3,9 +3,11 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace nb = nanobind;
@@ -15,6 +17,7 @@ using mklref::Index;
 using Vector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstVector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ConstMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Flags = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<const Index, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -163,4 +166,20 @@ NB_MODULE(_loops, m) {
         "gradient"_a.noconvert(), "tol"_a, "max_steps"_a, "max_seconds"_a,
         "threads"_a = 1, "shrink_every"_a = 500,
         "Sequential minimal optimisation; updates beta and gradient, returns (steps, rows formed, violation).");
+
+    m.def(
+        "quadratic_program",
+        [](ConstMatrix P, ConstVector c, ConstMatrix G, ConstVector h, std::optional<ConstVector> a, Vector x, Vector u, double tol,
+           Index max_steps) {
+            const auto n = c.shape(0), l = h.shape(0);
+            require(P.shape(0) == n && P.shape(1) == n, "P must be (n, n)");
+            require(G.shape(0) == l && G.shape(1) == n, "G must be (l, n)");
+            require(x.shape(0) == n && (!a || a->shape(0) == n), "x and a must be (n,)");
+            require(u.shape(0) == l, "u must be (l,)");
+            nb::gil_scoped_release nogil;
+            return mklref::quadratic_program(P.data(), c.data(), G.data(), h.data(), a ? a->data() : nullptr, static_cast<Index>(n),
+                                             static_cast<Index>(l), x.data(), u.data(), tol, max_steps);
+        },
+        "P"_a, "c"_a, "G"_a, "h"_a, "a"_a.none(), "x"_a.noconvert(), "u"_a.noconvert(), "tol"_a, "max_steps"_a,
+        "Minimise x'Px/2 + c'x, Gx <= h, a'x = 1, from any x; x and the multipliers u in place, False beyond the range of doubles.");
 }

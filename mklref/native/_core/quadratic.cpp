@@ -1,0 +1,171 @@
+// Convex quadratic programs of some dozens of variables: the primal-dual interior point method of Mehrotra (1992).
+//
+//   minimise 1/2 x'Px + c'x,   Gx <= h,   a'x = 1
+//   optimal where   Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
+//
+// Each step factorises P + G' diag(u/s) G. Most rows of G are bounds of one variable: only their entries are visited.
+#include "loops.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mklref {
+namespace {
+
+using Vector = std::vector<double>;
+
+constexpr double kResidual = 100.0;  // what the residuals may be, in terms of u's / count
+constexpr double kClose = 1e-6, kDiverged = 1e3;  // rounding takes over near the end: the best point is kept
+
+double dot(const Vector &x, const Vector &y) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+    return sum;
+}
+
+// The rows of G, each by its entries that are not 0.
+struct Rows {
+    std::vector<std::vector<std::pair<Index, double>>> rows;
+
+    Rows(const double *G, Index count, Index n) : rows(static_cast<std::size_t>(count)) {
+        for (Index k = 0; k < count; ++k)
+            for (Index j = 0; j < n; ++j)
+                if (G[k * n + j] != 0.0) rows[static_cast<std::size_t>(k)].emplace_back(j, G[k * n + j]);
+    }
+    double times(std::size_t k, const Vector &x) const {
+        double sum = 0.0;
+        for (const auto &[j, g] : rows[k]) sum += g * x[static_cast<std::size_t>(j)];
+        return sum;
+    }
+    // y += G'u
+    void add_transposed(const Vector &u, Vector &y) const {
+        for (std::size_t k = 0; k < rows.size(); ++k)
+            for (const auto &[j, g] : rows[k]) y[static_cast<std::size_t>(j)] += g * u[k];
+    }
+};
+
+// y -= factor x
+MKLREF_CLONES void subtract(double *y, const double *x, double factor, Index n) {
+    for (Index j = 0; j < n; ++j) y[j] -= factor * x[j];
+}
+
+// The upper triangle of A becomes R with R'R = A; false where A is not positive definite.
+bool cholesky(Vector &A, Index n) {
+    for (Index k = 0; k < n; ++k) {
+        double *row = A.data() + k * n;
+        if (!(row[k] > 0.0)) return false;
+        const double root = std::sqrt(row[k]);
+        for (Index j = k; j < n; ++j) row[j] /= root;
+        for (Index i = k + 1; i < n; ++i)
+            if (row[i] != 0.0) subtract(A.data() + i * n + i, row + i, row[i], n - i);
+    }
+    return true;
+}
+
+// b becomes (R'R)^{-1} b.
+void substitute(const Vector &R, Vector &b) {
+    const Index n = static_cast<Index>(b.size());
+    for (Index k = 0; k < n; ++k) {
+        const double *row = R.data() + k * n;
+        b[static_cast<std::size_t>(k)] /= row[k];
+        subtract(b.data() + k + 1, row + k + 1, b[static_cast<std::size_t>(k)], n - k - 1);
+    }
+    for (Index k = n - 1; k >= 0; --k) {
+        const double *row = R.data() + k * n;
+        double value = b[static_cast<std::size_t>(k)];
+        for (Index j = k + 1; j < n; ++j) value -= row[j] * b[static_cast<std::size_t>(j)];
+        b[static_cast<std::size_t>(k)] = value / row[k];
+    }
+}
+
+// The longest step in [0, 1] along dx that keeps x >= 0.
+double longest(const Vector &x, const Vector &dx) {
+    double most = 1.0;
+    for (std::size_t k = 0; k < x.size(); ++k) most = std::max(most, -dx[k] / x[k]);
+    return 1.0 / most;
+}
+
+void add(Vector &x, double t, const Vector &dx) {
+    for (std::size_t k = 0; k < x.size(); ++k) x[k] += t * dx[k];
+}
+
+}  // namespace
+
+bool quadratic_program(const double *P, const double *c, const double *G, const double *h, const double *a, Index variables,
+                       Index inequalities, double *solution, double *multipliers, double tol, Index max_steps) {
+    const auto n = static_cast<std::size_t>(variables), l = static_cast<std::size_t>(inequalities);
+    const Rows rows(G, inequalities, variables);
+    Vector x(solution, solution + n), s(l), u(l, 1.0), normal(n, 0.0), dual(n), primal(l), free(n), along(n), target(l);
+    Vector dx(n), ds(l), du(l), weighted(l), system(n * n), factor;
+    double nu = 0.0, dnu = 0.0, best = std::numeric_limits<double>::infinity();
+    if (a) normal.assign(a, a + n);
+    for (std::size_t k = 0; k < l; ++k) s[k] = std::max(h[k] - rows.times(k, x), 1.0);
+    for (Index step = 0;; ++step) {
+        double residual = 0.0;
+        for (std::size_t i = 0; i < n; ++i) dual[i] = c[i] + nu * normal[i];
+        rows.add_transposed(u, dual);
+        for (std::size_t i = 0; i < n; ++i) {
+            double size = 1.0 + std::abs(c[i]);
+            for (std::size_t j = 0; j < n; ++j) {
+                const double term = P[i * n + j] * x[j];
+                dual[i] += term, size += std::abs(term);
+            }
+            residual = std::max(residual, std::abs(dual[i]) / size);
+        }
+        for (std::size_t k = 0; k < l; ++k) {
+            primal[k] = rows.times(k, x) + s[k] - h[k];
+            residual = std::max(residual, std::abs(primal[k]));
+        }
+        const double balance = a ? dot(normal, x) - 1.0 : 0.0, mu = dot(u, s) / static_cast<double>(l);
+        const double error = std::max(mu, std::max(residual, std::abs(balance)) / kResidual);
+        if (error < best || best > kClose) {
+            best = error;
+            std::copy(x.begin(), x.end(), solution);
+            std::copy(u.begin(), u.end(), multipliers);
+        }
+        if (error <= tol || (best < kClose && error > kDiverged * best) || step == max_steps) return true;
+
+        std::copy(P, P + n * n, system.begin());
+        double trace = 0.0;
+        for (std::size_t k = 0; k < l; ++k)
+            for (const auto &[i, g] : rows.rows[k])
+                for (const auto &[j, other] : rows.rows[k])
+                    system[static_cast<std::size_t>(i) * n + static_cast<std::size_t>(j)] += u[k] / s[k] * g * other;
+        for (std::size_t i = 0; i < n; ++i) trace += std::abs(system[i * n + i]);
+        double jitter = 1e-15 * trace / static_cast<double>(n);
+        for (factor = system; !cholesky(factor, variables); factor = system, jitter *= 10.0) {
+            if (!std::isfinite(jitter)) return false;
+            for (std::size_t i = 0; i < n; ++i) system[i * n + i] += jitter;
+        }
+        along = normal;
+        if (a) substitute(factor, along);
+
+        auto direction = [&] {  // towards u_k s_k = target_k + u_k s_k, to first order
+            for (std::size_t k = 0; k < l; ++k) weighted[k] = -(target[k] + u[k] * primal[k]) / s[k];
+            for (std::size_t i = 0; i < n; ++i) free[i] = -dual[i];
+            rows.add_transposed(weighted, free);
+            substitute(factor, free);
+            dnu = a ? (dot(normal, free) + balance) / dot(normal, along) : 0.0;
+            dx = free;
+            add(dx, -dnu, along);
+            for (std::size_t k = 0; k < l; ++k) {
+                ds[k] = -primal[k] - rows.times(k, dx);
+                du[k] = (target[k] - u[k] * ds[k]) / s[k];
+            }
+        };
+        for (std::size_t k = 0; k < l; ++k) target[k] = -u[k] * s[k];
+        direction();
+        const double t = std::min(longest(s, ds), longest(u, du));
+        double ahead = 0.0;
+        for (std::size_t k = 0; k < l; ++k) ahead += (s[k] + t * ds[k]) * (u[k] + t * du[k]);
+        const double centring = std::pow(ahead / static_cast<double>(l) / mu, 3.0);
+        for (std::size_t k = 0; k < l; ++k) target[k] = centring * mu - u[k] * s[k] - ds[k] * du[k];
+        direction();
+        const double length = std::min({1.0, 0.995 * longest(s, ds), 0.995 * longest(u, du)});
+        add(x, length, dx), add(s, length, ds), add(u, length, du);
+        nu += length * dnu;
+    }
+}
+
+}  // namespace mklref

@@ -1,0 +1,110 @@
+"""Quadratic programs of the bundle step: the compiled loop and its twin against the optimality conditions and cvxpy."""
+
+import os
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from mklref.native import AVAILABLE, twin
+from mklref.native.loops import loops
+from mklref.native.model import QuadraticProgram
+
+REQUIRED = os.environ.get("MKLREF_REQUIRE_NATIVE", "false") not in ("", "0", "false")
+IMPLEMENTATIONS = [pytest.param(twin, id="twin")]
+if AVAILABLE or REQUIRED:
+    IMPLEMENTATIONS.append(pytest.param(loops, id="compiled"))
+BOTH = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+
+
+def random_program(rng, equality, rank, n=6, inequalities=9):
+    """Bounded from below: x >= 0 is among the inequalities, and c > 0 where P is singular."""
+    root = rng.normal(size=(rank, n))
+    G = np.vstack([-np.eye(n), rng.normal(size=(inequalities - n, n))])
+    inside = rng.uniform(0.1, 1.0, size=n)
+    a = rng.uniform(0.5, 2.0, size=n) if equality else None
+    if equality:
+        inside /= a @ inside
+    h = np.append(np.zeros(n), G[n:] @ inside + rng.uniform(0.0, 0.5, size=inequalities - n))
+    c = rng.normal(size=n) if rank == n else rng.uniform(0.1, 1.0, size=n)
+    return QuadraticProgram(root.T @ root, c, G, h, a)
+
+
+def solved(implementation, program, x, tol=1e-12, max_steps=60):
+    x, u = x.copy(), np.full(len(program.h), 7.0)
+    assert implementation.quadratic_program(*program, x, u, tol, max_steps) is True
+    return x, u
+
+
+@BOTH
+@pytest.mark.parametrize("rank", [6, 2, 0])
+@pytest.mark.parametrize("equality", [True, False], ids=["equality", "inequalities"])
+def test_quadratic_program(implementation, equality, rank, rng):
+    """Optimality conditions by definition, and the value by cvxpy."""
+    for _ in range(3):
+        P, c, G, h, a = program = random_program(rng, equality, rank)
+        x, u = solved(implementation, program, np.full(6, 1.0))
+        assert np.all(G @ x <= h + 1e-9)
+        assert np.all(u >= 0.0)
+        assert np.abs(u * (h - G @ x)).max() <= 1e-8
+        residual = P @ x + c + G.T @ u
+        if equality:
+            assert a @ x == pytest.approx(1.0, abs=1e-9)
+            residual = residual - a * (a @ residual) / (a @ a)  # up to a multiple of a
+        np.testing.assert_allclose(residual, 0.0, atol=1e-8)
+        at = cp.Variable(6)
+        constraints = [G @ at <= h] + ([a @ at == 1] if equality else [])
+        truth = cp.Problem(cp.Minimize(0.5 * cp.quad_form(at, cp.psd_wrap(P)) + c @ at), constraints)
+        truth.solve(solver="CLARABEL")
+        assert 0.5 * x @ P @ x + c @ x == pytest.approx(truth.value, abs=1e-6)
+
+
+@pytest.mark.skipif(len(IMPLEMENTATIONS) < 2, reason="the compiled loops are missing")
+@pytest.mark.parametrize("n", [1, 2, 9, 40, 130])
+@pytest.mark.parametrize("equality", [True, False], ids=["equality", "inequalities"])
+def test_compiled_is_its_twin(equality, n, rng):
+    """Step by step up to rounding, and in the end."""
+    program = random_program(rng, equality, n, n, n + 7)
+    start = rng.uniform(size=n)
+    for steps, rtol in ((1, 1e-9), (3, 1e-7), (60, 1e-6)):
+        (x, u), (twin_x, twin_u) = (solved(one, program, start, max_steps=steps) for one in (loops, twin))
+        np.testing.assert_allclose(x, twin_x, rtol=0.0, atol=rtol * np.abs(twin_x).max())
+        np.testing.assert_allclose(u, twin_u, rtol=0.0, atol=rtol * np.abs(twin_u).max())
+
+
+@BOTH
+def test_singular_systems_are_shifted(implementation, rng):
+    """Two equal variables without curvature, and one that nothing bounds from above but the equality."""
+    G = -np.eye(3)
+    program = QuadraticProgram(np.zeros((3, 3)), np.array([1.0, 1.0, 2.0]), G, np.zeros(3), np.ones(3))
+    x, u = solved(implementation, program, np.ones(3) / 3)
+    assert x[:2].sum() == pytest.approx(1.0, abs=1e-9)
+    assert x[2] == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(u, [0.0, 0.0, 1.0], atol=1e-9)
+
+
+@BOTH
+def test_numbers_beyond_double_precision_are_refused(implementation):
+    P, c, G, h = np.full((2, 2), np.nan), np.ones(2), -np.eye(2), np.zeros(2)
+    assert implementation.quadratic_program(P, c, G, h, None, np.ones(2), np.empty(2), 1e-12, 60) is False
+    with pytest.raises(FloatingPointError, match="double precision"):
+        QuadraticProgram(P, c, G, h, None).solve(np.ones(2))
+
+
+@pytest.mark.skipif(len(IMPLEMENTATIONS) < 2, reason="the compiled loops are missing")
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"P": np.eye(3)}, "P must be"),
+        ({"G": np.ones((3, 2))}, "G must be"),
+        ({"h": np.zeros(1)}, "G must be"),
+        ({"a": np.ones(3)}, "x and a"),
+        ({"x": np.ones(1)}, "x and a"),
+        ({"u": np.ones(3)}, "u must be"),
+    ],
+)
+def test_wrong_shapes_do_not_reach_the_loop(wrong, message):
+    right = {"P": np.eye(2), "c": np.ones(2), "G": -np.eye(2), "h": np.zeros(2), "a": np.ones(2)}
+    right |= {"x": np.ones(2), "u": np.ones(2)}
+    with pytest.raises(ValueError, match=message):
+        loops.quadratic_program(**{**right, **wrong}, tol=1e-9, max_steps=3)
