@@ -92,6 +92,8 @@ def _steps(run: Run) -> Iterator[Point]:
 def hessian(run: Run) -> Array:
     """The sum of W'W over the machines, (M, M), at the point that they were solved for last."""
     everything = np.arange(run.problem.n_kernels)
+    for machine in run.machines:
+        machine.refresh()
     roots = [machine.hessian_root(everything) for machine in run.machines]
     return np.asarray(sum(W.T @ W for W in roots))
 

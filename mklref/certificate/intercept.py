@@ -3,7 +3,7 @@
     minimise over b   h(b) = sum_i c_i V(s_i + b, y_i) + c_b b
 
 h' is non-decreasing. Between consecutive kinks of h it is linear (piecewise linear-quadratic losses) or at
-least continuous, so a binary search over the kinks followed by bisection finds a zero of h'.
+least continuous, so a binary search over the kinks followed by false position finds a zero of h'.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from mklref._typing import Array
 if TYPE_CHECKING:
     from mklref.problem import Problem
 
-_BISECTIONS = 200
-"""More than enough: an interval of floats is exhausted after about 64 halvings and some for its exponent."""
+_LAST_BITS = 4 * float(np.finfo(float).eps)
+_STEPS = 300
+"""More than enough: a quarter of them, which halve the interval, exhausts the bits of a float."""
 
 
 def intercept_objective(problem: Problem, scores: Array, intercept: float) -> float:
@@ -39,13 +40,13 @@ def best_intercept(problem: Problem, scores: Array) -> float:
 
     kinks = np.unique(problem.loss.kinks(problem.y) - scores)
     if not len(kinks):
-        return _bisect(slope, *_expand(slope, float(np.median(problem.y - scores))))
+        return _zero(slope, *_expand(slope, float(np.median(problem.y - scores))))
     # Some minimiser lies between the first and the last kink, and h' has one formula on each side of a kink.
     probes = np.concatenate([kinks[:1], 0.5 * (kinks[1:] + kinks[:-1]), kinks[-1:]])
     rising = bisect_left(range(1, len(kinks)), True, key=lambda j: slope(float(probes[j])) >= 0.0) + 1
     if np.isinf(problem.loss.smoothness):
         return float(kinks[rising - 1])
-    return _bisect(slope, float(probes[rising - 1]), float(probes[rising]))
+    return _zero(slope, float(probes[rising - 1]), float(probes[rising]))
 
 
 def _expand(slope: Callable[[float], float], centre: float) -> tuple[float, float]:
@@ -58,14 +59,30 @@ def _expand(slope: Callable[[float], float], centre: float) -> tuple[float, floa
     return centre - below, centre + above
 
 
-def _bisect(slope: Callable[[float], float], low: float, high: float) -> float:
-    """A zero of a non-decreasing function, to the last bit."""
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
+def _zero(slope: Callable[[float], float], low: float, high: float) -> float:
+    """A zero of a non-decreasing function, to the last bits, or the end where it is 0 or of the wrong sign.
+
+    False position after Illinois, in which every fourth step halves the interval. Absurd scores, whose slope is no
+    number, have an answer as well.
+    """
+    below, above, side = slope(low), slope(high), 0
+    if not below < 0.0:
+        return low
+    if not above > 0.0:
+        return high
+    for step in range(_STEPS):
+        bits = _LAST_BITS * max(abs(low), abs(high))
+        if high - low <= bits:
             break
-        if slope(middle) >= 0.0:
-            high = middle
+        b = high - above * ((high - low) / (above - below))
+        if step % 4 == 3 or not low < b < high:
+            b = 0.5 * (low + high)
+        b = min(max(b, low + 0.9 * bits), high - 0.9 * bits)  # past the zero, if an end is next to it
+        value = slope(b)
+        if value == 0.0:
+            return b
+        if value > 0.0:
+            high, above, below, side = b, value, 0.5 * below if side > 0 else below, 1
         else:
-            low = middle
+            low, below, above, side = b, value, 0.5 * above if side < 0 else above, -1
     return high

@@ -23,6 +23,8 @@ from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels.validation import as_float_array, checked_gram, require_finite, require_psd
 
+_LARGE = 128
+"""Order of a matrix from which its symmetry saves time in a product."""
 _BLOCK = 1 << 22
 """Entries that are converted from float32 at a time, so that a product never holds a second matrix."""
 
@@ -155,8 +157,13 @@ class ArrayStack(KernelStack):
 
 
 def _product(matrix: FloatArray, v: Array) -> Array:
+    """K v; of a large matrix half is read."""
     if matrix.dtype == np.float64:
-        return np.asarray(matrix @ v, dtype=np.float64)
+        if len(v) < _LARGE:
+            return np.asarray(matrix @ v, dtype=np.float64)
+        from scipy.linalg.blas import dsymv  # a certificate of a small problem loads NumPy alone
+
+        return np.asarray(dsymv(1.0, matrix.T, v, lower=True))  # rows are columns of the transpose: no copy is made
     step = max(1, _BLOCK // len(v))
     parts = [matrix[i : i + step].astype(np.float64) @ v for i in range(0, len(v), step)]
     return np.concatenate(parts)

@@ -18,6 +18,7 @@ from mklref.native.joint import JointMachine
 from mklref.native.loops import loops
 from mklref.native.machine import Machine
 from mklref.native.outer import Outer
+from mklref.native.smooth import SmoothMachine
 from mklref.problem import Problem
 
 SHARE = 4
@@ -56,4 +57,7 @@ def weights_of_a_part(machine: Machine | JointMachine, deadline: float) -> Array
     small.informed = start is not None
     run = Outer(small, _ACCURACY, _MOST_MACHINES, deadline)
     run.iterate(equal_weights(problem) if start is None else start)
-    return None if run.best is None else run.best.weights
+    best = run.best
+    if best is not None and isinstance(machine, SmoothMachine):
+        machine.begin(chosen, best.beta, best.intercept)
+    return None if best is None else best.weights

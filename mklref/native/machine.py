@@ -69,6 +69,9 @@ class Machine(ABC):
     def hessian_root(self, kernels: Any) -> Array:
         """W (f, k) with d2J/dtheta2 = W'W for these k kernels; f = 0 rows if no sample is free."""
 
+    def refresh(self) -> None:
+        """Make `hessian_root` the one of exactly this point, not of one nearby that serves."""
+
     def move(self, weights: Array) -> None:
         """Change the weights; rows of Q are forgotten."""
         if not np.array_equal(weights, self.weights):

@@ -1,11 +1,12 @@
 """Machines whose loss is twice differentiable (half square, logistic): Newton's method in the scores.
 
     minimise  1/2 beta'Q beta + sum_i c_i V(t_i, y_i),   t = Q beta + b 1
-    Newton    (Q + D) beta+ + b+ 1 = t + D r,   1'beta+ = 0,   D = diag(1/w),  w = c V''(t),  r = -c V'(t)
+    Newton    (Q + D) dbeta + db 1 = D (r - beta),   1'(beta + dbeta) = 0,   D = diag(1/w),  w = c V''(t),  r = -c V'(t)
 
-One Cholesky factorisation of B = I + w^{1/2} Q w^{1/2} a step, which is well conditioned however small some w
-become. For the half square one step is exact; for the logistic loss a line search on the objective safeguards it.
-At the optimum beta = r, and r lies inside the box of the dual for any scores.
+Q + D = w^{-1/2} B w^{-1/2} takes a Cholesky factorisation of B = I + w^{1/2} Q w^{1/2}, which is well conditioned
+however small some w become. It serves further steps, and other weights, as long as the gap falls fast enough with it.
+A line search on the objective safeguards a step. At the optimum beta = r, and r lies inside the box of the dual for any
+scores.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from mklref._typing import Array
 from mklref.certificate import repair
@@ -28,6 +30,11 @@ _COARSE = 0.05
 """Share of the objective to which every machine is solved, however large the gap that is asked for."""
 _FIRST = 1e-4
 """And that to which it is solved if the first weights come from a part of the samples: they are worth it."""
+_SHARE = 1e-3
+"""Share of the gap that is asked for which is left: another step costs less than the weights that an error misleads."""
+_ROUNDING = 64 * float(np.finfo(float).eps)
+_SERVES = 1e-4
+"""Factor on the gap of the machine in one step, 0.01 on the distance, with which the last Cholesky factor is kept."""
 _SMALLEST_CURVATURE = 1e-10
 """Of a loss of unit cost: keeps the Newton system in range, and its direction one of descent."""
 
@@ -38,55 +45,75 @@ class SmoothMachine(Machine):
     def __init__(self, problem: Problem, start: Array | None) -> None:
         super().__init__(problem, np.zeros(problem.n_samples) if start is None else start)
         self.intercept = 0.0
-        self._exact = problem.loss.quadratic_dual(problem.y) is not None
+        self._quadratic = problem.loss.quadratic_dual(problem.y) is not None
+        self._root: tuple[Array, Array] | None = None
+        self._serves = False
+        self._first: Array | None = None
+
+    def begin(self, samples: Any, beta: Array, intercept: float) -> None:
+        """Start from the scores that a solution for some of the samples gives all of them."""
+        self._first, self.intercept = np.zeros_like(self.beta), intercept
+        self._first[samples] = beta
 
     def solve(self, gap: float) -> None:
-        """Newton steps until the dual point of the scores certifies `gap`."""
+        """Newton steps until the dual point of the scores certifies `gap`, with the last factor while that serves."""
         problem = self.problem
         coarse = _FIRST if self.informed else _COARSE
         self.form(np.arange(len(self.beta)))
         point, image, intercept = self.beta, self.weights @ self.images.values, self.intercept
+        if self._first is not None:
+            point, image, self._first = self._first, self.rows @ self._first, None
         value = self._objective(point, image, intercept)
+        excess = value - self._dual_value(point, image + intercept)
+        serves = self._root is not None
         for _ in range(_MAX_NEWTON):
             scores = image + intercept
             pull = -problem.costs * problem.loss.subgradient(scores, problem.y)
-            root_w, root = self._root = self._factor(scores)
-            known = root_w * scores + pull / root_w
-            solved, _ = scipy.linalg.lapack.dpotrs(root, np.stack([known, root_w], axis=1), lower=False)
-            new_intercept = float(root_w @ solved[:, 0] / (root_w @ solved[:, 1])) if problem.intercept else 0.0
-            new_point = root_w * (solved[:, 0] - new_intercept * solved[:, 1])
+            w, fresh = self._curvatures(scores), self._root is None or not serves
+            if self._root is None or fresh:
+                self._root = self._factor(w)
+            root_w, root = self._root
+            sides = np.stack([root_w * ((pull - point) / w), root_w], axis=1)
+            free, along = lapack.dpotrs(root, sides, lower=False)[0].T
+            change = float((root_w @ free + point.sum()) / (root_w @ along)) if problem.intercept else 0.0
+            new_point = point + root_w * (free - change * along)
             new_image = self.rows @ new_point
             self.steps += 1
-            slope = float((point - pull) @ (new_image - image)) - float(pull.sum()) * (new_intercept - intercept)
-            if not slope < 0.0:
-                break
-            t = 1.0
+            slope = float((point - pull) @ (new_image - image)) - float(pull.sum()) * change
+            t = 1.0 if slope < 0.0 else 0.0
             while t > np.finfo(float).eps:
-                trial = (point + t * (new_point - point), image + t * (new_image - image))
-                trial_intercept = intercept + t * (new_intercept - intercept)
-                trial_value = self._objective(*trial, trial_intercept)
+                trial = (point + t * (new_point - point), image + t * (new_image - image), intercept + t * change)
+                trial_value = self._objective(*trial)
                 if trial_value <= value + _ARMIJO * t * slope:
                     break
                 t *= 0.5
             else:
+                serves = fresh
+                if fresh:
+                    break
+                continue
+            (point, image, intercept), value, before = trial, trial_value, excess
+            excess = value - self._dual_value(point, image + intercept)
+            serves = (fresh and self._quadratic) or excess <= _SERVES * before
+            if (
+                excess <= max(min(_SHARE * gap, coarse * abs(value)), _ROUNDING * abs(value))
+                or time.perf_counter() > self.deadline
+            ):
                 break
-            (point, image), intercept, value = trial, trial_intercept, trial_value
-            if time.perf_counter() > self.deadline:
-                break
-            if self._exact or value - self._dual_value(image + intercept) <= min(gap, coarse * abs(value)):
-                break
-        self.beta, self.intercept = self._dual_point(image + intercept), intercept
+        self._scores, self._serves = image + intercept, serves
+        self.beta, self.intercept = self._dual_point(point, self._scores), intercept
         self.solves += 1
         self.images.update(self.beta)
 
-    def _dual_point(self, scores: Array) -> Array:
-        """r of these scores, with 1'beta = 0."""
-        pull = -self.problem.costs * self.problem.loss.subgradient(scores, self.problem.y)
-        return repair(self.problem, pull)[0]
+    def _dual_point(self, point: Array, scores: Array) -> Array:
+        """r of these scores, or the point itself where there is no box and it is nearer, with 1'beta = 0."""
+        if not self._quadratic:
+            point = -self.problem.costs * self.problem.loss.subgradient(scores, self.problem.y)
+        return repair(self.problem, point)[0]
 
-    def _dual_value(self, scores: Array) -> float:
+    def _dual_value(self, point: Array, scores: Array) -> float:
         """The lower bound of J that they give."""
-        beta = self._dual_point(scores)
+        beta = self._dual_point(point, scores)
         terms = self.problem.loss.dual_value(beta, self.problem.y, self.problem.costs)
         return terms - 0.5 * float(beta @ (self.rows @ beta))
 
@@ -94,16 +121,20 @@ class SmoothMachine(Machine):
         losses = self.problem.loss.value(image + intercept, self.problem.y)
         return 0.5 * float(beta @ image) + float(self.problem.costs @ losses)
 
-    def _factor(self, scores: Array) -> tuple[Array, Array]:
-        """w^{1/2} and the upper Cholesky factor of I + w^{1/2} Q w^{1/2}."""
+    def _curvatures(self, scores: Array) -> Array:
+        """w = c V''(t)."""
         pull = self.problem.loss.subgradient(scores, self.problem.y)
-        second = np.ones_like(pull) if self._exact else np.abs(pull) * (1.0 - np.abs(pull))
-        root_w = np.sqrt(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
+        second = np.ones_like(pull) if self._quadratic else np.abs(pull) * (1.0 - np.abs(pull))
+        return np.asarray(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
+
+    def _factor(self, w: Array) -> tuple[Array, Array]:
+        """w^{1/2} and the upper Cholesky factor of I + w^{1/2} Q w^{1/2}."""
+        root_w = np.sqrt(w)
         B = self.rows * root_w
         B *= root_w[:, None]
         B.flat[:: len(B) + 1] += 1.0
         with blas_threads(len(B)):  # a symmetric matrix in rows is one in columns: no copy is made
-            root, failed = scipy.linalg.lapack.dpotrf(B.T, lower=False, overwrite_a=True, clean=False)
+            root, failed = lapack.dpotrf(B.T, lower=False, overwrite_a=True, clean=False)
         if failed:
             raise FloatingPointError("a matrix to be factorised is not finite")
         return root_w, np.asarray(root)
@@ -116,11 +147,18 @@ class SmoothMachine(Machine):
 
     def hessian_root(self, kernels: Any) -> Array:
         """W (n, M) with d2J/dtheta2 = W'W; every sample is free."""
+        if self._root is None or not self._serves:
+            self.refresh()
+        assert self._root is not None
         root_w, root = self._root
         sides = np.vstack([self.images.values[kernels] * root_w, root_w]).T
         with blas_threads(len(root)):
             solved = scipy.linalg.solve_triangular(root, sides, trans="T", check_finite=False)
         return self._without_intercept(solved)
+
+    def refresh(self) -> None:
+        """Factorise at exactly this point."""
+        self._root, self._serves = self._factor(self._curvatures(self._scores)), True
 
     def free(self) -> Any:
         """Every sample."""

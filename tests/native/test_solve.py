@@ -372,7 +372,7 @@ def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch):
     problem = make_problem(loss="logistic", n=40, seed=3)
     steps = []
     objective = SmoothMachine._objective
-    monkeypatch.setattr(SmoothMachine, "_dual_value", lambda machine, scores: -np.inf)
+    monkeypatch.setattr(SmoothMachine, "_dual_value", lambda machine, point, scores: -np.inf)
     monkeypatch.setattr(
         SmoothMachine,
         "_objective",
