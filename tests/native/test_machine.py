@@ -74,6 +74,7 @@ def test_gradient_and_hessian_by_differences(loss, intercept):
     machine = machine_of(loss, intercept)
     q = solved(machine)
     free = set(machine.free())
+    machine.refresh()
     W = machine.hessian_root(np.arange(4))
     assert W.shape == (len(free), 4)
     hessian = W.T @ W
@@ -149,3 +150,40 @@ def test_rounding_of_huge_steps_is_repaired_before_anything_is_made_of_it(monkey
     lower, upper = problem.loss.box(problem.y, problem.costs)
     assert np.all((lower <= machine.beta) & (machine.beta <= upper))
     np.testing.assert_allclose(machine.images.values, problem.kernels.apply(machine.beta), atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_factor_serves_as_long_as_the_gap_falls_with_it(loss, monkeypatch):
+    """Not after the weights have changed by much; and `refresh` makes the Hessian the exact one."""
+    factors = []
+    factor = SmoothMachine._factor
+    monkeypatch.setattr(SmoothMachine, "_factor", lambda machine, w: factors.append(w) or factor(machine, w))
+    machine = machine_of(loss, True)
+    solved(machine)
+    machine.refresh()
+    factors.clear()
+    near = WEIGHTS * [1.001, 1.0, 0.999, 1.0]
+    solved(machine, near)
+    W = machine.hessian_root(np.arange(4))
+    assert not factors
+    machine.refresh()
+    exact = machine.hessian_root(np.arange(4))
+    assert 1e-8 < np.abs(W.T @ W - exact.T @ exact).max() / np.abs(exact.T @ exact).max() < 1e-2
+    factors.clear()
+    solved(machine, 3.0 * WEIGHTS)
+    assert factors
+    fresh = machine_of(loss, True)
+    np.testing.assert_allclose(machine.images.squares, solved(fresh, 3.0 * WEIGHTS), rtol=1e-8)
+
+
+def test_the_scores_of_a_part_of_the_samples_are_a_start():
+    """From the solution of all of them the first step stays where it is; without intercept or with."""
+    for intercept in (True, False):
+        known = machine_of("logistic", intercept)
+        solved(known)
+        machine = machine_of("logistic", intercept)
+        machine.begin(np.arange(25), known.beta, known.intercept)
+        machine.move(WEIGHTS)
+        machine.solve(TIGHT)
+        assert machine.steps == 1
+        np.testing.assert_allclose(machine.beta, known.beta, atol=1e-6)
