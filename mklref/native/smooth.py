@@ -89,6 +89,8 @@ class SmoothMachine(Machine):
                 t *= 0.5
             else:
                 serves = fresh
+                if fresh and self._quadratic:  # the solution, which the objective cannot tell: where Q is 0, say
+                    point, image, intercept = new_point, new_image, intercept + change
                 if fresh:
                     break
                 continue
