@@ -31,7 +31,7 @@ from mklref.native.point import Point
 from mklref.native.polyhedral import polyhedral
 from mklref.problem import Problem
 from mklref.progress import Progress
-from mklref.regularizers import BlockNorm, Groups, Lp
+from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
 _ARMIJO = 1e-4
@@ -52,7 +52,7 @@ _GOOD_ENOUGH = 2
 _PATIENCE = 12
 """Outer iterations without a smaller gap or a lower objective after which rounding is held responsible."""
 _SUSPICIOUS = 3
-"""After so many kinks of J are held responsible, where psi is the indicator of a curved ball."""
+"""After so many kinks of J are held responsible, where psi is curved."""
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
 
@@ -112,7 +112,7 @@ class Outer:
             better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
             since_better = 0 if better else since_better + 1
             smallest, lowest = min(smallest, point.working_gap), min(lowest, point.upper)
-            if since_better > _SUSPICIOUS and not self.kinked and isinstance(self.problem.regularizer, Groups | Lp):
+            if since_better > _SUSPICIOUS and not self.kinked and self.interior is None and not sparse:
                 self.kinked, since_better = True, 0
             if since_better > _PATIENCE:
                 point, known = self.bundle.central_path(self, point), point
