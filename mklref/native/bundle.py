@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mklref._typing import Array
 from mklref.native.box import BoxMachine
 from mklref.native.central import CentralPath
 from mklref.native.mixture import mixed_step
@@ -31,9 +32,11 @@ _LESS = 0.1
 _FACTORISED = 2000
 """Samples and kernels up to which the central path may be followed: its factorisations of matrices of their number
 cannot be interrupted, and take half a second there."""
+_LIKELY = 0.5
+"""Share of the largest square inside from which a kernel could matter there."""
 _LONGEST_PATH = 60
 _CLEAR = 0.01
-"""Share of the wanted gap at which the central path tells which weights are 0; its last steps are its longest."""
+"""Share of the wanted gap at which the central path is to tell what is 0, and again; its last steps are its longest."""
 _SHORTEST = 1e-2
 """A step of the central path that is shorter, and to no smaller gap, is the last."""
 
@@ -44,7 +47,7 @@ class Bundle:
     def __init__(self) -> None:
         self.cuts: list[Cut] = []
         self.trust = 1.0
-        self.followed = False
+        self.followed: Any = None
 
     def step(self, run: Outer, point: Point, psi: Polyhedral | None) -> Point:
         """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
@@ -91,38 +94,51 @@ class Bundle:
                 return run.closed_form_step(point)
 
     def central_path(self, run: Outer, point: Point) -> Point:
-        """Follow the central path to its end, once; the same point where there is none, or it leads nowhere better.
+        """Follow the central path to its end, once for the kernels that could matter.
 
-        What is 0 or at its bound in the limit is set there where the gap allows it.
+        The same point where there is none, or it leads nowhere better. What is 0 or at its bound in the limit is set
+        there where the gap allows it.
         """
         machine, psi = run.machine, polyhedral(run.problem.regularizer, run.problem.n_kernels)
-        if self.followed or psi is None or not isinstance(machine, BoxMachine):
+        if psi is None or not isinstance(machine, BoxMachine):
             return point
-        if len(point.beta) + len(point.weights) > _FACTORISED:
+        point = run.look_wider(point, _LIKELY)
+        watched = machine.images.watched
+        if np.array_equal(self.followed, watched) or len(point.beta) + np.count_nonzero(watched) > _FACTORISED:
             return point
-        self.followed = True
+        self.followed = watched.copy()
         path = CentralPath(machine, psi, point.weights)
-        best, limit = point, (point.weights, point.beta)
+        best, limit, clear = point, (point.weights, point.beta), _CLEAR
         for _ in range(_LONGEST_PATH):
             try:
                 length = path.step()
             except FloatingPointError:
                 break
             found = run.assess(machine.weights)
-            if found.gap > 0.9 * best.gap and length < _SHORTEST:
+            if found.working_gap > 0.9 * best.working_gap and length < _SHORTEST:
                 break
-            if found.gap < best.gap:
+            if found.working_gap < best.working_gap:
                 best, limit = found, path.limit()
-            if run.record(found) or best.gap <= _CLEAR * run.target:
+            if run.record(found):
                 break
-        weights, beta = limit
-        machine.jump(beta)
-        if best is point:
-            machine.move(weights)
-            return point
-        sparse = run.assess(weights)
-        if not sparse.gap <= max(best.gap, run.target):
-            machine.jump(best.beta)
-            return run.assess(best.weights)
+            if best.working_gap <= clear * run.target:
+                if (sparse := _accepted(run, best, *limit)) is not None:
+                    return sparse
+                clear *= _CLEAR
+                path.resume()
+        if best is not point and (sparse := _accepted(run, best, *limit)) is not None:
+            return sparse
+        machine.jump(best.beta)
+        known = run.assess(best.weights)
+        return point if best is point else known
+
+
+def _accepted(run: Outer, best: Point, weights: Array, beta: Array) -> Point | None:
+    """The limit of a path as the new point, unless what was set to 0 in it costs more than is wanted."""
+    run.machine.jump(beta)
+    sparse = run.assess(weights)
+    if not sparse.working_gap <= max(best.working_gap, run.target):
+        return None
+    if run.best is None or sparse.gap <= max(run.best.gap, run.target):
         run.best = sparse
-        return sparse
+    return sparse

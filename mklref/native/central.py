@@ -65,13 +65,15 @@ class Direction(NamedTuple):
 class CentralPath:
     """The variables of the interior point method; the machine is always at their weights and dual point.
 
-    u, s and t have shape (k, n), with k = 2 if there is a kink at 0 and k = 1 else; t = 0 where w is infinite.
+    u, s and t have shape (k, n), with k = 2 if there is a kink at 0 and k = 1 else; t = 0 where w is infinite. Only
+    the kernels that are watched take part, the weights of all others are 0.
     """
 
     @_SILENT
     def __init__(self, machine: BoxMachine, psi: Polyhedral, weights: Array) -> None:
-        self.machine, self.psi, self.problem = machine, psi, machine.problem
-        machine.images.watched[:] = True
+        self.kernels = np.flatnonzero(machine.images.watched)
+        self.machine, self.psi, self.problem = machine, psi.of(self.kernels), machine.problem
+        psi, weights = self.psi, weights[self.kernels]
         beta = self._inwards()
         if machine.absolute > 0.0:
             self.sign = np.array([[1.0], [-1.0]])
@@ -87,7 +89,7 @@ class CentralPath:
         total = float(weights.sum() if psi.normal is None else psi.normal @ weights)
         even = np.full_like(weights, total / (len(weights) if psi.normal is None else psi.normal.sum()))
         self._go((1.0 - _UNIFORM) * weights + _UNIFORM * even)
-        theta, q = machine.weights, machine.images.squares
+        theta, q = self.theta, self.q
         self.normal = np.zeros_like(theta) if psi.normal is None else psi.normal
         size = abs(float(machine.linear @ machine.beta)) + 0.5 * float(theta @ q) + psi.penalty(theta)
         tau = size / (self.u.size + np.count_nonzero(self.bounded) + theta.size)
@@ -105,7 +107,7 @@ class CentralPath:
         Raises FloatingPointError where the path is so near its end that the system cannot be told from a singular one.
         """
         machine, psi, sign = self.machine, self.psi, self.sign
-        theta, q, room = machine.weights, machine.images.squares, self._room()
+        theta, q, room = self.theta, self.q, self._room()
         u, s, t, z = self.u, self.s, self.t, self.z
         left = Direction(
             u=sign * (machine.gradient + self.b) + machine.absolute - s + t,
@@ -141,8 +143,8 @@ class CentralPath:
     @_SILENT
     def limit(self) -> tuple[Array, Array]:
         """Weights and dual point with 0, or the bound, for what is smaller than its multiplier, in their units."""
-        machine, theta = self.machine, self.machine.weights
-        price = float(np.max(0.5 * machine.images.squares + np.abs(self.psi.cost)))
+        machine, theta = self.machine, self.theta
+        price = float(np.max(0.5 * self.q + np.abs(self.psi.cost)))
         vanishing = theta * price < self.z * theta.max()
         weights = theta if vanishing.all() else np.where(vanishing, 0.0, theta)
         size, pull = float(self.u.max()), float(np.abs(machine.gradient).max() + np.abs(machine.linear).max())
@@ -154,12 +156,23 @@ class CentralPath:
             beta[free] -= (beta.sum() - self.problem.intercept_cost) / np.count_nonzero(free)
         repaired, violations = repair(self.problem, beta)
         weights = weights if self.psi.normal is None else weights / float(self.psi.normal @ weights)
-        return weights, repaired if violations else beta
+        return self._of_all(weights), repaired if violations else beta
 
-    def _go(self, weights: Array) -> None:
+    def _go(self, theta: Array) -> None:
         """Take the machine to these weights and to base + E u."""
         self.machine.jump(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
-        self.machine.move(weights)
+        self.machine.move(self._of_all(theta))
+        self.theta, self.q = theta, self.machine.images.squares[self.kernels]
+
+    def resume(self) -> None:
+        """Take the machine back to the path, from its limit."""
+        self._go(self.theta)
+
+    def _of_all(self, theta: Array) -> Array:
+        """Weights (M,) of all kernels."""
+        weights = np.zeros(self.problem.n_kernels)
+        weights[self.kernels] = theta
+        return weights
 
     def _inwards(self) -> Array:
         """A dual point strictly inside the box with 1'beta = c_b, near that of the machine."""
@@ -181,7 +194,7 @@ class CentralPath:
     def _longest(self, step: Direction) -> float:
         """The longest step in [0, 1] that keeps every variable nonnegative."""
         room = self._room()
-        pairs = [(self.u, step.u), (self.s, step.s), (self.machine.weights, step.theta), (self.z, step.z)]
+        pairs = [(self.u, step.u), (self.s, step.s), (self.theta, step.theta), (self.z, step.z)]
         pairs += [(room[self.bounded], -step.u[self.bounded]), (self.t[self.bounded], step.t[self.bounded])]
         return min(1.0, *(1.0 / max(float(np.max(-change / value, initial=0.0)), 1e-300) for value, change in pairs))
 
@@ -190,7 +203,7 @@ class _System:
     """The Newton system at the present point, factorised."""
 
     def __init__(self, path: CentralPath) -> None:
-        machine, psi, theta = path.machine, path.psi, path.machine.weights
+        machine, psi, theta = path.machine, path.psi, path.theta
         self.path, n, M = path, len(machine.beta), len(theta)
         machine.form(np.arange(n))
         self.barrier = path.s / path.u + path.t / path._room()
@@ -198,7 +211,7 @@ class _System:
         A = np.zeros((n + M + 2, n + M + 2))
         A[:n, :n] = machine.rows
         A[range(n), range(n)] += machine.shift + self.stiffness
-        A[n:-2, :n] = machine.images.values
+        A[n:-2, :n] = machine.images.values[path.kernels]
         A[n:-2, n:-2] = -2.0 * psi.mu
         A[range(n, n + M), range(n, n + M)] -= path.z / theta
         A[-2, :n] = 1.0 if path.problem.intercept else 0.0
@@ -218,7 +231,7 @@ class _System:
     def solve(self, left: Direction) -> Direction:
         """The step that takes what is left of every equation away, to first order."""
         path = self.path
-        u, theta, room, n = path.u, path.machine.weights, path._room(), path.u.shape[1]
+        u, theta, room, n = path.u, path.theta, path._room(), path.u.shape[1]
         a = -left.u - left.s / u + left.t / room
         first = self.stiffness * np.sum(path.sign * a / self.barrier, axis=0)
         right = self.scale * np.concatenate([first, left.theta + left.z / theta, [-left.b, left.nu]])

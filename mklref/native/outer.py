@@ -106,7 +106,7 @@ class Outer:
             if self.stopped is not None:
                 return self.stopped
             if point.working_gap <= max(look_wider, target):
-                point, look_wider = self._look_wider(point), _WIDER * point.working_gap
+                point, look_wider = self.look_wider(point), _WIDER * point.working_gap
                 if point.gap <= target:
                     continue
             better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
@@ -138,16 +138,16 @@ class Outer:
             self.machine.images.watched[:] = point.weights > 0.0
             self.machine.images.watched[np.argsort(point.squares)[-count:]] = True
 
-    def _look_wider(self, point: Point) -> Point:
+    def look_wider(self, point: Point, nearly: float = _NEARLY) -> Point:
         """Read the kernels again whose bounds show that they could matter, and watch those that nearly do."""
         images = self.machine.images
         known = images.watched.copy()
         inside = point.squares[known].max()
-        images.watched |= point.squares > inside
+        images.watched |= point.squares > min(1.0, nearly / _NEARLY) * inside
         if np.array_equal(known, images.watched):
             return point
         self.machine.jump(point.beta)
-        images.watched &= known | (images.squares > _NEARLY * inside)
+        images.watched &= known | (images.squares > nearly * inside)
         return self.assess(point.weights)
 
     def evaluate(self, weights: Array) -> Point:
