@@ -38,7 +38,7 @@ def best_intercept(problem: Problem, scores: Array) -> float:
     def slope(b: float) -> float:
         return float(problem.costs @ problem.loss.subgradient(scores + b, problem.y)) + problem.intercept_cost
 
-    kinks = np.unique(problem.loss.kinks(problem.y) - scores)
+    kinks = np.sort(problem.loss.kinks(problem.y) - scores, axis=None)
     if not len(kinks):
         return _zero(slope, *_expand(slope, float(np.median(problem.y - scores))))
     # Some minimiser lies between the first and the last kink, and h' has one formula on each side of a kink.

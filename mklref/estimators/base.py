@@ -234,16 +234,14 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         active = np.flatnonzero(weights.any(axis=0))
         # Of no active kernel the number of new samples is still to be known: the first one is read in any case.
         read = active if len(active) else np.array([0])
-        blocks = zip(read, self._new_kernels.rows(X, read), strict=True)
-        if len(weights) == 1:
-            m, rows = next(blocks)
-            combined = weights[0, m] * rows
-            term = np.empty_like(combined)
-            for m, rows in blocks:
-                combined += np.multiply(weights[0, m], rows, out=term)
-            return np.asarray(combined[:, self._columns] @ self.dual_coef_.T + self.intercept_)
-        scores = sum(rows[:, self._columns] @ (weights[:, m, None] * self.dual_coef_).T for m, rows in blocks)
-        return np.asarray(scores + self.intercept_)
+        coefficients = None
+        scores = np.asarray(self.intercept_, dtype=np.float64)
+        for m, rows in zip(read, self._new_kernels.rows(X, read), strict=True):
+            if coefficients is None:
+                coefficients = np.zeros((rows.shape[1], len(self.dual_coef_)))
+                coefficients[self._columns] = self.dual_coef_.T
+            scores = scores + weights[:, m] * (rows @ coefficients)
+        return scores
 
     def _solver_options(self) -> dict[str, Any]:
         return {"tol": self.tol, "max_iter": self.max_iter, "progress": bool(self.verbose)}
