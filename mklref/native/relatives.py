@@ -14,7 +14,7 @@ from mklref.regularizers import BlockNorm, ConcaveBlock, Groups, Lp, Power, Regu
 from mklref.regularizers.concave_functions import PowerRoot
 from mklref.regularizers.rescaled import Rescaled
 
-_FIRST, _FACTOR, _LAST = 0.5, 0.25, 5e-8
+_FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
 
 
 @singledispatch
