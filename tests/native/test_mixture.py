@@ -69,10 +69,10 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng):
         np.testing.assert_allclose(mixture, multipliers, atol=1e-3)
 
 
-@pytest.mark.parametrize("seed", [46, 55])
-def test_kinks_need_a_mixture(seed, random_problem, monkeypatch):
+@pytest.mark.parametrize(("seed", "family"), [(46, "groups"), (565, "tikhonov"), (293, "elastic_net")])
+def test_kinks_need_a_mixture(seed, family, random_problem, monkeypatch):
     """J has a kink at the solution: one dual point for the best weights leaves a gap, a mixture of some closes it."""
-    problem = random_problem(seed, "groups")
+    problem = random_problem(seed, family)
     assert mklref.solve(problem).status is Status.OPTIMAL
     monkeypatch.setattr(outer, "_SUSPICIOUS", np.inf)
     assert mklref.solve(problem).status is Status.STALLED
