@@ -76,7 +76,8 @@ class ArrayStack(KernelStack):
     Parameters
     ----------
     matrices : sequence of (n, n) arrays
-        Checked Gram matrices, C-contiguous, all of one dtype. Use `stack` for data that was not checked.
+        Checked Gram matrices, exactly symmetric, C-contiguous, all of one dtype. Use `stack` for data that was not
+        checked.
     names : sequence of str, optional
         One name for each kernel, for tables and pictures.
     """
@@ -159,7 +160,7 @@ class ArrayStack(KernelStack):
 def _product(matrix: FloatArray, v: Array) -> Array:
     """K v; of a large matrix half is read."""
     if matrix.dtype == np.float64:
-        if len(v) < _LARGE:
+        if v.shape != matrix.shape[:1] or len(v) < _LARGE:  # NumPy says what is wrong
             return np.asarray(matrix @ v, dtype=np.float64)
         from scipy.linalg.blas import dsymv  # a certificate of a small problem loads NumPy alone
 

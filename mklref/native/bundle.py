@@ -47,7 +47,8 @@ class Bundle:
     def __init__(self) -> None:
         self.cuts: list[Cut] = []
         self.trust = 1.0
-        self.followed: Any = None
+        self.followed: Any = False
+        """The kernels of all central paths so far."""
 
     def step(self, run: Outer, point: Point, psi: Polyhedral | None) -> Point:
         """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
@@ -94,7 +95,7 @@ class Bundle:
                 return run.closed_form_step(point)
 
     def central_path(self, run: Outer, point: Point) -> Point:
-        """Follow the central path to its end, once for the kernels that could matter.
+        """Follow the central path to its end for the kernels that could matter, unless they all had their path.
 
         The same point where there is none, or it leads nowhere better. What is 0 or at its bound in the limit is set
         there where the gap allows it.
@@ -102,11 +103,11 @@ class Bundle:
         machine, psi = run.machine, polyhedral(run.problem.regularizer, run.problem.n_kernels)
         if psi is None or not isinstance(machine, BoxMachine):
             return point
-        point = run.look_wider(point, _LIKELY)
+        known, point = point, run.look_wider(point, _LIKELY)
         watched = machine.images.watched
-        if np.array_equal(self.followed, watched) or len(point.beta) + np.count_nonzero(watched) > _FACTORISED:
-            return point
-        self.followed = watched.copy()
+        if not np.any(watched & ~self.followed) or len(point.beta) + np.count_nonzero(watched) > _FACTORISED:
+            return known
+        self.followed = self.followed | watched
         path = CentralPath(machine, psi, point.weights)
         best, limit, clear = point, (point.weights, point.beta), _CLEAR
         for _ in range(_LONGEST_PATH):
@@ -129,8 +130,8 @@ class Bundle:
         if best is not point and (sparse := _accepted(run, best, *limit)) is not None:
             return sparse
         machine.jump(best.beta)
-        known = run.assess(best.weights)
-        return point if best is point else known
+        last = run.assess(best.weights)
+        return known if best is point else last
 
 
 def _accepted(run: Outer, best: Point, weights: Array, beta: Array) -> Point | None:

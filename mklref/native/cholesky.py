@@ -17,7 +17,7 @@ def factorised(system: Array) -> Array:
             return np.asarray(factor)
         system.flat[:: len(system) + 1] += jitter
         jitter *= 10.0
-        if not np.isfinite(jitter):
+        if not 0.0 < jitter < np.inf:
             raise FloatingPointError("a matrix to be factorised is not finite")
 
 

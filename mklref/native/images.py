@@ -18,9 +18,6 @@ from mklref._typing import Array
 from mklref.kernels import ArrayStack
 from mklref.native.loops import loops, threads
 
-_ROUNDING = 4 * float(np.finfo(float).eps)
-"""A square below this share of ||beta||^2 tr K_m cannot be told from 0."""
-
 
 class Images:
     """K_m beta for every kernel, each for the beta at which it was last updated."""
@@ -32,7 +29,6 @@ class Images:
         self.diagonals = stack.own_diagonals
         self.values = np.zeros((M, n))
         self.squares = np.zeros(M)
-        self.noise = np.zeros(M)
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
         self._lengths = np.sqrt(np.maximum(self.diagonals, 0.0))
@@ -49,7 +45,6 @@ class Images:
         self._age[self.watched] = len(self._points) - 1
         self._forget()
         self.squares[self.watched] = np.maximum(self.values[self.watched] @ point, 0.0)
-        self.noise = _ROUNDING * (_length(point) * self._traces) ** 2
         for age in set(self._age[~self.watched].tolist()):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])

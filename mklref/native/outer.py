@@ -53,6 +53,8 @@ _PATIENCE = 12
 """Outer iterations without a smaller gap or a lower objective after which rounding is held responsible."""
 _SUSPICIOUS = 3
 """After so many kinks of J are held responsible, where psi is curved."""
+_FAR = 1e100
+"""Block norms up to which R* has to be finite for a bundle where psi is curved."""
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
 
@@ -80,6 +82,8 @@ class Outer:
         if isinstance(self.problem.regularizer, BlockNorm) and self.problem.regularizer.weight_form == "max":
             self.interior = Interior(self.problem.regularizer)
         self.kinked = False
+        reach = self.problem.regularizer.dual_scale(np.full(self.problem.n_kernels, _FAR))
+        self.may_kink = self.interior is None and reach == 1.0  # a bundle mixes dual points of any size
         self.bundle = Bundle()
         self.best: Point | None = None
         self.last: Point | None = None
@@ -112,7 +116,7 @@ class Outer:
             better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
             since_better = 0 if better else since_better + 1
             smallest, lowest = min(smallest, point.working_gap), min(lowest, point.upper)
-            if since_better > _SUSPICIOUS and not self.kinked and self.interior is None and not sparse:
+            if since_better > _SUSPICIOUS and not self.kinked and self.may_kink and not sparse:
                 self.kinked, since_better = True, 0
             if since_better > _PATIENCE:
                 point, known = self.bundle.central_path(self, point), point

@@ -137,7 +137,7 @@ class SmoothMachine(Machine):
         B.flat[:: len(B) + 1] += 1.0
         with blas_threads(len(B)):  # a symmetric matrix in rows is one in columns: no copy is made
             root, failed = lapack.dpotrf(B.T, lower=False, overwrite_a=True, clean=False)
-        if failed:
+        if failed or not np.isfinite(root.diagonal().sum()):
             raise FloatingPointError("a matrix to be factorised is not finite")
         return root_w, np.asarray(root)
 

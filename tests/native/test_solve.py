@@ -17,6 +17,8 @@ from mklref import reference
 from mklref.certificate import certify
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.native import box, images, machine, twin
+from mklref.native.choice import machine_for
+from mklref.native.outer import Outer
 from mklref.native.smooth import SmoothMachine
 from mklref.regularizers import (
     BlockNorm,
@@ -481,3 +483,22 @@ def test_numbers_beyond_double_precision_are_refused(scale, C):
 def test_a_start_is_a_solution():
     with pytest.raises(InvalidType, match="start is str; give a Solution"):
         mklref.solve(make_problem(), start="warm")
+
+
+@pytest.mark.parametrize("p", [1, 4 / 3, 2])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_dual_points_stay_balanced_as_C_falls(loss, p):
+    """1'beta = 0 in terms of the present sum |beta|, not of that of the start, thousands of times as large."""
+    for seed in (2, 5, 13, 16):
+        problem = make_problem(loss=loss, seed=seed, regularizer=Lp(p))
+        for solution in mklref.solve_path(problem, C=[1e4, 1.0, 1e-4]):
+            assert solution.certificate.violations == ()
+
+
+def test_kinks_under_a_penalty_whose_dual_has_bounds_are_not_looked_for():
+    """A bundle mixes dual points of any size, and their R* has to be finite."""
+    regularizer = ConcaveBlock(SmoothedRoot(0.0016))
+    problem = make_problem(seed=31, regularizer=regularizer)
+    assert not Outer(machine_for(problem, None), 1e-6, 100, np.inf).may_kink
+    assert Outer(machine_for(problem.replace(regularizer=Tikhonov(5, 0.6)), None), 1e-6, 100, np.inf).may_kink
+    checked(problem)

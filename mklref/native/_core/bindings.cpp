@@ -172,6 +172,7 @@ NB_MODULE(_loops, m) {
         [](ConstMatrix P, ConstVector c, ConstMatrix G, ConstVector h, std::optional<ConstVector> a, Vector x, Vector u, double tol,
            Index max_steps) {
             const auto n = c.shape(0), l = h.shape(0);
+            require(n > 0 && l > 0, "there must be variables and inequalities");
             require(P.shape(0) == n && P.shape(1) == n, "P must be (n, n)");
             require(G.shape(0) == l && G.shape(1) == n, "G must be (l, n)");
             require(x.shape(0) == n && (!a || a->shape(0) == n), "x and a must be (n,)");

@@ -1,4 +1,4 @@
-// Convex quadratic programs of some dozens of variables: the primal-dual interior point method of Mehrotra (1992).
+// Convex quadratic programs, mostly of some dozens of variables: Mehrotra's primal-dual interior point method (1992).
 //
 //   minimise 1/2 x'Px + c'x,   Gx <= h,   a'x = 1
 //   optimal where   Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
@@ -135,7 +135,7 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
         for (std::size_t i = 0; i < n; ++i) trace += std::abs(system[i * n + i]);
         double jitter = 1e-15 * trace / static_cast<double>(n);
         for (factor = system; !cholesky(factor, variables); factor = system, jitter *= 10.0) {
-            if (!std::isfinite(jitter)) return false;
+            if (!(jitter > 0.0) || !std::isfinite(jitter)) return false;
             for (std::size_t i = 0; i < n; ++i) system[i * n + i] += jitter;
         }
         along = normal;
