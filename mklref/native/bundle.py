@@ -26,6 +26,8 @@ _FEW_FAILURES, _EACH = 2, 100
 kernels, whose number is the order of its matrices."""
 _MOST_FAILURES = 30
 """And before a step by the closed form."""
+_FAST = 0.1
+"""Factor on the gap in a step from which on the cuts are mixed, although the loss is smooth."""
 _NOTHING = 1e-5
 _LESS = 0.1
 """Factor on the root of the Hessian each time that it has misled a bundle step."""
@@ -47,6 +49,7 @@ class Bundle:
     def __init__(self) -> None:
         self.cuts: list[Cut] = []
         self.trust = 1.0
+        self.gap = np.inf
         self.followed: Any = False
         """The kernels of all central paths so far."""
 
@@ -58,7 +61,9 @@ class Bundle:
         if psi is not None and psi.normal is None and not run.problem.intercept_cost:
             # Nothing else bounds the weights: beta = 0 says that J >= 0.
             always.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
-        failures = 0
+        # Where the loss is smooth J is, and Newton's method goes on until it is slow.
+        smooth = not isinstance(run.machine, BoxMachine) and point.working_gap <= _FAST * self.gap
+        failures, self.gap = 0, point.working_gap
         while True:
             self.cuts = self.cuts[-_BUNDLE:]
             cuts = always + self.cuts
@@ -69,7 +74,7 @@ class Bundle:
                 weights[watched], predicted, mixture = bundle_step(
                     psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched], run.unit
                 )
-            if point.merit - predicted <= run.target:
+            if point.merit - predicted <= run.target and not smooth:
                 run.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = run.assess(weights)
                 run.note(mixed)
