@@ -46,7 +46,7 @@ class SmoothMachine(Machine):
         super().__init__(problem, np.zeros(problem.n_samples) if start is None else start)
         self.intercept = 0.0
         self._quadratic = problem.loss.quadratic_dual(problem.y) is not None
-        self._root: tuple[Array, Array] | None = None
+        self._root: tuple[Array, Array, Array] | None = None
         self._serves = False
         self._first: Array | None = None
 
@@ -72,9 +72,8 @@ class SmoothMachine(Machine):
             w, fresh = self._curvatures(scores), self._root is None or not serves
             if self._root is None or fresh:
                 self._root = self._factor(w)
-            root_w, root = self._root
-            sides = np.stack([root_w * ((pull - point) / w), root_w], axis=1)
-            free, along = lapack.dpotrs(root, sides, lower=False)[0].T
+            root_w, root, along = self._root
+            free = lapack.dpotrs(root, root_w * ((pull - point) / w), lower=False)[0].ravel()
             change = float((root_w @ free + point.sum()) / (root_w @ along)) if problem.intercept else 0.0
             new_point = point + root_w * (free - change * along)
             new_image = self.rows @ new_point
@@ -129,8 +128,8 @@ class SmoothMachine(Machine):
         second = np.ones_like(pull) if self._quadratic else np.abs(pull) * (1.0 - np.abs(pull))
         return np.asarray(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
 
-    def _factor(self, w: Array) -> tuple[Array, Array]:
-        """w^{1/2} and the upper Cholesky factor of I + w^{1/2} Q w^{1/2}."""
+    def _factor(self, w: Array) -> tuple[Array, Array, Array]:
+        """w^{1/2}, the upper Cholesky factor of B = I + w^{1/2} Q w^{1/2}, and B^{-1} w^{1/2}."""
         root_w = np.sqrt(w)
         B = self.rows * root_w
         B *= root_w[:, None]
@@ -139,7 +138,7 @@ class SmoothMachine(Machine):
             root, failed = lapack.dpotrf(B.T, lower=False, overwrite_a=True, clean=False)
         if failed or not np.isfinite(root.diagonal().sum()):
             raise FloatingPointError("a matrix to be factorised is not finite")
-        return root_w, np.asarray(root)
+        return root_w, root, lapack.dpotrs(root, root_w, lower=False)[0].ravel()
 
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""
@@ -152,7 +151,7 @@ class SmoothMachine(Machine):
         if self._root is None or not self._serves:
             self.refresh()
         assert self._root is not None
-        root_w, root = self._root
+        root_w, root, _ = self._root
         sides = np.vstack([self.images.values[kernels] * root_w, root_w]).T
         with blas_threads(len(root)):
             solved = scipy.linalg.solve_triangular(root, sides, trans="T", check_finite=False)
