@@ -12,6 +12,7 @@ from mklref.native.central import CentralPath
 from mklref.native.mixture import mixed_step
 from mklref.native.point import Point
 from mklref.native.polyhedral import Polyhedral, polyhedral
+from mklref.native.smooth import SmoothMachine
 from mklref.native.steps import Cut, bundle_step
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Bundle:
             # Nothing else bounds the weights: beta = 0 says that J >= 0.
             always.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
         # Where the loss is smooth J is, and Newton's method goes on until it is slow.
-        smooth = not isinstance(run.machine, BoxMachine) and point.working_gap <= _FAST * self.gap
+        smooth = isinstance(run.machine, SmoothMachine) and point.working_gap <= _FAST * self.gap
         failures, self.gap = 0, point.working_gap
         while True:
             self.cuts = self.cuts[-_BUNDLE:]
