@@ -73,11 +73,9 @@ class BoxMachine(Machine):
         for _ in range(_MOST_ROUNDS):
             if self._smo(tol) <= tol or time.perf_counter() > self.deadline or not self._newton():
                 break
-        imbalance = abs(float(self.beta.sum()) - self.problem.intercept_cost) if self.problem.intercept else 0.0
-        total = float(np.abs(self.beta).sum())
-        if not imbalance <= 0.5 * _ROUNDING * len(self.beta) * max(total, self.problem.intercept_cost):
-            # Huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong.
-            self.beta = repair(self.problem, self.beta)[0]
+        repaired, violations = repair(self.problem, self.beta)
+        if violations:  # huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong
+            self.beta = repaired
         self.solves += 1
         self.images.update(self.beta)
 

@@ -212,3 +212,19 @@ def test_numbers_beyond_double_precision_are_told():
     path.z[:] = np.nan
     with pytest.raises(FloatingPointError, match="central path"):
         _System(path)
+
+
+def test_the_path_goes_on_from_where_it_was_when_its_limit_is_refused(monkeypatch):
+    """The limit is tried on the machine, which has to be back at the interior point before the next step."""
+    refused = []
+    monkeypatch.setattr(bundle, "_accepted", lambda run, best, *limit: refused.append(run.machine.jump(limit[1])))
+    step = CentralPath.step
+
+    def checked_step(path):
+        u = path.sign * (path.machine.beta - path.base)
+        np.testing.assert_allclose(u, path.u, rtol=1e-9, atol=1e-12)
+        return step(path)
+
+    monkeypatch.setattr(CentralPath, "step", checked_step)
+    assert solve(lines(C=1.0)).status is Status.OPTIMAL
+    assert len(refused) > 1

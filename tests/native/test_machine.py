@@ -189,12 +189,14 @@ def test_the_scores_of_a_part_of_the_samples_are_a_start():
         np.testing.assert_allclose(machine.beta, known.beta, atol=1e-6)
 
 
-def test_without_any_kernel_the_half_square_has_its_solution():
-    """Q = 0: beta = c (y - b), whatever the weights before were and although the objective says nothing about it."""
-    machine = machine_of("squared", True)
-    solved(machine)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_without_any_kernel_the_half_square_has_its_solution(intercept):
+    """Q = 0: beta = c (y - b), at once and whatever the weights before, although the objective cannot tell it."""
     for weights in (1e-16 * WEIGHTS, 0.0 * WEIGHTS):
-        solved(machine, weights)
-        problem = machine.problem
-        b = problem.costs @ problem.y / problem.costs.sum()
-        np.testing.assert_allclose(machine.beta, problem.costs * (problem.y - b), rtol=1e-9, atol=1e-12)
+        fresh, used = machine_of("squared", intercept), machine_of("squared", intercept)
+        solved(used)
+        for machine in (fresh, used):
+            solved(machine, weights)
+            problem = machine.problem
+            b = problem.costs @ problem.y / problem.costs.sum() if intercept else 0.0
+            np.testing.assert_allclose(machine.beta, problem.costs * (problem.y - b), rtol=1e-9, atol=1e-12)
