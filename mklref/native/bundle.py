@@ -11,9 +11,9 @@ from mklref.native.box import BoxMachine
 from mklref.native.central import CentralPath
 from mklref.native.mixture import mixed_step
 from mklref.native.point import Point
-from mklref.native.polyhedral import Polyhedral, polyhedral
 from mklref.native.smooth import SmoothMachine
 from mklref.native.steps import Cut, bundle_step
+from mklref.regularizers.polyhedral import Polyhedral
 
 if TYPE_CHECKING:
     from mklref.native.outer import Outer
@@ -106,7 +106,7 @@ class Bundle:
         The same point where there is none, or it leads nowhere better. What is 0 or at its bound in the limit is set
         there where the gap allows it.
         """
-        machine, psi = run.machine, polyhedral(run.problem.regularizer, run.problem.n_kernels)
+        machine, psi = run.machine, run.problem.regularizer.polyhedral(run.problem.n_kernels)
         if psi is None or not isinstance(machine, BoxMachine):
             return point
         known, point = point, run.look_wider(point, _LIKELY)

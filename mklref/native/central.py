@@ -36,7 +36,7 @@ from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.native.blas import blas_threads
 from mklref.native.box import BoxMachine
-from mklref.native.polyhedral import Polyhedral
+from mklref.regularizers.polyhedral import Polyhedral
 
 _INWARDS = 0.3
 """How far the start is drawn from the best known point towards the middle of the box, in terms of their sizes."""

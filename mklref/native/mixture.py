@@ -20,8 +20,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.native.cholesky import factorised, substituted
-from mklref.native.model import compressed
-from mklref.native.relatives import path
+from mklref.native.model import compressed, relatives
 from mklref.native.steps import Cut
 from mklref.regularizers import Regularizer
 
@@ -50,7 +49,7 @@ def mixed_step(regularizer: Regularizer, cuts: list[Cut], W: Array, centre: Arra
     D = np.array([cut.dual_term for cut in cuts]) - offset
     z, mixture = W @ centre, np.full(len(cuts), 1.0 / len(cuts))
     known = 2.0 * W.T @ z
-    members = path(regularizer)
+    members = relatives(regularizer)
     unit = regularizer.conjugate(np.sqrt(Q.max(axis=0)))
     tau = _FIRST * unit
     while tau > _LAST * unit:

@@ -9,8 +9,12 @@ dual is, up to a constant, an unconstrained convex problem in z alone, because t
     gradient          z - W theta(z),                     theta(z) = weights_from_dual(sqrt(qhat(z))),
     Hessian           I + 2 W T W',                       T = weights_jacobian.
 
-Where R* has kinks (lp with p = 1 and its relatives) the problem is a quadratic program over a simplex or an
-orthant, solved by an interior point method.
+The minimiser is followed along smooth relatives, members of the same family whose R* is differentiable, on the way to
+one that has kinks, as an interior point method follows its central path. With p = 1 + epsilon in place of p = 1 the
+value of R* changes by a relative epsilon log M at most, so the last relative is as good as the limit.
+
+Where psi is polyhedral (lp with p = 1 and its kin) the problem is a quadratic program, solved by an interior point
+method.
 """
 
 from __future__ import annotations
@@ -22,9 +26,10 @@ import numpy as np
 from mklref._typing import Array
 from mklref.native.cholesky import factorised, substituted
 from mklref.native.loops import loops
-from mklref.native.relatives import path
 from mklref.regularizers import Regularizer
 
+_FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
+"""epsilon of the relatives."""
 _NEWTON_STEPS = 100
 _ARMIJO = 1e-4
 _SMALLEST_STEP = 1e-10
@@ -45,7 +50,7 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
     no curvature at all the step goes to weights_from_dual, a direction of descent (Frank and Wolfe).
     """
     W = compressed(W)
-    members = path(regularizer)
+    members = relatives(regularizer)
     scale = regularizer.dual_scale(np.sqrt(q))
     for _ in range(_MOST_HALVINGS):
         z = W @ theta
@@ -63,6 +68,18 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
     g = np.sqrt(qhat)
     weights = members[-1].weights_from_dual(g)
     return weights if members[-1] is regularizer else regularizer.weights_from_norms(weights * g)
+
+
+def relatives(regularizer: Regularizer) -> list[Regularizer]:
+    """From the smoothest to the regulariser itself, or to its last smooth relative if it has kinks."""
+    members: list[Regularizer] = []
+    epsilon = _FIRST
+    while epsilon > _LAST:
+        members.append(regularizer.smoothed(epsilon))
+        if members[-1] is regularizer:
+            return members
+        epsilon *= _FACTOR
+    return [*members, regularizer.smoothed(_LAST)]
 
 
 def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:

@@ -28,7 +28,6 @@ from mklref.native.joint import JointMachine
 from mklref.native.machine import Machine
 from mklref.native.model import minimise
 from mklref.native.point import Point
-from mklref.native.polyhedral import polyhedral
 from mklref.problem import Problem
 from mklref.progress import Progress
 from mklref.regularizers import BlockNorm
@@ -98,7 +97,7 @@ class Outer:
         self.unit = _UNIT * float(weights.max())
         since_better = 0
         smallest = lowest = np.inf
-        sparse = polyhedral(self.problem.regularizer, self.problem.n_kernels) is not None
+        sparse = self.problem.regularizer.polyhedral(self.problem.n_kernels) is not None
         look_wider = _WIDER * point.working_gap
         while True:
             self.record(point)
@@ -192,7 +191,7 @@ class Outer:
             W = self.machine.hessian_root(np.arange(self.problem.n_kernels))
             gap = max(point.gap - point.inner_gap, 1e-3 * point.gap)
             return self.evaluate(self.interior.step(point.weights, point.squares, W, gap))
-        psi = polyhedral(regularizer, self.problem.n_kernels)
+        psi = regularizer.polyhedral(self.problem.n_kernels)
         if psi is not None or self.kinked:
             return self.bundle.step(self, point, psi)
         trial_weights = minimise(

@@ -30,8 +30,8 @@ from mklref.certificate import Certificate, certify, repair
 from mklref.exceptions import NotApplicable
 from mklref.native.blas import blas_threads
 from mklref.native.machine import Machine
-from mklref.native.polyhedral import Polyhedral, polyhedral
 from mklref.problem import Problem
+from mklref.regularizers.polyhedral import Polyhedral
 from mklref.solution import Solution, Status
 
 _ROUNDS = 4
@@ -110,7 +110,7 @@ def _refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:
     side = np.sign(beta)
     low, high = np.where(tube & (side > 0.0), 0.0, lower), np.where(tube & (side < 0.0), 0.0, upper)
     free = (beta > lower) & (beta < upper) & ~(tube & (beta == 0.0))
-    kinks = polyhedral(problem.regularizer, problem.n_kernels)
+    kinks = problem.regularizer.polyhedral(problem.n_kernels)
     shares = theta * machine.images.squares
     active = shares > _ACTIVE * shares.max(initial=0.0)
     if kinks is None:

@@ -4,7 +4,7 @@ Every dual point beta_k seen so far bounds J from below by a cut that is linear 
 
     J(theta) >= D_k - 1/2 q_k'theta,      D_k = -sum_i c_i V*(-beta_ki/c_i, y_i),   q_km = beta_k'K_m beta_k,
 
-and the next weights minimise the largest cut plus the quadratic term of the centre plus psi (polyhedral.py),
+and the next weights minimise the largest cut plus the quadratic term of the centre plus a polyhedral psi,
 
     minimise  s + 1/2 ||W(theta - theta_c)||^2 + psi(theta),     s >= D_k - 1/2 q_k'theta for all k,   theta >= 0.
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.native.model import QuadraticProgram
-from mklref.native.polyhedral import Polyhedral
+from mklref.regularizers.polyhedral import Polyhedral
 
 _NEGLIGIBLE = 1e-10
 """Weights below this share of the largest are set to 0 before they are used: such a kernel costs nothing."""

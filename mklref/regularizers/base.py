@@ -19,6 +19,7 @@ from typing import Any
 
 from mklref._typing import Array
 from mklref.exceptions import NotApplicable
+from mklref.regularizers.polyhedral import Polyhedral
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Regularizer(ABC):
       `weight_penalty` and `weight_atom` raise `NotApplicable`. Such a member is solved through rho and g, and
       its two closed forms of the weights still hold. Weights are never minimised over there: Tomioka's remarks on
       q > 2, (8) and the last row of its Table 1 print a minimum and a concave g, and both are maxima (T3-T5).
+    - Where R* has kinks (l1 and its kin) psi is `polyhedral`, or a neighbour in the family is `smoothed`.
     - Where R* is an indicator (`Power(1)`, weighted l1), `dual_scale` says how far a dual point has to shrink.
     - Parameters tied to the number of kernels (fixed weights, groups, E, omega) are checked in `check`.
 
@@ -121,6 +123,14 @@ class Regularizer(ABC):
     def dual_scale(self, g: Array) -> float:
         """The largest t in (0, 1] for which R*(t g) is finite; 1 unless R* is an indicator."""
         return 1.0
+
+    def smoothed(self, epsilon: float) -> Regularizer:
+        """The member of the family nearest to this one that is as smooth as p = 1 + epsilon; itself if it is."""
+        return self
+
+    def polyhedral(self, kernels: int) -> Polyhedral | None:
+        """psi as a linear or quadratic function on a polyhedron, which gives R* kinks, or None if it is curved."""
+        return None
 
     def check(self, kernels: int) -> None:
         """Raise `InvalidParameter` if the parameters do not fit this number of kernels."""

@@ -20,6 +20,7 @@ from mklref.regularizers.norms import (
     p_norm,
     quotient,
 )
+from mklref.regularizers.polyhedral import Polyhedral
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,3 +172,11 @@ class BlockNorm(Regularizer):
             For q > 2.
         """
         return self.ball.weight_atom(theta)
+
+    def smoothed(self, epsilon: float) -> BlockNorm:
+        """q at least 1 + epsilon/2: that of p = 1 + epsilon, to first order."""
+        return self if self.q >= 1.0 + 0.5 * epsilon else BlockNorm(1.0 + 0.5 * epsilon)
+
+    def polyhedral(self, kernels: int) -> Polyhedral | None:
+        """The simplex for q = 1."""
+        return Polyhedral.simplex(kernels) if self.q == 1.0 else None

@@ -22,6 +22,7 @@ from mklref._typing import Array
 from mklref.exceptions import InvalidType
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import TIE, norms_atom, quotient
+from mklref.regularizers.polyhedral import Polyhedral
 
 _LARGEST_NORM = 1e150
 """Block norms are sought between the reciprocal of this and this, so that their squares are floating-point numbers."""
@@ -50,6 +51,10 @@ class ConcaveFunction(ABC):
     def degree(self) -> float | None:
         """d with g(t^2 x) = t^d g(x), or None."""
         return None
+
+    def smoothed(self, epsilon: float) -> ConcaveFunction:
+        """The member of the family nearest to this one that is as smooth as p = 1 + epsilon; itself if it is."""
+        return self
 
     @abstractmethod
     def value(self, x: Array) -> Array:
@@ -197,3 +202,13 @@ class ConcaveBlock(Regularizer):
     def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
         """-sum g*(1/(2 theta))."""
         return self.g.weight_atom(theta)
+
+    def smoothed(self, epsilon: float) -> ConcaveBlock:
+        """That of a smoother g."""
+        g = self.g.smoothed(epsilon)
+        return self if g is self.g else ConcaveBlock(g)
+
+    def polyhedral(self, kernels: int) -> Polyhedral | None:
+        """s^2/2 1'theta where g(rho^2) = s rho is linear."""
+        low, high = self.g.slopes
+        return Polyhedral(np.full(kernels, 0.5 * low**2)) if low == high else None

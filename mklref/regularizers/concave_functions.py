@@ -97,6 +97,10 @@ class PowerRoot(ConcaveFunction):
             return cp.Constant(0.0), [theta <= 1]
         return cp.sum(power_atom(theta, self.p)) / (2.0 * self.p), []
 
+    def smoothed(self, epsilon: float) -> PowerRoot:
+        """p at least 1 + epsilon."""
+        return self if self.p >= 1.0 + epsilon else PowerRoot(1.0 + epsilon)
+
 
 @dataclass(frozen=True)
 class RootPlusLinear(ConcaveFunction):

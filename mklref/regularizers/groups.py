@@ -22,6 +22,7 @@ from mklref.regularizers.norms import (
     p_norm,
     quotient,
 )
+from mklref.regularizers.polyhedral import Polyhedral
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +212,18 @@ class Groups(Regularizer):
         """No penalty, the mixed norm of theta at most 1."""
         within, across = self._ball_exponents
         return 0.0, [norm_atom(self._across_atom(theta, within, self.p), across) <= 1]
+
+    def smoothed(self, epsilon: float) -> Groups:
+        """p + q at most 1 - epsilon, both exponents being scaled."""
+        total = self.p + self.q
+        if total <= 1.0 - epsilon:
+            return self
+        share = (1.0 - epsilon) / total
+        return Groups(self.groups, share * self.p, share * self.q)
+
+    def polyhedral(self, kernels: int) -> Polyhedral | None:
+        """The simplex for q = 1."""
+        return Polyhedral.simplex(kernels) if self.q == 1.0 else None
 
 
 def optimal_shares(groups: Sequence[Sequence[int]], p: float, q: float, rho: Array) -> tuple[Array, Array]:

@@ -22,6 +22,10 @@ from mklref.regularizers.norms import (
     quotient,
     squares_atom,
 )
+from mklref.regularizers.polyhedral import Polyhedral
+
+_AS_GOOD_AS_ONE = 1.0 + 1e-7
+"""Up to this p the lp ball is taken for the simplex: the values differ by a relative (p - 1) log M."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +138,14 @@ class Lp(Regularizer):
     def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
         """No penalty, ||theta||_p <= 1."""
         return 0.0, [norm_atom(theta, self.p) <= 1]
+
+    def smoothed(self, epsilon: float) -> Lp:
+        """p at least 1 + epsilon."""
+        return self if self.p >= 1.0 + epsilon else Lp(1.0 + epsilon)
+
+    def polyhedral(self, kernels: int) -> Polyhedral | None:
+        """The simplex, which has the same R as the ball, for p = 1."""
+        return Polyhedral.simplex(kernels) if self.p <= _AS_GOOD_AS_ONE else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from mklref.regularizers.norms import (
     power_sum,
     quotient,
 )
+from mklref.regularizers.polyhedral import Polyhedral
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,3 +146,11 @@ class Power(Regularizer):
         if np.isinf(self.p):
             return 0.0, [theta <= 1]
         return cp.sum(power_atom(theta, self.p)) / (2.0 * self.p), []
+
+    def smoothed(self, epsilon: float) -> Power:
+        """p at least 1 + epsilon."""
+        return self if self.p >= 1.0 + epsilon else Power(1.0 + epsilon)
+
+    def polyhedral(self, kernels: int) -> Polyhedral | None:
+        """1/2 1'theta for p = 1."""
+        return Polyhedral(np.full(kernels, 0.5)) if self.p == 1.0 else None

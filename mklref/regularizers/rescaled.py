@@ -12,6 +12,7 @@ from mklref._typing import Array
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import ball_exponent, check_length, checked_number, positive_vector
+from mklref.regularizers.polyhedral import Polyhedral
 from mklref.regularizers.power import Power
 
 
@@ -35,11 +36,22 @@ class Rescaled(Regularizer):
         object.__setattr__(self, "root", root)
         object.__setattr__(self, "factor", factor)
 
-    def with_base(self, base: Regularizer) -> Rescaled:
-        """The same rescaling of another regulariser."""
+    def smoothed(self, epsilon: float) -> Rescaled:
+        """The same rescaling of a smoother S."""
+        base = self.base.smoothed(epsilon)
+        if base is self.base:
+            return self
         other = copy.copy(self)
         object.__setattr__(other, "base", base)
         return other
+
+    def polyhedral(self, kernels: int) -> Polyhedral | None:
+        """Factor psi_S(factor theta / root^2), where it is linear."""
+        base = self.base.polyhedral(kernels)
+        if base is None or base.mu:
+            return None
+        unit = self.factor / np.broadcast_to(self.root, kernels) ** 2
+        return Polyhedral(self.factor * unit * base.cost, normal=None if base.normal is None else unit * base.normal)
 
     @property
     def degree(self) -> float | None:

@@ -11,6 +11,7 @@ from mklref._typing import Array
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import checked_number, norm_atom, p_norm, power_atom
+from mklref.regularizers.polyhedral import Polyhedral
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,3 +125,11 @@ class Tikhonov(Regularizer):
         import cvxpy as cp
 
         return self.mu * cp.square(norm_atom(theta, self.p)), []
+
+    def smoothed(self, epsilon: float) -> Tikhonov:
+        """p at least 1 + epsilon."""
+        return self if self.p >= 1.0 + epsilon else Tikhonov(1.0 + epsilon, self.mu)
+
+    def polyhedral(self, kernels: int) -> Polyhedral | None:
+        """mu (1'theta)^2 for p = 1."""
+        return Polyhedral(np.zeros(kernels), mu=self.mu) if self.p == 1.0 else None

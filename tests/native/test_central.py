@@ -12,7 +12,6 @@ from mklref.native.central import CentralPath, Direction, _System
 from mklref.native.choice import machine_for
 from mklref.native.guess import equal_weights
 from mklref.native.outer import Outer
-from mklref.native.polyhedral import polyhedral
 from mklref.regularizers import Lp, Power, Tikhonov
 
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
@@ -25,7 +24,7 @@ def start(problem):
     weights = equal_weights(problem)
     machine.move(weights)
     machine.solve(0.1 * problem.C * problem.n_samples)
-    return CentralPath(machine, polyhedral(problem.regularizer, problem.n_kernels), weights)
+    return CentralPath(machine, problem.regularizer.polyhedral(problem.n_kernels), weights)
 
 
 def lines(n=80, M=30, C=10.0, seed=0, regularizer=None, loss="hinge"):

@@ -8,13 +8,12 @@ import pytest
 from regularizers.instances import FAMILIES, SCALE, M
 
 from mklref.native.model import minimise
-from mklref.native.polyhedral import polyhedral
 from mklref.regularizers import Fixed, Groups, Lp
 
 CURVED = [
     regularizer
     for regularizer in (Lp(1.01), Lp(4 / 3), Lp(2), Lp(7), Lp(np.inf), Fixed(SCALE), *FAMILIES)
-    if regularizer.weight_form == "min" and polyhedral(regularizer, M) is None
+    if regularizer.weight_form == "min" and regularizer.polyhedral(M) is None
 ]
 
 

@@ -8,7 +8,6 @@ import pytest
 from makers import make_problem
 from regularizers.instances import SCALE, M
 
-from mklref.native.polyhedral import polyhedral
 from mklref.native.solver import machine_for
 from mklref.native.steps import Cut, bundle_step
 from mklref.regularizers import BlockNorm, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
@@ -19,7 +18,7 @@ every_sparse = pytest.mark.parametrize("regularizer", SPARSE, ids=str)
 
 def random_bundle(rng, regularizer, cuts, rows=M, kernels=M):
     """Cuts in no order, a curvature, and a centre in the domain of psi."""
-    psi = polyhedral(regularizer, kernels)
+    psi = regularizer.polyhedral(kernels)
     bundle = [
         Cut(rng.normal(size=5), rng.uniform(0.05, 1.0, size=kernels), 1.0 + 0.1 * rng.normal()) for _ in range(cuts)
     ]

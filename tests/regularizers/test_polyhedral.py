@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from regularizers.instances import FAMILIES, PAIRS, SCALE, M
 
-from mklref.native.polyhedral import polyhedral
-from mklref.native.relatives import path
+from mklref.native.model import relatives
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,
@@ -41,7 +40,7 @@ CONVEX = [Lp(1), Lp(1.01), Lp(2), Lp(np.inf), Fixed(SCALE), *FAMILIES]
 
 @pytest.mark.parametrize("regularizer", SPARSE, ids=str)
 def test_psi_is_the_penalty_of_the_weights(regularizer, rng):
-    psi = polyhedral(regularizer, M)
+    psi = regularizer.polyhedral(M)
     assert psi is not None
     for _ in range(20):
         theta = rng.exponential(size=M) * (rng.uniform(size=M) < 0.7)
@@ -60,7 +59,7 @@ def test_psi_is_the_penalty_of_the_weights(regularizer, rng):
 @pytest.mark.parametrize("regularizer", SPARSE, ids=str)
 def test_psi_of_some_kernels(regularizer, rng):
     """The same function with all other weights at 0."""
-    psi = polyhedral(regularizer, M)
+    psi = regularizer.polyhedral(M)
     some = np.array([3, 1])
     part = psi.of(some)
     theta = np.zeros(M)
@@ -74,18 +73,18 @@ def test_psi_of_some_kernels(regularizer, rng):
 @pytest.mark.parametrize("regularizer", CONVEX, ids=str)
 def test_polyhedral_exactly_where_psi_is_piecewise_linear_or_a_square(regularizer):
     sparse = {str(member) for member in SPARSE} | {"BlockNorm(1)", "Groups(2, p=0, q=1)"}
-    assert (polyhedral(regularizer, M) is not None) == (str(regularizer) in sparse)
+    assert (regularizer.polyhedral(M) is not None) == (str(regularizer) in sparse)
 
 
 @pytest.mark.parametrize("regularizer", CONVEX, ids=str)
 def test_the_path_ends_at_the_regularizer_or_next_to_it(regularizer, rng):
     """Every member but the last is smooth; the last has R* within a relative 1e-7."""
-    members = path(regularizer)
+    members = relatives(regularizer)
     for member in members:
-        if polyhedral(member, M) is None and member.weight_form == "min":
+        if member.polyhedral(M) is None and member.weight_form == "min":
             jacobian = member.weights_jacobian(rng.uniform(0.3, 0.5, size=M))
             assert np.all(np.isfinite(jacobian))
-    smooth_already = polyhedral(regularizer, M) is None and not isinstance(regularizer, Groups | Lp)
+    smooth_already = regularizer.polyhedral(M) is None and not isinstance(regularizer, Groups | Lp)
     if smooth_already:
         assert members[-1] is regularizer
     for _ in range(10):
@@ -99,7 +98,7 @@ def test_the_path_ends_at_the_regularizer_or_next_to_it(regularizer, rng):
 def test_relatives_approach_step_by_step(rng):
     g = rng.uniform(0.3, 1.0, size=M)
     for regularizer in (Lp(1), Tikhonov(1, 0.3), BlockNorm(1), Groups(PAIRS, 0.5, 0.5), WeightedLp(1, SCALE)):
-        values = [member.conjugate(g) for member in path(regularizer)]
+        values = [member.conjugate(g) for member in relatives(regularizer)]
         distances = np.abs(np.array(values) - regularizer.conjugate(g))
         assert len(values) > 5
         assert all(later <= 0.6 * earlier + 1e-12 for earlier, later in pairwise(distances[:-1]))
