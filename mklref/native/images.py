@@ -54,10 +54,7 @@ class Images:
 
     def _apply(self, kernels: Any, step: Array) -> None:
         changed = np.flatnonzero(step)
-        if 2 * len(changed) > len(step):  # the lower triangles are fewer numbers to read
-            loops.apply_all(self.stack, kernels, step, self.values, self.threads)
-        else:
-            loops.apply_rows(self.stack, kernels, changed, step[changed], self.values, self.threads)
+        loops.apply_rows(self.stack, kernels, changed, step[changed], self.values, self.threads)
         self.rows_read += min(len(changed), 0.5 * len(step)) * len(kernels)
 
     def _forget(self) -> None:

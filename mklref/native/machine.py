@@ -85,13 +85,9 @@ class Machine(ABC):
 
     def form(self, index: Any) -> None:
         """Make sure that these rows of Q are formed."""
-        stack, n = self.images.stack, len(self.rows)
         missing = index[self.ready[index] == 0]
-        if 2 * len(missing) > n:  # all of them, from the lower triangles, are fewer numbers to read
-            loops.combine_all(stack, self.weights, self.rows, self.ready, self.images.threads)
-        else:
-            loops.combine_rows(stack, self.weights, missing, self.rows, self.ready, self.images.threads)
-        self.rows_read += min(len(missing), 0.5 * n) * int(np.count_nonzero(self.weights))
+        loops.combine_rows(self.images.stack, self.weights, missing, self.rows, self.ready, self.images.threads)
+        self.rows_read += min(len(missing), 0.5 * len(self.rows)) * int(np.count_nonzero(self.weights))
 
     def scores(self) -> tuple[Array, float, float]:
         """Scores without intercept, the best intercept, and sum_i c_i V + c_b b there."""

@@ -1,7 +1,7 @@
 """NumPy twins of the compiled loops, written from their definitions: the fallback, and what tests compare with.
 
-The signatures are those of the compiled module. The arithmetic is in the same order, but for the dot products of
-`apply_all`, so that the results agree bit for bit.
+The signatures are those of the compiled module. The arithmetic is in the same order, but for the dot products with
+which `apply_rows` reads lower triangles, so that the results agree bit for bit.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Stack:
 
 
 def combine_rows(stack: Stack, weights: Array, index: Any, rows: Array, ready: Any, threads: int) -> None:
-    """rows[i] = sum_m weights[m] K_m[i] for i in index; marks ready[i]."""
-    for i in index:
+    """rows[i] = sum_m weights[m] K_m[i] for i in index, or all i if that is more than half; marks ready[i]."""
+    for i in index if 2 * len(index) <= len(rows) else range(len(rows)):
         rows[i] = 0.0
         for weight, matrix in zip(weights, stack.matrices, strict=True):
             if weight != 0.0:
@@ -44,17 +44,6 @@ def apply_rows(stack: Stack, kernels: Any, index: Any, delta: Array, images: Arr
     for m in kernels:
         for i, step in zip(index, delta, strict=True):
             images[m] += step * stack.matrices[m][i].astype(np.float64, copy=False)
-
-
-def combine_all(stack: Stack, weights: Array, rows: Array, ready: Any, threads: int) -> None:
-    """rows = sum_m weights[m] K_m; marks ready."""
-    combine_rows(stack, weights, range(len(rows)), rows, ready, threads)
-
-
-def apply_all(stack: Stack, kernels: Any, delta: Array, images: Array, threads: int) -> None:
-    """images[m] += K_m delta for m in kernels."""
-    for m in kernels:
-        images[m] += stack.matrices[m].astype(np.float64, copy=False) @ delta
 
 
 def gather(stack: Stack, index: Any, parts: FloatArray, threads: int) -> None:

@@ -40,7 +40,7 @@ def gram_matrices(rng, n=N, M=5, dtype=np.float64, rank=None, duplicate=False):
 def test_combine_rows(dtype, threads, n, rng):
     matrices = gram_matrices(rng, n, dtype=dtype)
     weights = rng.exponential(size=5) * [1, 1, 0, 1, 1]
-    index = rng.permutation(n)[: 3 * n // 4]
+    index = rng.permutation(n)[: n // 2]
     results = []
     for implementation in (loops, twin):
         rows, ready = np.full((n, n), 7.0), np.zeros(n, dtype=np.uint8)
@@ -88,14 +88,19 @@ def test_whole_matrices_from_their_lower_triangles(dtype, threads, n, rng):
     if n > 1:
         for matrix in matrices:
             matrix[np.triu_indices(n, 1)] = np.nan
-    weights, delta, start = rng.exponential(size=5) * [1, 1, 0, 1, 1], rng.normal(size=n), rng.normal(size=(5, n))
+    weights, delta, start = (
+        rng.exponential(size=5) * [1, 1, 0, 1, 1],
+        rng.normal(size=n // 2 + 1),
+        rng.normal(size=(5, n)),
+    )
+    some = rng.permutation(n)[: n // 2 + 1]  # more than half
     kernels = np.array([4, 0, 2])
     results = []
     for implementation, held in ((loops, matrices), (twin, whole)):
         rows, ready, images = np.full((n, n), 7.0), np.zeros(n, dtype=np.uint8), start.copy()
         stack = implementation.Stack(held)
-        implementation.combine_all(stack, weights, rows, ready, threads)
-        implementation.apply_all(stack, kernels, delta, images, threads)
+        implementation.combine_rows(stack, weights, some, rows, ready, threads)
+        implementation.apply_rows(stack, kernels, some, delta, images, threads)
         assert ready.all()
         results.append((rows, images))
     (rows, images), (twin_rows, twin_images) = results
@@ -124,7 +129,7 @@ def test_columns_beyond_one_block(rng):
     index = np.array([3, 1099])
     loops.combine_rows(stack, np.array([0.5, 2.0]), index, rows, ready, 1)
     np.testing.assert_array_equal(rows[index], 0.5 * K[index] + 2.0 * K[index])
-    loops.combine_all(stack, np.array([0.5, 2.0]), rows, ready, 2)
+    loops.combine_rows(stack, np.array([0.5, 2.0]), np.arange(n), rows, ready, 2)
     lower = np.tril(K) + np.tril(K, -1).T
     np.testing.assert_array_equal(rows, 0.5 * lower + 2.0 * lower)
     loops.apply_rows(stack, np.array([1]), index, np.array([0.5, 2.0]), images, 1)

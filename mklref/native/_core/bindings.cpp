@@ -27,6 +27,11 @@ void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
 }
 
+void require_order(const Matrix &rows, const Flags &ready, Index n) {
+    require(static_cast<Index>(rows.shape(0)) == n && static_cast<Index>(rows.shape(1)) == n, "rows must be (n, n)");
+    require(static_cast<Index>(ready.shape(0)) == n, "ready must be (n,)");
+}
+
 void require_indices(const Indices &index, Index bound) {
     for (std::size_t k = 0; k < index.shape(0); ++k)
         require(index.data()[k] >= 0 && index.data()[k] < bound, "an index is out of range");
@@ -79,15 +84,14 @@ NB_MODULE(_loops, m) {
         [](const Stack &stack, ConstVector weights, Indices index, Matrix rows, Flags ready, int threads) {
             const auto &K = stack.matrices;
             require(static_cast<Index>(weights.shape(0)) == K.count(), "weights must be (M,)");
-            require(static_cast<Index>(rows.shape(0)) == K.n && static_cast<Index>(rows.shape(1)) == K.n, "rows must be (n, n)");
-            require(static_cast<Index>(ready.shape(0)) == K.n, "ready must be (n,)");
+            require_order(rows, ready, K.n);
             require_indices(index, K.n);
             nb::gil_scoped_release nogil;
             mklref::combine_rows(K, weights.data(), index.data(), static_cast<Index>(index.shape(0)), rows.data(),
                                  ready.data(), threads);
         },
         "stack"_a, "weights"_a.noconvert(), "index"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "threads"_a,
-        "rows[i] = sum_m weights[m] K_m[i] for i in index; marks ready[i].");
+        "rows[i] = sum_m weights[m] K_m[i] for i in index, or all i if that is more than half; marks ready[i].");
 
     m.def(
         "apply_rows",
@@ -103,32 +107,6 @@ NB_MODULE(_loops, m) {
         },
         "stack"_a, "kernels"_a.noconvert(), "index"_a.noconvert(), "delta"_a.noconvert(), "images"_a.noconvert(), "threads"_a,
         "images[m] += sum_k delta[k] K_m[index[k]] for m in kernels.");
-
-    m.def(
-        "combine_all",
-        [](const Stack &stack, ConstVector weights, Matrix rows, Flags ready, int threads) {
-            const auto &K = stack.matrices;
-            require(static_cast<Index>(weights.shape(0)) == K.count(), "weights must be (M,)");
-            require(static_cast<Index>(rows.shape(0)) == K.n && static_cast<Index>(rows.shape(1)) == K.n, "rows must be (n, n)");
-            require(static_cast<Index>(ready.shape(0)) == K.n, "ready must be (n,)");
-            nb::gil_scoped_release nogil;
-            mklref::combine_all(K, weights.data(), rows.data(), ready.data(), threads);
-        },
-        "stack"_a, "weights"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "threads"_a,
-        "rows = sum_m weights[m] K_m from the lower triangles; marks ready.");
-
-    m.def(
-        "apply_all",
-        [](const Stack &stack, Indices kernels, ConstVector delta, Matrix images, int threads) {
-            const auto &K = stack.matrices;
-            require(static_cast<Index>(images.shape(0)) == K.count() && static_cast<Index>(images.shape(1)) == K.n, "images must be (M, n)");
-            require(static_cast<Index>(delta.shape(0)) == K.n, "delta must be (n,)");
-            require_indices(kernels, K.count());
-            nb::gil_scoped_release nogil;
-            mklref::apply_all(K, kernels.data(), static_cast<Index>(kernels.shape(0)), delta.data(), images.data(), threads);
-        },
-        "stack"_a, "kernels"_a.noconvert(), "delta"_a.noconvert(), "images"_a.noconvert(), "threads"_a,
-        "images[m] += K_m delta for m in kernels, from the lower triangles.");
 
     m.def(
         "gather",
@@ -151,10 +129,9 @@ NB_MODULE(_loops, m) {
             const auto &K = stack.matrices;
             const auto n = static_cast<std::size_t>(K.n);
             require(static_cast<Index>(weights.shape(0)) == K.count(), "weights must be (M,)");
-            require(rows.shape(0) == n && rows.shape(1) == n, "rows must be (n, n)");
-            require(ready.shape(0) == n && diagonal.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n &&
-                        beta.shape(0) == n && gradient.shape(0) == n,
-                    "ready, diagonal, lower, upper, beta and gradient must be (n,)");
+            require_order(rows, ready, K.n);
+            require(diagonal.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n && beta.shape(0) == n && gradient.shape(0) == n,
+                    "diagonal, lower, upper, beta and gradient must be (n,)");
             const mklref::BoxQuadratic problem{K,           weights.data(), rows.data(),  ready.data(), diagonal.data(),
                                                lower.data(), upper.data(),   absolute, equality, threads};
             nb::gil_scoped_release nogil;

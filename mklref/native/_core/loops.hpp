@@ -25,20 +25,15 @@ struct Matrices {
     Index count() const { return static_cast<Index>(data.size()); }
 };
 
-// row = sum_m weights[m] K_m[i, :], float64, in the order of m; kernels of weight 0 are not read.
-void combine_row(const Matrices &K, const double *weights, Index i, double *row);
-
-// combine_row for each i in index, into rows[i, :] of an (n, n) buffer; marks ready[i].
+// rows[i, :] = sum_m weights[m] K_m[i, :], float64, in the order of m, for each i in index; kernels of weight 0 are not
+// read. rows is (n, n); marks ready[i]. More than half of the rows are all of them, from the lower triangles.
 void combine_rows(const Matrices &K, const double *weights, const Index *index, Index count, double *rows,
                   std::uint8_t *ready, int threads);
 
-// images[m, :] += sum_k delta[k] K_m[index[k], :] for each m in kernels; images is (M, n).
+// images[m, :] += sum_k delta[k] K_m[index[k], :] for each m in kernels; images is (M, n). From the lower triangles if
+// index has more than n/2 entries: half the memory is read.
 void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, const Index *index, const double *delta,
                 Index count, double *images, int threads);
-
-// The same for every row and for a step of every sample, from the lower triangles: half the memory is read.
-void combine_all(const Matrices &K, const double *weights, double *rows, std::uint8_t *ready, int threads);
-void apply_all(const Matrices &K, const Index *kernels, Index kernel_count, const double *delta, double *images, int threads);
 
 // parts[m] = K_m[index, index], (M, count, count) of the dtype of the stack: the kernels of some of the samples.
 void gather(const Matrices &K, const Index *index, Index count, void *parts, int threads);

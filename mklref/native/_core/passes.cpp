@@ -143,10 +143,6 @@ void gather_rows(const Number *matrix, const Index *index, Index count, Index n,
     }
 }
 
-}  // namespace
-
-namespace {
-
 // row[0 : count] = sum_m weights[m] K_m[i, 0 : count]
 void combine_part(const Matrices &K, const double *weights, Index i, Index count, double *row) {
     std::memset(row, 0, sizeof(double) * static_cast<std::size_t>(count));
@@ -161,18 +157,7 @@ Index active(const Matrices &K, const double *weights) {
     return K.count() - std::count(weights, weights + K.count(), 0.0);
 }
 
-}  // namespace
-
-void combine_row(const Matrices &K, const double *weights, Index i, double *row) { combine_part(K, weights, i, K.n, row); }
-
-void combine_rows(const Matrices &K, const double *weights, const Index *index, Index count, double *rows,
-                  std::uint8_t *ready, int threads) {
-    parallel(count, count * K.n * active(K, weights), threads, [&](Index k) {
-        combine_row(K, weights, index[k], rows + index[k] * K.n);
-        ready[index[k]] = 1;
-    });
-}
-
+// Every row, from the lower triangles.
 void combine_all(const Matrices &K, const double *weights, double *rows, std::uint8_t *ready, int threads) {
     const Index n = K.n, tiles = (n + kTile - 1) / kTile;
     parallel(n, n * n * active(K, weights) / 2, threads, [&](Index k) {
@@ -188,18 +173,7 @@ void combine_all(const Matrices &K, const double *weights, double *rows, std::ui
     });
 }
 
-void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, const Index *index, const double *delta,
-                Index count, double *images, int threads) {
-    parallel(kernel_count, kernel_count * K.n * count, threads, [&](Index k) {
-        const Index m = kernels[k];
-        for (Index from = 0; from < K.n; from += kBlock) {
-            const Index width = std::min(kBlock, K.n - from);
-            Block block(K, from, width, images + m * K.n + from);
-            for (Index r = 0; r < count; ++r) block.add(m, index[r], delta[r]);
-        }
-    });
-}
-
+// A step of every sample, from the lower triangles.
 void apply_all(const Matrices &K, const Index *kernels, Index kernel_count, const double *delta, double *images, int threads) {
     parallel(kernel_count, kernel_count * K.n * K.n / 2, threads, [&](Index k) {
         const Index m = kernels[k];
@@ -207,6 +181,34 @@ void apply_all(const Matrices &K, const Index *kernels, Index kernel_count, cons
             apply_symmetric(static_cast<const float *>(K.data[m]), delta, images + m * K.n, K.n);
         else
             apply_symmetric(static_cast<const double *>(K.data[m]), delta, images + m * K.n, K.n);
+    });
+}
+
+}  // namespace
+
+void combine_rows(const Matrices &K, const double *weights, const Index *index, Index count, double *rows,
+                  std::uint8_t *ready, int threads) {
+    if (2 * count > K.n) return combine_all(K, weights, rows, ready, threads);
+    parallel(count, count * K.n * active(K, weights), threads, [&](Index k) {
+        combine_part(K, weights, index[k], K.n, rows + index[k] * K.n);
+        ready[index[k]] = 1;
+    });
+}
+
+void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, const Index *index, const double *delta,
+                Index count, double *images, int threads) {
+    if (2 * count > K.n) {
+        std::vector<double> step(static_cast<std::size_t>(K.n), 0.0);
+        for (Index r = 0; r < count; ++r) step[static_cast<std::size_t>(index[r])] += delta[r];
+        return apply_all(K, kernels, kernel_count, step.data(), images, threads);
+    }
+    parallel(kernel_count, kernel_count * K.n * count, threads, [&](Index k) {
+        const Index m = kernels[k];
+        for (Index from = 0; from < K.n; from += kBlock) {
+            const Index width = std::min(kBlock, K.n - from);
+            Block block(K, from, width, images + m * K.n + from);
+            for (Index r = 0; r < count; ++r) block.add(m, index[r], delta[r]);
+        }
     });
 }
 
