@@ -118,7 +118,16 @@ class ArrayStack(KernelStack):
         return total
 
     def apply(self, v: Array) -> Array:
-        """All products K_m v, float64 (M, n), accumulated in float64."""
+        """All products K_m v, float64 (M, n), accumulated in float64.
+
+        Raises
+        ------
+        InvalidInput
+            v is not of shape (n,).
+        """
+        n = self.shape[1]
+        if np.shape(v) != (n,):
+            raise InvalidInput(f"v has shape {np.shape(v)}; expected ({n},), one entry for each sample of the stack.")
         return np.stack([_product(matrix, v) for matrix in self.matrices])
 
     def rows(self, index: Any) -> FloatArray:
@@ -160,7 +169,7 @@ class ArrayStack(KernelStack):
 def _product(matrix: FloatArray, v: Array) -> Array:
     """K v; of a large matrix half is read."""
     if matrix.dtype == np.float64:
-        if v.shape != matrix.shape[:1] or len(v) < _LARGE:  # NumPy says what is wrong
+        if len(v) < _LARGE:
             return np.asarray(matrix @ v, dtype=np.float64)
         from scipy.linalg.blas import dsymv  # a certificate of a small problem loads NumPy alone
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
 import pytest
 from makers import Frame, make_kernels, make_samples
 
-from mklref.exceptions import InvalidKernel
+from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels import ArrayStack, stack
 
 M, N = 4, 21
@@ -44,6 +45,36 @@ def test_apply_and_quadratic_accumulate_in_float64(K, v):
     np.testing.assert_allclose(S.apply(v), products, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(S.quadratic(v), products @ v, rtol=1e-12)
     assert S.apply(v).dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [127, 128, 200])
+def test_products_of_large_matrices(n, dtype, rng):
+    """From order 128 on one triangle is read; every v that NumPy takes gives the sum of the definition."""
+    K = make_kernels(rng, make_samples(rng, n), 2).astype(dtype)
+    whole = rng.normal(size=2 * n)
+    for S in (stack(K), stack([np.asfortranarray(matrix) for matrix in K])):
+        for v in (whole[:n], whole[::2], whole[::-2], np.rint(3.0 * whole[:n]).astype(int), np.zeros(n)):
+            terms = K.astype(np.float64) * v
+            bound = 1e-14 * np.abs(terms).sum(axis=2)
+            assert np.all(np.abs(S.apply(v) - terms.sum(axis=2)) <= bound)
+            assert np.all(np.abs(S.quadratic(v) - (terms.sum(axis=2) * v).sum(axis=1)) <= bound @ np.abs(v))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [21, 140])
+@pytest.mark.parametrize(
+    "shape",
+    [lambda n: (n + 1,), lambda n: (n - 1,), lambda n: (1,), lambda n: (n, 1), lambda n: (n, n), lambda n: ()],
+    ids=["long", "short", "one", "column", "matrix", "scalar"],
+)
+def test_a_vector_of_another_shape_is_refused(shape, n, dtype):
+    """BLAS would read the entries that it needs and ignore the rest."""
+    v = np.ones(shape(n))
+    S = ArrayStack([np.eye(n, dtype=dtype)])
+    for question in (S.apply, S.quadratic):
+        with pytest.raises(InvalidInput, match=rf"v has shape {re.escape(str(v.shape))}; expected \({n},\), one entry"):
+            question(v)
 
 
 @pytest.mark.parametrize("block", [1, N, 3 * N, 10 * N])
