@@ -24,12 +24,10 @@ def simplex_program(P: Array, c: Array, start: Array, rows: Array, bounds: Array
     rows : array (k, M)
     bounds : array (k,)
     """
-    M = len(c)
-    G, h = np.vstack([-np.eye(M), rows]), np.append(np.zeros(M), bounds)
-    if not (np.isfinite(G).all() and np.isfinite(h).all()):
+    if not (np.isfinite(rows).all() and np.isfinite(bounds).all()):
         return None
     try:
-        weights, _ = QuadraticProgram(P, c, G, h, np.ones(M)).solve(start)
+        weights, _ = QuadraticProgram(P, c, len(c), rows, bounds, np.ones_like(c)).solve(start)
     except FloatingPointError:
         return None
     weights = np.where(weights > _NEGLIGIBLE, weights, 0.0)

@@ -89,7 +89,7 @@ def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
     P = (unit**2 / scale) * W.T @ W
     P.flat[:: len(q) + 1] += _RIDGE * max(1.0, float(np.trace(P)))
     c = (unit / scale) * (0.5 * (limit - q) - W.T @ (W @ theta))
-    return unit * QuadraticProgram(P, c, -np.eye(len(q)), np.zeros(len(q)), None).solve(theta / unit)[0]
+    return unit * QuadraticProgram(P, c, len(q), np.empty((0, len(q))), np.empty(0), None).solve(theta / unit)[0]
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -140,17 +140,18 @@ def compressed(W: Array) -> Array:
 
 
 class QuadraticProgram(NamedTuple):
-    """Minimise 1/2 x'Px + c'x subject to Gx <= h and, unless a is None, a'x = 1."""
+    """Minimise 1/2 x'Px + c'x subject to x_k >= 0 for k < bounds, Gx <= h and, unless a is None, a'x = 1."""
 
     P: Array
     c: Array
+    bounds: int
     G: Array
     h: Array
     a: Array | None
 
     def solve(self, x: Array, tol: float = 1e-12, max_steps: int = 60) -> tuple[Array, Array]:
-        """From any x; returns the solution and the multipliers of Gx <= h."""
-        x, u = x.copy(), np.empty_like(self.h)
+        """From any x; returns the solution and the multipliers of x_k >= 0 and Gx <= h."""
+        x, u = x.copy(), np.empty(self.bounds + len(self.h))
         if not loops.quadratic_program(*self, x, u, tol, max_steps):
             raise FloatingPointError("a quadratic program is beyond double precision")
         return x, u

@@ -99,10 +99,9 @@ def _on_face(psi: Polyhedral, cuts: list[Cut], W: Array, centre: Array, index: A
     P[:m, :m] = (V.T @ V + 2.0 * psi.mu * unit**2) / scale
     P[range(m), range(m)] += _RIDGE * max(1.0, float(np.trace(P)))
     c = np.append((unit * psi.cost[index] - V.T @ (W @ centre)) / scale, 1.0)
-    G = np.block([[-np.eye(m), np.zeros((m, 1))], [-0.5 * Q / scale, -np.ones((k, 1))]])
-    h = np.append(np.zeros(m), (offset - constant) / scale)
+    G, h = np.hstack([-0.5 * Q / scale, -np.ones((k, 1))]), (offset - constant) / scale
     a = None if psi.normal is None else np.append(unit * psi.normal[index], 0.0)
-    x, multipliers = QuadraticProgram(P, c, G, h, a).solve(np.append(centre[index] / unit, 0.0))
+    x, multipliers = QuadraticProgram(P, c, m, G, h, a).solve(np.append(centre[index] / unit, 0.0))
     if not np.isfinite(x).all():
         raise FloatingPointError("the quadratic program of the bundle step is beyond double precision")
     mixture = multipliers[m:]

@@ -53,14 +53,16 @@ def gather(stack: Stack, index: Any, parts: FloatArray, threads: int) -> None:
 
 
 def quadratic_program(
-    P: Array, c: Array, G: Array, h: Array, a: Array | None, x: Array, u: Array, tol: float, max_steps: int
+    P: Array, c: Array, bounds: int, G: Array, h: Array, a: Array | None, x: Array, u: Array, tol: float, max_steps: int
 ) -> bool:
-    """Minimise 1/2 x'Px + c'x subject to Gx <= h and, unless a is None, a'x = 1; x and the multipliers u in place.
+    """Minimise 1/2 x'Px + c'x subject to x_k >= 0 for k < bounds, Gx <= h and, unless a is None, a'x = 1.
 
     Primal-dual interior point after Mehrotra, from any x; False if the numbers leave the range of double precision.
+    x and the multipliers u are changed in place. With the bounds as the first rows of Gx <= h it solves
 
     Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
     """
+    G, h = np.vstack([-np.eye(bounds, len(c)), G]), np.append(np.zeros(bounds), h)
     normal = np.zeros_like(c) if a is None else a
     solution, multipliers = x.copy(), np.ones_like(u)
     s = np.maximum(h - G @ x, 1.0)

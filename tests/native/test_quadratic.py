@@ -17,32 +17,34 @@ if AVAILABLE or REQUIRED:
 BOTH = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 
 
-def random_program(rng, equality, rank, n=6, inequalities=9):
-    """Bounded from below: x >= 0 is among the inequalities, and c > 0 where P is singular."""
-    root = rng.normal(size=(rank, n))
-    G = np.vstack([-np.eye(n), rng.normal(size=(inequalities - n, n))])
+def random_program(rng, equality, rank, n=6, rows=3, bounds=None):
+    """Bounded from below: x >= 0 is among the inequalities, as bounds or rows of G, and c > 0 where P is singular."""
+    root, bounds = rng.normal(size=(rank, n)), n if bounds is None else bounds
+    G = np.vstack([-np.eye(n), rng.normal(size=(rows, n))])
     inside = rng.uniform(0.1, 1.0, size=n)
     a = rng.uniform(0.5, 2.0, size=n) if equality else None
     if equality:
         inside /= a @ inside
-    h = np.append(np.zeros(n), G[n:] @ inside + rng.uniform(0.0, 0.5, size=inequalities - n))
+    h = np.append(np.zeros(n), G[n:] @ inside + rng.uniform(0.0, 0.5, size=rows))
     c = rng.normal(size=n) if rank == n else rng.uniform(0.1, 1.0, size=n)
-    return QuadraticProgram(root.T @ root, c, G, h, a)
+    return QuadraticProgram(root.T @ root, c, bounds, G[bounds:], h[bounds:], a)
 
 
 def solved(implementation, program, x, tol=1e-12, max_steps=60):
-    x, u = x.copy(), np.full(len(program.h), 7.0)
+    x, u = x.copy(), np.full(program.bounds + len(program.h), 7.0)
     assert implementation.quadratic_program(*program, x, u, tol, max_steps) is True
     return x, u
 
 
 @BOTH
+@pytest.mark.parametrize("bounds", [6, 4, 0])
 @pytest.mark.parametrize("rank", [6, 2, 0])
 @pytest.mark.parametrize("equality", [True, False], ids=["equality", "inequalities"])
-def test_quadratic_program(implementation, equality, rank, rng):
+def test_quadratic_program(implementation, equality, rank, bounds, rng):
     """Optimality conditions by definition, and the value by cvxpy."""
     for _ in range(3):
-        P, c, G, h, a = program = random_program(rng, equality, rank)
+        P, c, _, rows, right, a = program = random_program(rng, equality, rank, bounds=bounds)
+        G, h = np.vstack([-np.eye(bounds, 6), rows]), np.append(np.zeros(bounds), right)
         x, u = solved(implementation, program, np.full(6, 1.0))
         assert np.all(G @ x <= h + 1e-9)
         assert np.all(u >= 0.0)
@@ -64,7 +66,7 @@ def test_quadratic_program(implementation, equality, rank, rng):
 @pytest.mark.parametrize("equality", [True, False], ids=["equality", "inequalities"])
 def test_compiled_is_its_twin(equality, n, rng):
     """Step by step up to rounding, and in the end."""
-    program = random_program(rng, equality, n, n, n + 7)
+    program = random_program(rng, equality, n, n, 7, bounds=n - n // 3)
     start = rng.uniform(size=n)
     for steps, rtol in ((1, 1e-9), (3, 1e-7), (60, 1e-6)):
         (x, u), (twin_x, twin_u) = (solved(one, program, start, max_steps=steps) for one in (loops, twin))
@@ -75,8 +77,9 @@ def test_compiled_is_its_twin(equality, n, rng):
 @BOTH
 def test_singular_systems_are_shifted(implementation, rng):
     """Two equal variables without curvature, and one that nothing bounds from above but the equality."""
-    G = -np.eye(3)
-    program = QuadraticProgram(np.zeros((3, 3)), np.array([1.0, 1.0, 2.0]), G, np.zeros(3), np.ones(3))
+    program = QuadraticProgram(
+        np.zeros((3, 3)), np.array([1.0, 1.0, 2.0]), 3, np.empty((0, 3)), np.empty(0), np.ones(3)
+    )
     x, u = solved(implementation, program, np.ones(3) / 3)
     assert x[:2].sum() == pytest.approx(1.0, abs=1e-9)
     assert x[2] == pytest.approx(0.0, abs=1e-9)
@@ -86,9 +89,9 @@ def test_singular_systems_are_shifted(implementation, rng):
 @BOTH
 def test_numbers_beyond_double_precision_are_refused(implementation):
     P, c, G, h = np.full((2, 2), np.nan), np.ones(2), -np.eye(2), np.zeros(2)
-    assert implementation.quadratic_program(P, c, G, h, None, np.ones(2), np.empty(2), 1e-12, 60) is False
+    assert implementation.quadratic_program(P, c, 0, G, h, None, np.ones(2), np.empty(2), 1e-12, 60) is False
     with pytest.raises(FloatingPointError, match="double precision"):
-        QuadraticProgram(P, c, G, h, None).solve(np.ones(2))
+        QuadraticProgram(P, c, 0, G, h, None).solve(np.ones(2))
 
 
 @pytest.mark.skipif(len(IMPLEMENTATIONS) < 2, reason="the compiled loops are missing")
@@ -101,10 +104,14 @@ def test_numbers_beyond_double_precision_are_refused(implementation):
         ({"a": np.ones(3)}, "x and a"),
         ({"x": np.ones(1)}, "x and a"),
         ({"u": np.ones(3)}, "u must be"),
+        ({"bounds": 1}, "u must be"),
+        ({"bounds": 3}, "no more bounds than variables"),
+        ({"bounds": -1}, "no more bounds than variables"),
+        ({"G": np.empty((0, 2)), "h": np.empty(0)}, "there must be inequalities"),
     ],
 )
 def test_wrong_shapes_do_not_reach_the_loop(wrong, message):
-    right = {"P": np.eye(2), "c": np.ones(2), "G": -np.eye(2), "h": np.zeros(2), "a": np.ones(2)}
+    right = {"P": np.eye(2), "c": np.ones(2), "bounds": 0, "G": -np.eye(2), "h": np.zeros(2), "a": np.ones(2)}
     right |= {"x": np.ones(2), "u": np.ones(2)}
     with pytest.raises(ValueError, match=message):
         loops.quadratic_program(**{**right, **wrong}, tol=1e-9, max_steps=3)

@@ -146,18 +146,18 @@ NB_MODULE(_loops, m) {
 
     m.def(
         "quadratic_program",
-        [](ConstMatrix P, ConstVector c, ConstMatrix G, ConstVector h, std::optional<ConstVector> a, Vector x, Vector u, double tol,
-           Index max_steps) {
-            const auto n = c.shape(0), l = h.shape(0);
-            require(n > 0 && l > 0, "there must be variables and inequalities");
+        [](ConstMatrix P, ConstVector c, Index bounds, ConstMatrix G, ConstVector h, std::optional<ConstVector> a, Vector x, Vector u,
+           double tol, Index max_steps) {
+            const auto n = c.shape(0), l = h.shape(0), m = static_cast<std::size_t>(bounds);
+            require(bounds >= 0 && m <= n && m + l > 0, "there must be inequalities, and no more bounds than variables");
             require(P.shape(0) == n && P.shape(1) == n, "P must be (n, n)");
             require(G.shape(0) == l && G.shape(1) == n, "G must be (l, n)");
             require(x.shape(0) == n && (!a || a->shape(0) == n), "x and a must be (n,)");
-            require(u.shape(0) == l, "u must be (l,)");
+            require(u.shape(0) == m + l, "u must be (bounds + l,)");
             nb::gil_scoped_release nogil;
             return mklref::quadratic_program(P.data(), c.data(), G.data(), h.data(), a ? a->data() : nullptr, static_cast<Index>(n),
-                                             static_cast<Index>(l), x.data(), u.data(), tol, max_steps);
+                                             bounds, static_cast<Index>(l), x.data(), u.data(), tol, max_steps);
         },
-        "P"_a, "c"_a, "G"_a, "h"_a, "a"_a.none(), "x"_a.noconvert(), "u"_a.noconvert(), "tol"_a, "max_steps"_a,
-        "Minimise x'Px/2 + c'x, Gx <= h, a'x = 1, from any x; x and the multipliers u in place, False beyond the range of doubles.");
+        "P"_a, "c"_a, "bounds"_a, "G"_a, "h"_a, "a"_a.none(), "x"_a.noconvert(), "u"_a.noconvert(), "tol"_a, "max_steps"_a,
+        "Minimise x'Px/2 + c'x, x_k >= 0 for k < bounds, Gx <= h, a'x = 1, from any x; x and the multipliers u in place, False beyond the range of doubles.");
 }

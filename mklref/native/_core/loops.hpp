@@ -65,9 +65,9 @@ struct SmoResult {
 SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps, Index shrink_every,
               const std::function<bool()> &poll);
 
-// Minimise 1/2 x'Px + c'x subject to Gx <= h and, unless a is null, a'x = 1, from any x, which becomes the solution;
-// the multipliers of Gx <= h beside it. False where the numbers leave the range of double precision.
+// Minimise 1/2 x'Px + c'x subject to x_k >= 0 for the first `bounds` variables, Gx <= h and, unless a is null, a'x = 1,
+// from any x, which becomes the solution; the multipliers of x_k >= 0 and of Gx <= h beside it. False where the numbers leave the range of double precision.
 bool quadratic_program(const double *P, const double *c, const double *G, const double *h, const double *a, Index variables,
-                       Index inequalities, double *x, double *multipliers, double tol, Index max_steps);
+                       Index bounds, Index rows, double *x, double *multipliers, double tol, Index max_steps);
 
 }  // namespace mklref

@@ -3,12 +3,13 @@
 //   minimise 1/2 x'Px + c'x,   Gx <= h,   a'x = 1
 //   optimal where   Px + c + G'u + nu a = 0,   Gx + s = h,   a'x = 1,   u_k s_k = 0,   u, s >= 0
 //
-// Each step factorises P + G' diag(u/s) G. Most rows of G are bounds of one variable: only their entries are visited.
+// The first rows of Gx <= h say that x_k >= 0 and are not written down. Each step factorises P + G' diag(u/s) G.
 #include "loops.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace mklref {
 namespace {
@@ -24,24 +25,20 @@ double dot(const Vector &x, const Vector &y) {
     return sum;
 }
 
-// The rows of G, each by its entries that are not 0.
-struct Rows {
-    std::vector<std::vector<std::pair<Index, double>>> rows;
+// The inequalities: x_k >= 0 for k < bounds, and Gx <= h with the rows of G from there on.
+struct Inequalities {
+    const double *G;
+    std::size_t bounds, n;
 
-    Rows(const double *G, Index count, Index n) : rows(static_cast<std::size_t>(count)) {
-        for (Index k = 0; k < count; ++k)
-            for (Index j = 0; j < n; ++j)
-                if (G[k * n + j] != 0.0) rows[static_cast<std::size_t>(k)].emplace_back(j, G[k * n + j]);
-    }
+    const double *row(std::size_t k) const { return G + (k - bounds) * n; }
     double times(std::size_t k, const Vector &x) const {
-        double sum = 0.0;
-        for (const auto &[j, g] : rows[k]) sum += g * x[static_cast<std::size_t>(j)];
-        return sum;
+        return k < bounds ? -x[k] : std::inner_product(x.begin(), x.end(), row(k), 0.0);
     }
-    // y += G'u
+    // y += (-I, G)'u
     void add_transposed(const Vector &u, Vector &y) const {
-        for (std::size_t k = 0; k < rows.size(); ++k)
-            for (const auto &[j, g] : rows[k]) y[static_cast<std::size_t>(j)] += g * u[k];
+        for (std::size_t k = 0; k < bounds; ++k) y[k] -= u[k];
+        for (std::size_t k = bounds; k < u.size(); ++k)
+            for (std::size_t j = 0; j < n; ++j) y[j] += row(k)[j] * u[k];
     }
 };
 
@@ -93,18 +90,19 @@ void add(Vector &x, double t, const Vector &dx) {
 }  // namespace
 
 bool quadratic_program(const double *P, const double *c, const double *G, const double *h, const double *a, Index variables,
-                       Index inequalities, double *solution, double *multipliers, double tol, Index max_steps) {
-    const auto n = static_cast<std::size_t>(variables), l = static_cast<std::size_t>(inequalities);
-    const Rows rows(G, inequalities, variables);
+                       Index bounds, Index rows, double *solution, double *multipliers, double tol, Index max_steps) {
+    const auto n = static_cast<std::size_t>(variables), m = static_cast<std::size_t>(bounds), l = m + static_cast<std::size_t>(rows);
+    const Inequalities all{G, m, n};
+    const auto bound = [&](std::size_t k) { return k < m ? 0.0 : h[k - m]; };
     Vector x(solution, solution + n), s(l), u(l, 1.0), normal(n, 0.0), dual(n), primal(l), free(n), along(n), target(l);
     Vector dx(n), ds(l), du(l), weighted(l), system(n * n), factor;
     double nu = 0.0, dnu = 0.0, best = std::numeric_limits<double>::infinity();
     if (a) normal.assign(a, a + n);
-    for (std::size_t k = 0; k < l; ++k) s[k] = std::max(h[k] - rows.times(k, x), 1.0);
+    for (std::size_t k = 0; k < l; ++k) s[k] = std::max(bound(k) - all.times(k, x), 1.0);
     for (Index step = 0;; ++step) {
         double residual = 0.0;
         for (std::size_t i = 0; i < n; ++i) dual[i] = c[i] + nu * normal[i];
-        rows.add_transposed(u, dual);
+        all.add_transposed(u, dual);
         for (std::size_t i = 0; i < n; ++i) {
             double size = 1.0 + std::abs(c[i]);
             for (std::size_t j = 0; j < n; ++j) {
@@ -114,7 +112,7 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
             residual = std::max(residual, std::abs(dual[i]) / size);
         }
         for (std::size_t k = 0; k < l; ++k) {
-            primal[k] = rows.times(k, x) + s[k] - h[k];
+            primal[k] = all.times(k, x) + s[k] - bound(k);
             residual = std::max(residual, std::abs(primal[k]));
         }
         const double balance = a ? dot(normal, x) - 1.0 : 0.0, mu = dot(u, s) / static_cast<double>(l);
@@ -128,10 +126,9 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
 
         std::copy(P, P + n * n, system.begin());
         double trace = 0.0;
-        for (std::size_t k = 0; k < l; ++k)
-            for (const auto &[i, g] : rows.rows[k])
-                for (const auto &[j, other] : rows.rows[k])
-                    system[static_cast<std::size_t>(i) * n + static_cast<std::size_t>(j)] += u[k] / s[k] * g * other;
+        for (std::size_t k = 0; k < m; ++k) system[k * n + k] += u[k] / s[k];
+        for (std::size_t k = m; k < l; ++k)
+            for (std::size_t i = 0; i < n; ++i) subtract(&system[i * n], all.row(k), -u[k] / s[k] * all.row(k)[i], variables);
         for (std::size_t i = 0; i < n; ++i) trace += std::abs(system[i * n + i]);
         double jitter = 1e-15 * trace / static_cast<double>(n);
         for (factor = system; !cholesky(factor, variables); factor = system, jitter *= 10.0) {
@@ -144,13 +141,13 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
         auto direction = [&] {  // towards u_k s_k = target_k + u_k s_k, to first order
             for (std::size_t k = 0; k < l; ++k) weighted[k] = -(target[k] + u[k] * primal[k]) / s[k];
             for (std::size_t i = 0; i < n; ++i) free[i] = -dual[i];
-            rows.add_transposed(weighted, free);
+            all.add_transposed(weighted, free);
             substitute(factor, free);
             dnu = a ? (dot(normal, free) + balance) / dot(normal, along) : 0.0;
             dx = free;
             add(dx, -dnu, along);
             for (std::size_t k = 0; k < l; ++k) {
-                ds[k] = -primal[k] - rows.times(k, dx);
+                ds[k] = -primal[k] - all.times(k, dx);
                 du[k] = (target[k] - u[k] * ds[k]) / s[k];
             }
         };
