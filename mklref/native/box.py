@@ -16,6 +16,7 @@ from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.losses import QuadraticDual
 from mklref.native.blas import blas_threads
+from mklref.native.cholesky import factorised, substituted
 from mklref.native.loops import loops
 from mklref.native.machine import Machine
 from mklref.problem import Problem
@@ -114,7 +115,7 @@ class BoxMachine(Machine):
         root = self._factor(free)
         slope = self.gradient[free] + self.absolute * np.sign(self.beta[free])
         sides = np.stack([slope, np.ones(len(free))], axis=1)
-        solved = scipy.linalg.cho_solve((root, True), sides, check_finite=False)
+        solved = substituted(root, sides)
         step = -solved[:, 0]
         if self.problem.intercept:
             step -= step.sum() / solved[:, 1].sum() * solved[:, 1]
@@ -164,14 +165,7 @@ class BoxMachine(Machine):
     def _factor(self, free: Any) -> Array:
         """Lower Cholesky factor of Q_FF + shift, with the smallest jitter that lets it exist."""
         self.form(free)
-        jitter = 0.0
-        while True:
-            Q = self.rows[np.ix_(free, free)]
-            Q.flat[:: len(free) + 1] += self.shift[free] + jitter
-            jitter = max(100.0 * jitter, _JITTER * max(float(np.trace(Q)) / len(Q), np.finfo(float).tiny))
-            with blas_threads(len(free)):  # a symmetric matrix in rows is one in columns: no copy is made
-                factor, failed = scipy.linalg.lapack.dpotrf(Q.T, lower=False, overwrite_a=True, clean=True)
-            if not failed:
-                return np.asarray(factor).T
-            if not np.isfinite(jitter):
-                raise FloatingPointError("a matrix to be factorised is not finite")
+        Q = self.rows[np.ix_(free, free)]
+        Q.flat[:: len(free) + 1] += self.shift[free]
+        with blas_threads(len(free)):
+            return factorised(Q, _JITTER)

@@ -132,7 +132,7 @@ class Bundle:
                 if (sparse := _accepted(run, best, *limit)) is not None:
                     return sparse
                 clear *= _CLEAR
-                path.resume()
+                path.go(path.theta)  # back from its limit
         if best is not point and (sparse := _accepted(run, best, *limit)) is not None:
             return sparse
         machine.jump(best.beta)

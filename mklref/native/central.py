@@ -88,7 +88,7 @@ class CentralPath:
         self.bounded = np.isfinite(self.w)
         total = float(weights.sum() if psi.normal is None else psi.normal @ weights)
         even = np.full_like(weights, total / (len(weights) if psi.normal is None else psi.normal.sum()))
-        self._go((1.0 - _UNIFORM) * weights + _UNIFORM * even)
+        self.go((1.0 - _UNIFORM) * weights + _UNIFORM * even)
         theta, q = self.theta, self.q
         self.normal = np.zeros_like(theta) if psi.normal is None else psi.normal
         size = abs(float(machine.linear @ machine.beta)) + 0.5 * float(theta @ q) + psi.penalty(theta)
@@ -137,7 +137,7 @@ class CentralPath:
         self.u, self.s, self.t = (old + length * new for old, new in zip((u, s, t), direction[:3], strict=True))
         self.z, self.b = z + length * direction.z, self.b + length * direction.b
         self.nu += length * direction.nu
-        self._go(theta + length * direction.theta)
+        self.go(theta + length * direction.theta)
         return length
 
     @_SILENT
@@ -158,15 +158,11 @@ class CentralPath:
         weights = weights if self.psi.normal is None else weights / float(self.psi.normal @ weights)
         return self._of_all(weights), repaired if violations else beta
 
-    def _go(self, theta: Array) -> None:
+    def go(self, theta: Array) -> None:
         """Take the machine to these weights and to base + E u."""
         self.machine.jump(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
         self.machine.move(self._of_all(theta))
         self.theta, self.q = theta, self.machine.images.squares[self.kernels]
-
-    def resume(self) -> None:
-        """Take the machine back to the path, from its limit."""
-        self._go(self.theta)
 
     def _of_all(self, theta: Array) -> Array:
         """Weights (M,) of all kernels."""

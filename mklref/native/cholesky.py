@@ -1,4 +1,4 @@
-"""Cholesky factors of small matrices that are positive semidefinite but for rounding."""
+"""Cholesky factors of matrices that are positive semidefinite but for rounding."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import scipy.linalg
 from mklref._typing import Array
 
 
-def factorised(system: Array) -> Array:
-    """Lower factor, with the smallest jitter on the diagonal that lets it exist."""
-    jitter = 1e-15 * float(np.abs(system.diagonal()).mean())
-    while True:
-        factor, failed = scipy.linalg.lapack.dpotrf(system, lower=True, overwrite_a=False, clean=False)
+def factorised(system: Array, jitter: float = 1e-15) -> Array:
+    """Lower factor, with the smallest shift of the diagonal that lets it exist, from `jitter` times its mean."""
+    shift = jitter * max(float(np.abs(system.diagonal()).mean()), np.finfo(float).tiny)
+    while True:  # a symmetric matrix in rows is one in columns: its upper factor there is the lower one here
+        factor, failed = scipy.linalg.lapack.dpotrf(system.T, lower=False, overwrite_a=False, clean=False)
         if not failed and np.isfinite(factor.diagonal().sum()):
-            return np.asarray(factor)
-        system.flat[:: len(system) + 1] += jitter
-        jitter *= 10.0
-        if not 0.0 < jitter < np.inf:
+            return np.asarray(factor).T
+        system.flat[:: len(system) + 1] += shift
+        shift *= 10.0
+        if not shift < np.inf:
             raise FloatingPointError("a matrix to be factorised is not finite")
 
 
 def substituted(factor: Array, right: Array) -> Array:
     """Solve with such a factor."""
-    return np.asarray(scipy.linalg.lapack.dpotrs(factor, right, lower=True)[0])
+    return np.asarray(scipy.linalg.lapack.dpotrs(factor.T, right, lower=False)[0])

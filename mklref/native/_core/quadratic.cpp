@@ -19,11 +19,7 @@ using Vector = std::vector<double>;
 constexpr double kResidual = 100.0;  // what the residuals may be, in terms of u's / count
 constexpr double kClose = 1e-6, kDiverged = 1e3;  // rounding takes over near the end: the best point is kept
 
-double dot(const Vector &x, const Vector &y) {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
-    return sum;
-}
+double dot(const Vector &x, const Vector &y) { return std::inner_product(x.begin(), x.end(), y.begin(), 0.0); }
 
 // The inequalities: x_k >= 0 for k < bounds, and Gx <= h with the rows of G from there on.
 struct Inequalities {
