@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LAST_BITS = 4 * float(np.finfo(float).eps)
 _STEPS = 300
-"""More than enough: a quarter of them, which halve the interval, exhausts the bits of a float."""
+"""A quarter of them halve the interval: what is left of it at worst is 2^-75, and mostly the last bits of the zero."""
 
 
 def intercept_objective(problem: Problem, scores: Array, intercept: float) -> float:
