@@ -246,26 +246,19 @@ class Solver {
         return steps;
     }
 
-    // How far beta_k can go up or down before a bound or the kink at 0.
-    double room_up(Index k) const {
-        return p_.absolute > 0.0 && beta_[k] < 0.0 ? std::min(-beta_[k], p_.upper[k] - beta_[k]) : p_.upper[k] - beta_[k];
+    // How far a value can rise before its bound or the kink at 0. What falls is minus a value that rises.
+    double room(double value, double bound) const {
+        return p_.absolute > 0.0 && value < 0.0 ? std::min(-value, bound - value) : bound - value;
     }
-    double room_down(Index k) const {
-        return p_.absolute > 0.0 && beta_[k] > 0.0 ? std::min(beta_[k], beta_[k] - p_.lower[k]) : beta_[k] - p_.lower[k];
+    // The value raised by t, exactly onto the bound or the kink when the whole room is used.
+    double raised(double value, double bound, double t) const {
+        if (t < room(value, bound)) return value + t;
+        return p_.absolute > 0.0 && value < 0.0 ? std::min(0.0, bound) : bound;
     }
-    // Move, and land exactly on the bound or the kink when the whole room is used.
-    void move_up(Index k, double t) {
-        const bool all = t >= room_up(k);
-        const double end = p_.absolute > 0.0 && beta_[k] < 0.0 ? std::min(0.0, p_.upper[k]) : p_.upper[k];
-        beta_[k] = all ? end : beta_[k] + t;
-        refresh(k);
-    }
-    void move_down(Index k, double t) {
-        const bool all = t >= room_down(k);
-        const double end = p_.absolute > 0.0 && beta_[k] > 0.0 ? std::max(0.0, p_.lower[k]) : p_.lower[k];
-        beta_[k] = all ? end : beta_[k] - t;
-        refresh(k);
-    }
+    double room_up(Index k) const { return room(beta_[k], p_.upper[k]); }
+    double room_down(Index k) const { return room(-beta_[k], -p_.lower[k]); }
+    void move_up(Index k, double t) { beta_[k] = raised(beta_[k], p_.upper[k], t), refresh(k); }
+    void move_down(Index k, double t) { beta_[k] = -raised(-beta_[k], -p_.lower[k], t), refresh(k); }
 
     Extremes step(const Extremes &best) {
         const bool bounded = best.largest_left > -kInf && best.smallest_right < kInf;
