@@ -5,10 +5,13 @@ import os
 import cvxpy as cp
 import numpy as np
 import pytest
+from native.bundles import random_bundle
 
-from mklref.native import AVAILABLE, twin
+from mklref.native import AVAILABLE, steps, twin
 from mklref.native.loops import loops
 from mklref.native.model import QuadraticProgram
+from mklref.native.steps import bundle_step
+from mklref.regularizers import HalfPower
 
 REQUIRED = os.environ.get("MKLREF_REQUIRE_NATIVE", "false") not in ("", "0", "false")
 IMPLEMENTATIONS = [pytest.param(twin, id="twin")]
@@ -68,8 +71,8 @@ def test_compiled_is_its_twin(equality, n, rng):
     """Step by step up to rounding, and in the end."""
     program = random_program(rng, equality, n, n, 7, bounds=n - n // 3)
     start = rng.uniform(size=n)
-    for steps, rtol in ((1, 1e-9), (3, 1e-7), (60, 1e-6)):
-        (x, u), (twin_x, twin_u) = (solved(one, program, start, max_steps=steps) for one in (loops, twin))
+    for most, rtol in ((1, 1e-9), (3, 1e-7), (60, 1e-6)):
+        (x, u), (twin_x, twin_u) = (solved(one, program, start, max_steps=most) for one in (loops, twin))
         np.testing.assert_allclose(x, twin_x, rtol=0.0, atol=rtol * np.abs(twin_x).max())
         np.testing.assert_allclose(u, twin_u, rtol=0.0, atol=rtol * np.abs(twin_u).max())
 
@@ -84,6 +87,42 @@ def test_singular_systems_are_shifted(implementation, rng):
     assert x[:2].sum() == pytest.approx(1.0, abs=1e-9)
     assert x[2] == pytest.approx(0.0, abs=1e-9)
     np.testing.assert_allclose(u, [0.0, 0.0, 1.0], atol=1e-9)
+
+
+def programs_of_a_step(seed, monkeypatch):
+    """The programs of one bundle step over 100 kernels, and where they start: P is singular but for a ridge."""
+    programs = []
+
+    class Noted(QuadraticProgram):
+        def solve(self, x, *options):
+            programs.append((self, x))
+            return super().solve(x, *options)
+
+    monkeypatch.setattr(steps, "QuadraticProgram", Noted)
+    bundle_step(*random_bundle(np.random.default_rng(seed), HalfPower(1), cuts=3, rows=60, kernels=100))
+    return programs
+
+
+def error(program, x, u):
+    """The complementarity, or a hundredth of the largest residual, by definition."""
+    P, c, bounds, rows, right, _ = program
+    G, h = np.vstack([-np.eye(bounds, len(c)), rows]), np.append(np.zeros(bounds), right)
+    size = 1.0 + np.abs(c) + np.abs(P) @ np.abs(x)
+    residual = max(np.max(np.abs(P @ x + c + G.T @ u) / size), np.max(G @ x - h, initial=0.0))
+    return max(abs(u @ (h - G @ x)) / len(h), residual / 100.0)
+
+
+@BOTH
+@pytest.mark.parametrize("seed", [34, 68, 120])
+def test_the_best_point_is_kept_where_rounding_takes_over(implementation, seed, monkeypatch):
+    """Some of these programs get no further than 1e-8, and then away again: they end by themselves, at their best."""
+    for program, start in programs_of_a_step(seed, monkeypatch):
+        x, u = solved(implementation, program, start)
+        before = [error(program, *solved(implementation, program, start, max_steps=k)) for k in range(8, 40, 4)]
+        assert error(program, x, u) <= min(1e-6, 10.0 * min(before))
+        later_x, later_u = solved(implementation, program, start, max_steps=300)
+        np.testing.assert_array_equal(later_x, x)
+        np.testing.assert_array_equal(later_u, u)
 
 
 @BOTH

@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from makers import make_problem
+from native.bundles import random_bundle
 from regularizers.instances import SCALE, M
 
 from mklref.native.solver import machine_for
@@ -14,18 +15,6 @@ from mklref.regularizers import BlockNorm, HalfPower, Lp, Power, Tikhonov, Weigh
 
 SPARSE = (Lp(1), BlockNorm(1), Power(1), HalfPower(1), Tikhonov(1, 0.3), WeightedL1(SCALE), WeightedLp(1, SCALE))
 every_sparse = pytest.mark.parametrize("regularizer", SPARSE, ids=str)
-
-
-def random_bundle(rng, regularizer, cuts, rows=M, kernels=M):
-    """Cuts in no order, a curvature, and a centre in the domain of psi."""
-    psi = regularizer.polyhedral(kernels)
-    bundle = [
-        Cut(rng.normal(size=5), rng.uniform(0.05, 1.0, size=kernels), 1.0 + 0.1 * rng.normal()) for _ in range(cuts)
-    ]
-    W = 0.3 * rng.normal(size=(rows, kernels))
-    centre = rng.exponential(size=kernels) * (rng.uniform(size=kernels) < 0.6)
-    centre[0] = 0.5
-    return psi, bundle, W, centre / (1.0 if psi.normal is None else psi.normal @ centre)
 
 
 def truth(psi, cuts, W, centre):
