@@ -19,17 +19,12 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.cholesky import factorised, substituted
-from mklref.native.model import compressed, relatives
+from mklref.native.model import compressed, newton, relatives
 from mklref.native.steps import Cut
 from mklref.regularizers import Regularizer
 
-_NEWTON_STEPS = 50
-_ARMIJO = 1e-4
-_SMALLEST_STEP = 1e-10
 _FIRST, _FACTOR, _LAST = 0.1, 0.1, 1e-15
 """tau, as a share of the value of the model."""
-_TO_THE_BOUNDARY = 0.9
 
 
 def mixed_step(regularizer: Regularizer, cuts: list[Cut], W: Array, centre: Array) -> tuple[Array, float, Array]:
@@ -47,60 +42,21 @@ def mixed_step(regularizer: Regularizer, cuts: list[Cut], W: Array, centre: Arra
     Q = np.stack([cut.squares for cut in cuts])
     offset = max(cut.at(centre) for cut in cuts)
     D = np.array([cut.dual_term for cut in cuts]) - offset
-    z, mixture = W @ centre, np.full(len(cuts), 1.0 / len(cuts))
-    known = 2.0 * W.T @ z
+    w, known = np.append(W @ centre, np.full(len(cuts), 1.0 / len(cuts))), 2.0 * W.T @ (W @ centre)
+    V = np.vstack([W, -0.5 * Q])
     members = relatives(regularizer)
     unit = regularizer.conjugate(np.sqrt(Q.max(axis=0)))
     tau = _FIRST * unit
     while tau > _LAST * unit:
         member = members.pop(0) if len(members) > 1 else members[0]
-        z, mixture = _newton(member, Q, D, W, known, tau, z, mixture)
+        w = newton(member, known, V, w, D, tau, 0.0)
         tau *= _FACTOR
     for member in members:
-        z, mixture = _newton(member, Q, D, W, known, tau, z, mixture)
-    g = np.sqrt(np.maximum(Q.T @ mixture + known - 2.0 * W.T @ z, 0.0))
+        w = newton(member, known, V, w, D, tau, 0.0)
+    g = np.sqrt(np.maximum(known - 2.0 * V.T @ w, 0.0))
     weights = members[-1].weights_from_dual(g)
     if members[-1] is not regularizer:
         weights = regularizer.weights_from_norms(weights * g)
+    mixture = w[len(W) :]
     value = max(cut.at(weights) for cut in cuts) + 0.5 * float(np.sum((W @ (weights - centre)) ** 2))
     return weights, value + regularizer.weight_penalty(weights), mixture / mixture.sum()
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _newton(
-    regularizer: Regularizer, Q: Array, D: Array, W: Array, known: Array, tau: float, z: Array, mixture: Array
-) -> tuple[Array, Array]:
-    """Minimise for one tau: Newton's method with a line search on 1'lambda = 1."""
-
-    def state(z: Array, mixture: Array) -> tuple[float, Array]:
-        g = np.sqrt(np.maximum(Q.T @ mixture + known - 2.0 * W.T @ z, 0.0))
-        barrier = -tau * float(np.log(mixture).sum())
-        return 0.5 * float(z @ z) + regularizer.conjugate(g) - float(D @ mixture) + barrier, g
-
-    f, k = len(z), len(mixture)
-    ones = np.append(np.zeros(f), np.ones(k))
-    V = np.vstack([W, -0.5 * Q])
-    value, g = state(z, mixture)
-    for _ in range(_NEWTON_STEPS):
-        weights = regularizer.weights_from_dual(g)
-        gradient = np.append(z - W @ weights, 0.5 * Q @ weights - D - tau / mixture)
-        hessian = 2.0 * V @ regularizer.weights_jacobian(g) @ V.T
-        hessian.flat[:: f + k + 1] += np.append(np.ones(f), tau / mixture**2)
-        if not (np.isfinite(hessian.sum()) and hessian.diagonal().min() > 0.0):
-            break
-        root = factorised(hessian)
-        free, along = -substituted(root, gradient), substituted(root, ones)
-        step = free - (ones @ free) / (ones @ along) * along
-        slope = float(gradient @ step)
-        if not -slope > 1e-3 * tau:
-            break
-        t = min(1.0, _TO_THE_BOUNDARY / max(_TO_THE_BOUNDARY, float(np.max(-step[f:] / mixture))))
-        while t > _SMALLEST_STEP:
-            new_value, new_g = state(z + t * step[:f], mixture + t * step[f:])
-            if new_value <= value + _ARMIJO * t * slope:
-                break
-            t *= 0.5
-        else:
-            break
-        z, mixture, value, g = z + t * step[:f], mixture + t * step[f:], new_value, new_g
-    return z, mixture

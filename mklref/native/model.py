@@ -33,6 +33,9 @@ _FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
 _NEWTON_STEPS = 100
 _ARMIJO = 1e-4
 _SMALLEST_STEP = 1e-10
+_ACCURACY = 1e-13
+_CENTRED = 1e-3
+_TO_THE_BOUNDARY = 0.9
 _COLLAPSED = 1e-6
 _CRAWLING = 0.1
 _MOST_HALVINGS = 60
@@ -58,7 +61,7 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
         if scale < 1.0:
             z = W @ _weights_inside(_WELL_INSIDE * scale**2 * float(q.max()), q, W, theta)
         for member in members if len(z) else ():
-            z = _newton(member, centre, W, z, _COLLAPSED * float(q.max()))
+            z = newton(member, centre, W, z, np.empty(0), 0.0, _ACCURACY, _COLLAPSED * float(q.max()))
         qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
         if qhat.max() > _COLLAPSED * q.max() or not q.any():
             break
@@ -93,40 +96,58 @@ def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _newton(regularizer: Regularizer, centre: Array, W: Array, z: Array, collapsed: float, tol: float = 1e-13) -> Array:
-    """Minimise 1/2 ||z||^2 + R*(sqrt(centre - 2 W'z)) by Newton's method with a line search.
+def newton(
+    regularizer: Regularizer,
+    centre: Array,
+    V: Array,
+    w: Array,
+    D: Array,
+    tau: float,
+    tol: float,
+    collapsed: float = -1.0,
+) -> Array:
+    """Minimise 1/2 ||z||^2 + R*(sqrt(qhat)) - D'share - tau sum log share, qhat = centre - 2 V'w, over w = (z, share).
 
-    Steep relatives overflow far from their minimum; such a step is never taken. It ends as soon as it crawls where all
-    of qhat is below `collapsed`, at the apex of the cone R*.
+    Newton's method with a line search, on 1'share = 1 if there are shares. Steep relatives overflow far from their
+    minimum; such a step is never taken. It ends as soon as it crawls where all of qhat is below `collapsed`, at the
+    apex of the cone R*.
     """
+    f = len(w) - len(D)
+    ones = np.append(np.zeros(f), np.ones_like(D))
 
-    def state(z: Array) -> tuple[float, Array]:
-        g = np.sqrt(np.maximum(centre - 2.0 * W.T @ z, 0.0))
-        return 0.5 * float(z @ z) + regularizer.conjugate(g), g
+    def state(w: Array) -> tuple[float, Array]:
+        g, share = np.sqrt(np.maximum(centre - 2.0 * V.T @ w, 0.0)), w[f:]
+        barrier = tau * float(np.log(share).sum())
+        return 0.5 * float(w[:f] @ w[:f]) + regularizer.conjugate(g) - float(D @ share) - barrier, g
 
-    value, g = state(z)
+    value, g = state(w)
     for _ in range(_NEWTON_STEPS):
-        weights = regularizer.weights_from_dual(g)
-        gradient = z - W @ weights
-        hessian = np.eye(len(z)) + 2.0 * W @ regularizer.weights_jacobian(g) @ W.T
+        weights, share = regularizer.weights_from_dual(g), w[f:]
+        gradient = np.append(w[:f], -D - tau / share) - V @ weights
+        hessian = 2.0 * V @ regularizer.weights_jacobian(g) @ V.T
+        hessian.flat[:: len(w) + 1] += np.append(np.ones(f), tau / share**2)
         if not (np.isfinite(hessian.sum()) and hessian.diagonal().min() > 0.0):
             break
-        step = -substituted(factorised(hessian), gradient)
+        root = factorised(hessian)
+        step = -substituted(root, gradient)
+        if len(D):
+            along = substituted(root, ones)
+            step -= (ones @ step) / (ones @ along) * along
         slope = float(gradient @ step)
-        if not slope < -tol * max(abs(value), float(g**2 @ weights)):
+        if not slope < -max(tol * max(abs(value), float(g**2 @ weights)), _CENTRED * tau):
             break
-        t = 1.0
+        t = min(1.0, _TO_THE_BOUNDARY / max(_TO_THE_BOUNDARY, float(np.max(-step[f:] / share, initial=0.0))))
         while t > _SMALLEST_STEP:
-            new_value, new_g = state(z + t * step)
+            new_value, new_g = state(w + t * step)
             if new_value <= value + _ARMIJO * t * slope:
                 break
             t *= 0.5
         else:
             break
-        z, value, g = z + t * step, new_value, new_g
+        w, value, g = w + t * step, new_value, new_g
         if t < _CRAWLING and float(g.max()) ** 2 <= collapsed:
             break
-    return z
+    return w
 
 
 def compressed(W: Array) -> Array:
