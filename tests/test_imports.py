@@ -30,6 +30,7 @@ ORDER = (
     "ranges",
     "multiclass",
     "signed",
+    "_checks",
     "formulations",
     "reference",
     "equivalences",

@@ -29,6 +29,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from mklref._checks import check_options, check_range, check_start
 from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of
 from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, regularizer_of
@@ -37,7 +38,6 @@ from mklref.certificate.unit import relative, unit_at_zero
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
-from mklref.native.checks import check_options, check_range, check_start
 from mklref.native.choice import machine_for
 from mklref.native.machine import Machine
 from mklref.problem import Problem

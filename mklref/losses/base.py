@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
+from mklref.exceptions import NotApplicable
 
 
 class Costs(NamedTuple):
@@ -53,7 +54,7 @@ class Loss(ABC):
     - The certificate: `domain` (to repair a dual point), `kinks` (to find the best intercept), `smoothness`.
     - cvxpy: `atom` (the primal loss) and `dual_atom` (the perspective of the conjugate).
     - The native solver: `quadratic_dual`, which is None for a loss whose conjugate is not piecewise
-      linear-quadratic (logistic); such a loss is solved through `conjugate`'s derivatives instead.
+      linear-quadratic (logistic); such a loss is solved by Newton's method, through its `curvature`.
 
     Two class variables say how the loss meets the rest of the problem. `targets` names the labels it accepts:
     "labels" (-1 and +1), "real" or "ones" (one class: y is all ones). `intercept_cost` is the coefficient c_b
@@ -76,6 +77,19 @@ class Loss(ABC):
     @abstractmethod
     def subgradient(self, t: Array, y: Array) -> Array:
         """One element of the subdifferential of V(., y) at t: the derivative where it exists."""
+
+    def curvature(self, t: Array, y: Array) -> Array:
+        """V''(t, y), elementwise, of a twice differentiable loss.
+
+        Raises
+        ------
+        NotApplicable
+            A loss that does not define it.
+        """
+        raise NotApplicable(
+            f"the loss {self.name} does not define curvature, the second derivative of V in the score, which the "
+            "native solver needs where quadratic_dual is None; define it, or use mklref.reference.solve."
+        )
 
     @abstractmethod
     def conjugate(self, s: Array, y: Array) -> Array:

@@ -136,6 +136,11 @@ class Logistic(Loss):
         """-y / (1 + exp(y t))."""
         return -y * np.exp(-np.logaddexp(0.0, y * t))
 
+    def curvature(self, t: Array, y: Array) -> Array:
+        """u (1 - u) with u = |V'(t, y)|."""
+        u = np.abs(self.subgradient(t, y))
+        return u * (1.0 - u)
+
     def conjugate(self, s: Array, y: Array) -> Array:
         """-entropy of u = -s y."""
         u = -s * y

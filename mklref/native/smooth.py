@@ -124,8 +124,7 @@ class SmoothMachine(Machine):
 
     def _curvatures(self, scores: Array) -> Array:
         """w = c V''(t)."""
-        pull = self.problem.loss.subgradient(scores, self.problem.y)
-        second = np.ones_like(pull) if self._quadratic else np.abs(pull) * (1.0 - np.abs(pull))
+        second = np.ones_like(scores) if self._quadratic else self.problem.loss.curvature(scores, self.problem.y)
         return np.asarray(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
 
     def _factor(self, w: Array) -> tuple[Array, Array, Array]:

@@ -8,11 +8,11 @@ from typing import overload
 
 import numpy as np
 
+from mklref._checks import check_options, check_range, check_start
 from mklref._typing import Array
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
-from mklref.native.checks import check_options, check_range, check_start
 from mklref.native.choice import machine_for
 from mklref.native.guess import equal_weights, weights_of_a_part
 from mklref.native.joint import JointMachine

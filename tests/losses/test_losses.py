@@ -9,9 +9,19 @@ import numpy as np
 import pytest
 from makers import LOSSES
 
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.losses import LOSSES as BY_NAME
-from mklref.losses import Costs, EpsilonInsensitive, Hinge, Huber, Logistic, Pinball, SquaredEpsilonInsensitive, as_loss
+from mklref.losses import (
+    Costs,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Pinball,
+    Squared,
+    SquaredEpsilonInsensitive,
+    as_loss,
+)
 
 N = 40
 T = np.linspace(-50.0, 50.0, 200_001)
@@ -117,6 +127,16 @@ def test_smoothness_is_the_lipschitz_constant_of_the_slope(loss, y, rng):
         assert np.all(slopes <= loss.smoothness * np.abs(u - v) * (1 + 1e-9) + 1e-15)
         steepest = max(steepest, np.max(slopes / np.abs(u - v)))
     assert steepest > min(0.99 * loss.smoothness, 50.0)
+
+
+def test_curvature_is_the_second_derivative(rng):
+    """Of the loss that has no quadratic dual; the others need none and say so."""
+    y, t, h = rng.choice([-1.0, 1.0], 20), 3.0 * rng.normal(size=20), 1e-5
+    loss = Logistic()
+    differences = (loss.subgradient(t + h, y) - loss.subgradient(t - h, y)) / (2.0 * h)
+    np.testing.assert_allclose(loss.curvature(t, y), differences, rtol=1e-8)
+    with pytest.raises(NotApplicable, match=r"squared does not define curvature.*reference.solve"):
+        Squared().curvature(t, y)
 
 
 @every_loss
