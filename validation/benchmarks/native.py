@@ -1,21 +1,31 @@
-"""The native solver against the streaming limit: `python -m validation.benchmarks.native [--quick] [--json FILE]`.
+"""The native solver against the streaming limit: `python -m validation.benchmarks.native [--only PART] [--json FILE]`.
 
 One *pass* is one streaming read of the kernel stack, `np.tensordot(theta, K, 1)`, timed in the same run. For each
-problem and p the solver, the pass and scikit-learn's SVC on the average kernel take turns (A B A B ...), and
-medians are reported, so that a change of the machine's speed hits all of them alike.
+problem and p the solver, the pass and scikit-learn's SVC on the average kernel take turns (turns.py), and medians are
+reported. The parts:
+
+digits, blobs, cancer, mnist   the hinge loss at several p, against the passes that must be reached
+losses     the other losses on digits, and their seconds over those of the hinge at the same p
+growth     seconds over samples and over kernels
+small      breast cancer with 13 kernels: against the conic forms, and alone with n = 150
+lines      a kernel of rank one for each variable
+memory     peak memory beyond the stack (native_memory.py)
+profile    shares of the stages of a solve (native_profile.py)
+pieces     the quadratic programs against their twin, a Cholesky factor against a pass (native_profile.py)
+
+`--json` replaces the parts that were run in the file and keeps its others.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
-import statistics
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +33,13 @@ import numpy as np
 from sklearn.svm import SVC
 
 import mklref
-from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits
+from validation.benchmarks.native_memory import measure_memory
+from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
+from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines
+from validation.benchmarks.turns import READS, alternate, ratio
+
+Data = tuple[np.ndarray, np.ndarray, float]
+Row = dict[str, Any]
 
 CASES: dict[str, tuple[float, ...]] = {
     "digits": (1.0, 4 / 3, 2.0, 4.0),
@@ -31,43 +47,20 @@ CASES: dict[str, tuple[float, ...]] = {
     "cancer": (1.0, 2.0),
     "mnist": (1.0, 2.0),
 }
-SMALL = (50, 100)
-"""Samples of breast cancer with 13 kernels, for the conic forms."""
 TARGETS = {"digits": (15, 6), "blobs": (15, 6), "cancer": (30, 10), "mnist": (12, 5)}
 """Passes that must be reached, and that are aimed at, per problem; digits aims at 8 for p = 1."""
-_REST = 0.1
-"""Seconds between turns, in which idle threads of BLAS stop to spin."""
-_READS = 6
-"""Reads of the stack in a turn: BLAS takes a tenth of a second to use all cores again after it was kept to one."""
+LOSSES = ("squared_hinge", "epsilon_insensitive", "squared", "logistic")
+MOST_OVER_HINGE = 2.0
+"""Seconds of another loss over those of the hinge that must be reached."""
+SMALL, ALONE, MOST_ALONE = (50, 100), 150, 0.02
+"""Samples of breast cancer with 13 kernels: for the conic forms, for the solver alone, and seconds it must reach."""
+LINES = ((100, 40), (200, 5), (400, 10), (800, 20))
+"""Samples, and variables that matter."""
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Wall seconds of one call, and its result."""
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
-
-
-def alternate(
-    rounds: int, works: dict[str, Callable[[], Any]], fastest_of: dict[str, int] | None = None
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Run all works in turn, one unmeasured round first; median seconds and last result of each.
-
-    What `fastest_of` names is done so often in its turn, and the fastest counts.
-    """
-    times: dict[str, list[float]] = {name: [] for name in works}
-    results: dict[str, Any] = {}
-    for count in range(rounds + 1):
-        for name, work in works.items():
-            time.sleep(_REST)
-            repeated = [seconds(work) for _ in range((fastest_of or {}).get(name, 1))]
-            elapsed, results[name] = min(repeated, key=lambda pair: pair[0])
-            if count:
-                times[name].append(elapsed)
-    return {name: statistics.median(values) for name, values in times.items()}, results
-
-
-def measure(name: str, p: float, loss: str, data: tuple[np.ndarray, np.ndarray, float], rounds: int) -> dict[str, Any]:
+def measure(
+    name: str, p: float, loss: str, data: Data, rounds: int, must: float | None = None, aim: float | None = None
+) -> Row:
     """One row: seconds, passes, certified gap and counters of one problem."""
     K, y, C = data
     M = len(K)
@@ -79,7 +72,7 @@ def measure(name: str, p: float, loss: str, data: tuple[np.ndarray, np.ndarray, 
         "pass": lambda: np.tensordot(theta, K, 1),
         "svc": lambda: SVC(C=C, kernel="precomputed", tol=1e-3).fit(average, y),
     }
-    times, results = alternate(rounds, works, {"pass": _READS})
+    times, results = alternate(rounds, works, {"pass": READS})
     solution = results["native"]
     row = {
         "problem": name,
@@ -98,20 +91,18 @@ def measure(name: str, p: float, loss: str, data: tuple[np.ndarray, np.ndarray, 
         "stack_reads": solution.history.counters["passes"],
         "kernels": int(np.count_nonzero(solution.weights > 1e-6)),
     }
-    must, aim = TARGETS.get(name, (None, None))
-    if (name, p) == ("digits", 1.0):
-        aim = 8
-    row |= {"must": must, "aim": aim}
+    row |= {"must": must, "aim": aim, "kept": must is None or row["passes"] <= must}
     print(
         f"{name:8s} n={row['n']:5d} M={M:4d} {loss:20s} p={p:5.3g} {row['seconds']:7.3f} s {row['passes']:6.1f} passes"
-        f"  (must {must}, aim {aim})  gap {row['relative_gap']:.1e}  {row['status']}  {row['machines']:.0f} machines,"
+        f" of {row['pass_seconds']:.4f} s  (must {must}, aim {aim})  gap {row['relative_gap']:.1e}  {row['status']}"
+        f"  {row['machines']:.0f} machines,"
         f" {row['stack_reads']:.1f} reads, {row['kernels']} kernels, SVC {row['svc_seconds']:.3f} s",
         flush=True,
     )
     return row
 
 
-def measure_small(n: int, p: float, rounds: int) -> dict[str, Any]:
+def measure_small(n: int, p: float, rounds: int) -> Row:
     """One row: seconds of the native solver and of every conic form, in turns, on a small problem."""
     from mklref import reference
 
@@ -129,77 +120,174 @@ def measure_small(n: int, p: float, rounds: int) -> dict[str, Any]:
     return row | {"status": results["native"].status.name}
 
 
-def extra_memory(name: str, p: float) -> float:
-    """Peak memory of a solve beyond what was held before, in units of n^2 numbers; for a process of its own."""
-    K, y, C = PROBLEMS[name]()
-    warm = mklref.Problem(K[:, :40, :40].copy(), y[:40], regularizer=mklref.Lp(p))
-    mklref.solve(warm)
-    problem = mklref.Problem(K, y, C=C, regularizer=mklref.Lp(p))
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is held
-    held = _kilobytes("VmRSS")
-    mklref.solve(problem)
-    return (_kilobytes("VmHWM") - held) * 1024 / (8.0 * K.shape[1] ** 2)
+def measure_alone(p: float, C: float, rounds: int) -> Row:
+    """One row: seconds of the native solver alone on a small problem."""
+    K, y, _ = cancer(ALONE)
+    problem = mklref.Problem(K[:13], y, C=C, regularizer=mklref.Lp(p))
+    times, results = alternate(rounds, {"native": lambda: mklref.solve(problem)})
+    certificate, status = results["native"].certificate, results["native"].status.name
+    print(f"small    n={ALONE:5d} p={p:5.3g} C={C:5.3g} native {times['native'] * 1e3:.1f} ms  {status}", flush=True)
+    row = {"problem": "alone", "n": ALONE, "M": 13, "loss": "hinge", "p": p if math.isfinite(p) else "inf", "C": C}
+    row |= {"seconds": times["native"], "must_seconds": MOST_ALONE, "kept": times["native"] <= MOST_ALONE}
+    return row | {"relative_gap": certificate.relative_gap, "status": status}
 
 
-def _kilobytes(name: str) -> int:
-    """An entry of /proc/self/status: Linux alone."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1])
+def measure_lines(n: int, relevant: int, C: float, rounds: int) -> Row:
+    """One row: seconds of a problem with a kernel of rank one for each variable, at p = 1."""
+    K, y, _ = lines(n, relevant)
+    problem = mklref.Problem(K, y, C=C, regularizer=mklref.Lp(1))
+    times, results = alternate(rounds, {"native": lambda: mklref.solve(problem)})
+    solution = results["native"]
+    row = {"problem": "lines", "n": n, "M": len(K), "relevant": relevant, "loss": "hinge", "p": 1.0, "C": C}
+    row |= {"seconds": times["native"], "relative_gap": solution.certificate.relative_gap}
+    row |= {"machines": solution.history.counters["machines"], "kernels": int(np.count_nonzero(solution.weights))}
+    print(
+        f"lines    n={n:5d} M={len(K):4d} C={C:5.3g} {row['seconds']:7.3f} s  gap {row['relative_gap']:.1e}"
+        f"  {solution.status.name}  {row['machines']:.0f} machines, {row['kernels']} kernels",
+        flush=True,
+    )
+    return row | {"status": solution.status.name}
 
 
-def measure_memory(name: str, p: float) -> dict[str, Any]:
-    """One row: memory of a solve beyond the stack."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        extra = pool.submit(extra_memory, name, p).result()
-    print(f"{name:8s} p={p:5.3g} memory beyond the stack: {extra:.2f} n^2 numbers", flush=True)
-    return {"problem": f"memory of {name}", "p": p, "extra_n2": extra, "status": "OPTIMAL"}
+def growth_rate(rows: list[Row], key: str) -> Row:
+    """One row: the exponent with which the seconds grow, by least squares of the logarithms."""
+    sizes, times = [[row[of] for row in rows] for of in (key, "seconds")]
+    exponent = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+    print(f"growth   {rows[0]['problem']}: seconds like {key}^{exponent:.2f}", flush=True)
+    return {"problem": f"growth of {rows[0]['problem']}", "in": key, "exponent": exponent, "status": "OPTIMAL"}
+
+
+def available(name: str) -> Data | None:
+    """The problem, or None and a word about it where its data are missing."""
+    try:
+        return PROBLEMS[name]()
+    except FileNotFoundError as missing:
+        print(f"{name}: left out, {missing}; set MKLREF_DATA", file=sys.stderr)
+        return None
+
+
+def part_of_problem(name: str, rounds: int) -> Iterator[Row]:
+    """Every p of one problem."""
+    if (data := available(name)) is not None:
+        for p in CASES[name]:
+            must, aim = TARGETS[name]
+            yield measure(name, p, "hinge", data, rounds, must, 8 if (name, p) == ("digits", 1.0) else aim)
+
+
+def part_quick(rounds: int) -> Iterator[Row]:
+    """Digits with 300 samples."""
+    for p in CASES["digits"]:
+        yield measure("digits", p, "hinge", digits(300), rounds)
+
+
+def part_losses(rounds: int) -> Iterator[Row]:
+    """Each loss by itself, and in turns with the hinge alone."""
+    K, y, C = data = digits()
+    for p in (1.0, 2.0):
+        hinge = mklref.Problem(K, y, C=C, regularizer=mklref.Lp(p))
+        for loss in LOSSES:
+            other = hinge.replace(loss=loss)
+            over = ratio(rounds, partial(mklref.solve, other), partial(mklref.solve, hinge))
+            row = measure("digits", p, loss, data, rounds)
+            row |= {"over_hinge": over, "must_over_hinge": MOST_OVER_HINGE, "kept": over <= MOST_OVER_HINGE}
+            print(f"         {over:.2f} times the seconds of the hinge (must {MOST_OVER_HINGE:g})", flush=True)
+            yield row
+
+
+def part_growth(rounds: int) -> Iterator[Row]:
+    """At p = 2: over samples on digits, over kernels on blobs."""
+    for key, rows in (
+        ("n", [measure("digits", 2.0, "hinge", digits(n), rounds) for n in (250, 500, 1000, 1700)]),
+        ("M", [measure("blobs", 2.0, "hinge", blobs(1500, M), rounds) for M in (5, 10, 20, 40)]),
+    ):
+        yield from rows
+        yield growth_rate(rows, key)
+
+
+def part_small(rounds: int) -> Iterator[Row]:
+    """Against the conic forms, and alone."""
+    for p in (1.0, 4 / 3, 2.0, math.inf):
+        for C in (0.1, 1.0, 100.0):
+            yield measure_alone(p, C, rounds)
+    for n in SMALL:
+        for p in (1.0, 2.0):
+            yield measure_small(n, p, rounds)
+
+
+def part_lines(rounds: int) -> Iterator[Row]:
+    """Small and large C."""
+    for n, relevant in LINES:
+        for C in (0.01, 1.0, 100.0):
+            yield measure_lines(n, relevant, C, rounds)
+
+
+def part_memory(rounds: int) -> Iterator[Row]:
+    """Dense and sparse weights; one solve each."""
+    for name in ("digits", "blobs"):
+        for p in (1.0, 2.0):
+            yield measure_memory(name, p)
+
+
+def part_profile(rounds: int) -> Iterator[Row]:
+    """Every problem at every p."""
+    for name, exponents in CASES.items():
+        if (data := available(name)) is not None:
+            for p in exponents:
+                yield profile(name, p, data, rounds)
+
+
+def part_pieces(rounds: int) -> Iterator[Row]:
+    """What a solve is made of."""
+    yield quadratic_programs(rounds)
+    yield factorisation(rounds)
+
+
+PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
+    **{name: partial(part_of_problem, name) for name in CASES},
+    "losses": part_losses,
+    "growth": part_growth,
+    "small": part_small,
+    "lines": part_lines,
+    "memory": part_memory,
+    "profile": part_profile,
+    "pieces": part_pieces,
+}
+
+
+def write(file: Path, part: str, rounds: int, rows: list[Row]) -> None:
+    """Replace one part in the file, with date, versions and machine; the others stay as they are."""
+    parts = json.loads(file.read_text()) if file.exists() else {}
+    parts[part] = {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": platform.processor() or platform.machine(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "mklref": mklref.__version__,
+        "threads": mklref.native.loops.threads(),
+        "rounds": rounds,
+        "rows": rows,
+    }
+    file.write_text(json.dumps(parts, indent=1) + "\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmark; exit code 1 if a point did not reach its certified gap."""
+    """Run the parts; exit code 1 if a point did not reach its certified gap, or what must be reached was not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="digits with 300 samples only")
-    parser.add_argument("--rounds", type=int, default=5, help="measured rounds of each case")
-    parser.add_argument("--only", choices=[*PROBLEMS, "losses", "growth", "small", "memory"], help="one part only")
-    parser.add_argument("--json", type=Path, help="write the rows, with versions and machine")
+    parser.add_argument("--rounds", type=int, default=9, help="measured rounds of each case")
+    parser.add_argument("--only", choices=PARTS, help="one part only")
+    parser.add_argument("--json", type=Path, help="write the rows of each part, with versions and machine")
     options = parser.parse_args(arguments)
-    rows: list[dict[str, Any]] = []
-    if options.quick:
-        rows += [measure("digits", p, "hinge", digits(300), 2) for p in CASES["digits"]]
-    else:
-        for name, exponents in CASES.items():
-            if options.only not in (None, name):
-                continue
-            try:
-                data = PROBLEMS[name]()
-            except FileNotFoundError as missing:
-                print(f"{name}: left out, {missing}; set MKLREF_DATA", file=sys.stderr)
-                continue
-            rows += [measure(name, p, "hinge", data, options.rounds) for p in exponents]
-        if options.only in (None, "losses"):
-            data = digits()
-            losses = ("squared_hinge", "epsilon_insensitive", "squared", "logistic")
-            rows += [measure("digits", p, loss, data, options.rounds) for loss in losses for p in (1.0, 2.0)]
-        if options.only in (None, "growth"):
-            grown = [measure("digits", 2.0, "hinge", digits(n), options.rounds) for n in (250, 500, 1000, 1700)]
-            grown += [measure("blobs", 2.0, "hinge", blobs(1500, M), options.rounds) for M in (5, 10, 20, 40)]
-            rows += [row | {"part": "growth"} for row in grown]
-        if options.only in (None, "small"):
-            rows += [measure_small(n, p, options.rounds) for n in SMALL for p in (1.0, 2.0)]
-        if options.only in (None, "memory"):
-            rows += [measure_memory(name, p) for name in ("digits", "blobs") for p in (1.0, 2.0)]
-    if options.json:
-        facts = {
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": platform.processor() or platform.machine(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "mklref": mklref.__version__,
-            "threads": mklref.native.loops.threads(),
-            "rows": rows,
-        }
-        options.json.write_text(json.dumps(facts, indent=1) + "\n")
-    return 0 if all(row["status"] == "OPTIMAL" for row in rows) else 1
+    chosen = {"quick": part_quick} if options.quick else {options.only: PARTS[options.only]} if options.only else PARTS
+    missed = 0
+    for name, part in chosen.items():
+        rows = list(part(options.rounds))
+        missed += sum(row["status"] != "OPTIMAL" or not row.get("kept", True) for row in rows)
+        if options.json and rows:
+            write(options.json, name, options.rounds, rows)
+    if missed:
+        print(f"{missed} rows without a certified point, or beyond what must be reached", file=sys.stderr)
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ digits   odd against even digits, n = 1000, 50 Gaussian kernels, C = 1
 cancer   breast cancer, n = 398, 403 kernels by SimpleMKL's recipe, C = 100
 blobs    20 Gaussian blobs in 50 dimensions with 5 % label noise, n = 3000, 20 Gaussian kernels, C = 1
 mnist    odd against even, n = 8000, 12 Gaussian kernels in float32, C = 1 (needs MKLREF_DATA)
+lines    Kloft's toy problem, n = 200, a kernel of rank one for each of 50 variables, C = 1
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import os
 from pathlib import Path
 
 import numpy as np
+
+from mklref.datasets import kloft_toy
 
 
 def squared_distances(X: np.ndarray) -> np.ndarray:
@@ -95,6 +98,15 @@ def mnist(n: int = 8000, M: int = 12) -> tuple[np.ndarray, np.ndarray, float]:
     with gzip.open(folder / "train-labels-idx1-ubyte.gz") as file:
         labels = np.frombuffer(file.read(8 + n), dtype=np.uint8, offset=8)
     return gaussian_family(images / 255.0, M, np.float32), np.where(labels % 2 == 1, 1.0, -1.0), 1.0
+
+
+def lines(n: int = 200, relevant: int = 5) -> tuple[np.ndarray, np.ndarray, float]:
+    """Kloft's two Gaussian classes that differ in the first variables of 50; multiplicatively normalised."""
+    toy = kloft_toy(np.random.default_rng(0), n, relevant=relevant)
+    stack = np.stack([np.outer(x, x) for x in toy.X.T])
+    for x, K in zip(toy.X.T, stack, strict=True):
+        K /= np.var(x)
+    return stack, toy.y, 1.0
 
 
 PROBLEMS = {"digits": digits, "blobs": blobs, "cancer": cancer, "mnist": mnist}

@@ -1,0 +1,156 @@
+"""The benchmark of the native solver: turns, stopwatch, parts and their file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mklref
+from mklref.native import solver
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from validation.benchmarks import native, native_profile, turns
+from validation.benchmarks.native_profile import STAGES, Stopwatch, stages
+from validation.benchmarks.problems import digits, lines
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("time.perf_counter", lambda: clock.now)
+    monkeypatch.setattr("time.sleep", clock.wait)
+    return clock
+
+
+def test_turns(clock):
+    """A B A B with a rest before each, the first round unmeasured, the fastest where it is asked for."""
+    calls = []
+    lengths = {"a": iter([9.0, 1.0, 5.0, 2.0]), "b": iter([7.0, 8.0, 4.0, 3.0, 6.0, 5.0, 2.0, 3.0])}
+
+    def work(name):
+        calls.append((name, clock.now))
+        clock.wait(next(lengths[name]))
+        return len(calls)
+
+    times, results = turns.turns(3, {name: lambda name=name: work(name) for name in "ab"}, {"b": 2})
+    assert [name for name, _ in calls] == list("abb" * 4)
+    assert times == {"a": pytest.approx([1.0, 5.0, 2.0]), "b": pytest.approx([3.0, 5.0, 2.0])}
+    assert results == {"a": 10, "b": 11}
+    assert calls[1][1] - calls[0][1] > 9.0
+    lengths = {"a": iter([9.0, 1.0, 5.0, 2.0]), "b": iter([7.0, 4.0, 4.0, 4.0])}
+    assert turns.ratio(3, lambda: work("a"), lambda: work("b")) == pytest.approx(0.5)
+
+
+def test_time_belongs_to_the_innermost_stage(clock):
+    watch = Stopwatch()
+    images = watch.timed("images", lambda seconds: clock.wait(seconds))
+
+    def machine():
+        clock.wait(1.0)
+        images(2.0)
+        clock.wait(4.0)
+
+    clock.wait(100.0)
+    watch.restart()
+    watch.timed("machines", machine)()
+    clock.wait(8.0)
+    watch.timed("start", machine)()
+    watch.lap()
+    assert {name: value for name, value in watch.spent.items() if value} == {
+        "machines": 5.0,
+        "images": 2.0,
+        "rest": 8.0,
+        "start": 7.0,
+    }
+
+
+def test_what_pair_steps_save_on_known_rows_was_spent_on_rows(clock):
+    ready, beta = np.zeros(3), np.zeros(3)
+
+    def smo(*arguments):
+        clock.wait(3.0 if arguments[3].all() else 5.0)
+        arguments[3][:] = 1.0
+        arguments[9][:] += 1.0
+        return 7
+
+    watch = Stopwatch()
+    arguments = [None] * 14
+    arguments[3], arguments[9], arguments[10] = ready, beta, np.zeros(3)
+    assert watch.timed_pairs(smo)(*arguments) == 7
+    assert np.all(beta == 1.0)
+    assert watch.spent["pair steps"] == 3.0
+    assert watch.spent["rows"] == 2.0
+
+
+def test_stages_of_a_solve():
+    """All stages of a problem with p > 1 and with p = 1 are seen, and the functions are themselves again."""
+    K, y, C = digits(280, 8)
+    problem = mklref.Problem(K, y, C=C, regularizer=mklref.Lp(2))
+    originals = [getattr(owner, name) for places in STAGES.values() for owner, name in places]
+    spent, solution = stages(lambda: solver.solve(problem))
+    sparse, _ = stages(lambda: solver.solve(problem.replace(regularizer=mklref.Lp(1))))
+    plain = solver.solve(problem)
+    assert originals == [getattr(owner, name) for places in STAGES.values() for owner, name in places]
+    assert set(spent) == {*STAGES, "rest"}
+    assert {name for name in spent if spent[name] <= 0.0} == {"programs", "central path"}
+    assert sparse["programs"] > 0.0
+    assert np.array_equal(solution.dual_coef, plain.dual_coef)
+
+
+def test_lines():
+    K, y, _ = lines(60, 5)
+    assert K.shape == (50, 60, 60)
+    assert np.abs(y).tolist() == [1.0] * 60
+    assert np.linalg.matrix_rank(K[7]) == 1
+    np.testing.assert_allclose([np.mean(np.diag(k)) - k.mean() for k in K], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        ({"status": "OPTIMAL"}, 0),
+        ({"status": "OPTIMAL", "kept": True}, 0),
+        ({"status": "OPTIMAL", "kept": False}, 1),
+        ({"status": "STALLED"}, 1),
+    ],
+)
+def test_a_part_replaces_itself_in_the_file(row, code, monkeypatch, tmp_path):
+    file = tmp_path / "native.json"
+    file.write_text(json.dumps({"digits": {"rows": [1]}, "pieces": {"rows": [2]}}))
+    monkeypatch.setitem(native.PARTS, "pieces", lambda rounds: iter([row | {"rounds": rounds}]))
+    monkeypatch.setitem(native.PARTS, "mnist", lambda rounds: iter(()))
+    assert native.main(["--only", "pieces", "--rounds", "3", "--json", str(file)]) == code
+    assert native.main(["--only", "mnist", "--json", str(file)]) == 0
+    parts = json.loads(file.read_text())
+    assert set(parts) == {"digits", "pieces"}
+    assert parts["digits"] == {"rows": [1]}
+    assert parts["pieces"]["rows"] == [row | {"rounds": 3}]
+    assert parts["pieces"]["rounds"] == 3
+
+
+def test_growth_rate():
+    rows = [{"problem": "digits", "n": n, "seconds": 3.0 * n**1.5} for n in (10, 20, 70)]
+    assert native.growth_rate(rows, "n")["exponent"] == pytest.approx(1.5)
+
+
+def test_twin_of_the_quadratic_programs(monkeypatch):
+    """Recorded in a solve and solved again from the same start."""
+    monkeypatch.setattr(native_profile, "cancer", lambda: digits(60, 6))
+    row = native_profile.quadratic_programs(1)
+    assert len(row["variables"]) == len(row["seconds"]) == len(row["twin_seconds"]) > 0
+    assert row["ratio"] == pytest.approx(np.median(np.divide(row["twin_seconds"], row["seconds"])))
