@@ -50,20 +50,12 @@ inline __attribute__((always_inline)) void fold(const Number *const *x, const do
     }
 }
 
-MKLREF_CLONES void fold_double(const double *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
+MKLREF_CLONES void fold_rows(const double *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
     fold(x, a, y, sum, dots, n);
 }
 
-MKLREF_CLONES void fold_single(const float *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
+MKLREF_CLONES void fold_rows(const float *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
     fold(x, a, y, sum, dots, n);
-}
-
-void fold_rows(const double *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
-    fold_double(x, a, y, sum, dots, n);
-}
-
-void fold_rows(const float *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
-    fold_single(x, a, y, sum, dots, n);
 }
 
 // image += K y for a symmetric K, four rows of its lower triangle at a time; their last entries one by one.
