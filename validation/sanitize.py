@@ -29,7 +29,10 @@ OPTIONS = {
     "TSAN_OPTIONS": "halt_on_error=1:exitcode=99:ignore_noninstrumented_modules=1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-TESTS = ("tests/native/test_twin.py", "tests/native/test_threads.py", "tests/native/test_solve.py")
+TESTS = tuple(
+    f"tests/native/test_{what}.py"
+    for what in ("passes", "smo", "boundary", "threads", "solve", "extremes", "runs", "path")
+)
 
 
 def build(kind: str, folder: Path) -> None:

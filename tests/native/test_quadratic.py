@@ -1,11 +1,10 @@
 """Quadratic programs of the bundle step: the compiled loop and its twin against the optimality conditions and cvxpy."""
 
-import os
-
 import cvxpy as cp
 import numpy as np
 import pytest
 from native.bundles import random_bundle
+from native.compiled import REQUIRED
 
 from mklref.native import AVAILABLE, steps, twin
 from mklref.native.loops import loops
@@ -13,7 +12,6 @@ from mklref.native.model import QuadraticProgram
 from mklref.native.steps import bundle_step
 from mklref.regularizers import HalfPower
 
-REQUIRED = os.environ.get("MKLREF_REQUIRE_NATIVE", "false") not in ("", "0", "false")
 IMPLEMENTATIONS = [pytest.param(twin, id="twin")]
 if AVAILABLE or REQUIRED:
     IMPLEMENTATIONS.append(pytest.param(loops, id="compiled"))

@@ -1,0 +1,51 @@
+"""Solve and check: what the tests of `solve` share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import LOSSES
+from regularizers.instances import PAIRS, SCALE
+
+import mklref
+from mklref.certificate import certify
+from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, Groups, Lp, SmoothedRoot, Tikhonov, WeightedL1
+from mklref.solution import Status
+
+TOL = 1e-6
+ACROSS = (Lp(1), Lp(4 / 3), Tikhonov(1, 0.3), ElasticNet(0.6), BlockNorm(4), Groups(PAIRS, 0.3, 0.3), WeightedL1(SCALE))
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
+
+
+def well_posed(loss, regularizer):
+    """Whether the dual of the nu machine has an interior.
+
+    With a penalty of degree 1 its optimum is 0 or -inf, and `Problem` refuses it; where R* has a bounded domain its
+    beta, which sums to 1, may lie outside for every beta.
+    """
+    bounded = isinstance(regularizer, ConcaveBlock) and isinstance(regularizer.g, SmoothedRoot)
+    return not (loss.intercept_cost and (regularizer.degree == 1.0 or bounded))
+
+
+def checked(problem, tol=TOL, *, short=False, **options):
+    """Solve; what the solution says is what an evaluation of its arrays from scratch says, and it is optimal."""
+    solution = mklref.solve(problem, tol=tol, **options)
+    again = certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+    assert again == solution.certificate
+    assert solution.objective == again.upper
+    assert again.infeasibility <= 1e-9 * max(1.0, np.abs(solution.dual_coef).sum()), again.violations
+    assert (solution.status is Status.OPTIMAL) == again.is_optimal(tol)
+    if short and solution.status is not Status.OPTIMAL:
+        assert solution.status is Status.STALLED
+        assert again.relative_gap < 1e-3
+    else:
+        assert solution.status is Status.OPTIMAL, f"{problem}: {solution.status}\n{again.explain()}"
+    return solution
+
+
+def overlap(one, other, factor=1.0):
+    """The certified intervals, the second one times `factor`, are both narrow and meet."""
+    scale = max(1.0, abs(one.certificate.upper))
+    assert max(one.certificate.lower, factor * other.certificate.lower) <= (
+        min(one.certificate.upper, factor * other.certificate.upper) + 1e-12 * scale
+    ), f"{one.certificate} against {factor} times {other.certificate}"

@@ -1,0 +1,143 @@
+"""`solve` at its ends: tiny and huge C, the smallest problems, any scale, numbers beyond double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import make_problem
+from native.solving import ACROSS, TOL, checked, every_loss, overlap
+
+import mklref
+from mklref.exceptions import InvalidParameter
+from mklref.regularizers import BlockNorm, ElasticNet, Lp, Power, Tikhonov
+from mklref.solution import Status
+
+
+@pytest.mark.parametrize("regularizer", ACROSS, ids=str)
+@pytest.mark.parametrize("C", [1e-12, 1e-6, 1e6, 1e9])
+def test_tiny_and_huge_C(C, regularizer):
+    """Nothing is learned for a tiny C, a hard margin for a huge one: Gaussian kernels separate the samples."""
+    problem = make_problem(C=C, seed=16, regularizer=regularizer)
+    solution = mklref.solve(problem)
+    assert solution.certificate.relative_gap <= (TOL if C < 1e8 else 1e-3)
+    minority = min(np.sum(problem.y > 0), np.sum(problem.y < 0))
+    assert solution.certificate.lower <= 2.0 * C * minority * (1 + 1e-9)
+    if C <= 1e-6:
+        assert solution.objective == pytest.approx(2.0 * C * minority, rel=1e-4)
+
+
+@every_loss
+def test_the_smallest_problem(loss):
+    """n = 2, M = 1."""
+    y = {"labels": [1.0, -1.0], "real": [0.3, -1.2], "ones": [1.0, 1.0]}[loss.targets]
+    for kernel in ([[2.0, 0.3], [0.3, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 1.0]]):
+        for regularizer in (Lp(1), Lp(2), BlockNorm(4), Tikhonov(2, 0.3)):
+            checked(
+                mklref.Problem(
+                    np.array([kernel]), y, loss=loss, regularizer=regularizer, intercept=loss.intercept != "forbidden"
+                )
+            )
+
+
+def test_two_samples_by_hand():
+    """The margin problem: beta = (1, -1) / (K_11 + K_22 - 2 K_12) * 2 if that is below C, value half of its sum."""
+    problem = mklref.Problem([[[2.0, 0.3], [0.3, 1.0]]], [1.0, -1.0], C=10.0)
+    solution = checked(problem, tol=1e-9)
+    alpha = 2.0 / (2.0 + 1.0 - 0.6)
+    np.testing.assert_allclose(solution.dual_coef, [alpha, -alpha], rtol=1e-8)
+    assert solution.objective == pytest.approx(alpha, rel=1e-8)
+
+
+def test_all_kernels_zero():
+    """f = b: the minority is misclassified at cost 2 each."""
+    problem = make_problem(seed=17)
+    nothing = problem.replace(kernels=np.zeros((3, 25, 25)))
+    for regularizer in (Lp(1), Lp(2), Lp(np.inf), Power(1), ElasticNet(0.5), BlockNorm(3)):
+        solution = checked(nothing.replace(regularizer=regularizer))
+        minority = min(np.sum(problem.y > 0), np.sum(problem.y < 0))
+        assert solution.objective == pytest.approx(2.0 * minority, rel=1e-6)
+
+
+@pytest.mark.parametrize("p", [1, 4 / 3, 2, np.inf])
+def test_one_sample_of_a_class(p):
+    problem = make_problem(seed=18)
+    y = -np.ones(25)
+    y[7] = 1.0
+    for C in (0.1, 1.0, 100.0):
+        checked(problem.replace(y=y, C=C, regularizer=Lp(p)))
+
+
+@pytest.mark.parametrize("p", [1, 4 / 3, 2])
+def test_kernels_of_very_different_scales(p):
+    problem = make_problem(seed=19, M=6)
+    scaled = problem.kernels.dense() * 10.0 ** np.array([-8, -3, 0, 1, 4, 8])[:, None, None]
+    for C in (1e-3, 1.0):
+        checked(problem.replace(kernels=scaled, C=C, regularizer=Lp(p)))
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), BlockNorm(4)], ids=str)
+def test_sample_weights_over_six_decades(regularizer):
+    problem = make_problem(seed=20, regularizer=regularizer)
+    weights = 10.0 ** np.random.default_rng(21).uniform(-3, 3, size=25)
+    checked(problem.replace(sample_weight=weights))
+
+
+@pytest.mark.parametrize("nu", [1.0, 0.5, 0.04])
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_nu_at_its_limits(nu, p):
+    """nu = 1: every dual variable is 1/n. nu = 1/n: the smallest ball around all samples."""
+    problem = make_problem(loss="one_class", C=1.0 / (25 * nu), seed=22, regularizer=Lp(p))
+    solution = checked(problem)
+    assert solution.dual_coef.sum() == pytest.approx(1.0, abs=1e-12)
+    if nu == 1.0:
+        np.testing.assert_allclose(solution.dual_coef, 1 / 25, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+@pytest.mark.parametrize("p", [1, 2])
+def test_kernels_near_the_ends_of_the_range(scale, p):
+    """P(cK, C/c) = P(K, C)/c, also where squares of the entries over- or underflow."""
+    problem = make_problem(seed=23, regularizer=Lp(p))
+    plain = checked(problem)
+    scaled = mklref.solve(problem.replace(kernels=scale * problem.kernels.dense(), C=problem.C / scale))
+    assert scaled.certificate.gap <= 1.1e-6 * max(abs(scaled.certificate.upper), 0.0 if scale < 1 else 1.0)
+    if scale < 1:  # for the large scale the values are of order 1e-150, far below what is certified
+        overlap(plain, scaled, factor=scale)
+
+
+def test_single_precision_is_read_as_it_is():
+    """The float64 copy of a float32 stack gives the same solution, bit for bit."""
+    problem = make_problem(seed=24, regularizer=Lp(4 / 3))
+    dense = (problem.kernels.dense() + 0.01 * np.eye(25)).astype(np.float32)
+    problem = problem.replace(kernels=dense)
+    assert problem.kernels.dtype == np.float32
+    single = checked(problem)
+    double = checked(problem.replace(kernels=dense.astype(np.float64)))
+    np.testing.assert_array_equal(single.dual_coef, double.dual_coef)
+    np.testing.assert_array_equal(single.weights, double.weights)
+
+
+def test_single_precision_kernels_that_are_indefinite_by_rounding():
+    """Rank-deficient kernels rounded to float32: the dual point stays feasible although single steps are huge."""
+    problem = make_problem(seed=24, regularizer=Lp(4 / 3))
+    checked(problem.replace(kernels=problem.kernels.dense().astype(np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "scale", "C"), [("logistic", 1e-190, 1e190), ("squared", 1e30, 1e30), ("hinge", 1e60, 1e30)]
+)
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2, 1.7)], ids=str)
+def test_numbers_at_the_end_of_double_precision_end_with_a_true_status(loss, scale, C, regularizer):
+    problem = make_problem(loss=loss, n=6, seed=31)
+    extreme = problem.replace(kernels=scale * problem.kernels.dense(), C=C, regularizer=regularizer)
+    with np.errstate(all="ignore"):
+        solution = mklref.solve(extreme, max_time=5.0)
+    assert (solution.status is Status.OPTIMAL) == solution.certificate.is_optimal(TOL)
+
+
+@pytest.mark.parametrize(("scale", "C"), [(1e-250, 1e240), (1e160, 1.0), (1.0, 1e-160), (1e80, 1e80)])
+def test_numbers_beyond_double_precision_are_refused(scale, C):
+    problem = make_problem(loss="logistic", n=6, seed=31)
+    extreme = problem.replace(kernels=scale * problem.kernels.dense(), C=C)
+    with pytest.raises(InvalidParameter, match=r"leaves the range of double precision.*normalise the kernels"):
+        mklref.solve(extreme)

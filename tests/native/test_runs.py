@@ -1,0 +1,127 @@
+"""One run after another: warm starts, the same bits each time, the fallback, callbacks and time limits."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+from makers import make_problem
+from native.solving import ACROSS, checked, every_loss, overlap
+
+import mklref
+from mklref.exceptions import InvalidInput, InvalidType
+from mklref.native import box, images, machine, twin
+from mklref.native.smooth import SmoothMachine
+from mklref.regularizers import Lp
+from mklref.solution import Status
+
+
+@pytest.mark.parametrize("regularizer", ACROSS, ids=str)
+def test_warm_and_cold_starts_agree(regularizer):
+    problem = make_problem(seed=25, regularizer=regularizer, C=2.0)
+    cold = checked(problem)
+    for other in (problem.replace(C=20.0), problem.replace(C=0.1), problem.replace(regularizer=Lp(3))):
+        warm = checked(problem, start=mklref.solve(other))
+        overlap(cold, warm)
+    again = checked(problem, start=cold)
+    assert len(again.history) <= max(2, len(cold.history) - 1)
+
+
+def test_a_start_of_another_size_is_refused():
+    small = mklref.solve(make_problem(seed=26, n=20))
+    with pytest.raises(InvalidInput, match=r"start has dual variables of shape \(20,\) .*; this problem has \(25,\)"):
+        mklref.solve(make_problem(seed=26), start=small)
+    problem = make_problem(seed=26, n=20)
+    fewer = problem.replace(kernels=problem.kernels.dense()[:3])
+    with pytest.raises(InvalidInput, match=r"weights of shape \(4,\); this problem has \(20,\) and \(3,\)"):
+        mklref.solve(fewer, start=small)
+    with pytest.raises(InvalidInput, match=r"start has weights .* nonnegative and finite"):
+        mklref.solve(problem, start=dataclasses.replace(small, weights=-small.weights))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge", "epsilon_insensitive"])
+def test_nothing_worse_than_the_zero_function_is_returned(loss):
+    """One machine at unscaled kernels and targets may be far worse than f = 0, which costs nothing to look at."""
+    problem = make_problem(loss=loss, seed=8, regularizer=Lp(1))
+    problem = problem.replace(kernels=1e8 * problem.kernels.dense(), C=1e4)
+    zero = mklref.certify(problem, np.zeros(problem.n_samples))
+    for max_iter in (1, 2):
+        found = mklref.solve(problem, max_iter=max_iter).certificate
+        assert found.gap <= zero.gap * (1.0 + 1e-12)
+
+
+def test_a_callback_may_write_into_its_record():
+    problem = make_problem(seed=9, regularizer=Lp(1.5))
+
+    def spoil(record):
+        record.weights[:] = np.nan
+
+    spoilt, solution = mklref.solve(problem, callback=spoil), mklref.solve(problem)
+    assert np.array_equal(spoilt.weights, solution.weights)
+    assert spoilt.certificate == solution.certificate
+
+
+def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch):
+    """A hundred Newton steps of a machine that never gets there are cut off by the deadline."""
+    problem = make_problem(loss="logistic", n=40, seed=3)
+    steps = []
+    objective = SmoothMachine._objective
+    monkeypatch.setattr(SmoothMachine, "_dual_value", lambda machine, point, scores: -np.inf)
+    monkeypatch.setattr(
+        SmoothMachine,
+        "_objective",
+        lambda machine, *point: (steps.append(time.sleep(0.02)), objective(machine, *point))[1],
+    )
+    solution = mklref.solve(problem, max_time=0.05)
+    assert solution.status is Status.TIME_LIMIT
+    assert len(steps) <= 12
+
+
+@every_loss
+def test_two_runs_are_the_same_bit_for_bit(loss, monkeypatch):
+    """Whatever the number of threads: every task of a pass has memory of its own."""
+    problem = make_problem(loss=loss, seed=28, n=40, M=9)
+    runs = []
+    for threads in ("1", "1", "2"):
+        monkeypatch.setenv("MKLREF_NUM_THREADS", threads)
+        runs.append(checked(problem))
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.dual_coef, runs[0].dual_coef)
+        np.testing.assert_array_equal(run.weights, runs[0].weights)
+        assert run.intercept == runs[0].intercept
+        assert run.certificate == runs[0].certificate
+    assert runs[1].history.counters == runs[0].history.counters  # two threads form rows in batches
+
+
+@pytest.mark.parametrize("loss", ["hinge", "huber", "logistic"])
+def test_without_the_compiled_loops_the_answer_is_the_same(loss, monkeypatch):
+    problem = make_problem(loss=loss, seed=29, n=12, regularizer=Lp(4 / 3))
+    compiled = checked(problem, tol=1e-12)
+    for module in (box, images, machine):
+        monkeypatch.setattr(module, "loops", twin)
+    slow = checked(problem, tol=1e-12)
+    np.testing.assert_allclose(slow.dual_coef, compiled.dual_coef, atol=1e-6)
+    np.testing.assert_allclose(slow.weights, compiled.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_nothing_is_written_to(loss):
+    problem = make_problem(loss=loss, seed=30)
+    kernels, y = np.asfortranarray(problem.kernels.dense()), problem.y.copy()
+    kernels_before, y_before = kernels.copy(), y.copy()
+    weights = np.linspace(0.5, 1.5, 25)
+    fresh = problem.replace(kernels=kernels, y=y, sample_weight=weights)
+    first = checked(fresh)
+    np.testing.assert_array_equal(kernels, kernels_before)
+    np.testing.assert_array_equal(y, y_before)
+    np.testing.assert_array_equal(weights, np.linspace(0.5, 1.5, 25))
+    for array in (kernels, y, weights):
+        array.flags.writeable = False
+    np.testing.assert_array_equal(checked(fresh).dual_coef, first.dual_coef)
+
+
+def test_a_start_is_a_solution():
+    with pytest.raises(InvalidType, match="start is str; give a Solution"):
+        mklref.solve(make_problem(), start="warm")
