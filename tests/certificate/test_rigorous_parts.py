@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from certificate import parts
+from certificate import arithmetic_parts as arithmetic
+from certificate import term_parts as terms
 
 CHECKS = (
-    parts.outward_rounding,
-    parts.constants_of_sums,
-    parts.sums_over_kernels,
-    parts.elementary_functions,
-    parts.rational_arithmetic,
-    parts.exact_feasibility,
-    parts.fast_products,
-    parts.sliced_products,
-    parts.slices_are_exact,
-    parts.lengths_bound_entries,
-    parts.inner_products,
-    parts.exact_products,
-    parts.proofs_of_definiteness,
-    parts.losses_from_above,
-    parts.slopes_from_above,
-    parts.dual_terms_from_below,
-    parts.penalties_from_above,
-    parts.worst_matrices_within_delta,
+    arithmetic.outward_rounding,
+    arithmetic.constants_of_sums,
+    arithmetic.sums_over_kernels,
+    arithmetic.elementary_functions,
+    arithmetic.rational_arithmetic,
+    terms.exact_feasibility,
+    arithmetic.fast_products,
+    arithmetic.sliced_products,
+    arithmetic.slices_are_exact,
+    arithmetic.lengths_bound_entries,
+    arithmetic.inner_products,
+    arithmetic.exact_products,
+    arithmetic.proofs_of_definiteness,
+    terms.losses_from_above,
+    terms.slopes_from_above,
+    terms.dual_terms_from_below,
+    terms.penalties_from_above,
+    terms.worst_matrices_within_delta,
 )
 
 
