@@ -1,0 +1,80 @@
+"""`assert_optimal` names the fault of every planted one."""
+
+from __future__ import annotations
+
+import pytest
+from makers import make_problem
+from testing.planted import (
+    L1,
+    L2,
+    L43,
+    LOSS,
+    PLANTED,
+    flipped,
+    point,
+    problem_of,
+    random,
+    solved,
+    twice_C,
+    without_constraint,
+)
+
+from mklref.testing import FAULTS, assert_optimal
+
+
+@pytest.mark.parametrize("regularizer", [L1, L2])
+def test_faults_are_named_without_weights(regularizer):
+    problem, good = solved("squared", regularizer)
+    for fault, name in ((twice_C, "wrong scale of C"), (flipped, "negated dual_coef"), (random, "not converged")):
+        beta, _, _ = fault(problem, *good)
+        with pytest.raises(AssertionError, match=f"^not optimal: {name}: "):
+            assert_optimal(problem, beta)
+
+
+@pytest.mark.parametrize(
+    ("fault", "where", "name"),
+    PLANTED,
+    ids=[f"{fault.__name__}-{'-'.join(map(str, where.values()))}" for fault, where, _ in PLANTED],
+)
+def test_the_fault_is_named(fault, where, name):
+    problem, good = solved(**where)
+    beta, theta, b = fault(problem, *good)
+    with pytest.raises(AssertionError) as raised:
+        assert_optimal(problem, beta, weights=theta, intercept=b)
+    assert str(raised.value).startswith(f"not optimal: {name}: "), str(raised.value)
+    assert FAULTS[name] in str(raised.value)
+
+
+def test_every_planted_fault_is_a_fault_class():
+    assert {name for _, _, name in PLANTED} <= set(FAULTS)
+
+
+@pytest.mark.parametrize("loss", LOSS)
+def test_each_loss_names_a_missing_intercept_constraint_and_other_costs(loss):
+    problem = problem_of(loss, L43, C=0.4)
+    if problem.loss.targets == "real":  # far from any balance by luck
+        problem = problem.replace(y=problem.y + 1.0)
+    good = point(problem)
+    for fault, name in ((without_constraint, "missing intercept constraint"), (twice_C, "wrong scale of C")):
+        beta, theta, b = fault(problem, *good)
+        with pytest.raises(AssertionError, match=f"^not optimal: {name}: "):
+            assert_optimal(problem, beta, weights=theta, intercept=b)
+
+
+def test_an_intercept_where_there_is_none_is_named():
+    problem = problem_of(intercept=False)
+    beta, theta, _ = point(problem.replace(intercept=True))
+    with pytest.raises(AssertionError, match=r"^not optimal: superfluous intercept: dual_coef sums to 0"):
+        assert_optimal(problem, beta, weights=theta)
+
+
+def test_a_violated_constraint_is_named_although_the_gap_is_small():
+    """The weight of a kernel that is zero matters to nobody, but 1 is too much for the ball."""
+    problem = make_problem(degenerate="zero_kernel", regularizer=L1, n=24)
+    beta, theta, b = point(problem)
+    theta = theta.copy()
+    theta[1] = 0.7
+    with pytest.raises(
+        AssertionError, match=r"^not optimal: infeasible: weights lie outside the domain of Lp\(1\): only 0\.58"
+    ):
+        assert_optimal(problem, beta, weights=theta, intercept=b)

@@ -1,0 +1,239 @@
+"""Problems and solutions as files: nothing is lost, and what is wrong is said."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import h5py
+import numpy as np
+import pytest
+from makers import LOSSES, make_problem
+from scipy.io import loadmat, savemat
+
+from mklref import solve
+from mklref.exceptions import InvalidInput, MissingExtra
+from mklref.regularizers import Lp
+from mklref.testing.cases.regularizers import REGULARIZERS
+from mklref.testing.vectors import (
+    answer_from_record,
+    hdf5,
+    problem_from_record,
+    read_answer,
+    read_problem,
+    read_record,
+    record_of_problem,
+    write_record,
+)
+
+FORMATS = ("npz", "mat", "json", "h5")
+
+
+def same(one, other) -> bool:
+    return (
+        np.array_equal(one.kernels.dense(), other.kernels.dense())
+        and np.array_equal(one.y, other.y)
+        and np.array_equal(one.costs, other.costs)
+        and (one.C, one.loss, str(one.regularizer)) == (other.C, other.loss, str(other.regularizer))
+        and one.intercept == other.intercept
+    )
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("regularizer", REGULARIZERS)
+def test_every_regulariser_survives(tmp_path, ending, regularizer, rng):
+    problem = make_problem(
+        regularizer=REGULARIZERS[regularizer], n=6, sample_weight=rng.uniform(0.5, 2.0, size=6), C=0.3
+    )
+    path = tmp_path / f"problem.{ending}"
+    write_record(path, record_of_problem(problem))
+    back = problem_from_record(read_record(path))
+    assert same(problem, back)
+    rho = rng.uniform(0.2, 1.0, size=4)
+    assert back.regularizer.value(rho) == problem.regularizer.value(rho)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_every_loss_survives(tmp_path, ending, loss):
+    problem = make_problem(loss=loss, n=6, M=1, regularizer=Lp(np.inf))
+    path = tmp_path / f"problem.{ending}"
+    write_record(path, record_of_problem(problem))
+    assert same(problem, problem_from_record(read_record(path)))
+
+
+def test_what_is_missing_has_the_defaults():
+    problem = problem_from_record({"kernels": np.eye(3)[None], "y": [1, -1, 1]})
+    assert (problem.C, problem.loss.name, str(problem.regularizer), problem.intercept) == (1.0, "hinge", "Lp(1)", True)
+    assert (
+        str(problem_from_record({"kernels": np.eye(2)[None], "y": [1, -1], "regularizer": "l2"}).regularizer) == "Lp(2)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"y": None}, "y missing; the file holds kernels"),
+        ({"loss": "hing"}, "loss = 'hing' is unknown; known names: hinge"),
+        ({"regularizer": "L1"}, "regularizer = 'L1' is unknown; known names: l1, l2, uniform, Lp"),
+        ({"regularizer": "Tikhonov", "regularizer_p": 2.0}, "Tikhonov needs regularizer_p, regularizer_mu"),
+        ({"regularizer": "Lp", "regularizer_p": 0.5}, "p = 0.5"),
+        ({"C": "big"}, "C = 'big' is no number"),
+        ({"C": -1.0}, "C = -1"),
+        ({"intercept": 2.0}, "intercept = 2; give 1 or 0"),
+        (
+            {"regulariser": "Lp", "c": 3.0},
+            "not in the schema: regulariser (is regularizer meant?), c (is C meant?); known",
+        ),
+        ({"lambda": 2.0}, "not in the schema: lambda; known here: format, name, kernels"),
+        ({"regularizer_p": 2.0}, "not in the schema: regularizer_p (no regularizer)"),
+        ({"regularizer": "l1", "regularizer_p": 2.0}, "regularizer_p (no parameter of regularizer = 'l1')"),
+        ({"loss_epsilon": 0.1, "loss": "hinge"}, "loss_epsilon (no parameter of loss = 'hinge')"),
+        ({"format": "mklref-problem-2"}, "format = 'mklref-problem-2'; expected 'mklref-problem-1'"),
+        ({"format": "mklref-solution-1"}, "format = 'mklref-solution-1'; expected 'mklref-problem-1'"),
+    ],
+)
+def test_what_is_wrong_is_said(changes, said):
+    record = {"kernels": np.eye(2)[None], "y": [1, -1], **changes}
+    with pytest.raises(InvalidInput, match=re.escape(said)):
+        problem_from_record({name: value for name, value in record.items() if value is not None})
+
+
+def test_unknown_suffixes(tmp_path):
+    with pytest.raises(InvalidInput, match=r"problem\.pkl: unknown format; the suffixes are \.npz, \.mat"):
+        read_record(tmp_path / "problem.pkl")
+    with pytest.raises(InvalidInput, match="unknown format"):
+        write_record(tmp_path / "problem.pkl", {})
+
+
+# MATLAB
+
+
+def test_matlab_counts_the_kernels_last(tmp_path):
+    problem = make_problem(n=5, M=3)
+    write_record(tmp_path / "p.mat", record_of_problem(problem))
+    found = loadmat(tmp_path / "p.mat")
+    assert found["kernels"].shape == (5, 5, 3)
+    assert np.array_equal(found["kernels"][:, :, 1], problem.kernels.dense()[1])
+    assert found["y"].shape == (5, 1)
+    assert found["loss"][0] == "hinge"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_matlab_saves_is_read(tmp_path, compressed):
+    """Row vectors, integers as small types, a logical, a stack of one kernel without its last axis."""
+    K = make_problem(n=5, M=1).kernels.dense()[0]
+    y = np.array([[1, -1, 1, 1, -1]], dtype=np.int8)
+    savemat(tmp_path / "p.mat", {"kernels": K, "y": y, "C": 3, "intercept": np.array(True)}, do_compression=compressed)
+    problem = problem_from_record(read_record(tmp_path / "p.mat"))
+    assert (problem.n_kernels, problem.C, problem.intercept) == (1, 3.0, True)
+    assert np.array_equal(problem.kernels.dense()[0], K)
+    assert np.array_equal(problem.y, y[0])
+
+
+def test_matlab_7_3_is_hdf5_with_reversed_axes(tmp_path):
+    problem = make_problem(n=5, M=3)
+    path = tmp_path / "p.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["kernels"] = np.moveaxis(problem.kernels.dense(), 0, -1).T
+        file["y"] = problem.y[None, :]
+        file["C"] = np.array([[problem.C]])
+        file["loss"] = np.array([[ord(letter)] for letter in "hinge"], dtype=np.uint16)
+        file["loss"].attrs["MATLAB_class"] = np.bytes_(b"char")
+        file.create_group("#refs#")
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(512, b" ") + path.read_bytes()[512:])
+    assert same(problem, problem_from_record(read_record(path)))
+
+
+# JSON and CSV
+
+
+def test_json_is_exact_in_decimals_and_hexadecimals(tmp_path):
+    problem = make_problem(n=4, M=2, C=0.1)
+    write_record(tmp_path / "p.json", record_of_problem(problem))
+    facts = json.loads((tmp_path / "p.json").read_text())
+    assert (facts["C"], float.fromhex(facts["hex"]["C"])) == (0.1, 0.1)
+    assert facts["kernels"] == {"file": "p.kernels.csv", "shape": [2, 4, 4]}
+    lines = (tmp_path / "p.kernels.hex.csv").read_text().splitlines()
+    rows = [[float.fromhex(number) for number in line.split(",")] for line in lines]
+    assert np.array_equal(np.reshape(rows, (2, 4, 4)), problem.kernels.dense())
+
+
+def test_hdf5_without_h5py_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5, "find_spec", lambda name: None)
+    for call in (lambda: write_record(tmp_path / "p.h5", {}), lambda: read_record(tmp_path / "p.h5")):
+        with pytest.raises(MissingExtra, match=r"pip install 'mklref\[hdf5\]'"):
+            call()
+
+
+# Solutions
+
+
+def test_answers_in_every_format(tmp_path):
+    problem = make_problem()
+    found = solve(problem)
+    for ending in FORMATS:
+        path = tmp_path / f"s.{ending}"
+        write_record(path, {"dual_coef": found.dual_coef, "weights": found.weights, "intercept": found.intercept})
+        answer = answer_from_record(read_record(path))
+        assert np.array_equal(answer.dual_coef, found.dual_coef)
+        assert np.array_equal(answer.weights, found.weights)
+        assert answer.intercept == found.intercept
+        assert (answer.objective, answer.lower, answer.converged) == (None, None, None)
+
+
+def test_a_saved_solution_is_an_answer(tmp_path):
+    found = solve(make_problem())
+    found.save(tmp_path / "s.npz")
+    answer = answer_from_record(read_record(tmp_path / "s.npz"))
+    assert np.array_equal(answer.dual_coef, found.dual_coef)
+    assert (answer.intercept, answer.objective) == (found.intercept, found.objective)
+
+
+def test_names_that_are_no_part_of_an_answer_are_refused():
+    """Misspelt weights would be replaced by the best ones, and nobody would notice."""
+    with pytest.raises(
+        InvalidInput, match=r"not in the schema: weigths \(is weights meant\?\), theta; known here: dual"
+    ):
+        answer_from_record({"dual_coef": np.ones(3), "weigths": np.ones(2), "theta": 1.0})
+    assert answer_from_record({"dual_coef": np.ones(3), "info_seconds": 3.0, "info_host": "x"}).weights is None
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_what_is_refused_is_named_with_its_file(tmp_path, ending):
+    path = tmp_path / f"s.{ending}"
+    write_record(path, {"dual_coef": np.ones(3), "theta": np.ones(2)})
+    with pytest.raises(InvalidInput, match=rf"s\.{ending}: not in the schema: theta"):
+        read_answer(path)
+
+
+def test_texts_of_npz_files_are_json_in_facts(tmp_path):
+    """What the documentation promises to those who read them without mklref."""
+    write_record(tmp_path / "p.npz", record_of_problem(make_problem(n=4, M=2), name="p"))
+    with np.load(tmp_path / "p.npz") as arrays:
+        assert arrays["facts"].dtype == np.uint8
+        assert json.loads(arrays["facts"].tobytes()) == {
+            "format": "mklref-problem-1", "name": "p", "loss": "hinge", "regularizer": "Lp",
+        }  # fmt: skip
+        plain = {name: arrays[name] for name in arrays.files if name != "facts"}
+    np.savez(tmp_path / "q.npz", **plain, loss="hinge", regularizer="Lp")  # texts as arrays are read as well
+    assert same(read_problem(tmp_path / "p.npz"), read_problem(tmp_path / "q.npz"))
+
+
+def test_null_in_json_means_missing(tmp_path):
+    (tmp_path / "s.json").write_text('{"dual_coef": [0.5, -0.5], "weights": null, "intercept": null, "lower": null}')
+    answer = read_answer(tmp_path / "s.json")
+    assert (answer.weights, answer.intercept, answer.lower) == (None, None, None)
+
+
+def test_kernels_of_a_mat_file_are_counted_last(tmp_path):
+    savemat(tmp_path / "p.mat", {"kernels": np.zeros((4, 24, 24)), "y": np.ones(24)})
+    with pytest.raises(
+        InvalidInput, match=r"kernels has shape \(4, 24, 24\); MATLAB counts the kernels last, \(n, n, M\)"
+    ):
+        read_problem(tmp_path / "p.mat")
+
+
+def test_answers_without_dual_coef_are_refused():
+    with pytest.raises(InvalidInput, match="dual_coef missing; the file holds alpha"):
+        answer_from_record({"alpha": np.ones(3)})
