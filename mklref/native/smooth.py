@@ -48,6 +48,7 @@ class SmoothMachine(Machine):
         self._quadratic = problem.loss.quadratic_dual(problem.y) is not None
         self._root: tuple[Array, Array, Array] | None = None
         self._serves = False
+        self._factored: Array | None = None
         self._first: Array | None = None
 
     def begin(self, samples: Any, beta: Array, intercept: float) -> None:
@@ -129,7 +130,7 @@ class SmoothMachine(Machine):
 
     def _factor(self, w: Array) -> tuple[Array, Array, Array]:
         """w^{1/2}, the upper Cholesky factor of B = I + w^{1/2} Q w^{1/2}, and B^{-1} w^{1/2}."""
-        root_w = np.sqrt(w)
+        self._factored, root_w = self.weights, np.sqrt(w)
         B = self.rows * root_w
         B *= root_w[:, None]
         B.flat[:: len(B) + 1] += 1.0
@@ -157,8 +158,10 @@ class SmoothMachine(Machine):
         return self._without_intercept(solved)
 
     def refresh(self) -> None:
-        """Factorise at exactly this point."""
-        self._root, self._serves = self._factor(self._curvatures(self._scores)), True
+        """Factorise at exactly this point; the factor of the half square is that of the weights."""
+        if not (self._quadratic and self._factored is self.weights):
+            self._root = self._factor(self._curvatures(self._scores))
+        self._serves = True
 
     def free(self) -> Any:
         """Every sample."""

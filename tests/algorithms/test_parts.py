@@ -16,6 +16,7 @@ from mklref.algorithms.hessian_mkl import hessian, newton_point
 from mklref.algorithms.level import projection
 from mklref.algorithms.simplemkl import balanced, descent_direction, line_search, longest_step, moved
 from mklref.exceptions import InvalidParameter
+from mklref.native.smooth import SmoothMachine
 from mklref.solution import Status
 
 
@@ -151,6 +152,18 @@ def test_hessian_by_differences(loss, rng):
         step = h * np.eye(4)[m]
         column = (run.gradient(run.svm(d + step)) - run.gradient(run.svm(d - step))) / (2 * h)
         assert column == pytest.approx(H[m], rel=1e-3, abs=1e-4 * np.abs(H).max())
+
+
+def test_the_half_square_is_factorised_once_for_each_machine(monkeypatch):
+    """Q + D does not depend on the scores: the factor that solved the machine is that of its Hessian."""
+    factors = []
+    factor = SmoothMachine._factor
+    monkeypatch.setattr(
+        SmoothMachine, "_factor", lambda machine, w: factors.append(machine.weights) or factor(machine, w)
+    )
+    solution = algorithms.hessian_mkl(make_problem(loss="squared", seed=6, n=40, M=6), tol=1e-6)
+    assert solution.status is Status.OPTIMAL
+    assert len(factors) == len({tuple(weights) for weights in factors}) <= solution.history.counters["svm"]
 
 
 def test_newton_point_against_its_definition(rng):
