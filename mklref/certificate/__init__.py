@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.intercept import best_intercept
-from mklref.certificate.numerical import certify, dual_objective, repair
+from mklref.certificate.numerical import certify, certify_each, dual_objective, repair
 from mklref.certificate.verdict import Bounds, Certificate
 
-__all__ = ["Bounds", "Certificate", "RigorousCertificate", "best_intercept", "certify", "dual_objective", "repair"]
+__all__ = [
+    "Bounds",
+    "Certificate",
+    "RigorousCertificate",
+    "best_intercept",
+    "certify",
+    "certify_each",
+    "dual_objective",
+    "repair",
+]

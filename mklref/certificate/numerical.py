@@ -12,6 +12,7 @@ the dual point had to be moved by more than rounding. `float64` rounding is not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -117,7 +118,34 @@ def certify(
 
         return certify_rigorously(problem, dual_coef, weights, intercept, backend, delta, tol)
     beta = checked_vector(dual_coef, "dual_coef", problem.n_samples)
-    images = problem.kernels.apply(beta)
+    return _certificate(problem, beta, problem.kernels.apply(beta), weights, intercept)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def certify_each(points: Sequence[tuple[Problem, Any, Any, float]]) -> list[Certificate]:
+    """What `certify` says of (problem, dual_coef, weights, intercept) each, from one read of the kernels.
+
+    Parameters
+    ----------
+    points : sequence of tuples
+        The problems have the same kernels, and differ in whatever else they like.
+
+    Raises
+    ------
+    As `certify`.
+    """
+    kernels = points[0][0].kernels
+    betas = [checked_vector(dual_coef, "dual_coef", kernels.shape[1]) for _, dual_coef, _, _ in points]
+    return [
+        _certificate(problem, beta, images, weights, intercept)
+        for (problem, _, weights, intercept), beta, images in zip(
+            points, betas, kernels.apply_each(np.stack(betas)), strict=True
+        )
+    ]
+
+
+def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, intercept: float | None) -> Certificate:
+    """The certificate from K_m beta, (M, n)."""
     squares = _squares(problem, beta, images)
     feasible, violations = repair(problem, beta)
     lower_squares = _squares_after_repair(problem, beta, feasible, images, squares)

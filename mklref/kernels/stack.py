@@ -62,6 +62,10 @@ class KernelStack(ABC):
     def traces(self) -> Array:
         """The trace of each matrix, (M,)."""
 
+    def apply_each(self, vectors: Array) -> Array:
+        """All products K_m v of several vectors (k, n), float64 (k, M, n)."""
+        return np.stack([self.apply(v) for v in vectors])
+
     def quadratic(self, v: Array) -> Array:
         """All values v'K_m v, float64 (M,)."""
         return self.apply(v) @ v
@@ -129,6 +133,15 @@ class ArrayStack(KernelStack):
         if np.shape(v) != (n,):
             raise InvalidInput(f"v has shape {np.shape(v)}; expected ({n},), one entry for each sample of the stack.")
         return np.stack([_product(matrix, v) for matrix in self.matrices])
+
+    def apply_each(self, vectors: Array) -> Array:
+        """All products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once."""
+        if self.dtype != np.float64:
+            return super().apply_each(vectors)
+        products = np.empty((len(vectors), *self.shape[:2]))
+        for m, matrix in enumerate(self.matrices):
+            products[:, m] = vectors @ matrix
+        return products
 
     def rows(self, index: Any) -> FloatArray:
         """Rows K_m[index, :] of every kernel, (M, k, n)."""

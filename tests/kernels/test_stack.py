@@ -10,7 +10,7 @@ import pytest
 from makers import Frame, make_kernels, make_samples
 
 from mklref.exceptions import InvalidInput, InvalidKernel
-from mklref.kernels import ArrayStack, stack
+from mklref.kernels import ArrayStack, KernelStack, stack
 
 M, N = 4, 21
 
@@ -45,6 +45,14 @@ def test_apply_and_quadratic_accumulate_in_float64(K, v):
     np.testing.assert_allclose(S.apply(v), products, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(S.quadratic(v), products @ v, rtol=1e-12)
     assert S.apply(v).dtype == np.float64
+
+
+def test_several_vectors_at_once(K, v):
+    S = stack(K)
+    vectors = np.stack([v, v**2, np.zeros(N)])
+    for each in (S.apply_each(vectors), KernelStack.apply_each(S, vectors)):
+        assert each.dtype == np.float64
+        np.testing.assert_allclose(each, np.stack([S.apply(x) for x in vectors]), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
