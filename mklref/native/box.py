@@ -41,12 +41,12 @@ _SHARE = 0.01
 class BoxMachine(Machine):
     """Solved by sequential minimal optimisation from the last beta and its known gradient."""
 
-    def __init__(self, problem: Problem, dual: QuadraticDual, start: Array | None) -> None:
+    def __init__(self, problem: Problem, dual: QuadraticDual, start: Array | None, last: Machine | None = None) -> None:
         self.linear = dual.linear
         self.absolute = dual.absolute
         self.shift = dual.curvature / problem.costs
         self.lower, self.upper = problem.costs * dual.lower, problem.costs * dual.upper
-        super().__init__(problem, self._start(problem) if start is None else start)
+        super().__init__(problem, self._start(problem) if start is None else start, last)
         self.gradient = -self.linear
 
     def _start(self, problem: Problem) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -17,28 +17,35 @@ from mklref.problem import Problem
 
 
 @overload
-def machine_for(problem: Problem, beta: Array | None = None) -> Machine: ...
+def machine_for(problem: Problem, beta: Array | None = None, last: Machine | None = None) -> Machine: ...
 @overload
-def machine_for(problem: Problem | MulticlassProblem, beta: Array | None = None) -> Machine | JointMachine: ...
-def machine_for(problem: Problem | MulticlassProblem, beta: Array | None = None) -> Machine | JointMachine:
-    """The machine that fits the loss: SMO where bounds can be active, Newton where none are; from any beta."""
+def machine_for(
+    problem: Problem | MulticlassProblem, beta: Array | None = None, last: Machine | JointMachine | None = None
+) -> Machine | JointMachine: ...
+def machine_for(problem: Any, beta: Array | None = None, last: Any = None) -> Machine | JointMachine:
+    """The machine that fits the loss: SMO where bounds can be active, Newton where none are; from any beta.
+
+    It takes over what `last` knows of the kernels, a machine on them that is no longer needed.
+    """
     if isinstance(problem, MulticlassProblem):
-        return _joint(problem, beta)
+        return _joint(problem, beta, last)
     beta = None if beta is None else _carried_over(problem, beta)
     dual = problem.loss.quadratic_dual(problem.y)
     if dual is None:
-        return SmoothMachine(problem, beta)
+        return SmoothMachine(problem, beta, last)
     unbounded = bool(np.all(np.isinf(dual.lower)) and np.all(np.isinf(dual.upper)))
     if unbounded and dual.absolute == 0.0:
-        return SmoothMachine(problem, beta)
-    return BoxMachine(problem, dual, beta)
+        return SmoothMachine(problem, beta, last)
+    return BoxMachine(problem, dual, beta, last)
 
 
-def _joint(problem: MulticlassProblem, rows: Array | None) -> JointMachine:
+def _joint(problem: MulticlassProblem, rows: Array | None, last: JointMachine | None) -> JointMachine:
     """One machine for each class or pair of classes, from the rows of any beta (P, n)."""
     parts = problem.machines
     starts = [None if rows is None else rows[p][part.samples] for p, part in enumerate(parts)]
-    return JointMachine(problem, [machine_for(part.problem, own) for part, own in zip(parts, starts, strict=True)])
+    lasts = [None] * len(parts) if last is None else last.machines
+    each = zip(parts, starts, lasts, strict=True)
+    return JointMachine(problem, [machine_for(part.problem, own, before) for part, own, before in each])
 
 
 def _carried_over(problem: Problem, beta: Array) -> Array:

@@ -18,6 +18,8 @@ from mklref._typing import Array
 from mklref.kernels import ArrayStack
 from mklref.native.loops import loops, threads
 
+_ROUNDING = 4 * float(np.finfo(float).eps)
+
 
 class Images:
     """K_m beta for every kernel, each for the beta at which it was last updated."""
@@ -35,6 +37,17 @@ class Images:
         self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)
         self._points = [np.zeros(n)]
+
+    def begin(self, beta: Array) -> None:
+        """Go to the first beta of a machine: often that of the machine before, which ended here, times a factor."""
+        self.watched, self.rows_read = np.ones(len(self.squares), dtype=bool), 0.0
+        last = self._points[-1]
+        k = np.abs(last).argmax()
+        factor = beta[k] / last[k] if last[k] else 0.0
+        if np.abs(beta - factor * last).max() <= _ROUNDING * np.abs(beta).max():
+            self.values *= factor
+            self._points = [factor * point for point in self._points[:-1]] + [beta.copy()]
+        self.update(beta)
 
     def update(self, beta: Array) -> None:
         """Bring the watched kernels to beta; squares of the others become upper bounds."""

@@ -37,7 +37,7 @@ class Machine(ABC):
     `informed` says that the first weights are more than a guess, and their machine worth an accurate solution.
     """
 
-    def __init__(self, problem: Problem, start: Array) -> None:
+    def __init__(self, problem: Problem, start: Array, last: Machine | None = None) -> None:
         if not isinstance(problem.kernels, ArrayStack):
             raise NotApplicable(
                 f"the native solver reads kernels in memory, not {type(problem.kernels).__name__}; "
@@ -45,8 +45,8 @@ class Machine(ABC):
             )
         M, n, _ = problem.kernels.shape
         self.problem = problem
-        self.images = Images(problem.kernels)
-        self.rows = np.empty((n, n))
+        self.images: Images = Images(problem.kernels) if last is None else last.images
+        self.rows: Array = np.empty((n, n)) if last is None else last.rows
         self.ready = np.zeros(n, dtype=np.uint8)
         self.weights = np.zeros(M)
         self.beta = start
@@ -55,7 +55,7 @@ class Machine(ABC):
         self.rows_read = 0.0
         self.deadline = np.inf
         self.informed = False
-        self.images.update(start)
+        self.images.begin(start)
 
     @abstractmethod
     def solve(self, gap: float) -> None:

@@ -267,11 +267,14 @@ class Outer:
         """The best point with a certificate recomputed from scratch."""
         assert self.best is not None
         best = self.best
+        return self.machine.solution(best.beta, best.weights, best.intercept, status, self.history(), self.tol)
+
+    def history(self) -> History:
+        """All records, and what was counted."""
         M, n, _ = self.problem.kernels.shape
         counters = {
             "machines": float(self.machine.solves),
             "inner_steps": float(self.machine.steps),
             "passes": (self.machine.rows_read + self.machine.images.rows_read) / (M * n),
         }
-        history = History(tuple(self.records), counters)
-        return self.machine.solution(best.beta, best.weights, best.intercept, status, history, self.tol)
+        return History(tuple(self.records), counters)

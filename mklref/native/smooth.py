@@ -42,8 +42,8 @@ _SMALLEST_CURVATURE = 1e-10
 class SmoothMachine(Machine):
     """Solved by Newton's method; the last Cholesky factor serves the Hessian of J."""
 
-    def __init__(self, problem: Problem, start: Array | None) -> None:
-        super().__init__(problem, np.zeros(problem.n_samples) if start is None else start)
+    def __init__(self, problem: Problem, start: Array | None, last: Machine | None = None) -> None:
+        super().__init__(problem, np.zeros(problem.n_samples) if start is None else start, last)
         self.intercept = 0.0
         self._quadratic = problem.loss.quadratic_dual(problem.y) is not None
         self._root: tuple[Array, Array, Array] | None = None

@@ -103,7 +103,28 @@ def solve(
         check_start(problem, start)
     if polish and not isinstance(problem, Problem):
         raise NotApplicable("polish refines a Problem, not a MulticlassProblem; lower tol instead.")
-    machine = machine_for(problem, None if start is None else start.dual_coef)
+    run, status = run_from(problem, start, None, tol, max_iter, max_time, callback, progress)
+    solution, machine = run.solution(status), run.machine
+    if not (polish and isinstance(machine, Machine) and isinstance(solution, Solution)):
+        return solution
+    try:
+        return polished(machine, solution, tol)
+    except KeyboardInterrupt:
+        raise Interrupted(solution) from None
+
+
+def run_from(
+    problem: Problem | MulticlassProblem,
+    start: Solution | MulticlassSolution | None,
+    last: Machine | JointMachine | None,
+    tol: float,
+    max_iter: int,
+    max_time: float | None = None,
+    callback: Callable[[Record], object] | None = None,
+    progress: bool = False,
+) -> tuple[Outer, Status]:
+    """The outer loop, and why it ended; `last` is a machine on the same kernels that is no longer needed."""
+    machine = machine_for(problem, None if start is None else start.dual_coef, last)
     check_range(problem.C, machine.images.diagonals.max(initial=0.0))
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     run = Outer(machine, tol, max_iter, deadline, callback, progress)
@@ -118,13 +139,7 @@ def solve(
         status = Status.STALLED
     finally:
         run.progress.close()
-    solution = run.solution(status)
-    if not (polish and isinstance(machine, Machine) and isinstance(solution, Solution)):
-        return solution
-    try:
-        return polished(machine, solution, tol)
-    except KeyboardInterrupt:
-        raise Interrupted(solution) from None
+    return run, status
 
 
 def _first_weights(
@@ -133,6 +148,7 @@ def _first_weights(
     """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
     problem = machine.problem
     if start is not None:
+        machine.informed = True
         return problem.regularizer.weights_from_norms(start.weights * np.sqrt(machine.images.squares))
     weights = weights_of_a_part(machine, deadline)
     machine.informed = weights is not None

@@ -76,6 +76,29 @@ def test_others_are_bounded_from_above_and_not_read(kernels, rng, spread):
     np.testing.assert_allclose(images.squares, squares_of(kernels, beta), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("factor", [0.3, 1.0, 1e-160])
+def test_a_machine_that_begins_at_a_multiple_reads_nothing(kernels, rng, factor):
+    """Kernels that were not watched are brought up to date; another point is read for."""
+    images = Images(kernels)
+    beta = rng.normal(size=N)
+    images.update(beta)
+    images.watched[2] = False
+    beta[3] += 0.5
+    images.update(beta)
+    images.begin(factor * beta)
+    assert images.watched.all()
+    assert images.rows_read == 1.0
+    expected = factor * np.stack([K.astype(np.float64) @ beta for K in kernels.matrices])
+    np.testing.assert_allclose(images.values, expected, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(images.squares, squares_of(kernels, factor * beta), rtol=1e-10, atol=1e-12 * factor)
+    other = np.where(np.arange(N) == 7, 0.9, factor) * beta
+    images.begin(other)
+    assert images.rows_read > 0.0
+    np.testing.assert_allclose(images.squares, squares_of(kernels, other), rtol=1e-10, atol=1e-12)
+    images.begin(np.zeros(N))
+    np.testing.assert_array_equal(images.squares, 0.0)
+
+
 def test_bounds_are_not_vacuous(kernels, rng):
     """A kernel at rest is known exactly; after one small step its bound is close."""
     images = Images(kernels)
