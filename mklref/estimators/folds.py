@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +11,15 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 
 from mklref._typing import Array
+from mklref.certificate import Bounds, certify_each
+from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
 from mklref.exceptions import InvalidParameter, InvalidTarget
-from mklref.native import solve
 from mklref.native.loops import at_most
+from mklref.native.solver import run_from
+from mklref.problem import Problem
 from mklref.regularizers import Regularizer
-from mklref.solution import Status
+from mklref.solution import Solution, Status
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,37 @@ class Point:
     optimal: bool
 
 
-def _solved(problem: Any, start: Any, **options: Any) -> Any:
-    """The solution from a start, or the better one of it and a fresh one where the start has led nowhere."""
-    solution: Any = solve(problem, start=start, **options)
-    if start is None or solution.status is Status.OPTIMAL:
-        return solution
-    return min(solution, solve(problem, **options), key=lambda own: own.certificate.relative_gap)
+def _solved(problem: Any, start: Any, last: Any, **options: Any) -> tuple[Any, Any]:
+    """The solution from a start, or the better one of it and a fresh one where the start has led nowhere.
+
+    With it the machine, which serves as `last` for the next problem on these kernels.
+    """
+    run, status = run_from(problem, start, last, **options)
+    solution = _claimed(run, status)
+    if start is not None and solution.status is not Status.OPTIMAL:
+        fresh = _claimed(*run_from(problem, None, None, **options))
+        solution = min(solution, fresh, key=lambda own: own.certificate.relative_gap)
+    return solution, run.machine
+
+
+def _claimed(run: Any, status: Status) -> Any:
+    """The solution with the solver's own bounds, which are those that `_certified` will find but for rounding."""
+    best = run.best
+    if not isinstance(run.problem, Problem):
+        return run.solution(status)
+    bounds: Any = Bounds(best.lower, best.upper, 0.0, ())
+    return Solution(best.beta, best.weights, best.intercept, best.upper, bounds, status, run.history())
+
+
+def _certified(problems: Sequence[Any], solutions: Sequence[Any], tol: float) -> Sequence[Any]:
+    """The solutions with their certificates, from one read of the kernels."""
+    if not isinstance(problems[0], Problem):
+        return solutions
+    points = [(p, own.dual_coef, own.weights, own.intercept) for p, own in zip(problems, solutions, strict=True)]
+    return [
+        replace(own, objective=found.upper, certificate=found, status=own.status.confirmed(found.is_optimal(tol)))
+        for own, found in zip(solutions, certify_each(points), strict=True)
+    ]
 
 
 def _still_good(solution: Any, before: Any, now: Any, tol: float) -> bool:
@@ -118,38 +146,45 @@ def points_of_fold(
     scorer = _accuracy if scoring is None and is_classifier(own) else _Scorer(check_scoring(own, scoring), scoring)
     weighted = {} if test_weight is None else {"sample_weight": test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
-    points = []
+    with at_most(share):
+        solved, of_point = _path(parts, regularizers, Cs, tol=own.tol, max_iter=own.max_iter)
+    found = []
+    for solutions in solved:
+        own._keep(parts, solutions, fold.train)
+        point = Point(
+            score=scorer(own, rows, y[fold.test], **weighted),
+            n_kernels=float(np.mean([np.count_nonzero(solution.weights) for solution in solutions])),
+            relative_gap=max(solution.certificate.relative_gap for solution in solutions),
+            optimal=all(solution.status is Status.OPTIMAL for solution in solutions),
+        )
+        found.append((point, replace(point, relative_gap=max(map(_gap_of, solutions)))))
+    path = [found[k][again] for k, again in of_point]
+    return [path[start : start + len(Cs)][::-1] for start in range(0, len(path), len(Cs))]
+
+
+def _path(
+    parts: list[Part], regularizers: list[Regularizer], Cs: Array, **options: Any
+) -> tuple[list[list[Any]], list[tuple[int, bool]]]:
+    """The solutions of all parts, and for each norm and descending C which of them serve, and whether once more."""
     first: list[Any] = [None] * len(parts)
+    machines, problems, solved = first, [], []
+    of_point: list[tuple[int, bool]] = []
     for regularizer in regularizers:
-        starts = first
-        path: list[Point] = []
-        here: list[Any] = []
+        starts, before = first, list[Any]()
         for C in Cs[::-1]:
+            here: list[Any] = [one.problem.replace(C=float(C), regularizer=regularizer) for one in parts]
+            again = bool(before) and all(map(_still_good, starts, before, here, [options["tol"]] * len(parts)))
+            if not again:
+                pairs = [_solved(*each, **options) for each in zip(here, starts, machines, strict=True)]
+                starts, machines = [list(column) for column in zip(*pairs, strict=True)]
+                first = first if before else starts
+                solved.append(starts)
+                problems.append([one if isinstance(one, Problem) else None for one in here])
+            of_point.append((len(solved) - 1, again))
             before = here
-            here = [one._replace(problem=one.problem.replace(C=float(C), regularizer=regularizer)) for one in parts]
-            if before and all(
-                _still_good(solution, old.problem, new.problem, own.tol)
-                for solution, old, new in zip(starts, before, here, strict=True)
-            ):
-                path.append(replace(path[-1], relative_gap=max(map(_gap_of, starts))))
-                continue
-            with at_most(share):
-                starts = [
-                    _solved(one.problem, start, tol=own.tol, max_iter=own.max_iter)
-                    for one, start in zip(here, starts, strict=True)
-                ]
-            first = first if path else starts
-            own._keep(here, starts, fold.train)
-            path.append(
-                Point(
-                    score=scorer(own, rows, y[fold.test], **weighted),
-                    n_kernels=float(np.mean([np.count_nonzero(solution.weights) for solution in starts])),
-                    relative_gap=max(solution.certificate.relative_gap for solution in starts),
-                    optimal=all(solution.status is Status.OPTIMAL for solution in starts),
-                )
-            )
-        points.append(path[::-1])
-    return points
+    columns = zip(zip(*problems, strict=True), zip(*solved, strict=True), strict=True)
+    certified = [_certified(*column, options["tol"]) for column in columns]
+    return [list(row) for row in zip(*certified, strict=True)], of_point
 
 
 def folds_of(splitter: Any, y: Any, kept: Any) -> list[Fold]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit
 from sklearn.utils.estimator_checks import check_estimator
 
-from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, certify
+from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, Problem, certify, solve
 from mklref.estimators import folds, search
 from mklref.estimators.gram import part
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, UnsafeFile
@@ -183,17 +184,31 @@ def test_saved_as_the_chosen_model(data, tmp_path):
         MKLClassifierCV.load(tmp_path / "model.npz")
 
 
+def test_solutions_are_certified_together_and_not_taken_at_their_word(data):
+    X, y, _ = data
+    problem = Problem(parse(SPECIFICATION).fit(X, normalize="trace"), np.where(y == "yes", 1.0, -1.0))
+    problems = [problem, problem.replace(C=30.0, regularizer="l2"), problem]
+    solutions = [solve(one, tol=1e-7) for one in problems]
+    solutions[2] = replace(solutions[2], dual_coef=0.9 * solutions[2].dual_coef)
+    found = folds._certified(problems, solutions, 1e-7)
+    assert [own.status for own in found] == [Status.OPTIMAL, Status.OPTIMAL, Status.STALLED]
+    for one, own in zip(problems, found, strict=True):
+        expected = certify(one, own.dual_coef, weights=own.weights, intercept=own.intercept)
+        assert own.certificate.lower == pytest.approx(expected.lower, rel=1e-12)
+        assert own.objective == own.certificate.upper == pytest.approx(expected.upper, rel=1e-12)
+
+
 def test_a_start_that_leads_nowhere_is_dropped(data, monkeypatch):
     X, y, _ = data
     common = {"kernels": SPECIFICATION, "Cs": [0.1, 1.0], "norms": [1.0], "cv": 3, "tol": 1e-7}
     expected = MKLClassifierCV(**common).fit(X, y)
-    honest, starts = folds.solve, []
+    honest, starts = folds.run_from, []
 
-    def stuck(problem, start=None, **options):
+    def stuck(problem, start, last, **options):
         starts.append(start)
-        return honest(problem, start=start, **({**options, "max_iter": 1} if start is not None else options))
+        return honest(problem, start, last, **({**options, "max_iter": 1} if start is not None else options))
 
-    monkeypatch.setattr(folds, "solve", stuck)
+    monkeypatch.setattr(folds, "run_from", stuck)
     found = MKLClassifierCV(**common).fit(X, y)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
     assert any(start is not None for start in starts)
@@ -205,13 +220,14 @@ def test_a_solution_that_no_bound_holds_back_is_not_computed_again(data, monkeyp
     """Where all |beta_i| < C, a larger C changes nothing: the solution there bounds the problem here as well."""
     X, y, t = data
     y = np.digitize(t, [-0.5, 1.0]) if multiclass else y
-    honest, solved = folds.solve, []
+    honest, solved = folds.run_from, []
 
-    def observed(problem, **options):
-        solved.append((problem, honest(problem, **options)))
-        return solved[-1][1]
+    def observed(problem, *start, **options):
+        run, status = honest(problem, *start, **options)
+        solved.append((problem, run.solution(status)))
+        return run, status
 
-    monkeypatch.setattr(folds, "solve", observed)
+    monkeypatch.setattr(folds, "run_from", observed)
     common = {"kernels": "rbf(0.3..1, 3)", "norms": [1.0], "cv": 3, "tol": 1e-6, "strategy": "one_vs_one"}
     found = MKLClassifierCV(Cs=[0.01, 2.0, 50.0, 100.0], **common).fit(X, y)
     assert [problem.C for problem, _ in solved].count(100.0) == 3
@@ -219,7 +235,7 @@ def test_a_solution_that_no_bound_holds_back_is_not_computed_again(data, monkeyp
     gaps = found.cv_results_["relative_gap"]
     assert gaps.max() <= 1e-6
     at_the_top = [(problem, solution) for problem, solution in solved if problem.C == 100.0]
-    again = [honest(problem.replace(C=50.0), tol=1e-9) for problem, _ in at_the_top]
+    again = [solve(problem.replace(C=50.0), tol=1e-9) for problem, _ in at_the_top]
     for (problem, solution), other in zip(at_the_top, again, strict=True):
         here = problem.replace(C=50.0)
         certificate = (
@@ -250,13 +266,13 @@ def test_fits_that_miss_the_tolerance_are_counted(data):
 def test_workers_share_the_threads(data, monkeypatch):
     X, y, _ = data
     monkeypatch.setenv("MKLREF_NUM_THREADS", "5")
-    honest, seen = folds.solve, []
+    honest, seen = folds.run_from, []
 
-    def observed(problem, **options):
+    def observed(*problem, **options):
         seen.append(threads())
-        return honest(problem, **options)
+        return honest(*problem, **options)
 
-    monkeypatch.setattr(folds, "solve", observed)
+    monkeypatch.setattr(folds, "run_from", observed)
     MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=3, n_jobs=2).fit(X, y)
     assert seen == [2, 2, 2]
     with at_most(9):
