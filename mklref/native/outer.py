@@ -22,6 +22,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.native.blas import blas_threads
 from mklref.native.bundle import Bundle
 from mklref.native.interior import Interior
 from mklref.native.joint import JointMachine
@@ -267,7 +268,8 @@ class Outer:
         """The best point with a certificate recomputed from scratch."""
         assert self.best is not None
         best = self.best
-        return self.machine.solution(best.beta, best.weights, best.intercept, status, self.history(), self.tol)
+        with blas_threads(self.problem.n_samples):
+            return self.machine.solution(best.beta, best.weights, best.intercept, status, self.history(), self.tol)
 
     def history(self) -> History:
         """All records, and what was counted."""

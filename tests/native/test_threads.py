@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from makers import make_problem
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import mklref
+from mklref.native import machine
 from mklref.regularizers import Lp
 
 
@@ -46,3 +48,17 @@ def test_certificates_of_several_threads_agree():
         )
     assert all(certificate == certificates[0] for certificate in certificates[::2])
     assert len({(certificate.lower, certificate.upper) for certificate in certificates[1::2]}) == 1
+
+
+def test_the_last_certificate_leaves_one_thread_to_blas(monkeypatch):
+    """Small products by several threads take a thousand times as long where somebody else needs a core."""
+    honest, seen = machine.certify, []
+
+    def observed(*point, **options):
+        seen.append({library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()})
+        return honest(*point, **options)
+
+    monkeypatch.setattr(machine, "certify", observed)
+    with threadpool_limits(2, user_api="blas"):
+        mklref.solve(make_problem(loss="hinge", seed=6, n=40))
+    assert seen == [{1}]
