@@ -40,15 +40,15 @@ class Point:
     optimal: bool
 
 
-def _solved(problem: Any, start: Any, last: Any, **options: Any) -> tuple[Any, Any]:
+def _solved(problem: Any, start: Any, last: Any, tol: float, max_iter: int) -> tuple[Any, Any]:
     """The solution from a start, or the better one of it and a fresh one where the start has led nowhere.
 
     With it the machine, which serves as `last` for the next problem on these kernels.
     """
-    run, status = run_from(problem, start, last, **options)
+    run, status = run_from(problem, start, last, tol, max_iter)
     solution = _claimed(run, status)
     if start is not None and solution.status is not Status.OPTIMAL:
-        fresh = _claimed(*run_from(problem, None, None, **options))
+        fresh = _claimed(*run_from(problem, None, None, tol, max_iter))
         solution = min(solution, fresh, key=lambda own: own.certificate.relative_gap)
     return solution, run.machine
 

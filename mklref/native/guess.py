@@ -35,7 +35,7 @@ def equal_weights(problem: Problem | MulticlassProblem) -> Array:
     return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
 
 
-def weights_of_a_part(machine: Machine | JointMachine, deadline: float) -> Array | None:
+def weights_of_a_part(machine: Machine | JointMachine) -> Array | None:
     """Approximate weights (M,), or None where there are too few samples or classes to tell."""
     problem = machine.problem
     n, M = problem.n_samples, problem.n_kernels
@@ -53,9 +53,9 @@ def weights_of_a_part(machine: Machine | JointMachine, deadline: float) -> Array
             sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],
         )
     )
-    start = weights_of_a_part(small, deadline)
+    run = Outer(small, _ACCURACY, _MOST_MACHINES, machine.deadline)
+    start = weights_of_a_part(small)
     small.informed = start is not None
-    run = Outer(small, _ACCURACY, _MOST_MACHINES, deadline)
     run.iterate(equal_weights(problem) if start is None else start)
     best = run.best
     if best is not None and isinstance(machine, SmoothMachine):

@@ -67,7 +67,7 @@ class Outer:
         machine: Machine | JointMachine,
         tol: float,
         max_iter: int,
-        deadline: float,
+        deadline: float = np.inf,
         callback: Callable[[Record], object] | None = None,
         progress: bool = False,
     ) -> None:

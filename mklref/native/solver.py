@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -103,7 +103,8 @@ def solve(
         check_start(problem, start)
     if polish and not isinstance(problem, Problem):
         raise NotApplicable("polish refines a Problem, not a MulticlassProblem; lower tol instead.")
-    run, status = run_from(problem, start, None, tol, max_iter, max_time, callback, progress)
+    deadline = np.inf if max_time is None else time.perf_counter() + max_time
+    run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
     solution, machine = run.solution(status), run.machine
     if not (polish and isinstance(machine, Machine) and isinstance(solution, Solution)):
         return solution
@@ -114,23 +115,18 @@ def solve(
 
 
 def run_from(
-    problem: Problem | MulticlassProblem,
-    start: Solution | MulticlassSolution | None,
-    last: Machine | JointMachine | None,
-    tol: float,
-    max_iter: int,
-    max_time: float | None = None,
-    callback: Callable[[Record], object] | None = None,
-    progress: bool = False,
+    problem: Problem | MulticlassProblem, start: Any, last: Machine | JointMachine | None, *options: Any
 ) -> tuple[Outer, Status]:
-    """The outer loop, and why it ended; `last` is a machine on the same kernels that is no longer needed."""
+    """The outer loop with these options, from a start or none, and why it ended.
+
+    `last` is a machine on the same kernels that is no longer needed, or None.
+    """
     machine = machine_for(problem, None if start is None else start.dual_coef, last)
     check_range(problem.C, machine.images.diagonals.max(initial=0.0))
-    deadline = np.inf if max_time is None else time.perf_counter() + max_time
-    run = Outer(machine, tol, max_iter, deadline, callback, progress)
+    run = Outer(machine, *options)
     try:
         with blas_threads():
-            status = run.iterate(_first_weights(machine, start, deadline))
+            status = run.iterate(_first_weights(machine, start))
     except KeyboardInterrupt:
         raise Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None) from None
     except (FloatingPointError, np.linalg.LinAlgError):
@@ -142,14 +138,12 @@ def run_from(
     return run, status
 
 
-def _first_weights(
-    machine: Machine | JointMachine, start: Solution | MulticlassSolution | None, deadline: float
-) -> Array:
+def _first_weights(machine: Machine | JointMachine, start: Solution | MulticlassSolution | None) -> Array:
     """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
     problem = machine.problem
     if start is not None:
         machine.informed = True
         return problem.regularizer.weights_from_norms(start.weights * np.sqrt(machine.images.squares))
-    weights = weights_of_a_part(machine, deadline)
+    weights = weights_of_a_part(machine)
     machine.informed = weights is not None
     return equal_weights(problem) if weights is None else weights

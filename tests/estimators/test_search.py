@@ -204,9 +204,9 @@ def test_a_start_that_leads_nowhere_is_dropped(data, monkeypatch):
     expected = MKLClassifierCV(**common).fit(X, y)
     honest, starts = folds.run_from, []
 
-    def stuck(problem, start, last, **options):
+    def stuck(problem, start, last, tol, max_iter):
         starts.append(start)
-        return honest(problem, start, last, **({**options, "max_iter": 1} if start is not None else options))
+        return honest(problem, start, last, tol, max_iter if start is None else 1)
 
     monkeypatch.setattr(folds, "run_from", stuck)
     found = MKLClassifierCV(**common).fit(X, y)
@@ -222,8 +222,8 @@ def test_a_solution_that_no_bound_holds_back_is_not_computed_again(data, monkeyp
     y = np.digitize(t, [-0.5, 1.0]) if multiclass else y
     honest, solved = folds.run_from, []
 
-    def observed(problem, *start, **options):
-        run, status = honest(problem, *start, **options)
+    def observed(problem, *others):
+        run, status = honest(problem, *others)
         solved.append((problem, run.solution(status)))
         return run, status
 
@@ -268,9 +268,9 @@ def test_workers_share_the_threads(data, monkeypatch):
     monkeypatch.setenv("MKLREF_NUM_THREADS", "5")
     honest, seen = folds.run_from, []
 
-    def observed(*problem, **options):
+    def observed(*arguments):
         seen.append(threads())
-        return honest(*problem, **options)
+        return honest(*arguments)
 
     monkeypatch.setattr(folds, "run_from", observed)
     MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=3, n_jobs=2).fit(X, y)

@@ -29,7 +29,7 @@ def many_samples(n=480, loss="hinge", p=1.0, **changes):
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_they_are_nearly_as_good_as_the_best(loss, p):
     problem = many_samples(loss=loss, p=p)
-    weights = weights_of_a_part(machine_for(problem), np.inf)
+    weights = weights_of_a_part(machine_for(problem))
     assert problem.regularizer.weight_penalty(weights) == 0.0
 
     def excess(fixed):
@@ -56,14 +56,14 @@ def test_costs_of_the_samples_are_kept():
 
 def test_none_where_the_part_cannot_tell():
     few = many_samples(n=SHARE * 63)
-    assert weights_of_a_part(machine_for(few), np.inf) is None
+    assert weights_of_a_part(machine_for(few)) is None
     problem = many_samples()
     chosen = np.random.default_rng(0).permutation(480)[: 480 // SHARE]
     y = np.ones(480)
     outside = np.setdiff1d(np.arange(480), chosen)
     y[outside[:5]] = -1.0  # no sample of this class in the part
     rare = problem.replace(y=y)
-    assert weights_of_a_part(machine_for(rare), np.inf) is None
+    assert weights_of_a_part(machine_for(rare)) is None
     assert mklref.solve(rare).certificate.is_optimal(1e-6)
 
 
