@@ -61,7 +61,7 @@ _HOMES = {
     "certify": "mklref.certificate",
     "crosscheck": "mklref.crosscheck",
     "solve": "mklref.native",
-    "solve_path": "mklref.native",
+    "solve_path": "mklref.path",
     "weight_ranges": "mklref.ranges",
 }
 """Where each public name lives; it is imported from there when it is first asked for."""

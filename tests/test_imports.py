@@ -35,6 +35,7 @@ ORDER = (
     "reference",
     "equivalences",
     "native",
+    "path",
     "algorithms",  # call its machines at fixed weights
     "synthesis",
     "evidence",

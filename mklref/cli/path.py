@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from rich.table import Table as Grid
 
-from mklref import native
 from mklref.cli import render
 from mklref.cli.table import Table, read_table, require_pictures, save_picture, searching
 from mklref.exceptions import InvalidParameter
 from mklref.kernels import normalize, parse
 from mklref.losses import EpsilonInsensitive, Hinge
 from mklref.multiclass import MulticlassProblem
+from mklref.path import solve_path
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 
@@ -37,7 +37,7 @@ def run(arguments: Any) -> bool:
         warnings.simplefilter("ignore", ConvergenceWarning)
         search.fit(table.data, table.y)
     problem, names = _problem(arguments, table)
-    solutions = native.solve_path(problem, C=arguments.C, tol=arguments.tol)
+    solutions = solve_path(problem, C=arguments.C, tol=arguments.tol)
     folds = np.array([search.cv_results_[f"split{f}_test_score"] for f in range(search.n_splits_)]).T
     errors = 1.0 - folds
     out.print()

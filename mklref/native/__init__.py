@@ -7,7 +7,6 @@ slower, and `WHY` says what is missing and what to do.
 from __future__ import annotations
 
 from mklref.native.loops import AVAILABLE, WHY
-from mklref.native.path import solve_path
 from mklref.native.solver import solve
 
-__all__ = ["AVAILABLE", "WHY", "solve", "solve_path"]
+__all__ = ["AVAILABLE", "WHY", "solve"]

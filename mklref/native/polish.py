@@ -18,6 +18,7 @@ way is certified, and the best one is kept, which may be the one that was given.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -62,10 +63,13 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
     with blas_threads(problem.n_samples), np.errstate(all="ignore"):
         for _ in range(_ROUNDS):
             before = certificate
-            for point in _finite_refinements(machine, best, _ENOUGH * abs(before.upper)):
-                found = certify(problem, point.beta, weights=point.weights, intercept=point.intercept)
-                if _gap(found) < _gap(certificate) and found.infeasibility <= certificate.infeasibility:
-                    best, certificate = point, found
+            with suppress(FloatingPointError, np.linalg.LinAlgError):  # factorisations at extreme scales
+                for point in _refinements(machine, best, _ENOUGH * abs(before.upper)):
+                    if not all(np.all(np.isfinite(part)) for part in point):
+                        break
+                    found = certify(problem, point.beta, weights=point.weights, intercept=point.intercept)
+                    if _gap(found) < _gap(certificate) and found.infeasibility <= certificate.infeasibility:
+                        best, certificate = point, found
             if certificate is before or certificate.gap <= _ENOUGH * abs(certificate.upper):
                 break
     if certificate is solution.certificate:
@@ -84,17 +88,6 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
 def _gap(certificate: Certificate) -> float:
     """Smaller is better, of either sign: a negative gap is rounding. What is not finite loses."""
     return abs(certificate.gap) if np.isfinite(certificate.gap) else np.inf
-
-
-def _finite_refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:
-    """The refinements up to the first one that overflows; at extreme scales a factorisation may fail, too."""
-    try:
-        for refined in _refinements(machine, point, gap):
-            if not all(np.all(np.isfinite(part)) for part in refined):
-                return
-            yield refined
-    except (FloatingPointError, np.linalg.LinAlgError):
-        return
 
 
 def _refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:

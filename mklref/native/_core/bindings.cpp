@@ -132,8 +132,8 @@ NB_MODULE(_loops, m) {
             require_order(rows, ready, K.n);
             require(diagonal.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n && beta.shape(0) == n && gradient.shape(0) == n,
                     "diagonal, lower, upper, beta and gradient must be (n,)");
-            const mklref::BoxQuadratic problem{K,           weights.data(), rows.data(),  ready.data(), diagonal.data(),
-                                               lower.data(), upper.data(),   absolute, equality, threads};
+            const mklref::Box box{K.n, diagonal.data(), lower.data(), upper.data(), absolute, equality};
+            const mklref::BoxQuadratic problem{K, weights.data(), rows.data(), ready.data(), box, threads};
             nb::gil_scoped_release nogil;
             const auto result = mklref::smo(problem, beta.data(), gradient.data(), tol, max_steps, shrink_every, poll_until(max_seconds));
             return std::make_tuple(result.steps, result.rows_formed, result.violation);

@@ -41,15 +41,20 @@ void gather(const Matrices &K, const Index *index, Index count, void *parts, int
 // A box-constrained quadratic over beta, with the pairwise steps that keep 1'beta if `equality`:
 //   minimise 1/2 beta'(Q + diag(shift)) beta - linear'beta + absolute |beta|_1,   lower <= beta <= upper
 // Q = sum_m weights[m] K_m is read through rows that are formed when first touched.
-struct BoxQuadratic {
-    const Matrices &K;
-    const double *weights;
-    double *rows;          // (n, n), row i valid where ready[i]
-    std::uint8_t *ready;   // (n,)
+struct Box {
+    Index n;
     const double *diagonal;  // (n,) of Q + diag(shift)
     const double *lower, *upper;
     double absolute;
     bool equality;
+};
+
+struct BoxQuadratic {
+    const Matrices &K;
+    const double *weights;
+    double *rows;         // (n, n), row i valid where ready[i]
+    std::uint8_t *ready;  // (n,)
+    Box box;
     int threads;  // with more than one, rows that are likely to be touched next are formed along with a missing one
 };
 

@@ -142,13 +142,6 @@ class Gathered : public Rows {
     std::unique_ptr<double[]> part_;  // only what is touched is backed by memory
 };
 
-struct Box {
-    Index n;
-    const double *diagonal, *lower, *upper;
-    double absolute;
-    bool equality;
-};
-
 std::vector<double> pick(const double *values, const std::vector<Index> &kept) {
     std::vector<double> part;
     part.reserve(kept.size());
@@ -334,8 +327,7 @@ class Solver {
 SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, double tol, Index max_steps, Index shrink_every,
               const std::function<bool()> &poll) {
     Combined rows(problem);
-    const Box box{problem.K.n, problem.diagonal, problem.lower, problem.upper, problem.absolute, problem.equality};
-    Solver solver(box, rows, beta, gradient);
+    Solver solver(problem.box, rows, beta, gradient);
     const Index steps = solver.run(tol, max_steps, shrink_every, poll);
     return {steps, rows.formed, solver.left_over};
 }
