@@ -91,15 +91,20 @@ def _scenario(n: int, relevant: int, seed: int, costs: Sequence[float]) -> dict[
 
 
 def _solved(compiled: reference.Compiled, C: float) -> mklref.Solution:
-    """By the first solver that reaches the gap, else the better of both; ECOS may find no answer at all."""
-    first = compiled.solve(C=C, solver="CLARABEL", tol=GAP)
-    if first.certificate.is_optimal(GAP):
-        return first
-    try:
-        second = compiled.solve(C=C, solver="ECOS", tol=GAP)
-    except SolverFailure:
-        return first
-    return second if second.certificate.gap < first.certificate.gap else first
+    """By the first solver that reaches the gap, else the better of both; one of them may find no answer at all."""
+    found: list[mklref.Solution] = []
+    failures: list[str] = []
+    for solver in ("CLARABEL", "ECOS"):
+        try:
+            found.append(compiled.solve(C=C, solver=solver, tol=GAP))
+        except SolverFailure as failure:
+            failures.append(str(failure))
+            continue
+        if found[-1].certificate.is_optimal(GAP):
+            break
+    if not found:
+        raise SolverFailure(" ".join(failures))
+    return min(found, key=lambda solution: solution.certificate.gap)
 
 
 def _error(solution: mklref.Solution, stack: SingleVariables, Z_new: Array, y_new: Array) -> float:
