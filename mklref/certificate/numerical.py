@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mklref.certificate.document import RigorousCertificate
     from mklref.problem import Problem
 
+_AT_ONCE = 16
+"""Points whose K_m beta are held at a time."""
 _NEGLIGIBLE = 1e-13
 """Relative change of the quadratic forms up to which a repaired dual point needs no second read of the stack."""
 
@@ -123,7 +125,7 @@ def certify(
 
 @np.errstate(over="ignore", invalid="ignore")
 def certify_each(points: Sequence[tuple[Problem, Any, Any, float]]) -> list[Certificate]:
-    """What `certify` says of (problem, dual_coef, weights, intercept) each, from one read of the kernels.
+    """What `certify` says of (problem, dual_coef, weights, intercept) each; sixteen take one read of the kernels.
 
     Parameters
     ----------
@@ -136,12 +138,13 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, float]]) -> list[Cert
     """
     kernels = points[0][0].kernels
     betas = [checked_vector(dual_coef, "dual_coef", kernels.shape[1]) for _, dual_coef, _, _ in points]
-    return [
-        _certificate(problem, beta, images, weights, intercept)
-        for (problem, _, weights, intercept), beta, images in zip(
-            points, betas, kernels.apply_each(np.stack(betas)), strict=True
-        )
-    ]
+    certificates = []
+    for first in range(0, len(points), _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        images = kernels.apply_each(np.stack(betas[some]))
+        for (problem, _, weights, intercept), beta, own in zip(points[some], betas[some], images, strict=True):
+            certificates.append(_certificate(problem, beta, own, weights, intercept))
+    return certificates
 
 
 def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, intercept: float | None) -> Certificate:

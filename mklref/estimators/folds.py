@@ -14,6 +14,7 @@ from mklref._typing import Array
 from mklref.certificate import Bounds, certify_each
 from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
+from mklref.estimators.workers import at_work
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.native.loops import at_most
 from mklref.native.solver import run_from
@@ -40,17 +41,17 @@ class Point:
     optimal: bool
 
 
-def _solved(problem: Any, start: Any, last: Any, tol: float, max_iter: int) -> tuple[Any, Any]:
+def _solved(problem: Any, start: Any, images: Any, options: Sequence[Any]) -> tuple[Any, Any]:
     """The solution from a start, or the better one of it and a fresh one where the start has led nowhere.
 
-    With it the machine, which serves as `last` for the next problem on these kernels.
+    With it the images, which serve the next problem on these kernels.
     """
-    run, status = run_from(problem, start, last, tol, max_iter)
+    run, status = run_from(problem, start, images, *options)
     solution = _claimed(run, status)
     if start is not None and solution.status is not Status.OPTIMAL:
-        fresh = _claimed(*run_from(problem, None, None, tol, max_iter))
-        solution = min(solution, fresh, key=lambda own: own.certificate.relative_gap)
-    return solution, run.machine
+        fresh = _claimed(*run_from(problem, None, None, *options))
+        solution = min(solution, fresh, key=_gap)
+    return solution, run.machine.images
 
 
 def _claimed(run: Any, status: Status) -> Any:
@@ -62,15 +63,28 @@ def _claimed(run: Any, status: Status) -> Any:
     return Solution(best.beta, best.weights, best.intercept, best.upper, bounds, status, run.history())
 
 
-def _certified(problems: Sequence[Any], solutions: Sequence[Any], tol: float) -> Sequence[Any]:
-    """The solutions with their certificates, from one read of the kernels."""
+def _gap(solution: Any) -> float:
+    return float(solution.certificate.relative_gap)
+
+
+def _certified(problems: Sequence[Any], solutions: Sequence[Any], options: Sequence[Any]) -> Sequence[Any]:
+    """The solutions with their certificates, from one read of the kernels.
+
+    Where one is not what the solver has claimed, because its images have drifted, the better one of it and a fresh one.
+    """
     if not isinstance(problems[0], Problem):
         return solutions
+    tol = options[0]
     points = [(p, own.dual_coef, own.weights, own.intercept) for p, own in zip(problems, solutions, strict=True)]
-    return [
-        replace(own, objective=found.upper, certificate=found, status=own.status.confirmed(found.is_optimal(tol)))
-        for own, found in zip(solutions, certify_each(points), strict=True)
-    ]
+    certified = []
+    for problem, own, found in zip(problems, solutions, certify_each(points), strict=True):
+        status = own.status.confirmed(found.is_optimal(tol))
+        solution = replace(own, objective=found.upper, certificate=found, status=status)
+        if status is not own.status:
+            run, ended = run_from(problem, None, None, *options)
+            solution = min(solution, run.solution(ended), key=_gap)
+        certified.append(solution)
+    return certified
 
 
 def _still_good(solution: Any, before: Any, now: Any, tol: float) -> bool:
@@ -137,6 +151,7 @@ def points_of_fold(
     Cs: Array,
     scoring: Any,
     share: int,
+    token: str,
 ) -> list[list[Point]]:
     """The points [norm][C] of one fold: descending C with warm starts, in the order of `Cs`."""
     grams, rows = part(raw, model.kernel_names_, fold.train, fold.test, model.normalize, bool(model.center))
@@ -146,15 +161,15 @@ def points_of_fold(
     scorer = _accuracy if scoring is None and is_classifier(own) else _Scorer(check_scoring(own, scoring), scoring)
     weighted = {} if test_weight is None else {"sample_weight": test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
-    with at_most(share):
-        solved, of_point = _path(parts, regularizers, Cs, tol=own.tol, max_iter=own.max_iter)
+    with at_most(share), at_work(token) as poll:
+        solved, of_point = _path(parts, regularizers, Cs, (own.tol, own.max_iter, np.inf, poll))
     found = []
     for solutions in solved:
         own._keep(parts, solutions, fold.train)
         point = Point(
             score=scorer(own, rows, y[fold.test], **weighted),
             n_kernels=float(np.mean([np.count_nonzero(solution.weights) for solution in solutions])),
-            relative_gap=max(solution.certificate.relative_gap for solution in solutions),
+            relative_gap=max(map(_gap, solutions)),
             optimal=all(solution.status is Status.OPTIMAL for solution in solutions),
         )
         found.append((point, replace(point, relative_gap=max(map(_gap_of, solutions)))))
@@ -163,27 +178,28 @@ def points_of_fold(
 
 
 def _path(
-    parts: list[Part], regularizers: list[Regularizer], Cs: Array, **options: Any
+    parts: list[Part], regularizers: list[Regularizer], Cs: Array, options: Sequence[Any]
 ) -> tuple[list[list[Any]], list[tuple[int, bool]]]:
     """The solutions of all parts, and for each norm and descending C which of them serve, and whether once more."""
-    first: list[Any] = [None] * len(parts)
-    machines, problems, solved = first, [], []
+    none: list[Any] = [None] * len(parts)
+    first, problems, solved = none, [], []
     of_point: list[tuple[int, bool]] = []
     for regularizer in regularizers:
-        starts, before = first, list[Any]()
+        before: list[Any] = []
+        starts, images = first, none  # images of a new norm anew: rounding adds up along a path
         for C in Cs[::-1]:
             here: list[Any] = [one.problem.replace(C=float(C), regularizer=regularizer) for one in parts]
-            again = bool(before) and all(map(_still_good, starts, before, here, [options["tol"]] * len(parts)))
+            again = bool(before) and all(map(_still_good, starts, before, here, [options[0]] * len(parts)))
             if not again:
-                pairs = [_solved(*each, **options) for each in zip(here, starts, machines, strict=True)]
-                starts, machines = [list(column) for column in zip(*pairs, strict=True)]
+                pairs = [_solved(*each, options) for each in zip(here, starts, images, strict=True)]
+                starts, images = [list(column) for column in zip(*pairs, strict=True)]
                 first = first if before else starts
                 solved.append(starts)
                 problems.append([one if isinstance(one, Problem) else None for one in here])
             of_point.append((len(solved) - 1, again))
             before = here
     columns = zip(zip(*problems, strict=True), zip(*solved, strict=True), strict=True)
-    certified = [_certified(*column, options["tol"]) for column in columns]
+    certified = [_certified(*column, options) for column in columns]
     return [list(row) for row in zip(*certified, strict=True)], of_point
 
 

@@ -23,11 +23,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
+from mklref._arguments import check_limits
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.folds import Fold, Point, folds_of, points_of_fold, require_classes
 from mklref.estimators.regressor import MKLRegressor
+from mklref.estimators.workers import waited_for
 from mklref.exceptions import InvalidParameter
 from mklref.native.blas import blas_threads
 from mklref.native.loops import threads
@@ -62,6 +64,7 @@ class Searching:
         if isinstance(self.scoring, list | tuple | set | dict):
             raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
+        check_limits(own.tol, "a relative duality gap", own.max_iter, None)
         shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
         model: Any = kind(**{**shared, "verbose": False}).set_params(C=float(Cs[0]), norm=norms[0])
         X, y, kept, weight = model._checked_data(X, y, sample_weight)
@@ -99,10 +102,10 @@ class Searching:
         of_folds: list[list[list[Point]]] = []
         try:
             # BLAS is limited out here: its limit is one for all threads, and must outlive the first of them to end.
-            with blas_threads():
+            with blas_threads(), waited_for() as token:
                 parallel = Parallel(n_jobs=workers, return_as="generator", prefer="threads")
                 for points in parallel(
-                    delayed(points_of_fold)(model, raw, y, weight, fold, regularizers, Cs, self.scoring, share)
+                    delayed(points_of_fold)(model, raw, y, weight, fold, regularizers, Cs, self.scoring, share, token)
                     for fold in folds
                 ):
                     of_folds.append(points)

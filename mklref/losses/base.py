@@ -32,7 +32,8 @@ class QuadraticDual:
 
         c V*(-b/c, y) = -linear * b + absolute * |b| + curvature * b^2 / (2 c)    on  c lower <= b <= c upper
 
-    `linear`, `lower`, `upper` are (n,), infinite bounds allowed; `absolute` >= 0; `curvature` is 0 or 1.
+    `linear`, `lower`, `upper` are (n,), infinite bounds allowed; `absolute` and `curvature`, 1/V'' where that is
+    not 0, are at least 0.
     """
 
     linear: Array

@@ -17,6 +17,7 @@ from mklref.certificate import repair
 from mklref.losses import QuadraticDual
 from mklref.native.blas import blas_threads
 from mklref.native.cholesky import factorised, substituted
+from mklref.native.images import Images
 from mklref.native.loops import loops
 from mklref.native.machine import Machine
 from mklref.problem import Problem
@@ -41,12 +42,14 @@ _SHARE = 0.01
 class BoxMachine(Machine):
     """Solved by sequential minimal optimisation from the last beta and its known gradient."""
 
-    def __init__(self, problem: Problem, dual: QuadraticDual, start: Array | None, last: Machine | None = None) -> None:
+    def __init__(
+        self, problem: Problem, dual: QuadraticDual, start: Array | None, images: Images | None = None
+    ) -> None:
         self.linear = dual.linear
         self.absolute = dual.absolute
         self.shift = dual.curvature / problem.costs
         self.lower, self.upper = problem.costs * dual.lower, problem.costs * dual.upper
-        super().__init__(problem, self._start(problem) if start is None else start, last)
+        super().__init__(problem, self._start(problem) if start is None else start, images)
         self.gradient = -self.linear
 
     def _start(self, problem: Problem) -> Array:

@@ -10,42 +10,42 @@ from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.multiclass import MulticlassProblem
 from mklref.native.box import BoxMachine
-from mklref.native.joint import JointMachine
+from mklref.native.images import Images
+from mklref.native.joint import JointImages, JointMachine
 from mklref.native.machine import Machine
 from mklref.native.smooth import SmoothMachine
 from mklref.problem import Problem
 
 
 @overload
-def machine_for(problem: Problem, beta: Array | None = None, last: Machine | None = None) -> Machine: ...
+def machine_for(problem: Problem, beta: Array | None = None, images: Images | None = None) -> Machine: ...
 @overload
 def machine_for(
-    problem: Problem | MulticlassProblem, beta: Array | None = None, last: Machine | JointMachine | None = None
+    problem: Problem | MulticlassProblem, beta: Array | None = None, images: Any = None
 ) -> Machine | JointMachine: ...
-def machine_for(problem: Any, beta: Array | None = None, last: Any = None) -> Machine | JointMachine:
+def machine_for(problem: Any, beta: Array | None = None, images: Any = None) -> Machine | JointMachine:
     """The machine that fits the loss: SMO where bounds can be active, Newton where none are; from any beta.
 
-    It takes over what `last` knows of the kernels, a machine on them that is no longer needed.
+    Images are those of another machine on the same kernels that is no longer used; they are taken over.
     """
     if isinstance(problem, MulticlassProblem):
-        return _joint(problem, beta, last)
+        return _joint(problem, beta, images)
     beta = None if beta is None else _carried_over(problem, beta)
     dual = problem.loss.quadratic_dual(problem.y)
     if dual is None:
-        return SmoothMachine(problem, beta, last)
+        return SmoothMachine(problem, beta, images)
     unbounded = bool(np.all(np.isinf(dual.lower)) and np.all(np.isinf(dual.upper)))
     if unbounded and dual.absolute == 0.0:
-        return SmoothMachine(problem, beta, last)
-    return BoxMachine(problem, dual, beta, last)
+        return SmoothMachine(problem, beta, images)
+    return BoxMachine(problem, dual, beta, images)
 
 
-def _joint(problem: MulticlassProblem, rows: Array | None, last: JointMachine | None) -> JointMachine:
+def _joint(problem: MulticlassProblem, rows: Array | None, images: JointImages | None) -> JointMachine:
     """One machine for each class or pair of classes, from the rows of any beta (P, n)."""
     parts = problem.machines
     starts = [None if rows is None else rows[p][part.samples] for p, part in enumerate(parts)]
-    lasts = [None] * len(parts) if last is None else last.machines
-    each = zip(parts, starts, lasts, strict=True)
-    return JointMachine(problem, [machine_for(part.problem, own, before) for part, own, before in each])
+    each = zip(parts, starts, [None] * len(parts) if images is None else images.parts, strict=True)
+    return JointMachine(problem, [machine_for(part.problem, own, known) for part, own, known in each])
 
 
 def _carried_over(problem: Problem, beta: Array) -> Array:

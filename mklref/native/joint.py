@@ -32,24 +32,24 @@ class JointImages:
         self.threads = threads()
         self.watched = np.ones(problem.n_kernels, dtype=bool)
         self._kernels = problem.kernels
-        self._parts = tuple(parts)
-        for part in self._parts:
+        self.parts = tuple(parts)
+        for part in self.parts:
             part.watched = self.watched
 
     @property
     def squares(self) -> Array:
         """q_m = sum_p beta_p'K_m beta_p, (M,); upper bounds for kernels that are not watched."""
-        return np.asarray(np.sum([part.squares for part in self._parts], axis=0))
+        return np.asarray(np.sum([part.squares for part in self.parts], axis=0))
 
     @property
     def diagonals(self) -> Array:
         """Diagonals of the kernels, (M, n): those of the machine with most samples."""
-        return max((part.diagonals for part in self._parts), key=np.size)
+        return max((part.diagonals for part in self.parts), key=np.size)
 
     @property
     def rows_read(self) -> float:
         """Rows of kernels that were read, by all machines."""
-        return sum(part.rows_read for part in self._parts)
+        return sum(part.rows_read for part in self.parts)
 
     @cached_property
     def stack(self) -> Any:

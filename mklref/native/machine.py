@@ -37,7 +37,7 @@ class Machine(ABC):
     `informed` says that the first weights are more than a guess, and their machine worth an accurate solution.
     """
 
-    def __init__(self, problem: Problem, start: Array, last: Machine | None = None) -> None:
+    def __init__(self, problem: Problem, start: Array, images: Images | None = None) -> None:
         if not isinstance(problem.kernels, ArrayStack):
             raise NotApplicable(
                 f"the native solver reads kernels in memory, not {type(problem.kernels).__name__}; "
@@ -45,8 +45,8 @@ class Machine(ABC):
             )
         M, n, _ = problem.kernels.shape
         self.problem = problem
-        self.images: Images = Images(problem.kernels) if last is None else last.images
-        self.rows: Array = np.empty((n, n)) if last is None else last.rows
+        self.images = Images(problem.kernels) if images is None else images
+        self.rows = np.empty((n, n))
         self.ready = np.zeros(n, dtype=np.uint8)
         self.weights = np.zeros(M)
         self.beta = start

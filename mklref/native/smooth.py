@@ -21,6 +21,7 @@ from scipy.linalg import lapack
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.native.blas import blas_threads
+from mklref.native.images import Images
 from mklref.native.machine import Machine
 from mklref.problem import Problem
 
@@ -42,10 +43,11 @@ _SMALLEST_CURVATURE = 1e-10
 class SmoothMachine(Machine):
     """Solved by Newton's method; the last Cholesky factor serves the Hessian of J."""
 
-    def __init__(self, problem: Problem, start: Array | None, last: Machine | None = None) -> None:
-        super().__init__(problem, np.zeros(problem.n_samples) if start is None else start, last)
+    def __init__(self, problem: Problem, start: Array | None, images: Images | None = None) -> None:
+        super().__init__(problem, np.zeros(problem.n_samples) if start is None else start, images)
         self.intercept = 0.0
-        self._quadratic = problem.loss.quadratic_dual(problem.y) is not None
+        dual = problem.loss.quadratic_dual(problem.y)
+        self._quadratic, self._dual_curvature = dual is not None, 1.0 if dual is None else dual.curvature
         self._root: tuple[Array, Array, Array] | None = None
         self._serves = False
         self._factored: Array | None = None
@@ -125,7 +127,9 @@ class SmoothMachine(Machine):
 
     def _curvatures(self, scores: Array) -> Array:
         """w = c V''(t)."""
-        second = np.ones_like(scores) if self._quadratic else self.problem.loss.curvature(scores, self.problem.y)
+        if self._quadratic:
+            return np.asarray(self.problem.costs / max(self._dual_curvature, _SMALLEST_CURVATURE))
+        second = self.problem.loss.curvature(scores, self.problem.y)
         return np.asarray(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
 
     def _factor(self, w: Array) -> tuple[Array, Array, Array]:

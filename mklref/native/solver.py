@@ -114,14 +114,12 @@ def solve(
         raise Interrupted(solution) from None
 
 
-def run_from(
-    problem: Problem | MulticlassProblem, start: Any, last: Machine | JointMachine | None, *options: Any
-) -> tuple[Outer, Status]:
+def run_from(problem: Problem | MulticlassProblem, start: Any, images: Any, *options: Any) -> tuple[Outer, Status]:
     """The outer loop with these options, from a start or none, and why it ended.
 
-    `last` is a machine on the same kernels that is no longer needed, or None.
+    The images, if there are any, are those of a machine on the same kernels that is no longer used.
     """
-    machine = machine_for(problem, None if start is None else start.dual_coef, last)
+    machine = machine_for(problem, None if start is None else start.dual_coef, images)
     check_range(problem.C, machine.images.diagonals.max(initial=0.0))
     run = Outer(machine, *options)
     try:

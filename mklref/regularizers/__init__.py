@@ -13,6 +13,7 @@ from mklref.regularizers.elastic_net import ElasticNet
 from mklref.regularizers.groups import Groups
 from mklref.regularizers.lp import Fixed, Lp
 from mklref.regularizers.mahalanobis import Mahalanobis
+from mklref.regularizers.polyhedral import Polyhedral
 from mklref.regularizers.power import Power
 from mklref.regularizers.rescaled import HalfPower, WeightedL1, WeightedLp
 from mklref.regularizers.tikhonov import Tikhonov
@@ -54,6 +55,7 @@ __all__ = [
     "HalfPower",
     "Lp",
     "Mahalanobis",
+    "Polyhedral",
     "Power",
     "PowerRoot",
     "Regularizer",

@@ -99,7 +99,8 @@ class Regularizer(ABC):
         """
         raise NotApplicable(
             f"the weights of {self.name} are no differentiable function of the dual norms; use a smooth relative "
-            "(for Lp(1): Lp(p) with p > 1), or a method that needs only weights_from_dual."
+            "(for Lp(1): Lp(p) with p > 1), or a method that needs only weights_from_dual. A class of your own says by "
+            "its method smoothed what its smooth relatives are, or by polyhedral what psi is."
         )
 
     @abstractmethod

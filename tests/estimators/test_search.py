@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedS
 from sklearn.utils.estimator_checks import check_estimator
 
 from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, Problem, certify, solve
+from mklref.certificate import certify_each
 from mklref.estimators import folds, search
 from mklref.estimators.gram import part
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, UnsafeFile
@@ -185,17 +187,71 @@ def test_saved_as_the_chosen_model(data, tmp_path):
 
 
 def test_solutions_are_certified_together_and_not_taken_at_their_word(data):
+    """One that is not what it claims to be is solved afresh; one that claims nothing is left as it is."""
     X, y, _ = data
     problem = Problem(parse(SPECIFICATION).fit(X, normalize="trace"), np.where(y == "yes", 1.0, -1.0))
-    problems = [problem, problem.replace(C=30.0, regularizer="l2"), problem]
+    problems = [problem, problem.replace(C=30.0, regularizer="l2"), problem, problem]
     solutions = [solve(one, tol=1e-7) for one in problems]
-    solutions[2] = replace(solutions[2], dual_coef=0.9 * solutions[2].dual_coef)
-    found = folds._certified(problems, solutions, 1e-7)
-    assert [own.status for own in found] == [Status.OPTIMAL, Status.OPTIMAL, Status.STALLED]
+    for k, status in ((2, Status.OPTIMAL), (3, Status.STALLED)):
+        solutions[k] = replace(solutions[k], dual_coef=0.9 * solutions[k].dual_coef, status=status)
+    found = folds._certified(problems, solutions, (1e-7, 500))
+    assert [own.status for own in found] == [Status.OPTIMAL] * 3 + [Status.STALLED]
+    assert np.array_equal(found[3].dual_coef, solutions[3].dual_coef)
+    assert found[2].objective == pytest.approx(solutions[0].objective, rel=1e-7)
     for one, own in zip(problems, found, strict=True):
         expected = certify(one, own.dual_coef, weights=own.weights, intercept=own.intercept)
         assert own.certificate.lower == pytest.approx(expected.lower, rel=1e-12)
         assert own.objective == own.certificate.upper == pytest.approx(expected.upper, rel=1e-12)
+
+
+def test_a_search_reports_certificates_and_not_claims(data, monkeypatch):
+    """The gaps of the table are those that the kernels themselves confirm."""
+    X, y, _ = data
+    seen = []
+
+    def observed(points):
+        seen.extend(certify_each(points))
+        return seen[-len(points) :]
+
+    monkeypatch.setattr(folds, "certify_each", observed)
+    found = MKLClassifierCV(SPECIFICATION, Cs=[0.01, 1.0], norms=[1.0, 2.0], cv=3).fit(X, y)
+    assert len(seen) == 12
+    assert found.cv_results_["relative_gap"].max() == max(own.relative_gap for own in seen)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [({"tol": 0.0}, "tol = 0"), ({"tol": "1e-3"}, "tol = '1e-3'"), ({"max_iter": 2.5}, "max_iter = 2.5")],
+)
+def test_options_of_the_solver_are_checked_before_the_search(data, monkeypatch, wrong, says):
+    monkeypatch.setattr(folds, "run_from", None)
+    with pytest.raises(InvalidParameter, match=says):
+        MKLClassifierCV(SPECIFICATION, Cs=[1.0], norms=[1.0], cv=3, **wrong).fit(*data[:2])
+
+
+def test_an_interrupted_search_waits_for_its_folds(data, monkeypatch):
+    """A fold that fails, as one that Ctrl-C ends, ends the others before the exception leaves the search."""
+    X, y, _ = data
+    honest, begun, ended = folds.run_from, [], []
+
+    def observed(problem, start, images, tol, max_iter, deadline, poll):
+        begun.append(problem)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        try:
+            while True:  # a long solve, as far as the search can tell
+                time.sleep(0.01)
+                poll(None)
+        finally:
+            ended.append(problem)
+
+    monkeypatch.setattr(folds, "run_from", observed)
+    with pytest.raises(KeyboardInterrupt):
+        MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=2, n_jobs=2).fit(X, y)
+    assert len(begun) == 2
+    assert len(ended) == 1
+    monkeypatch.setattr(folds, "run_from", honest)
+    MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=2, n_jobs=2).fit(X, y)
 
 
 def test_a_start_that_leads_nowhere_is_dropped(data, monkeypatch):
@@ -204,9 +260,9 @@ def test_a_start_that_leads_nowhere_is_dropped(data, monkeypatch):
     expected = MKLClassifierCV(**common).fit(X, y)
     honest, starts = folds.run_from, []
 
-    def stuck(problem, start, last, tol, max_iter):
+    def stuck(problem, start, images, tol, max_iter, *others):
         starts.append(start)
-        return honest(problem, start, last, tol, max_iter if start is None else 1)
+        return honest(problem, start, images, tol, max_iter if start is None else 1, *others)
 
     monkeypatch.setattr(folds, "run_from", stuck)
     found = MKLClassifierCV(**common).fit(X, y)

@@ -99,6 +99,17 @@ def test_a_machine_that_begins_at_a_multiple_reads_nothing(kernels, rng, factor)
     np.testing.assert_array_equal(images.squares, 0.0)
 
 
+def test_nearly_a_multiple_is_read_for(kernels, rng):
+    images = Images(kernels)
+    beta = rng.normal(size=N)
+    images.update(beta)
+    near = 2.0 * beta + 1e-9 * rng.normal(size=N)
+    images.begin(near)
+    assert images.rows_read > 0.0
+    expected = np.stack([K.astype(np.float64) @ near for K in kernels.matrices])
+    np.testing.assert_allclose(images.values, expected, rtol=0.0, atol=1e-13 * np.abs(expected).max())
+
+
 def test_bounds_are_not_vacuous(kernels, rng):
     """A kernel at rest is known exactly; after one small step its bound is close."""
     images = Images(kernels)

@@ -25,8 +25,8 @@ struct Matrices {
     Index count() const { return static_cast<Index>(data.size()); }
 };
 
-// rows[i, :] = sum_m weights[m] K_m[i, :], float64, in the order of m, for each i in index; kernels of weight 0 are not
-// read. rows is (n, n); marks ready[i]. More than half of the rows are all of them, from the lower triangles.
+// rows[i, :] = sum_m weights[m] K_m[i, :], float64, in the order of m, for each i in index, no two alike; kernels of weight 0
+// are not read. rows is (n, n); marks ready[i]. More than half of the rows are all of them, from the lower triangles.
 void combine_rows(const Matrices &K, const double *weights, const Index *index, Index count, double *rows,
                   std::uint8_t *ready, int threads);
 
