@@ -21,7 +21,7 @@ from mklref._typing import Array
 from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.verdict import Certificate
-from mklref.exceptions import InvalidKernel
+from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels.validation import INDEFINITE_REMEDY
 
 if TYPE_CHECKING:
@@ -130,13 +130,26 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, float]]) -> list[Cert
     Parameters
     ----------
     points : sequence of tuples
-        The problems have the same kernels, and differ in whatever else they like.
+        At least one: a `Problem`, dual variables (n,), weights (M,) or None, an intercept or None. The problems have
+        one kernel stack, the same object, and differ in whatever else they like.
+
+    Returns
+    -------
+    list of Certificate
+        One for each point.
 
     Raises
     ------
-    As `certify`.
+    InvalidInput
+        As `certify`, and for problems with different kernel stacks.
     """
     kernels = points[0][0].kernels
+    for k, (problem, *_) in enumerate(points):
+        if problem.kernels is not kernels:
+            raise InvalidInput(
+                f"points[{k}] has another kernel stack than points[0]; make its problem by replace(...), which keeps "
+                "the stack, or certify it by itself."
+            )
     betas = [checked_vector(dual_coef, "dual_coef", kernels.shape[1]) for _, dual_coef, _, _ in points]
     certificates = []
     for first in range(0, len(points), _AT_ONCE):

@@ -47,4 +47,6 @@ def at_work(token: str) -> Iterator[Callable[[Any], None]]:
     finally:
         with _changed:
             _at_work[token] -= 1
+            if not _at_work[token]:
+                del _at_work[token]
             _changed.notify_all()

@@ -135,13 +135,19 @@ class ArrayStack(KernelStack):
         return np.stack([_product(matrix, v) for matrix in self.matrices])
 
     def apply_each(self, vectors: Array) -> Array:
-        """All products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once."""
-        if self.dtype != np.float64:
-            return super().apply_each(vectors)
+        """All products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once.
+
+        Raises
+        ------
+        InvalidInput
+            vectors is not of shape (k, n).
+        """
         if np.ndim(vectors) != 2 or np.shape(vectors)[1] != self.shape[1]:
             raise InvalidInput(
                 f"vectors has shape {np.shape(vectors)}; expected (k, {self.shape[1]}), one row for each vector."
             )
+        if self.dtype != np.float64:
+            return super().apply_each(vectors)
         products = np.empty((len(vectors), *self.shape[:2]))
         for m, matrix in enumerate(self.matrices):
             products[:, m] = vectors @ matrix

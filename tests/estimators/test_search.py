@@ -18,7 +18,7 @@ from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKL
 from mklref.certificate import certify_each
 from mklref.estimators import folds, search
 from mklref.estimators.gram import part
-from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, UnsafeFile
 from mklref.kernels import parse
 from mklref.native.loops import at_most, threads
 from mklref.progress import Steps
@@ -202,6 +202,9 @@ def test_solutions_are_certified_together_and_not_taken_at_their_word(data):
         expected = certify(one, own.dual_coef, weights=own.weights, intercept=own.intercept)
         assert own.certificate.lower == pytest.approx(expected.lower, rel=1e-12)
         assert own.objective == own.certificate.upper == pytest.approx(expected.upper, rel=1e-12)
+    other = Problem(parse(SPECIFICATION).fit(X, normalize="trace"), problem.y)
+    with pytest.raises(InvalidInput, match=r"points\[1\] has another kernel stack"):
+        certify_each([(one, solutions[0].dual_coef, None, None) for one in (problem, other)])
 
 
 def test_a_search_reports_certificates_and_not_claims(data, monkeypatch):

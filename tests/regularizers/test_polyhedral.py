@@ -22,6 +22,7 @@ from mklref.regularizers import (
     WeightedL1,
     WeightedLp,
 )
+from mklref.regularizers.concave import Slopes
 
 SPARSE = (
     Lp(1),
@@ -103,3 +104,19 @@ def test_relatives_approach_step_by_step(rng):
         assert len(values) > 5
         assert all(later <= 0.6 * earlier + 1e-12 for earlier, later in pairwise(distances[:-1]))
         assert distances[-1] <= distances[-2]  # the last one is where the path is to end, not a step further
+
+
+class Twice(PowerRoot):
+    """g(x) = 2 sqrt(x), so that R = 2 sum rho and psi = 2 sum theta."""
+
+    @property
+    def slopes(self):
+        return Slopes(2.0, 2.0)
+
+    def conjugate(self, y):
+        return -1.0 / y
+
+
+def test_a_linear_block_norm_of_any_slope(rng):
+    regularizer, theta = ConcaveBlock(Twice(1)), rng.exponential(size=M)
+    assert regularizer.polyhedral(M).penalty(theta) == pytest.approx(regularizer.weight_penalty(theta), rel=1e-14)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 import time
@@ -28,6 +27,7 @@ import mklref
 from mklref.algorithms import ALGORITHMS
 from mklref.datasets import load
 from mklref.exceptions import NotApplicable
+from validation.benchmarks.turns import facts
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms" / "index.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
@@ -135,17 +135,10 @@ def main(arguments: list[str] | None = None) -> int:
         row for regularizer in REGULARIZERS for row in measure(cancer().replace(regularizer=regularizer), TOL, rounds)
     ]
     paper = [] if options.quick else measure(cancer(single_variables=True), TABLE_1, 1)
-    facts = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": platform.processor() or platform.machine(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "mklref": mklref.__version__,
-        "threads": mklref.native.loops.threads(),
-    }
+    run = facts()
     text = (
-        f"Measured {facts['date']} ({facts['machine']}, Python {facts['python']}, NumPy {facts['numpy']}, mklref "
-        f"{facts['mklref']}, {facts['threads']} thread(s), other work on the machine; seconds of the processor). "
+        f"Measured {run['date']} ({run['machine']}, Python {run['python']}, NumPy {run['numpy']}, mklref "
+        f"{run['mklref']}, {run['threads']} thread(s), other work on the machine; seconds of the processor). "
         f"Gap {TOL:g}:\n\n{table(rows)}\n"
     )
     if paper:

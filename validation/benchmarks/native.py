@@ -21,9 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -36,7 +34,7 @@ import mklref
 from validation.benchmarks.native_memory import measure_memory
 from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
 from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines
-from validation.benchmarks.turns import READS, alternate, ratio
+from validation.benchmarks.turns import READS, alternate, facts, ratio
 
 Data = tuple[np.ndarray, np.ndarray, float]
 Row = dict[str, Any]
@@ -257,16 +255,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
 def write(file: Path, part: str, rounds: int, rows: list[Row]) -> None:
     """Replace one part in the file, with date, versions and machine; the others stay as they are."""
     parts = json.loads(file.read_text()) if file.exists() else {}
-    parts[part] = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": platform.processor() or platform.machine(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "mklref": mklref.__version__,
-        "threads": mklref.native.loops.threads(),
-        "rounds": rounds,
-        "rows": rows,
-    }
+    parts[part] = facts() | {"rounds": rounds, "rows": rows}
     file.write_text(json.dumps(parts, indent=1) + "\n")
 
 

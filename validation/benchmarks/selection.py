@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 import time
@@ -25,8 +24,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
-import mklref
 from mklref import MKLClassifier, MKLClassifierCV
+from validation.benchmarks.turns import facts
 
 KERNELS = "rbf(1..50, 38), poly(1..2), per_variable(rbf(1))"
 CS = [float(C) for C in np.geomspace(0.01, 100.0, 10)]
@@ -146,16 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
         digits(options.jobs),
     ]
     if options.json:
-        facts = {
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": platform.processor() or platform.machine(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "mklref": mklref.__version__,
-            "threads": mklref.native.loops.threads(),
-            "rows": rows,
-        }
-        options.json.write_text(json.dumps(facts, indent=1) + "\n")
+        options.json.write_text(json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
     return 0 if all(row["reached"] for row in rows) else 1
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 import time
@@ -23,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-import mklref
 from mklref.native.blas import blas_threads
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, forward_backward, lambda_max, solve
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.problem import correlations
 from validation.benchmarks.problems import digits
+from validation.benchmarks.turns import facts
 
 NORMS = ((1, 1, 1), (2, 1, 1), (2, 1, 2), (1, 2, 1), (1, 2, 2), (2, 2, 1))
 TARGET = 60
@@ -153,16 +152,8 @@ def main(arguments: list[str] | None = None) -> int:
                 K, y = make(*size)
                 rows += [measure(name, posed(K, y, pqr), options.rounds) for pqr in NORMS]
     if options.json:
-        facts = {
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": platform.processor() or platform.machine(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "mklref": mklref.__version__,
-            "rows": rows,
-        }
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(facts, indent=1) + "\n")
+        options.json.write_text(json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
     solved = all(row["status"] == "OPTIMAL" and row["paper_gap"] > 1e-6 for row in rows)
     return 0 if solved and all(row["reads"] <= TARGET for row in rows if row["norm"] in ("l1", "l21;1", "l21;2")) else 1
 
