@@ -154,3 +154,15 @@ def test_twin_of_the_quadratic_programs(monkeypatch):
     row = native_profile.quadratic_programs(1)
     assert len(row["variables"]) == len(row["seconds"]) == len(row["twin_seconds"]) > 0
     assert row["ratio"] == pytest.approx(np.median(np.divide(row["twin_seconds"], row["seconds"])))
+
+
+def test_profile_counts_support_vectors(capsys):
+    """Shares of the seconds, and of the samples whose dual variable is not zero, or strictly within the box."""
+    K, y, _ = digits(60, 3)
+    row = native_profile.profile("digits", 2.0, (K, y, 0.05), 1)
+    alpha = np.abs(mklref.solve(mklref.Problem(K, y, C=0.05, regularizer=mklref.Lp(2.0))).dual_coef)
+    assert sum(row["shares"].values()) == pytest.approx(1.0)
+    assert row["support"] * 60 == pytest.approx(np.count_nonzero(alpha))
+    assert row["free"] * 60 == pytest.approx(np.count_nonzero(alpha) - np.count_nonzero(alpha >= 0.05))
+    assert 0.0 < row["free"] < row["support"] < 1.0
+    assert f"support vectors {row['support']:.0%}" in capsys.readouterr().out

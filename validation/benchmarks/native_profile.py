@@ -133,7 +133,7 @@ def stages(work: Callable[[], Any]) -> tuple[dict[str, float], Any]:
 
 
 def profile(name: str, p: float, data: tuple[np.ndarray, np.ndarray, float], rounds: int) -> dict[str, Any]:
-    """One row: the share of every stage in the seconds of all rounds but an unmeasured one."""
+    """One row: the share of every stage in the seconds of all rounds but an unmeasured one, and of support vectors."""
     K, y, C = data
     problem = mklref.Problem(K, y, C=C, regularizer=mklref.Lp(p))
     spent: list[dict[str, float]] = []
@@ -147,9 +147,12 @@ def profile(name: str, p: float, data: tuple[np.ndarray, np.ndarray, float], rou
     totals = {stage: sum(each[stage] for each in spent[1:]) for stage in spent[0]}
     total = sum(totals.values())
     shares = {stage: value / total for stage, value in totals.items()}
+    alpha = np.abs(results["native"].dual_coef)
+    support, free = float(np.mean(alpha > 0.0)), float(np.mean((alpha > 0.0) & (alpha < C)))
     print(
         f"profile  {name:8s} p={p:5.3g} {total / rounds:7.3f} s: "
-        + ", ".join(f"{stage} {share:.1%}" for stage, share in shares.items() if share >= 1e-3),
+        + ", ".join(f"{stage} {share:.1%}" for stage, share in shares.items() if share >= 1e-3)
+        + f"; support vectors {support:.0%}, free {free:.0%}",
         flush=True,
     )
     return {
@@ -157,6 +160,8 @@ def profile(name: str, p: float, data: tuple[np.ndarray, np.ndarray, float], rou
         "p": p,
         "seconds": total / rounds,
         "shares": shares,
+        "support": support,
+        "free": free,
         "status": results["native"].status.name,
     }
 
