@@ -88,6 +88,23 @@ def test_standard_error_is_that_of_both_means(comparison):
     assert single.error == pytest.approx(np.sqrt(1.0 + 1.0 / 4))
 
 
+@pytest.mark.parametrize(
+    ("mean", "deviation", "text"),
+    [
+        (0.0, None, "0"),
+        (244.0, 0.0, "244"),
+        (131.2, 43.1, "131 ± 43"),
+        (9.04, 11.21, "9.0 ± 11.2"),
+        (0.000512, 0.00042, "0.000512 ± 0.000420"),
+        (2.2e-16, None, "2.2e-16"),
+        (2.2e-16, 4.1e-17, "2.2e-16 ± 4.1e-17"),
+    ],
+)
+def test_numbers_show_three_figures(mean, deviation, text):
+    """Rounding errors, too, are shown: 0 stands for 0 alone."""
+    assert report.numbers(mean, deviation) == text
+
+
 def test_causes_explain_by_pattern_and_the_rest_is_unexplained(comparison):
     (text, explained), (last, unexplained) = comparison.causes
     assert text == "The paper counts otherwise."

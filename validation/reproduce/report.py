@@ -100,9 +100,11 @@ def section(experiment: Experiment, results: list[Result], quick: bool, out: Pat
 
 
 def numbers(mean: float, deviation: float | None) -> str:
-    """`mean ± deviation` with as many decimals, three figures for the mean."""
+    """`mean ± deviation` with as many decimals, three figures for the mean; both as powers of ten below 1e-4."""
     size = max(abs(mean), deviation or 0.0)
-    decimals = 0 if size >= 100.0 or not size else min(6, 2 - math.floor(math.log10(size)))
+    if 0.0 < size < 1e-4:
+        return f"{mean:.1e} ± {deviation:.1e}" if deviation else f"{mean:.1e}"
+    decimals = 0 if size >= 100.0 or not size else 2 - math.floor(math.log10(size))
     shown = f"{mean:.{decimals}f}"
     return f"{shown} ± {deviation:.{decimals}f}" if deviation else shown
 
