@@ -5,18 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from makers import stacked_kernels
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.model_selection import cross_val_score
 
 from mklref import (
     BlockNorm,
     EpsilonInsensitive,
-    Fixed,
     Groups,
     Lp,
-    Mahalanobis,
     MKLClassifier,
     MKLOneClass,
     MKLRegressor,
@@ -25,32 +22,16 @@ from mklref import (
     certify,
     reference,
 )
-from mklref._files import read_arrays, write_arrays
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, UnsafeFile
-from mklref.kernels import gaussian, linear, normalize, parse, per_variable
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
+from mklref.kernels import gaussian, normalize, parse, per_variable
 
 SPECIFICATION = "linear,rbf:0.5..2:2"
 
 
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(36, 3)) + np.array([0.0, 1.0, 0.0])
-    y = np.digitize(X[:, 0] + 0.3 * X[:, 1] ** 2 + 0.2 * rng.normal(size=36), [0.0, 0.8])
-    return X, np.array(["low", "mid", "top"])[y], rng.normal(size=(9, 3)) + np.array([0.0, 1.0, 0.0])
-
-
-def matrices(X, X_new=None):
-    """Stacked along the last axis."""
-    Z = X if X_new is None else X_new
-    squares = np.square(Z[:, None] - X).sum(axis=-1)
-    return np.stack([Z @ X.T, np.exp(-squares / (2 * 0.5**2)), np.exp(-squares / (2 * 2.0**2))], axis=-1)
-
-
 @pytest.mark.parametrize("norm", [1.0, 4 / 3])
 @pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
-def test_joint_weights_are_those_of_the_reference(data, strategy, norm):
-    X, y, X_new = data
+def test_joint_weights_are_those_of_the_reference(three_classes, strategy, norm):
+    X, y, X_new = three_classes
     model = MKLClassifier(SPECIFICATION, norm=norm, C=2.0, strategy=strategy, tol=1e-8).fit(X, y)
     grams = parse(SPECIFICATION).fit(X, normalize="multiplicative")
     problem = MulticlassProblem(grams, y, C=2.0, regularizer=Lp(norm), strategy=strategy)
@@ -66,8 +47,8 @@ def test_joint_weights_are_those_of_the_reference(data, strategy, norm):
 
 
 @pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
-def test_independent_machines_are_binary_classifiers(data, strategy):
-    X, y, X_new = data
+def test_independent_machines_are_binary_classifiers(three_classes, strategy):
+    X, y, X_new = three_classes
     common = {"C": 2.0, "norm": 2.0, "tol": 1e-9, "normalize": None}
     model = MKLClassifier(SPECIFICATION, multiclass="independent", strategy=strategy, **common).fit(X, y)
     assert model.weights_.shape == (3, 3)
@@ -80,8 +61,8 @@ def test_independent_machines_are_binary_classifiers(data, strategy):
         np.testing.assert_allclose(model._scores(X_new)[:, p], binary.decision_function(X_new), atol=1e-3)
 
 
-def test_the_certificate_is_that_of_the_stated_problem(data):
-    X, y, _ = data
+def test_the_certificate_is_that_of_the_stated_problem(three_classes):
+    X, y, _ = three_classes
     groups = Groups([[0], [1, 2]], 0.5, 0.5)
     model = MKLClassifier(SPECIFICATION, norm=groups, C=3.0, loss="squared_hinge", normalize="trace").fit(X, y == "top")
     problem = Problem(
@@ -100,21 +81,21 @@ def test_the_certificate_is_that_of_the_stated_problem(data):
 
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("method", [None, "trace", "multiplicative"])
-def test_precomputed_kernels_in_both_layouts(data, method, center):
-    X, y, X_new = data
+def test_precomputed_kernels_in_both_layouts(three_classes, method, center):
+    X, y, X_new = three_classes
     weight = np.where(np.arange(36) % 5, 1.0, 0.0)
     common = {"normalize": method, "center": center, "C": 2.0, "tol": 1e-9, "norm": 2.0}
     expected = MKLClassifier(SPECIFICATION, **common).fit(X, y, weight).decision_function(X_new)
-    K, K_new = matrices(X), matrices(X, X_new)
+    K, K_new = stacked_kernels(X), stacked_kernels(X, X_new)
     for train in (K, np.moveaxis(K, -1, 0)):
         model = MKLClassifier("precomputed", **common).fit(train, y, weight)
         for new in (K_new, np.moveaxis(K_new, -1, 0)):
             np.testing.assert_allclose(model.decision_function(new), expected, atol=1e-4)
 
 
-def test_as_many_kernels_as_samples(data):
+def test_as_many_kernels_as_samples(three_classes):
     """(n, n, n): symmetry tells the layouts apart."""
-    X, y, X_new = data
+    X, y, X_new = three_classes
     family = gaussian(np.geomspace(0.3, 5.0, 36))
     K, K_new = family.fit(X).dense(), family.fit(X).new(X_new)
     expected = MKLClassifier(family, normalize=None, norm=2.0).fit(X, y).decision_function(X_new)
@@ -123,8 +104,8 @@ def test_as_many_kernels_as_samples(data):
         np.testing.assert_allclose(model.decision_function(np.moveaxis(K_new, 0, axis)), expected, atol=1e-10)
 
 
-def test_kernels_of_every_kind_are_normalised_with_the_training_statistics(data):
-    X, y, X_new = data
+def test_kernels_of_every_kind_are_normalised_with_the_training_statistics(three_classes):
+    X, y, X_new = three_classes
 
     def square(A, B):
         return (A @ B.T + 1.0) ** 2
@@ -143,19 +124,8 @@ def test_kernels_of_every_kind_are_normalised_with_the_training_statistics(data)
     np.testing.assert_allclose(alone, model.decision_function(X_new), atol=1e-10)
 
 
-def test_names_of_columns(data):
-    X, y, X_new = data
-    frame = pd.DataFrame(X, columns=["age", "height", "mass"])
-    model = MKLClassifier("linear,per-variable").fit(frame, y)
-    assert list(model.feature_names_in_) == ["age", "height", "mass"]
-    assert model.kernel_names_ == ("linear", "linear[age]", "linear[height]", "linear[mass]")
-    assert model.score(frame, y) > 0.5
-    with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
-        model.predict(pd.DataFrame(X_new, columns=["age", "mass", "height"]))
-
-
-def test_every_loss_and_norm(data):
-    X, y, _ = data
+def test_every_loss_and_norm(three_classes):
+    X, y, _ = three_classes
     for norm in ("uniform", np.inf, np.float64(2.0), BlockNorm(4.0)):
         for loss in ("hinge", "logistic"):
             assert MKLClassifier("linear,rbf:1", norm=norm, loss=loss).fit(X, y).score(X, y) > 0.6
@@ -163,17 +133,17 @@ def test_every_loss_and_norm(data):
         assert MKLRegressor("linear,rbf:1", loss=loss, C=10.0).fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2) > 0.6
 
 
-def test_classes_and_samples_can_weigh_more(data):
-    X, y, _ = data
+def test_classes_and_samples_can_weigh_more(three_classes):
+    X, y, _ = three_classes
     target = y == "top"
     plain = MKLClassifier("rbf:1", C=0.1).fit(X, target)
     balanced = MKLClassifier("rbf:1", C=0.1, class_weight="balanced").fit(X, target)
     assert balanced.predict(X).sum() > plain.predict(X).sum()
 
 
-def test_no_kernel_is_worth_its_weight(data):
+def test_no_kernel_is_worth_its_weight(three_classes):
     """With all weights 0 the score is the intercept, for any number of new samples."""
-    X, _, X_new = data
+    X, _, X_new = three_classes
     model = MKLRegressor("linear", norm=BlockNorm(1.0), C=1.0).fit(X, np.zeros(36))
     np.testing.assert_allclose(model.predict(X_new), np.zeros(9), atol=0.1 + 1e-9)
     assert model.predict(X_new).shape == (9,)
@@ -186,81 +156,6 @@ def test_iteration_limit_is_said():
     with pytest.warns(ConvergenceWarning, match="did not reach tol = 1e-09: The iteration limit came first"):
         model.fit(X, X[:, 0] * X[:, 1] > 0)
     assert not model.certificate_.is_optimal(1e-9)
-
-
-MODELS = {
-    "classifier": MKLClassifier("linear,rbf:0.5..2:2", norm=Lp(4 / 3), class_weight={"low": 2.0}),
-    "spherical": MKLClassifier(SPECIFICATION, normalize="spherical", center=True, multiclass="independent"),
-    "pairs": MKLClassifier(SPECIFICATION, strategy="one_vs_one", norm=Groups([[0], [1, 2]], 0.5, 0.5)),
-    "regressor": MKLRegressor("rbf:1", loss=EpsilonInsensitive(0.2), normalize=None, norm=np.inf),
-    "several texts": MKLClassifier(["linear", "rbf:0.5..2:2"], norm=Fixed([0.5, 0.0, 0.25]), loss="logistic"),
-    "an array": MKLRegressor(SPECIFICATION, norm=Mahalanobis(np.eye(3) + 0.5), loss="squared"),
-    "one class": MKLOneClass(SPECIFICATION, nu=0.4, normalize="trace"),
-    "precomputed": MKLClassifier("precomputed", center=True),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_saved_and_loaded(data, name, tmp_path):
-    X, y, X_new = data
-    if name == "precomputed":
-        X, X_new = matrices(X), matrices(X, X_new)
-    model = MODELS[name].fit(X, data[0][:, 0] if isinstance(MODELS[name], MKLRegressor) else y.astype(object))
-    path = tmp_path / "model.npz"
-    model.save(path)
-    loaded = type(model).load(path)
-    np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
-    scores = "predict" if isinstance(model, MKLRegressor) else "decision_function"
-    np.testing.assert_array_equal(getattr(loaded, scores)(X_new), getattr(model, scores)(X_new))
-    texts = [str(one.get_params()).translate(str.maketrans("()", "[]")) for one in (loaded, model)]
-    assert texts[0] == texts[1]
-    assert loaded.certificate_ == model.certificate_
-    assert loaded.kernel_names_ == model.kernel_names_
-    assert loaded.n_iter_ == model.n_iter_
-    assert getattr(loaded, "kernel_groups_", None) == getattr(model, "kernel_groups_", None)
-    np.testing.assert_array_equal(loaded.support_, model.support_)
-    np.testing.assert_array_equal(loaded.weights_, model.weights_)
-    assert getattr(loaded, "offset_", None) == getattr(model, "offset_", None)
-
-
-def test_files_that_are_refused(data, tmp_path):
-    X, y, _ = data
-    path = tmp_path / "model.npz"
-    model = MKLClassifier(SPECIFICATION).fit(X, y)
-    model.save(path)
-    with pytest.raises(UnsafeFile, match=r"holds a MKLClassifier; load it with MKLClassifier.load"):
-        MKLRegressor.load(path)
-    arrays, facts = read_arrays(path)
-    for change in (
-        {"dual_coef": arrays["dual_coef"][:, 1:]},
-        {"columns": arrays["columns"] + 36},
-        {"weights": arrays["weights"] * np.nan},
-        {"samples": arrays["samples"][:, 1:]},
-        {"samples": arrays["samples"] * np.nan},
-        {"factors": arrays["factors"] * np.nan},
-        {"factors": np.ones((3, 2))},
-        {"means": np.ones((3, 2)), "totals": np.ones(3)},
-        {"dual_coef": arrays["dual_coef"] * 1j},
-        {"classes": np.array(["low", "top"])},
-        {"classes": np.array(["low"])},
-        {"weights": -arrays["weights"]},
-    ):
-        write_arrays(path, {**arrays, **change}, facts)
-        with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier"):
-            MKLClassifier.load(path)
-    write_arrays(path, arrays, {**facts, "parameters": {"norm": {"class": "Path", "fields": {}}}})
-    with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier: KeyError"):
-        MKLClassifier.load(path)
-    write_arrays(path, arrays, {**facts, "feature_names_in": ["age"]})
-    with pytest.raises(UnsafeFile, match="do not fit together"):
-        MKLClassifier.load(path)
-    write_arrays(path, arrays, {**facts, "format": "other"})
-    with pytest.raises(UnsafeFile, match="has format 'other'; this version reads 'mklref-estimator-1'"):
-        MKLClassifier.load(path)
-    with pytest.raises(NotFittedError):
-        MKLClassifier().save(path)
-    with pytest.raises(InvalidParameter, match=r"write them as a specification .* or save with joblib\.dump"):
-        MKLClassifier([np.dot, "linear"]).set_params(kernels=linear()).fit(X, y).save(path)
 
 
 @pytest.mark.parametrize(
@@ -295,15 +190,15 @@ def test_files_that_are_refused(data, tmp_path):
         ({"max_iter": 0}, InvalidParameter, "max_iter = 0 must be an integer of at least 1"),
     ],
 )
-def test_bad_parameters(data, parameters, error, message):
-    X, y, _ = data
+def test_bad_parameters(three_classes, parameters, error, message):
+    X, y, _ = three_classes
     with pytest.raises(error, match=message):
         MKLClassifier(**parameters).fit(X, y)
 
 
-def test_bad_data(data):
-    X, y, X_new = data
-    K, K_new = matrices(X), matrices(X, X_new)
+def test_bad_data(three_classes):
+    X, y, X_new = three_classes
+    K, K_new = stacked_kernels(X), stacked_kernels(X, X_new)
     precomputed = MKLClassifier("precomputed")
     with pytest.raises(InvalidKernel, match=r"X has shape \(9, 36, 3\); with kernels='precomputed' it holds M Gram"):
         precomputed.fit(K_new, y)
@@ -335,72 +230,9 @@ def test_bad_data(data):
         MKLClassifier("linear").fit(X, y).predict(X[:, 1:])
 
 
-def test_groups_of_the_kernels(data):
-    X, y, _ = data
-    frame = pd.DataFrame(X, columns=["a_1", "b", "a_2"])
-    model = MKLClassifier("per_group(_, linear, rbf(1))", norm="groups").fit(frame, y == "top")
-    assert model.kernel_groups_ == {"a": (0, 1), "b": (2, 3)}
-    expected = clone(model).set_params(norm=Groups([[0, 1], [2, 3]], 0.5, 0.5)).fit(frame, y == "top")
-    np.testing.assert_array_equal(model.weights_, expected.weights_)
-    with pytest.raises(InvalidParameter, match=r"which precomputed ones do not tell: give mklref\.Groups"):
-        MKLClassifier("precomputed", norm="groups").fit(matrices(X), y)
-
-
-def test_columns_of_text():
-    frame = pd.DataFrame({"dna": ["AACC", "CAAC", "GGTT", "TTGG"], "rna": ["AU", "GC", "GC", "AU"]})
-    model = MKLClassifier("on(first, dna, spectrum(1..2)), on(second, rna, spectrum(1))", C=10.0, norm=2.0)
-    model.fit(frame, [0, 0, 1, 1])
-    assert list(model.feature_names_in_) == ["dna", "rna"]
-    assert model.kernel_groups_ == {"first": (0, 1), "second": (2,)}
-    np.testing.assert_array_equal(model.predict(frame), [0, 0, 1, 1])
-    with pytest.raises(ValueError, match="The feature names should match"):
-        model.predict(frame[["rna", "dna"]])
-
-
-def test_texts_among_numbers(data):
-    X, y, _ = data
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=["Rome"] * 36)
-    with pytest.raises(InvalidInput, match=r"among its numbers in town .*Rome.*: encode texts, for instance by OneHot"):
-        MKLClassifier("linear").fit(frame, y)
-    with pytest.raises(InvalidInput, match=r"among its numbers \(could not convert string to float: 'Rome'\): encode"):
-        MKLRegressor("linear").fit(frame.to_numpy(), X[:, 0])
-    for cells in (["Rome", None] * 18, pd.date_range("2020", periods=36)):
-        with pytest.raises(InvalidInput, match=r"texts or dates among its numbers in town.*turn dates into numbers"):
-            MKLClassifier("linear").fit(frame.assign(town=cells), y)
-
-
-def test_texts(tmp_path):
-    texts = ["AACC", "CAAC", "ACAA", "GGTT", "TTGG", "GTTG"]
-    y = np.array([0, 0, 0, 1, 1, 1])
-    model = MKLClassifier("spectrum(1..2)", normalize="spherical", C=10.0).fit(texts, y)
-    np.testing.assert_array_equal(model.predict(["AAAC", "GGGT"]), [0, 1])
-    model.save(tmp_path / "model.npz")
-    loaded = MKLClassifier.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.decision_function(texts), model.decision_function(texts))
-    assert cross_val_score(model, texts, y, cv=3).mean() == 1.0
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.fit(texts, y[1:])
-    with pytest.raises(InvalidInput, match="X_new has 2 variables, the training samples have 1"):
-        model.predict([["a", "b"]])
-    with pytest.raises(InvalidInput, match="both numbers or both texts"):
-        model.predict([[1.0]])
-    with pytest.raises(InvalidInput, match="X is the text 'AACC'; give a list of texts"):
-        model.predict("AACC")
-
-
-def test_classes_without_an_order(data):
-    X, y, _ = data
-    numbers = MKLClassifier("linear").fit(X, np.array([*map(len, y[:-1]), 7], dtype=object))
-    assert numbers.classes_.tolist() == [3, 7]
-    for absent, kinds in ((None, "NoneType, str"), (3, "int, str")):
-        mixed = np.where(y == "mid", absent, y.astype(object))
-        with pytest.raises(InvalidTarget, match=rf"several types, {kinds}, which have no order: .* y\.astype\(str\)"):
-            MKLClassifier("linear").fit(X, mixed)
-
-
-def test_precomputed_kernels_in_single_precision_and_in_a_stack(data):
+def test_precomputed_kernels_in_single_precision_and_in_a_stack(three_classes):
     """A kernel of low rank has eigenvalues of -1e-7 after rounding to float32, which is no fault of it."""
-    X, y, X_new = data
+    X, y, X_new = three_classes
     K = np.stack([X @ X.T, (X @ X.T + 1.0) ** 2])
     model = MKLClassifier("precomputed", tol=1e-6).fit(K, y == "low")
     single = MKLClassifier("precomputed", tol=1e-6).fit(K.astype(np.float32), y == "low")
@@ -415,8 +247,8 @@ def test_precomputed_kernels_in_single_precision_and_in_a_stack(data):
     )  # fmt: skip
 
 
-def test_nothing_is_left_of_an_earlier_fit(data):
-    X, y, _ = data
+def test_nothing_is_left_of_an_earlier_fit(three_classes):
+    X, y, _ = three_classes
     model = MKLClassifier("linear").fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
     model.set_params(kernels="precomputed").fit(X @ X.T, y)
     assert not hasattr(model, "kernel_groups_")

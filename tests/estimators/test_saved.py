@@ -1,0 +1,98 @@
+"""Files of fitted estimators: what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import stacked_kernels
+from sklearn.exceptions import NotFittedError
+
+from mklref import (
+    EpsilonInsensitive,
+    Fixed,
+    Groups,
+    Lp,
+    Mahalanobis,
+    MKLClassifier,
+    MKLOneClass,
+    MKLRegressor,
+)
+from mklref._files import read_arrays, write_arrays
+from mklref.exceptions import InvalidParameter, UnsafeFile
+from mklref.kernels import linear
+
+SPECIFICATION = "linear,rbf:0.5..2:2"
+
+MODELS = {
+    "classifier": MKLClassifier("linear,rbf:0.5..2:2", norm=Lp(4 / 3), class_weight={"low": 2.0}),
+    "spherical": MKLClassifier(SPECIFICATION, normalize="spherical", center=True, multiclass="independent"),
+    "pairs": MKLClassifier(SPECIFICATION, strategy="one_vs_one", norm=Groups([[0], [1, 2]], 0.5, 0.5)),
+    "regressor": MKLRegressor("rbf:1", loss=EpsilonInsensitive(0.2), normalize=None, norm=np.inf),
+    "several texts": MKLClassifier(["linear", "rbf:0.5..2:2"], norm=Fixed([0.5, 0.0, 0.25]), loss="logistic"),
+    "an array": MKLRegressor(SPECIFICATION, norm=Mahalanobis(np.eye(3) + 0.5), loss="squared"),
+    "one class": MKLOneClass(SPECIFICATION, nu=0.4, normalize="trace"),
+    "precomputed": MKLClassifier("precomputed", center=True),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_saved_and_loaded(three_classes, name, tmp_path):
+    X, y, X_new = three_classes
+    if name == "precomputed":
+        X, X_new = stacked_kernels(X), stacked_kernels(X, X_new)
+    model = MODELS[name].fit(X, three_classes[0][:, 0] if isinstance(MODELS[name], MKLRegressor) else y.astype(object))
+    path = tmp_path / "model.npz"
+    model.save(path)
+    loaded = type(model).load(path)
+    np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
+    scores = "predict" if isinstance(model, MKLRegressor) else "decision_function"
+    np.testing.assert_array_equal(getattr(loaded, scores)(X_new), getattr(model, scores)(X_new))
+    texts = [str(one.get_params()).translate(str.maketrans("()", "[]")) for one in (loaded, model)]
+    assert texts[0] == texts[1]
+    assert loaded.certificate_ == model.certificate_
+    assert loaded.kernel_names_ == model.kernel_names_
+    assert loaded.n_iter_ == model.n_iter_
+    assert getattr(loaded, "kernel_groups_", None) == getattr(model, "kernel_groups_", None)
+    np.testing.assert_array_equal(loaded.support_, model.support_)
+    np.testing.assert_array_equal(loaded.weights_, model.weights_)
+    assert getattr(loaded, "offset_", None) == getattr(model, "offset_", None)
+
+
+def test_files_that_are_refused(three_classes, tmp_path):
+    X, y, _ = three_classes
+    path = tmp_path / "model.npz"
+    model = MKLClassifier(SPECIFICATION).fit(X, y)
+    model.save(path)
+    with pytest.raises(UnsafeFile, match=r"holds a MKLClassifier; load it with MKLClassifier.load"):
+        MKLRegressor.load(path)
+    arrays, facts = read_arrays(path)
+    for change in (
+        {"dual_coef": arrays["dual_coef"][:, 1:]},
+        {"columns": arrays["columns"] + 36},
+        {"weights": arrays["weights"] * np.nan},
+        {"samples": arrays["samples"][:, 1:]},
+        {"samples": arrays["samples"] * np.nan},
+        {"factors": arrays["factors"] * np.nan},
+        {"factors": np.ones((3, 2))},
+        {"means": np.ones((3, 2)), "totals": np.ones(3)},
+        {"dual_coef": arrays["dual_coef"] * 1j},
+        {"classes": np.array(["low", "top"])},
+        {"classes": np.array(["low"])},
+        {"weights": -arrays["weights"]},
+    ):
+        write_arrays(path, {**arrays, **change}, facts)
+        with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier"):
+            MKLClassifier.load(path)
+    write_arrays(path, arrays, {**facts, "parameters": {"norm": {"class": "Path", "fields": {}}}})
+    with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier: KeyError"):
+        MKLClassifier.load(path)
+    write_arrays(path, arrays, {**facts, "feature_names_in": ["age"]})
+    with pytest.raises(UnsafeFile, match="do not fit together"):
+        MKLClassifier.load(path)
+    write_arrays(path, arrays, {**facts, "format": "other"})
+    with pytest.raises(UnsafeFile, match="has format 'other'; this version reads 'mklref-estimator-1'"):
+        MKLClassifier.load(path)
+    with pytest.raises(NotFittedError):
+        MKLClassifier().save(path)
+    with pytest.raises(InvalidParameter, match=r"write them as a specification .* or save with joblib\.dump"):
+        MKLClassifier([np.dot, "linear"]).set_params(kernels=linear()).fit(X, y).save(path)
