@@ -79,7 +79,7 @@ def test_two_lines_from_a_table_to_predictions(folder, capsys):
 def test_ten_lines_of_python_from_a_table_to_a_picture(folder, tmp_path, monkeypatch, capsys):
     """The example of the guide, on a table of that name."""
     pytest.importorskip("matplotlib")
-    guide = (Path(__file__).parents[1] / "docs" / "guide.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```py\n(.*?)^```", guide, flags=re.MULTILINE | re.DOTALL)
     assert len(example.splitlines()) <= 10
     (tmp_path / "patients.csv").write_text((folder / "ill.csv").read_text().replace("dose,ill", "dose,outcome"))

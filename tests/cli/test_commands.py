@@ -1,0 +1,184 @@
+"""The command line: exit codes, what it prints, files it reads and writes, one line for every error."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from makers import make_problem
+
+import mklref
+from mklref import datasets, equivalences, native, reference
+from mklref.cli import main
+from mklref.exceptions import SolverFailure
+from mklref.kernels import from_specification
+from mklref.problem import Problem
+from mklref.solution import Solution
+
+SMALL = ["--samples", "30", "--kernels", "linear,rbf:1..4:2"]
+ONE_ROW = ["--formulations", "dual", "--solvers", "CLARABEL"]
+
+
+def test_crosscheck_passes_on_bundled_data(capsys):
+    assert main(["crosscheck", *SMALL]) == 0
+    out = capsys.readouterr().out
+    assert "breast_cancer (scikit-learn" in out
+    assert "30 of 569, drawn with seed 0" in out
+    assert "benign = -1" in out
+    assert "hinge, p = 1, C = 100" in out
+    assert "hinge, p = 2, C = 100" in out
+    for name in ("native", "qcqp", "dual", "weighted_primal", "mixed_norm", "CLARABEL", "ECOS"):
+        assert name in out
+    assert out.count("█") > 4
+    assert out.rstrip().endswith("PASSED: all 2 problems")
+
+
+def test_defaults_are_those_of_the_documentation():
+    from mklref.cli.options import SAMPLES, parser
+
+    arguments = parser().parse_args(["crosscheck"])
+    assert (arguments.data, arguments.p, arguments.C, str(arguments.loss)) == ("breast_cancer", [1, 2], [100], "hinge")
+    assert (SAMPLES, arguments.seed, arguments.tol, arguments.reference_tol) == (150, 0, 1e-6, 1e-3)
+
+
+def test_crosscheck_fails_with_exit_code_1_and_names_the_row(capsys, monkeypatch):
+    def fail(self, *, solver, **options):
+        raise SolverFailure("out of luck.")
+
+    monkeypatch.setattr(reference.Compiled, "solve", fail)
+    assert main(["crosscheck", *SMALL, *ONE_ROW, "--p", "2"]) == 1
+    assert capsys.readouterr().out.rstrip().endswith("FAILED: dual/CLARABEL failed: out of luck.")
+
+
+def test_own_csv_file(capsys, table):
+    options = ["--p", "4/3", "--C", "1,10", "--kernels", "linear,rbf:1,per-variable", *ONE_ROW]
+    assert main(["crosscheck", "--data", table, *options]) == 0
+    out = capsys.readouterr().out
+    assert "healthy = -1" in out
+    assert "ill = +1" in out
+    assert "all 40" in out
+    assert "rbf:1[dose]" in out
+    assert "hinge, p = 4/3, C = 1\n" in out
+    assert "hinge, p = 4/3, C = 10\n" in out
+
+
+def test_target_and_positive_class(capsys, error_line, table):
+    assert main(["solve", "--data", table, "--target", "dose", "--loss", "squared", "--kernels", "rbf:1"]) == 2
+    assert "line 2: column 'outcome' is" in error_line()
+    assert main(["solve", "--data", table, "--positive", "healthy"]) == 0
+    assert "ill = -1" in capsys.readouterr().out
+    assert main(["solve", "--data", "wine", "--positive", "class_1", *SMALL]) == 0
+    assert "not class_1 = -1" in capsys.readouterr().out
+
+
+def test_own_kernels(capsys, npz):
+    path, problem = npz
+    assert main(["solve", "--data", path]) == 0
+    out = capsys.readouterr().out
+    assert "3 as given, normalisation: none" in out
+    assert f"{native.solve(problem).objective:.6g}"[:6] in out
+    assert main(["crosscheck", "--data", path, "--samples", "15", "--normalize", "trace", *ONE_ROW]) == 0
+    assert "15 of 20" in capsys.readouterr().out
+
+
+def saved_objective(tmp_path, *arguments: str) -> float:
+    """The objective of `mklref solve` with these arguments."""
+    file = tmp_path / "solved.npz"
+    assert main(["solve", *arguments, "--tol", "1e-9", "--save", str(file)]) == 0
+    return Solution.load(file).objective
+
+
+def test_a_table_is_drawn_encoded_standardised_and_normalised(tmp_path, table):
+    data = datasets.read_csv(table).subset(25, 3).standardized()
+    kernels = from_specification("linear,rbf:1", data.X, normalize="spherical")
+    y = np.where(data.y == "ill", 1.0, -1.0)
+    problem = Problem(kernels, y, C=3.0, loss="squared_hinge", regularizer=mklref.Lp(2))
+    options = ["--samples", "25", "--seed", "3", "--kernels", "linear,rbf:1", "--normalize", "spherical"]
+    solved = saved_objective(tmp_path, "--data", table, *options, "--C", "3", "--p", "2", "--loss", "squared_hinge")
+    assert solved == pytest.approx(native.solve(problem, tol=1e-9).objective, rel=1e-8)
+
+
+def test_samples_of_kernels_keep_their_labels(tmp_path, npz):
+    path, problem = npz
+    rows = np.sort(np.random.default_rng(5).permutation(20)[:12])
+    drawn = Problem(problem.kernels.dense()[:, rows][:, :, rows], problem.y[rows], C=100.0)
+    solved = saved_objective(tmp_path, "--data", path, "--samples", "12", "--seed", "5")
+    assert solved == pytest.approx(native.solve(drawn, tol=1e-9).objective, rel=1e-8)
+
+
+def test_normalised_kernels_of_a_file_are_normalised(capsys, npz):
+    path, problem = npz
+    scaled = problem.replace(kernels=mklref.kernels.normalize(problem.kernels, "trace"))
+    assert main(["solve", "--data", path, "--normalize", "trace"]) == 0
+    assert f"{native.solve(scaled).objective:.9g}"[:8] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("loss", "data", "meaning"),
+    [
+        ("epsilon_insensitive:10", "diabetes", "numbers, as given"),
+        ("squared", "breast_cancer", "benign = -1"),
+        ("one_class", "breast_cancer", "ignored: one class"),
+        ("density_level_set", "breast_cancer", "ignored: one class"),
+    ],
+)
+def test_targets_follow_the_loss(capsys, loss, data, meaning):
+    assert main(["solve", "--data", data, "--loss", loss, "--C", "2", *SMALL]) == 0
+    assert meaning in capsys.readouterr().out
+
+
+def test_solve_saves_what_it_prints(capsys, tmp_path):
+    file = tmp_path / "point.npz"
+    assert main(["solve", *SMALL, "--p", "2", "--save", str(file)]) == 0
+    saved = Solution.load(file)
+    assert f"{saved.objective:.12g}" in capsys.readouterr().out
+    assert saved.certificate.is_optimal(1e-6)
+
+
+def test_solve_without_the_asked_gap_has_exit_code_1(capsys, monkeypatch, npz):
+    path, problem = npz
+    loose = native.solve(problem, tol=1e-2)
+    monkeypatch.setattr(native, "solve", lambda problem, **options: loose)
+    assert main(["solve", "--data", path, "--tol", "1e-12"]) == 1
+    assert loose.certificate.explain().splitlines()[-1] in capsys.readouterr().out
+
+
+def test_json_and_report(capsys, tmp_path):
+    files = tmp_path / "check.json", tmp_path / "check.html"
+    options = ["--p", "1,inf", "--json", str(files[0]), "--report", str(files[1])]
+    assert main(["crosscheck", *SMALL, *ONE_ROW, *options]) == 0
+    content = json.loads(files[0].read_text(), parse_constant=pytest.fail)
+    assert [check["title"] for check in content["checks"]] == ["hinge, p = 1, C = 100", "hinge, p = inf, C = 100"]
+    assert content["checks"][0]["problem"]["names"] == ["linear", "rbf:1", "rbf:4"]
+    assert content["facts"]["samples"] == "30 of 569, drawn with seed 0"
+    assert "cvxpy" in content["facts"]["versions"]
+    page = files[1].read_text()
+    assert page.count("<svg") == 6
+    assert "30 of 569" in page
+
+
+def test_all_formulations(capsys):
+    assert main(["crosscheck", *SMALL, "--p", "1", "--formulations", "all", "--solvers", "clarabel"]) == 0
+    out = capsys.readouterr().out
+    for name in reference.formulations(make_problem(regularizer="l1")):
+        assert name in out
+
+
+def test_list_names_everything_that_is_there(capsys):
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    for name in [*reference.formulations(), *mklref.losses.LOSSES, "Lp", "Fixed", *reference.SOLVERS, "native"]:
+        assert name in out
+    assert ("compiled" in out) == native.AVAILABLE
+    import clarabel
+
+    assert clarabel.__version__ in out
+
+
+def test_list_equivalences(capsys):
+    assert main(["list", "--equivalences"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for row in equivalences.table():
+        for word in ("left", "right", "parameters", "condition", "source"):
+            assert row[word] == equivalences.NONE or " ".join(row[word].split()) in out

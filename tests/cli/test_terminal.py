@@ -1,0 +1,122 @@
+"""The commands in a terminal: warnings, interruption, exit codes of the process, bars and narrow tables."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from makers import make_problem
+from rich.console import Console
+
+import mklref
+from mklref import native
+from mklref.cli import main, render
+from mklref.exceptions import Interrupted, SlowWarning
+
+SMALL = ["--samples", "30", "--kernels", "linear,rbf:1..4:2"]
+ONE_ROW = ["--formulations", "dual", "--solvers", "CLARABEL"]
+
+
+def test_warnings_are_one_line(capsys, monkeypatch, npz):
+    import warnings
+
+    path, problem = npz
+    solution = native.solve(problem)
+
+    def slow(problem, **options):
+        warnings.warn("no compiler\nwas found.", SlowWarning, stacklevel=1)
+        return solution
+
+    monkeypatch.setattr(native, "solve", slow)
+    assert main(["solve", "--data", path]) == 0
+    assert capsys.readouterr().err == "mklref: warning: no compiler was found.\n"
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), Interrupted(None)])
+def test_interrupt_in_a_row_ends_everything_with_130(capsys, monkeypatch, interrupt):
+    def stop(problem, **options):
+        raise interrupt
+
+    monkeypatch.setattr(native, "solve", stop)
+    assert main(["crosscheck", *SMALL]) == 130
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.startswith("mklref: interrupted")
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """The command in a process of its own, with the package that this process tests."""
+    path = str(Path(mklref.__file__).parent.parent)
+    return subprocess.Popen(
+        [sys.executable, "-m", "mklref", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", **environment},
+        # A shell's background process starts out deaf to Ctrl-C, and so would its children.
+        preexec_fn=None if sys.platform == "win32" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def test_process_returns_the_exit_code_and_prints_ascii_where_it_must():
+    with start("crosscheck", *SMALL, *ONE_ROW, "--p", "2", PYTHONIOENCODING="ascii") as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert "####" in out
+    assert out.isascii()
+    with start("crosscheck", "--p", "0") as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_ends_the_process_with_130_and_one_line():
+    arguments = ["crosscheck", "--samples", "all", "--formulations", "dual"]
+    with start(*arguments, PYTHONUNBUFFERED="1") as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # the facts are printed: solving has begun
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip().startswith("mklref: interrupted")
+    assert err.count("\n") == 1
+
+
+def test_bars():
+    assert render._bar(1.0, False) == "█" * 8
+    assert render._bar(0.0, False) == " " * 8
+    assert render._bar(0.5, False) == "████    "
+    assert render._bar(1 / 64, False) == "▏       "
+    assert render._bar(0.5, True) == "####    "
+    assert {len(render._bar(share, False)) for share in np.linspace(0, 1, 200)} == {8}
+
+
+def test_bars_of_all_columns_have_one_scale(capsys):
+    render.show_weights(render.console(), ["K"], {"native": np.array([1.0]), "dual": np.array([0.5])})
+    assert [cell.count("█") for cell in capsys.readouterr().out.splitlines()[1].split()[2::2]] == [8, 4]
+
+
+def test_many_kernels_are_cut_to_the_largest(capsys):
+    weights = np.linspace(0.0, 1.0, 100)
+    render.show_weights(render.console(), [f"K{m}" for m in range(100)], {"native": weights})
+    out = capsys.readouterr().out
+    assert "60 kernels of smaller weight are not shown" in out
+    assert "K99" in out
+    assert "K59 " not in out
+
+
+@pytest.mark.parametrize(("width", "objective"), [(80, False), (120, True)])
+def test_rows_keep_their_names_in_a_narrow_terminal(capsys, width, objective):
+    check = mklref.crosscheck(make_problem(n=20, M=2, C=100.0), formulations=["weighted_primal"], solvers=["CLARABEL"])
+    render.show_table(Console(width=width, highlight=False), check)
+    out = capsys.readouterr().out
+    assert "weighted_primal  CLARABEL" in out
+    assert "…" not in out
+    assert ("objective" in out) == objective
