@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
+from string import Formatter
 
 import numpy as np
 import pytest
@@ -113,11 +115,29 @@ def test_causes_explain_by_pattern_and_the_rest_is_unexplained(comparison):
     assert comparison.unexplained == unexplained == ("bad",)
 
 
+def test_causes_cite_what_was_measured(tmp_path):
+    """A figure without a measurement is not printed as one."""
+    (tmp_path / "toy.toml").write_text(EXPECTED.replace("counts otherwise.", "has {all-of-it}, not {the-rest}."))
+    experiment = make([])
+    summary = replace(experiment.summary([]), measured={"all-of-it": "7 %"})
+    text, _ = expected.compare(experiment, summary, folder=tmp_path).causes[0]
+    assert text == f"The paper has 7 %, not {expected.NOT_MEASURED}."
+
+
+def test_our_own_questions_are_counted_apart(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED.replace('"section 2"', f'"{expected.BESIDES}"'))
+    experiment = make([])
+    comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
+    assert [comparison.count("differs", besides) for besides in (False, True)] == [4, 1]
+    assert [comparison.count("matches", besides) for besides in (False, True)] == [5, 0]
+
+
 def test_quick_results_are_not_compared_with_other_problems(tmp_path):
     (tmp_path / "toy.toml").write_text(EXPECTED)
     experiment = make([])
     quick = expected.compare(experiment, experiment.summary([]), quick=True, folder=tmp_path)
     assert quick.verdicts == {"good": "matches", "bad": "differs"}
+    assert quick.causes == ((expected.OTHER_PROBLEMS, ("bad",)),)
 
 
 @pytest.mark.parametrize(
@@ -300,11 +320,14 @@ def test_every_committed_difference_is_explained_and_no_cause_is_idle(name):
     (experiment,) = experiments([name])
     results = runner.finished(COMMITTED, experiment, quick=False)
     assert len(results) == len(list((COMMITTED / name).glob("*.json"))), "results of other configurations lie around"
-    comparison = expected.compare(experiment, experiment.summary(results))
+    summary = experiment.summary(results)
+    comparison = expected.compare(experiment, summary)
     assert comparison.unexplained == ()
     causes = tomllib.loads((expected.FOLDER / f"{experiment.module}.toml").read_text()).get("cause", ())
     used = {text for text, _ in comparison.causes}
-    assert {" ".join(cause["text"].split()) for cause in causes} == used
+    assert {" ".join(cause["text"].format_map(summary.measured).split()) for cause in causes} == used
+    cited = {name for cause in causes for _, name, _, _ in Formatter().parse(cause["text"]) if name}
+    assert cited == set(summary.measured)
 
 
 def test_docs_page_is_that_of_the_committed_results():

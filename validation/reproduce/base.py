@@ -58,6 +58,8 @@ class Summary:
     tables: Tables = field(default_factory=dict)
     claims: Mapping[str, Evidence] = field(default_factory=dict)
     pictures: Mapping[str, Picture] = field(default_factory=dict)
+    measured: Mapping[str, str] = field(default_factory=dict)
+    """Figures that the causes cite as {name}, so that no cause outlives the results that it is about."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ A file `expected/<experiment>.toml`:
     text = "SimpleMKL needs fewer gradients than SILP."
     [[cause]]
     of = ["table1/pima, */kernels", "fewer-gradients"]               # patterns
-    text = "One paragraph: why it differs."
+    text = "One paragraph: why it differs, with {name} for a figure that the summary measures."
+
+A claim whose source is "besides" is our own question, not the paper's: it is counted and shown apart.
 
 Rules, with our mean a of k repetitions with deviation s (t if k = 1), and the paper's b with deviation t:
 
@@ -32,7 +34,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -46,6 +49,10 @@ from validation.reproduce.base import Experiment, Summary
 FOLDER = Path(__file__).parent / "expected"
 RULES = ("deviation", "error", "within", "factor", "shown")
 UNEXPLAINED = "Not investigated yet."
+OTHER_PROBLEMS = "The quick form computes smaller problems than the paper's; only the full one can be compared."
+NOT_MEASURED = "(not measured yet)"
+BESIDES = "besides"
+ORIGINS = {"the paper says": False, "looked into besides": True}
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,16 @@ class Claim:
     evidence: str
     verdict: str
 
+    @property
+    def besides(self) -> bool:
+        """Whether it is our question and not a sentence of the paper."""
+        return self.source == BESIDES
+
+    @property
+    def label(self) -> str:
+        """The sentence with its place."""
+        return self.text if self.besides else f"{self.text} ({self.source})"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -132,9 +149,16 @@ class Comparison:
         found = entries | {claim.key: claim.verdict for claim in self.claims}
         return {key: verdict for key, verdict in found.items() if verdict}
 
-    def count(self, verdict: str) -> int:
-        """How many have this verdict."""
-        return list(self.verdicts.values()).count(verdict)
+    def count(self, verdict: str, besides: bool = False) -> int:
+        """How many of the paper's numbers and sentences, or of our own questions, have this verdict."""
+        own = {claim.key for claim in self.claims if claim.besides}
+        return sum(found == verdict and (key in own) == besides for key, found in self.verdicts.items())
+
+    @property
+    def claims_by_origin(self) -> list[tuple[str, list[Claim]]]:
+        """Those of the paper and our own, each under a title."""
+        parts = {title: [c for c in self.claims if c.besides == own] for title, own in ORIGINS.items()}
+        return [(title, claims) for title, claims in parts.items() if claims]
 
     @property
     def unexplained(self) -> tuple[str, ...]:
@@ -155,7 +179,8 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
         raise InvalidInput(f"{experiment.module}.toml has no table or claim {', '.join(sorted(unknown))}; add it.")
     compared = Comparison(document["paper"], tables, claims, ())
     differing = [key for key, verdict in compared.verdicts.items() if verdict == "differs"]
-    return Comparison(document["paper"], tables, claims, _causes(document.get("cause", ()), differing))
+    causes = [{"of": ["*"], "text": OTHER_PROBLEMS}] if quick else document.get("cause", ())
+    return Comparison(document["paper"], tables, claims, _causes(causes, differing, summary.measured))
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -203,11 +228,14 @@ def _claim(claim: dict[str, str], summary: Summary) -> Claim:
     return Claim(claim["id"], claim["source"], claim["text"], found.text if found else "not measured", verdict)
 
 
-def _causes(causes: Sequence[dict[str, Any]], differing: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _causes(
+    causes: Sequence[dict[str, Any]], differing: list[str], measured: Mapping[str, str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The first cause whose patterns fit a key explains it; those without one come last."""
+    figures = defaultdict(lambda: NOT_MEASURED, measured)
     explained: dict[str, list[str]] = {}
     for key in differing:
         text = next((c["text"] for c in causes if any(fnmatchcase(key, p) for p in c["of"])), UNEXPLAINED)
         explained.setdefault(text, []).append(key)
     ordered = sorted(explained.items(), key=lambda item: item[0] == UNEXPLAINED)
-    return tuple((" ".join(text.split()), tuple(keys)) for text, keys in ordered)
+    return tuple((" ".join(text.format_map(figures).split()), tuple(keys)) for text, keys in ordered)

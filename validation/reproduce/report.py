@@ -21,6 +21,17 @@ from validation.reproduce.run import duration
 MOST = 12
 """Lists that are longer are not printed."""
 
+LEGEND = """
+Every number is our mean ± standard deviation, with the paper's in brackets. ✓ and ✗: it fits or does not, by the rule
+of its column, and every ✗ has a paragraph. The rules: *deviation*, our mean lies within the paper's standard deviation;
+*error*, within two standard errors of the difference of both means; *within x* and *factor x*, at most that far away;
+*shown*, no verdict. A row without brackets is not in the paper. Bounds that decide a claim and are ours are printed
+with it. Seconds depend on the machine, which had other work to do: numbers of seconds have no verdict, and claims about
+time compare methods that ran one after the other in the same cell. Figures in the paragraphs are computed from results
+unless they say "once".
+"""
+"""How the tables are read, in Markdown."""
+
 MARKS = {"matches": "✓", "differs": "✗", "": ""}
 
 
@@ -37,7 +48,9 @@ class Section:
     comparison: Comparison
     pictures: dict[str, Picture]
     command: str
-    """Which continues or repeats it."""
+    """Which continues it."""
+    again: str
+    """Which begins it anew, and overwrites nothing that is in the repository."""
 
     @property
     def complete(self) -> bool:
@@ -54,9 +67,13 @@ class Section:
     @property
     def verdict(self) -> str:
         """Counts of verdicts."""
-        counts = f"{self.comparison.count('matches')} match, {self.comparison.count('differs')} differ"
+        match, differ = (self.comparison.count(verdict) for verdict in ("matches", "differs"))
+        yes, no = (self.comparison.count(verdict, besides=True) for verdict in ("matches", "differs"))
         lacking = len(self.comparison.unexplained)
-        return f"{counts}, {lacking} of them not explained" if lacking else counts
+        parts = [f"{match} match", f"{differ} differ"]
+        parts += [f"{lacking} of them not explained"] if lacking else []
+        parts += [f"besides {yes} of {yes + no}"] if yes + no else []
+        return ", ".join(parts)
 
     @property
     def line(self) -> str:
@@ -83,8 +100,8 @@ class Section:
         ]
 
     def cell_command(self, cell_id: str) -> str:
-        """The command that runs one cell again."""
-        return f"{self.command} --cell {cell_id}"
+        """The command that runs one cell again, into the folder of the reader's own results."""
+        return f"{self.again} --cell {cell_id}"
 
 
 def section(experiment: Experiment, results: list[Result], quick: bool, out: Path) -> Section:
@@ -94,9 +111,10 @@ def section(experiment: Experiment, results: list[Result], quick: bool, out: Pat
         summary = experiment.summary(results)
     done = {result.id for result in results}
     left = sum(cell.seconds for cell in cells if cell.id not in done)
-    command = f"python -m validation.reproduce {experiment.name}{' --quick' if quick else ''} --out {out}"
+    again = f"python -m validation.reproduce {experiment.name}{' --quick' if quick else ''}"
     comparison = compare(experiment, summary, quick)
-    return Section(experiment, results, len(cells), left, comparison, dict(summary.pictures), command)
+    drawn = dict(summary.pictures)
+    return Section(experiment, results, len(cells), left, comparison, drawn, f"{again} --out {out}", again)
 
 
 def numbers(mean: float, deviation: float | None) -> str:
@@ -162,7 +180,7 @@ def write_page(out: Path, sections: Sequence[Section], command: str) -> Path:
         ]
         for s in sections
     }
-    helpers = {"ours": ours, "paper": paper, "distance": distance, "heading": heading, "marks": MARKS}
+    helpers = {"legend": LEGEND, "ours": ours, "paper": paper, "distance": distance, "heading": heading, "marks": MARKS}
     text = template.render(sections=sections, command=command, drawings=drawings, missing=missing(), **helpers)
     path = out / "report.html"
     out.mkdir(parents=True, exist_ok=True)
@@ -184,9 +202,10 @@ def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
         f"{command} --render --docs",
         "```",
         "",
-        "Every number is our mean ± standard deviation, with the paper's in brackets. ✓ and ✗: it fits or does not, by",
-        "the rule of its column. Every ✗ has a paragraph. A row without brackets is not in the paper. Seconds were",
-        "measured on a machine with other work to do, and are shown without a verdict.",
+        *LEGEND.strip().splitlines(),
+        "",
+        "The same report in HTML, which each of these commands writes, has the command of every cell beside its date",
+        "and its seconds; `--list` prints the names of the cells.",
         "",
         "| experiment | verdict | run |",
         "|---|---|---|",
@@ -216,9 +235,9 @@ def _docs_section(docs: Path, s: Section) -> list[str]:
             lines.append("|---" * (1 + len(table.columns)) + "|")
             lines += [f"| {name} | " + " | ".join(map(_markdown, row)) + " |" for name, row in table.rows.items()]
             lines.append("")
-    if s.comparison.claims:
-        lines += ["| the paper says | here |  |", "|---|---|---|"]
-        lines += [f"| {c.text} ({c.source}) | {c.evidence} | {MARKS[c.verdict]} |" for c in s.comparison.claims]
+    for title, claims in s.comparison.claims_by_origin:
+        lines += [f"| {title} | here |  |", "|---|---|---|"]
+        lines += [f"| {c.label} | {c.evidence} | {MARKS[c.verdict]} |" for c in claims]
         lines.append("")
     for text, keys in s.comparison.causes:
         lines += [f"✗ *{', '.join(keys)}*: {text}", ""]
@@ -227,7 +246,7 @@ def _docs_section(docs: Path, s: Section) -> list[str]:
         (docs / "_static" / file).write_text(pictures.svg(picture.figure), encoding="utf-8")
         lines += [f"![{picture.caption}](_static/{file})", "", picture.caption, ""]
     if s.results:
-        lines += [f"One cell again: `{s.cell_command(s.results[0].id)}`; `--list` names the others."]
+        lines += [f"One cell again: `{s.cell_command(s.results[0].id)}`."]
     return lines
 
 
