@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from mklref.datasets.bundled import BUNDLED, load_bundled
-from mklref.datasets.directory import DIRECTORY, load_from_directory, manifest
+from mklref.datasets.directory import DIRECTORY, entry_of, load_from_directory, manifest
 from mklref.datasets.generators import kloft_toy, noisy_signal, p300, two_norm, waveform
 from mklref.datasets.labels import encode
 from mklref.datasets.published import PUBLISHED
@@ -66,10 +66,9 @@ def load(name: str) -> Dataset:
         return load_bundled(name)
     directory = os.environ.get(DIRECTORY)
     entries = manifest(Path(directory)) if directory else {}
-    for known in (name, f"ida/{name}"):
-        if directory and known in entries:
-            data = load_from_directory(Path(directory), entries[known])
-            return with_standard_split(data, PUBLISHED[name]) if name in PUBLISHED else data
+    if directory and (entry := entry_of(entries, name)):
+        data = load_from_directory(Path(directory), entry)
+        return with_standard_split(data, PUBLISHED[name]) if name in PUBLISHED else data
     if name in PUBLISHED:
         return with_standard_split(fetch(PUBLISHED[name]), PUBLISHED[name])
     more = f"; in {directory}: {', '.join(entries)}" if directory else f"; set {DIRECTORY} to a data directory for more"

@@ -27,6 +27,7 @@ from mklref.exceptions import DataUnavailable, UnsafeFile
 DIRECTORY = "MKLREF_DATA"
 """Environment variable that names the directory."""
 
+MANIFEST = "MANIFEST.json"
 TABLE, SPLITS = ".csv.gz", "splits.npz"
 IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 
@@ -41,10 +42,10 @@ def manifest(directory: Path) -> dict[str, dict[str, Any]]:
     UnsafeFile
         Not a manifest.
     """
-    path = directory / "MANIFEST.json"
+    path = directory / MANIFEST
     if not path.is_file():
         raise DataUnavailable(
-            f"{DIRECTORY} is {str(directory)!r}, where there is no MANIFEST.json: set it to a directory of data sets, "
+            f"{DIRECTORY} is {str(directory)!r}, where there is no {MANIFEST}: set it to a directory of data sets, "
             "or unset it to fetch the sets of the papers."
         )
     try:
@@ -52,6 +53,11 @@ def manifest(directory: Path) -> dict[str, dict[str, Any]]:
         return {entry["name"]: entry for entry in sets if len(_named(entry, TABLE)) == 1 or _is_mnist(entry)}
     except (ValueError, KeyError, TypeError) as damaged:
         raise UnsafeFile(f"{path} is not a manifest of data sets: {damaged!r}.") from damaged
+
+
+def entry_of(entries: dict[str, dict[str, Any]], name: str) -> dict[str, Any] | None:
+    """The entry of a set, where titanic is found as ida/titanic, or None."""
+    return entries.get(name) or entries.get(f"ida/{name}")
 
 
 def load_from_directory(directory: Path, entry: dict[str, Any]) -> Dataset:

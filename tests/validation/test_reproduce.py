@@ -209,7 +209,7 @@ def test_a_full_run_needs_its_data_at_once(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("MKLREF_DATA", raising=False)
     monkeypatch.chdir(ROOT)
     assert main(["reproduce", "simplemkl-table1", "--out", str(tmp_path)]) == 2
-    assert "MKLREF_DATA is not set; simplemkl-table1 (liver" in capsys.readouterr().err
+    assert "MKLREF_DATA is not set: lacking for simplemkl-table1 (liver" in capsys.readouterr().err
 
 
 def test_outside_of_a_checkout_the_command_says_where_to_run_it(tmp_path, monkeypatch, capsys):
@@ -226,6 +226,35 @@ def test_estimates_and_commands_are_listed(monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "estimated" in printed
     assert "  pima-00-paper  " in printed
+
+
+def test_data_are_looked_for_before_hours_are_spent(capsys, monkeypatch, tmp_path):
+    """In the directory's manifest, where titanic is ida/titanic; sets that can be fetched may fail to be, later."""
+    monkeypatch.setenv("MKLREF_DATA", str(tmp_path))
+    assert main(["reproduce", "simplemkl-table1", "--out", str(tmp_path)]) == 2
+    assert "lacking for simplemkl-table1 (liver, pima, ionosphere, wpbc, sonar). Set it" in capsys.readouterr().err
+    table = [{"path": "titanic.csv.gz", "sha256": ""}]
+    sets = [{"name": name, "files": table} for name in ("ida/titanic", "liver", "pima", "wpbc")]
+    (tmp_path / "MANIFEST.json").write_text(json.dumps({"data_sets": sets}))
+    with pytest.raises(
+        InvalidParameter, match=r"does not list all data: lacking for simplemkl-table1 \(ionosphere, son"
+    ):
+        runner.require_data(experiments(["simplemkl-table1"]), quick=False)
+    runner.require_data(experiments(["kowalski-titanic"]), quick=False)
+    runner.require_data(experiments(["simplemkl-table1"]), quick=True)
+
+
+@pytest.mark.parametrize("minutes", ["-3", "nan"])
+def test_minutes_are_not_negative(capsys, tmp_path, minutes):
+    assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", minutes]) == 2
+    assert f"minutes = {float(minutes)} must be at least 0" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unfinished_quick_run_is_not_a_success(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", "0"]) == 1
+    assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--render"]) == 1
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("simplemkl")])

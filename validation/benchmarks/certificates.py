@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 import time
@@ -26,6 +25,7 @@ from mklref.certificate.definite import proven_shifts
 from mklref.kernels import stack
 from mklref.kernels.validation import require_psd
 from validation.benchmarks.problems import gaussian_family
+from validation.facts import facts
 
 CASES = (
     (1000, 20, "hinge", 2.0, 1.0),
@@ -117,15 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     rows = [measure(*case, ridge, options.rounds) for case in CASES for ridge in (1e-6, 0.0)]
     if options.json:
-        facts = {
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": platform.processor() or platform.machine(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "mklref": mklref.__version__,
-            "rows": rows,
-        }
-        options.json.write_text(json.dumps(facts, indent=1) + "\n")
+        options.json.write_text(json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
     return 0 if all(row["fast to numerical"] <= 3.0 for row in rows if row["n"] >= 1000) else 1
 
 

@@ -34,7 +34,8 @@ import mklref
 from validation.benchmarks.native_memory import measure_memory
 from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
 from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines
-from validation.benchmarks.turns import READS, alternate, facts, ratio
+from validation.benchmarks.turns import READS, alternate, ratio
+from validation.facts import facts
 
 Data = tuple[np.ndarray, np.ndarray, float]
 Row = dict[str, Any]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 import mklref
 from mklref import reference
 from mklref.formulations import factorize
+from validation.facts import facts
 
 FORMS = ("mixed_norm", "block_norm", "qcqp", "dual", "weighted_primal")
 KERNELS = 20
@@ -83,8 +83,8 @@ def main(arguments: list[str] | None = None) -> int:
                         if rows[-1]["total"] > options.patience:
                             slow.add((p, form, solver))
     if options.json:
-        facts = {"date": time.strftime("%Y-%m-%d"), "python": platform.python_version(), "cvxpy": cvxpy.__version__}
-        options.json.write_text(json.dumps({**facts, "rows": rows}, indent=1) + "\n")
+        run = facts() | {"cvxpy": cvxpy.__version__, "rows": rows}
+        options.json.write_text(json.dumps(run, indent=1) + "\n")
     return 0
 
 

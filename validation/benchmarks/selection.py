@@ -25,7 +25,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
 from mklref import MKLClassifier, MKLClassifierCV
-from validation.benchmarks.turns import facts
+from validation.facts import facts
 
 KERNELS = "rbf(1..50, 38), poly(1..2), per_variable(rbf(1))"
 CS = [float(C) for C in np.geomspace(0.01, 100.0, 10)]

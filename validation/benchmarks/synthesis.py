@@ -27,7 +27,7 @@ from mklref.synthesis import SynthesisProblem, SynthesisSolution, forward_backwa
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.problem import correlations
 from validation.benchmarks.problems import digits
-from validation.benchmarks.turns import facts
+from validation.facts import facts
 
 NORMS = ((1, 1, 1), (2, 1, 1), (2, 1, 2), (1, 2, 1), (1, 2, 2), (2, 2, 1))
 TARGET = 60

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any
-
-import numpy as np
-
-import mklref
 
 _REST = 0.1
 """Seconds between turns, in which idle threads of BLAS stop to spin."""
@@ -57,15 +52,3 @@ def ratio(rounds: int, work: Callable[[], Any], other: Callable[[], Any]) -> flo
     """Seconds of `work` over those of `other`, the median of paired rounds."""
     times, _ = turns(rounds, {"other": other, "work": work})
     return median(a / b for a, b in zip(times["work"], times["other"], strict=True))
-
-
-def facts() -> dict[str, Any]:
-    """Date, machine, versions and threads: what a file of results says of its run."""
-    return {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": platform.processor() or platform.machine(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "mklref": mklref.__version__,
-        "threads": mklref.native.loops.threads(),
-    }

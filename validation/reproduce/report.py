@@ -92,9 +92,14 @@ class Section:
         names = "mklref", "python", "numpy", "scipy", "scikit-learn"
         versions = [" or ".join(sorted({str(fact[name]) for fact in facts})) for name in names]
         machines = sorted({f"{fact['machine']}, {fact['cores']} cores" for fact in facts})
+        commits = sorted({fact["commit"] for fact in facts if fact.get("commit")})
+        unknown = sum(not fact.get("commit") for fact in facts)
+        code = [f"commit {', '.join(commits)}"] if commits else []
+        code += [f"{unknown} cells from before commits were recorded"] if unknown else []
         busy = f"load {loads[0]:.1f} to {loads[-1]:.1f}" if loads else "load unknown"
         return [
             span,
+            ", ".join(code),
             ", ".join(f"{name} {found}" for name, found in zip(names, versions, strict=True)),
             f"{'; '.join(machines)}, {busy}",
         ]

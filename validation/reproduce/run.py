@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mklref.datasets import DIRECTORY
+from mklref.datasets.directory import DIRECTORY, MANIFEST, entry_of, manifest
 from mklref.exceptions import InvalidParameter
 from validation.reproduce import store
 from validation.reproduce.base import Cell, Experiment, Result
@@ -52,22 +52,35 @@ def require_data(experiments: Sequence[Experiment], quick: bool) -> None:
     Raises
     ------
     InvalidParameter
-        Names experiments and data sets.
+        Names experiments and the data sets that they lack.
     """
-    if quick or os.environ.get(DIRECTORY):
+    if quick:
         return
-    lacking = [f"{experiment.name} ({', '.join(experiment.data)})" for experiment in experiments if experiment.data]
+    given = os.environ.get(DIRECTORY)
+    found = manifest(Path(given)) if given and (Path(given) / MANIFEST).is_file() else {}
+    needs = {e.name: [name for name in e.data if entry_of(found, name) is None] for e in experiments}
+    lacking = "; ".join(f"{name} ({', '.join(sets)})" for name, sets in needs.items() if sets)
     if lacking:
+        state = f"is {given!r}, which does not list all data" if given else "is not set"
         raise InvalidParameter(
-            f"{DIRECTORY} is not set; {'; '.join(lacking)} need data. Set it to the data directory, or use --quick."
+            f"{DIRECTORY} {state}: lacking for {lacking}. Set it to a directory with these sets in its {MANIFEST}, "
+            "or use --quick."
         )
 
 
 def run(directory: Path, work: Sequence[tuple[Experiment, Cell]], minutes: float | None = None) -> None:
-    """Run cells one after the other; each result is written when it is there. After `minutes` none is started."""
+    """Run cells one after the other; each result is written when it is there. After `minutes` none is started.
+
+    Raises
+    ------
+    InvalidParameter
+        `minutes` is negative, or no number.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    if minutes is not None and not minutes >= 0.0:
+        raise InvalidParameter(f"minutes = {minutes} must be at least 0; leave it out to run every cell.")
     if not work:
         return
     say = Console(stderr=True, highlight=False)

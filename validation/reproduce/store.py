@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import mklref
 from mklref.exceptions import UnsafeFile
+from validation.facts import facts
 from validation.reproduce.base import Cell, Experiment, Result
 
 SCHEMA = "mklref-reproduce-1"
@@ -73,27 +70,3 @@ def read(directory: Path, experiment: Experiment, cell: Cell) -> Result | None:
     if document["config"] != json.loads(json.dumps(cell.config)):
         return None
     return Result(cell.id, document["config"], document["values"], document["seconds"], document["facts"])
-
-
-def facts() -> dict[str, Any]:
-    """When, with which versions, on which machine, and how busy it was."""
-    return {
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "mklref": mklref.__version__,
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "scipy": version("scipy"),
-        "scikit-learn": version("scikit-learn"),
-        "machine": _processor(),
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()

@@ -1,0 +1,61 @@
+"""What a file of results says of its run: when, of which code, with which versions, on which machine, and how busy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import mklref
+from mklref.native.loops import threads
+
+ROOT = Path(__file__).parents[1]
+CODE = ("mklref", "validation")
+RESULTS = "validation/results"
+PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+def facts() -> dict[str, Any]:
+    """Of this process, now."""
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "mklref": mklref.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+        "machine": processor(),
+        "cores": os.cpu_count(),
+        "threads": threads(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+    }
+
+
+@cache
+def commit(root: Path = ROOT) -> str | None:
+    """The commit that is checked out, with a + if the code was changed since; None outside of a checkout."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        head = git("rev-parse", "--short=8", "HEAD")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", *CODE, f":(exclude){RESULTS}")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{head}+" if changed else head
+
+
+def processor() -> str:
+    """Its name, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
