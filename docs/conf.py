@@ -34,12 +34,14 @@ html_theme = "furo"
 html_title = f"mklref {release}"
 html_static_path = ["_static"]
 html_css_files = ["beside.css"]
+html_extra_path = ["_generated/reproduction"]
 
 
 def setup(app: object) -> None:
     """Write the generated pages, and let autodoc read docstrings as the plain text that they are."""
     generate.formulation_pages(HERE / "formulations")
     generate.command_line_help(HERE / "_generated")
+    generate.reproduction_report(HERE / "_generated" / "reproduction")
     generate.equivalence_table(HERE / "_generated")
     generate.equivalence_graph(HERE / "_generated")
     app.connect("autodoc-process-docstring", generate.plain_docstring, priority=400)

@@ -67,6 +67,18 @@ def command_line_help(directory: Path) -> None:
         write(directory / f"{name}.txt", command.format_help().splitlines())
 
 
+def reproduction_report(directory: Path) -> None:
+    """The report on the papers' experiments in HTML, where every cell has the command that runs it again."""
+    from validation.reproduce import report
+    from validation.reproduce.experiments import experiments
+    from validation.reproduce.run import finished
+
+    out = Path("validation") / "results" / "reproduce"
+    results = Path(__file__).parents[1] / out
+    sections = [report.section(e, finished(results, e, quick=False), False, out) for e in experiments(["all"])]
+    report.write_page(directory, sections, f"python -m validation.reproduce all --out {out}")
+
+
 def equivalence_table(directory: Path) -> None:
     """The table of equivalences as Markdown, to be included in a page."""
     from mklref.equivalences import table
