@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import ttest_rel
@@ -14,10 +13,24 @@ from scipy.stats import ttest_rel
 import mklref
 from mklref._typing import Array
 from mklref.algorithms import group_wrapper, simplemkl
-from mklref.datasets import Dataset, encode, load
+from mklref.datasets import Dataset
 from mklref.kernels import ArrayStack, gaussian
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.experiments import spambase_causes
 from validation.reproduce.experiments.simplemkl_data import standardized
+from validation.reproduce.experiments.spambase_causes import CAUSE, best_accuracy
+from validation.reproduce.experiments.spambase_parts import (
+    QUICK,
+    SPAM,
+    Parts,
+    constants,
+    counts,
+    drawn,
+    groups_of,
+    pulls,
+    views,
+)
+from validation.reproduce.experiments.spambase_parts import parts as parts_of
 from validation.reproduce.pictures import COLOURS, figure
 
 PROTOCOL = """
@@ -34,23 +47,9 @@ gap of 1e-3, for at most a minute, and the native solver besides. The paper stop
 
 WIDTHS = (0.01, 0.1, 1.0, 10.0)
 COSTS = tuple(float(C) for C in 10.0 ** np.arange(7))
-FOLDS, SETS, TESTED, TRAINED = 5, 10, 1381, 322
-SELECTED = 1e-8
-SPAM = "spambase"
-QUICK = "breast_cancer"
-NUMBERS = ("000", "85", "415", "650", "857", "1999")
+FOLDS, SETS, TRAINED = 5, 10, 322
 CURVE = (322, 644, 1288, 2576, 3220)
 FEWEST = 3
-
-
-class Parts(NamedTuple):
-    """One training set with its kernels, and the kernels of the test set with it."""
-
-    train: Array
-    y: Array
-    new: Array
-    y_new: Array
-    groups: list[list[int]]
 
 
 def cells(quick: bool) -> list[Cell]:
@@ -60,30 +59,19 @@ def cells(quick: bool) -> list[Cell]:
         return [Cell(f"{QUICK}-{k:02d}", {**config, "part": k}, 4.0) for k in range(2)]
     config = {"data": SPAM, "train": TRAINED, "sets": SETS, "widths": list(WIDTHS), "costs": list(COSTS), "seed": 0}
     sets = [Cell(f"{SPAM}-{k:02d}", {**config, "part": k}, 150.0) for k in range(SETS)]
-    return [*sets[:1], Cell("curve", {**config, "curve": list(CURVE)}, 60.0), *sets[1:]]
-
-
-def groups_of(data: Dataset) -> list[list[int]]:
-    """The variables of each group."""
-    if data.name == QUICK:  # mean, error and worst value of ten quantities
-        return [list(range(start, start + 10)) for start in (0, 10, 20)]
-    numbers = [f"word_freq_{number}" for number in NUMBERS]
-    kinds = [
-        1 if name in numbers else ("word", "", "char", "capital").index(name.partition("_")[0])
-        for name in data.features
-    ]
-    return [[j for j, kind in enumerate(kinds) if kind == group] for group in range(4)]
+    curve = Cell("curve", {**config, "curve": list(CURVE)}, 60.0)
+    return [*sets[:1], curve, *sets[1:], *spambase_causes.cells(config)]
 
 
 def cell(config: dict[str, Any]) -> dict[str, Any]:
     """One training set, all methods; or the mean kernel on growing sets."""
-    data = load(config["data"])
-    order = np.random.default_rng(config["seed"]).permutation(len(data.y))
-    tested = order[: TESTED if data.name == SPAM else 200]
-    rest = order[len(tested) :]
+    if config.get("group") == CAUSE:
+        return spambase_causes.cell(config)
+    data, tested, rest = drawn(config)
     if "curve" in config:
         return {"curve": [_mean_kernel(data, rest[:n], tested, config) for n in config["curve"]]}
-    parts = _parts(data, rest[config["part"] * config["train"] :][: config["train"]], tested, config["widths"])
+    rows = rest[config["part"] * config["train"] :][: config["train"]]
+    parts = parts_of(data, rows, tested, config["widths"])
     problems = {
         "SVM": mklref.Fixed(np.full(len(parts.train), 1.0 / len(parts.train))),
         "MKL": mklref.Lp(1),
@@ -93,7 +81,7 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
         "MKL": partial(simplemkl, tol=1e-3, max_time=60.0),
         "GKL": partial(group_wrapper, tol=1e-3, max_time=60.0),
     }
-    values: dict[str, Any] = {"n": len(parts.y), "M": len(parts.train)}
+    values: dict[str, Any] = {"n": len(parts.y), "M": len(parts.train), "constants": constants(data, rows)}
     for name, regularizer in problems.items():
         problem = mklref.Problem(ArrayStack.trusted(list(parts.train)), parts.y, regularizer=regularizer)
         began = time.perf_counter()
@@ -104,27 +92,6 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
         if name in papers:
             values[name] = {**shared, **_trained(papers[name], problem.replace(C=C), parts)}
     return values
-
-
-def _parts(data: Dataset, rows: Array, tested: Array, widths: list[float]) -> Parts:
-    X, X_new = standardized(data.X[rows], data.X[tested])
-    y, _ = encode(data.y)
-    blocks = [[gaussian(widths).fit(X[:, view]) for view in _views(group)] for group in groups_of(data)]
-    stacks = [
-        (stack, view)
-        for group, fits in zip(groups_of(data), blocks, strict=True)
-        for stack, view in zip(fits, _views(group), strict=True)
-    ]
-    train = np.concatenate([stack.dense() for stack, _ in stacks]) / len(rows)
-    new = np.concatenate([stack.new(X_new[:, view]) for stack, view in stacks]) / len(rows)
-    sizes = np.cumsum([0, *(len(widths) * len(fits) for fits in blocks)])
-    groups = [list(range(a, b)) for a, b in pairwise(sizes)]
-    return Parts(train, y[rows], new, y[tested], groups)
-
-
-def _views(group: list[int]) -> list[list[int]]:
-    """All variables of a group, then each one."""
-    return [group, *([j] for j in group)]
 
 
 def _cross_validated(parts: Parts, problem: mklref.Problem, config: dict[str, Any]) -> tuple[float, list[float]]:
@@ -145,15 +112,19 @@ def _cross_validated(parts: Parts, problem: mklref.Problem, config: dict[str, An
 def _trained(
     algorithm: Callable[[mklref.Problem], mklref.Solution], problem: mklref.Problem, parts: Parts
 ) -> dict[str, Any]:
-    """Accuracy, kernels and time of one algorithm."""
+    """Accuracy, kernels and time of one algorithm, and how near each group is to a weight."""
     began = time.perf_counter()
     solution = algorithm(problem)
     seconds = time.perf_counter() - began
-    weights = solution.weights
+    by_group = counts(solution.weights, parts.groups)
+    total = solution.weights.sum()
+    grouped = isinstance(problem.regularizer, mklref.Groups)
     return {
         "accuracy": 100.0 * float(np.mean(np.sign(solution.decision_function(parts.new)) == parts.y_new)),
-        "kernels": int(np.count_nonzero(weights > SELECTED * weights.max())),
-        "by group": [int(np.count_nonzero(weights[group] > SELECTED * weights.max())) for group in parts.groups],
+        "kernels": sum(by_group),
+        "by group": by_group,
+        "shares": [float(f"{solution.weights[group].sum() / total:.4g}") for group in parts.groups],
+        **({"pulls": pulls(solution.dual_coef, parts.train, parts.groups)} if grouped else {}),
         "seconds": round(seconds, 3),
         "gap": solution.certificate.relative_gap,
         "status": solution.status.name,
@@ -163,24 +134,20 @@ def _trained(
 def _mean_kernel(data: Dataset, rows: Array, tested: Array, config: dict[str, Any]) -> dict[str, Any]:
     """Best accuracy over C of the machine on the mean kernel, summed up without holding the kernels."""
     X, X_new = standardized(data.X[rows], data.X[tested])
-    y, _ = encode(data.y)
     K, K_new = np.zeros((len(rows), len(rows))), np.zeros((len(tested), len(rows)))
-    views = [view for group in groups_of(data) for view in _views(group)]
-    for view in views:
+    every = [view for group in groups_of(data) for view in views(group)]
+    for view in every:
         for width in config["widths"]:
             stack = gaussian(width).fit(X[:, view])
             K += stack.dense()[0]
             K_new += stack.new(X_new[:, view])[0]
-    scale = 1.0 / (len(views) * len(config["widths"]) * len(rows))
-    problem = mklref.Problem([K * scale], y[rows], regularizer=mklref.Fixed(np.ones(1)))
-    path = mklref.solve_path(problem, C=config["costs"], tol=1e-3)
-    accuracies = [100.0 * float(np.mean(np.sign(s.decision_function([K_new * scale])) == y[tested])) for s in path]
-    return {"n": len(rows), "accuracy": max(accuracies)}
+    scale = 1.0 / (len(every) * len(config["widths"]) * len(rows))
+    return {"n": len(rows), "accuracy": best_accuracy(data, rows, tested, K * scale, K_new * scale, config["costs"])}
 
 
 def summary(results: list[Result]) -> Summary:
     """Table 1, what it says, and accuracy over the size of the training set."""
-    sets = [r for r in results if "curve" not in r.values]
+    sets = [r for r in results if "part" in r.config]
     curve = next((r.values["curve"] for r in results if "curve" in r.values), None)
     if not sets:
         return Summary()
