@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.cone import Scaling, longest, product, quotient
 from mklref.algorithms.cuts import Master, mixture, remaining
 from mklref.algorithms.point import Point
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
@@ -20,11 +22,11 @@ _MOST_EXPANSIONS = 50
 _SMALLEST = 1e-8
 """Weights are held above this share of the largest where the norm is expanded: at 0 it has no second derivative."""
 _STEPS = 0.5 ** np.arange(8)
-_SHRINK = 0.1
-"""Factor from one barrier parameter to the next."""
-_MOST_STEPS = 500
-_NEAR = 0.5
-"""Length of a Newton step from which on its minimiser counts as reached."""
+_MOST_STEPS = 200
+"""Newton steps of a master; about ten are usual."""
+_FIRST_SLACK = 0.1
+_INSIDE = 0.99
+"""Share of the way to the next constraint."""
 
 
 def sip(
@@ -47,7 +49,7 @@ def sip(
     1 + p(p-3)/2 - p(p-2) sum_m z_m^{p-1} theta_m + p(p-1)/2 sum_m z_m^{p-2} theta_m^2 <= 1,
 
     the linear program with this one quadratic constraint is solved, its weights are scaled back to the sphere, and so
-    on until nothing is gained. The quadratic program is solved by a logarithmic barrier.
+    on until nothing is gained. The quadratic program is solved by a primal-dual interior point method.
 
     Parameters
     ----------
@@ -130,42 +132,61 @@ def lp_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: 
 def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tuple[Array, Array]:
     """Minimise t subject to constants + slopes theta <= t, 0 <= theta <= 1 and the norm expanded at z.
 
-    Newton's method follows the minimisers of t - mu sum_i log(slack_i) for falling mu; mu/slack are the multipliers.
+    With ||z||_p = 1 the expanded norm is a ball in other units, ||D theta - e||_2 <= 1 for D = (p-1) z^{p/2-1} and
+    e = (p-2) z^{p/2}. Mehrotra's predictor and corrector solve the program of this cone in about ten steps, with two
+    kernels as with a thousand; points that follow the barrier inside the ball crawl along it when kernels are many.
 
     Returns
     -------
     weights : array (M,)
     shares : array (k,)
         Multipliers of the cuts, scaled to the sum 1.
+
+    Raises
+    ------
+    LinAlgError
+        To rounding there is no minimiser.
     """
     M, k = len(z), len(constants)
-    linear, curved = -p * (p - 2.0) * z ** (p - 1.0), p * (p - 1.0) * z ** (p - 2.0)
-    A = np.block([[slopes, -np.ones((k, 1))], [-np.eye(M), np.zeros((M, 1))], [np.eye(M), np.zeros((M, 1))]])
-    b = np.concatenate([-constants, np.zeros(M), np.ones(M)])
-
-    def slacks(x: Array) -> Array:
-        theta = x[:M]
-        return np.append(b - A @ x, 0.5 * p * (3.0 - p) - linear @ theta - 0.5 * curved @ theta**2)
-
-    x = np.append((1.0 - 0.01 / p) * z, 0.0)  # inside the expanded norm
-    x[M] = float((constants + slopes @ x[:M]).max()) + 1.0
-    mu, s = max(1.0, x[M]), slacks(x)
+    m = k + 2 * M
+    D, e = (p - 1.0) * z ** (0.5 * p - 1.0), (p - 2.0) * z ** (0.5 * p)
+    G = np.zeros((m + 1 + M, M + 1))  # s = h - G x in the cone, x = (theta, t)
+    G[:k, :M], G[:k, M] = slopes, -1.0
+    G[range(k, k + M), range(M)], G[range(k + M, m), range(M)], G[range(m + 1, m + 1 + M), range(M)] = -1.0, 1.0, -D
+    h = np.concatenate([-constants, np.zeros(M), np.ones(M), [1.0], -e])
+    one = np.append(np.ones(m + 1), np.zeros(M))
+    x = np.append(z, float((constants + slopes @ z).max()) + 1.0)
+    s = h - G @ x
+    s[: m + 1] = np.maximum(s[: m + 1], _FIRST_SLACK)
+    s[m] += 1.0
+    u = quotient(one, s, m)  # the multipliers
     for _ in range(_MOST_STEPS):
-        gradients = np.vstack([A, np.append(linear + curved * x[:M], 0.0)])
-        slope = np.append(np.zeros(M), 1.0) + mu * gradients.T @ (1.0 / s)
-        hessian = mu * (gradients.T / s**2) @ gradients
-        hessian[range(M), range(M)] += mu * curved / s[-1]
-        step = -np.linalg.solve(hessian, slope)
-        length = np.sqrt(max(float(-slope @ step) / mu, 0.0))
-        # In the norm of the Hessian a step below 1 stays inside; near the minimiser the full one converges.
-        x = x + (step if length <= _NEAR else step / (1.0 + length))
-        s = slacks(x)
-        if length <= _NEAR:
-            if mu <= _INNER / len(s):
-                shares = mu / s[:k]
-                return x[:M], shares / shares.sum()
-            mu *= _SHRINK
-    raise np.linalg.LinAlgError("the barrier has no minimiser to rounding")
+        missed, slope, gap = G @ x + s - h, G.T @ u, float(s @ u)
+        slope[M] += 1.0
+        if max(gap, 10.0 * np.abs(missed).max(), np.abs(slope * np.append(z, 1.0)).max()) <= _INNER:
+            return np.maximum(x[:M], 0.0), u[:k] / u[:k].sum()
+        W = Scaling.of(s, u, m)
+        centre = W.times(u)
+        few = np.vstack([G[:k] / W.d[:k, None], np.sqrt(2.0) / W.eta * np.append(D * W.w[1:], 0.0)])
+        hessian = few.T @ few  # G'W^{-2}G: the bounds and D are diagonal
+        hessian[range(M), range(M)] += W.d[k : k + M] ** -2 + W.d[k + M :] ** -2 + (D / W.eta) ** 2
+        step = partial(_newton, G, hessian, W, missed, slope)
+        _, ds, du = step(-centre)
+        length = min(longest(s, ds, m), longest(u, du, m))
+        left = max(float((s + length * ds) @ (u + length * du)), 0.0)
+        mu = (left / gap) ** 3 * gap / (m + 1)
+        dx, ds, du = step(quotient(mu * one - product(W.divide(ds), W.times(du), m), centre, m) - centre)
+        length = min(1.0, _INSIDE * min(longest(s, ds, m), longest(u, du, m)))
+        x, s, u = x + length * dx, s + length * ds, u + length * du
+    raise np.linalg.LinAlgError("the master has no minimiser to rounding")
+
+
+def _newton(G: Array, hessian: Array, W: Scaling, missed: Array, slope: Array, wanted: Array) -> tuple[Array, ...]:
+    """The step (dx, ds, du) with G dx + ds = -missed, G'du = -slope and W du + W^{-1} ds = wanted."""
+    right = W.divide(W.divide(missed) + wanted)
+    dx = np.asarray(-np.linalg.solve(hessian, slope + G.T @ right), dtype=float)
+    du = W.divide(W.divide(G @ dx)) + right
+    return dx, -missed - G @ dx, du
 
 
 def on_the_sphere(theta: Array, p: float) -> Array:

@@ -12,6 +12,7 @@ import mklref
 from mklref import algorithms, reference
 from mklref.algorithms.sip import lp_master, on_the_sphere, quadratic_master
 from mklref.exceptions import NotApplicable
+from mklref.kernels import ArrayStack, gaussian
 from mklref.solution import Status
 
 P = (1.01, 4 / 3, 2.0, 3.0, 10.0)
@@ -61,6 +62,15 @@ def test_other_units(exponent):
     assert np.array_equal(here.weights, there.weights)
     assert here.history.counters == there.history.counters
     assert here.history.column("upper").tolist() == (there.history.column("upper") * unit).tolist()
+
+
+def test_many_kernels_most_of_them_useless():
+    """Kloft's Figure 6 has 200 widths; where nearly all are too large, the master goes a long way for small weights."""
+    X = np.random.default_rng(2).normal(size=(40, 3))
+    y = np.sign(X[:, 0] * X[:, 1])
+    stack = ArrayStack.trusted(list(gaussian(np.sqrt(1.2 ** np.arange(200) / 2.0)).fit(X).dense()))
+    problem = mklref.Problem(stack, y, regularizer=mklref.Lp(4 / 3))
+    assert complaints(problem, algorithms.sip(problem, tol=1e-3), 1e-3, mklref.solve(problem).certificate) == []
 
 
 @pytest.mark.parametrize("regularizer", [mklref.Lp(1), mklref.Lp(np.inf), mklref.ElasticNet(0.5)], ids=str)
