@@ -10,7 +10,16 @@ from mklref._typing import Array
 from mklref.datasets import Dataset, kloft_toy, load
 from mklref.kernels import gaussian, linear
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve_path
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary
+from validation.reproduce.experiments.kowalski_claims import (
+    KERNELS,
+    LAMBDAS,
+    NORMS,
+    claims,
+    measured,
+    realisation,
+    rounded,
+)
 from validation.reproduce.pictures import figure
 
 PROTOCOL = """
@@ -30,11 +39,6 @@ The training samples have 12 different values, so many columns of the kernels ar
 between equal columns, as the norm 1, the relevance maps are one optimum of many.
 """
 
-KERNELS = ("Good", "Bad", "Ugly")
-NORMS = {"2": (2, 2, 1), "1": (1, 1, 1), "21;2": (2, 1, 2), "12;2": (1, 2, 2), "21;1": (2, 1, 1), "12;1": (1, 2, 1)}
-"""In the order of Figure 2: no structure, structure by kernel, structure by sample."""
-LAMBDAS = tuple(float(lam) for lam in 10.0 ** np.arange(5.0, -0.25, -0.5))
-"""From large to small, along which the path is followed."""
 FOLDS, DRAWS, REALISATIONS = 5, 10, 10
 FIRST = "titanic"
 VISIBLE = 1e-3
@@ -152,53 +156,10 @@ def summary(results: list[Result]) -> Summary:
             },
         },
     }
-    return Summary(tables, {} if prefix else _claims(first), {"figure2": _picture(first)})
-
-
-def _claims(first: Result) -> dict[str, Evidence]:
-    norms = first.values["norms"]
-    at = {name: found["shapes"][found["chosen"]] for name, found in norms.items()}
-
-    def parts(name: str, quantity: str) -> str:
-        return ", ".join(f"{kernel} {value:.3g}" for kernel, value in zip(KERNELS, at[name][quantity], strict=True))
-
-    good, bad, ugly = range(3)
-    two, one = at["2"], at["1"]
-    claims = {
-        "l2-dense": Evidence(
-            two["exactly zero"] < 0.01 and 2.0 * two["largest"][ugly] < min(two["largest"][good], two["largest"][bad]),
-            f"{100 * two['exactly zero']:.0f} % of the coefficients are 0; largest relevance: {parts('2', 'largest')}",
-        ),
-        "l1-sparse": Evidence(
-            max(one["nonzero"]) < 0.5 and int(np.argmax(one["largest"])) == good,
-            f"share of nonzero coefficients: {parts('1', 'nonzero')}; largest relevance: {parts('1', 'largest')}",
-        ),
-        "l21k-good": Evidence(
-            at["21;2"]["largest"][good] == 1.0 and at["21;2"]["largest"][ugly] < 0.05,
-            f"largest relevance: {parts('21;2', 'largest')}",
-        ),
-        "l12k-like-l1": Evidence(
-            max(at["12;2"]["nonzero"]) < 0.5 and at["12;2"]["largest"][bad] > one["largest"][bad],
-            f"share of nonzero coefficients: {parts('12;2', 'nonzero')}; largest relevance: "
-            f"{parts('12;2', 'largest')}, against {parts('1', 'largest')} with the norm 1",
-        ),
-        "l21s-samples": Evidence(
-            at["21;1"]["samples without"] > 0.2,
-            f"{100 * at['21;1']['samples without']:.0f} % of the samples have no coefficient; with the other norms "
-            + ", ".join(f"{name} {100 * at[name]['samples without']:.0f} %" for name in NORMS if name != "21;1"),
-        ),
-        "l12s-one-kernel": Evidence(
-            at["12;1"]["samples with one kernel"] > 0.3,
-            f"{100 * at['12;1']['samples with one kernel']:.0f} % of the samples use exactly one kernel",
-        ),
-    }
-    chosen, shapes = norms["21;2"]["chosen"], norms["21;2"]["shapes"]
-    factor = next((LAMBDAS[k] / LAMBDAS[chosen] for k in range(chosen, -1, -1) if not shapes[k]["largest"][ugly]), None)
-    claims["larger-lambda"] = Evidence(
-        factor is not None and factor <= 10.0,
-        f"Ugly has no coefficient from {factor:.2g} lambda on" if factor else "Ugly keeps its coefficients",
-    )
-    return claims
+    pictures = {"figure2": _picture(first)}
+    if prefix:
+        return Summary(tables, {}, pictures)
+    return Summary(tables, claims(first) | realisation(results), pictures, measured(first))
 
 
 def _picture(first: Result) -> Picture:
@@ -210,9 +171,12 @@ def _picture(first: Result) -> Picture:
         labels = [*KERNELS, "constant"][: len(relevance)]
         ax.set_yticks(range(len(labels)), labels)
         lam = LAMBDAS[found["chosen"]]
-        ax.set_title(f"norm {name}, $\\lambda$ = {lam:.3g}: {found['path'][found['chosen']]:.2f} % errors", fontsize=9)
+        ax.set_title(
+            f"norm {name}, $\\lambda$ = {rounded(lam)}: {found['path'][found['chosen']]:.2f} % errors", fontsize=9
+        )
         ax.set(xticks=[])
-    axes[-1, 0].set(xlabel="training samples, equal ones side by side")
+    for ax in axes[-1]:
+        ax.set(xlabel="training samples, equal ones side by side")
     return Picture(
         drawing,
         "As Figure 2: relevance maps, white 0 and black 1. Top: no structure; middle: by kernel; bottom: by sample.",
