@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mklref._typing import Array
 from mklref.datasets import Dataset, encode, load
 from mklref.kernels import simplemkl_recipe
+from validation.reproduce.expected import FOLDER, read
 
 QUICK = "iris"
 """Two of its three classes overlap."""
@@ -55,9 +57,23 @@ def standardized(X: Array, X_new: Array) -> tuple[Array, Array]:
 def split(data: Dataset, seed: int, train: int) -> Parts:
     """A random split: `train` samples to learn from, and the others to test on."""
     order = np.random.default_rng(seed).permutation(len(data.y))
+    return parts_of(data, order[:train], order[train:])
+
+
+def parts_of(data: Dataset, first: NDArray[np.intp], last: NDArray[np.intp]) -> Parts:
+    """The samples to learn from and those to test on, standardised by the former."""
     y, _ = encode(data.y)
-    X, X_new = standardized(data.X[order[:train]], data.X[order[train:]])
-    return Parts(X, y[order[:train]], X_new, y[order[train:]])
+    X, X_new = standardized(data.X[first], data.X[last])
+    return Parts(X, y[first], X_new, y[last])
+
+
+def printed(module: str, table: str) -> dict[str, dict[str, list[float]]]:
+    """What the paper prints, by row and column: [mean] or [mean, deviation]; empty entries are left out."""
+    found = next(t for t in read(FOLDER / f"{module}.toml")["table"] if t["id"] == table)
+    return {
+        row: {column: entry for column, entry in zip(found["rules"], entries, strict=True) if entry}
+        for row, entries in found["rows"].items()
+    }
 
 
 def kernels(parts: Parts) -> tuple[Array, Array]:
