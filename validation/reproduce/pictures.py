@@ -7,7 +7,9 @@ from typing import Any
 
 import matplotlib as mpl
 from cycler import cycler
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#999999", "#56b4e9", "#e69f00", "#000000")
 """The palette of Okabe and Ito, which the colour-blind can tell apart."""
@@ -31,6 +33,18 @@ def figure(width: float = 8.4, height: float = 2.9, rows: int = 1, columns: int 
     with mpl.rc_context(SETTINGS):
         drawing = Figure(figsize=(width, height), layout="constrained")
         return drawing, drawing.subplots(rows, columns, squeeze=False)
+
+
+def plain_logarithmic(axis: Axis) -> None:
+    """Plain numbers at 1, 2 and 5 times powers of ten; at even steps where the axis is shorter than that."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def whole(axis: Axis) -> None:
+    """Whole numbers only: a count has no others."""
+    axis.set_major_locator(MaxNLocator(integer=True, nbins=6))
 
 
 def svg(drawing: Figure) -> str:
