@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from mklref._typing import Array
 from mklref.datasets import noisy_signal, signal
 from mklref.kernels import wavelet
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.experiments.paired import holm, one_sided
+from validation.reproduce.experiments.simplemkl_data import printed
+from validation.reproduce.experiments.simplemkl_ratios import LEVEL, Reached, reached
 from validation.reproduce.pictures import COLOURS, figure
 
 PROTOCOL = """
@@ -34,6 +38,13 @@ VARIANTS = {"printed": (range(-3, 7), False), "finer": (range(-2, 8), True)}
 EPSILON = mklref.EpsilonInsensitive(0.1)
 TOL, ITERATIONS = 0.01, 100
 DRAWN = ("LinChirp", "Wave")
+CLAIMS = (
+    ("multiscale", "Dil", "single", ("LinChirp", "Wave")),
+    ("located", "Dil-Trans", "Dil", ("Wave", "Spikes")),
+    ("located-read", "Dil-Trans", "Dil", ("LinChirp", "Spikes")),
+    ("wave-dil", "Dil", "Dil-Trans", ("Wave",)),
+)
+"""Which kernels have the lower error on which signals."""
 GRID = 300
 
 
@@ -112,23 +123,77 @@ def summary(results: list[Result]) -> Summary:
             row.setdefault(label, []).append(result.values[label]["error"])
             if label != "single":
                 row.setdefault(f"kernels, {label}", []).append(result.values[label]["kernels"])
-    claims = {}
-    for claim, better, worse, names in (
-        ("multiscale", "Dil", "single", ("LinChirp", "Wave")),
-        ("located", "Dil-Trans", "Dil", ("LinChirp", "Spikes")),
-        ("wave-dil", "Dil", "Dil-Trans", ("Wave",)),
-    ):
+    claims: dict[str, Evidence] = {}
+    if results:
+        claims["gaps"] = reached(
+            [Reached(f"{r.id}, {label}", r.values[label]["gap"], TOL) for r in results for label in KINDS]
+        )
+    errors = _errors(results)
+    for claim, better, worse, names in CLAIMS:
         found = {
-            f"{variant} {name}": float(np.mean(np.divide(rows[name][better], rows[name][worse])))
-            for variant, rows in tables.items()
+            f"{variant} {name}": (errors[variant, name, better], errors[variant, name, worse])
+            for variant in VARIANTS
             for name in names
-            if name in rows
+            if (variant, name, better) in errors
         }
         if found:
-            shown = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found.items())
-            claims[claim] = Evidence(max(found.values()) < 1.0, f"error of {better} / {worse}: {shown}")
+            claims[claim] = lower(f"{better} / {worse}", found)
     drawn = [result for result in results if "parts" in result.values]
-    return Summary(tables, claims, {"scales": _picture(drawn)} if drawn else {})
+    pictures = {"scales": _picture(drawn)} if drawn else {}
+    return Summary(tables, claims, pictures, _measured(errors))
+
+
+def _errors(results: list[Result]) -> dict[tuple[str, str, str], Array]:
+    """By variant, signal and set of kernels, in the order of the runs."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for result in sorted(results, key=lambda result: int(result.config["seed"])):
+        for label in KINDS:
+            key = result.config["variant"], result.config["signal"], label
+            found.setdefault(key, []).append(result.values[label]["error"])
+    return {key: np.array(errors) for key, errors in found.items()}
+
+
+def lower(label: str, pairs: Mapping[str, tuple[Array, Array]]) -> Evidence:
+    """Whether the first error of each pair is lower: one-sided tests of paired runs, adjusted by Holm."""
+    tested = all(len(better) > 1 for better, _ in pairs.values())
+    ratios = {name: float(better.mean() / worse.mean()) for name, (better, worse) in pairs.items()}
+    if not tested:
+        shown = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
+        return Evidence(max(ratios.values()) < 1.0, f"error of {label}: {shown}")
+    values = holm([one_sided(better - worse) for better, worse in pairs.values()])
+    shown = ", ".join(
+        f"{name} {ratio:.2f} (p = {p:.1g})" for (name, ratio), p in zip(ratios.items(), values, strict=True)
+    )
+    text = f"mean error, {label}: {shown}; one-sided paired t tests, adjusted by Holm"
+    return Evidence(bool(values.max() < LEVEL), text)
+
+
+def _measured(errors: Mapping[tuple[str, str, str], Array]) -> dict[str, str]:
+    """The figures of the causes."""
+    if len(errors) < len(VARIANTS) * len(SIGNALS) * len(KINDS):
+        return {}
+    means = {key: float(found.mean()) for key, found in errors.items()}
+    paper = printed("simplemkl_wavelets", "finer")
+    against = [
+        means["finer", name, label] / paper[name][label][0] for name in ("LinChirp", "Blocks") for label in KINDS
+    ]
+    figures = {
+        f"{name.lower()}-{variant}": ", ".join(f"{means[variant, name, label]:.2f}" for label in KINDS)
+        for name in ("LinChirp", "Blocks", "Spikes")
+        for variant in VARIANTS
+    }
+    dil = {variant: means[variant, "LinChirp", "Dil"] / means[variant, "LinChirp", "single"] for variant in VARIANTS}
+    translated = [
+        means[variant, name, "Dil-Trans"] / means[variant, name, "Dil"]
+        for variant in VARIANTS
+        for name in ("LinChirp", "Spikes")
+    ]
+    return {
+        **figures,
+        "left": f"{min(against):.1f} to {max(against):.1f}",
+        "linchirp-dil": ", ".join(f"{ratio:.2f} ({variant})" for variant, ratio in dil.items()),
+        "translated": f"{min(translated):.2f} to {max(translated):.2f}",
+    }
 
 
 def _picture(drawn: list[Result]) -> Picture:
