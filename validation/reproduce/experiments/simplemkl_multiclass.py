@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import ttest_ind, ttest_ind_from_stats
 
 import mklref
 from mklref._typing import Array
@@ -12,7 +14,9 @@ from mklref.algorithms import regularization_path
 from mklref.datasets import Dataset, load
 from mklref.kernels import simplemkl_recipe
 from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
-from validation.reproduce.experiments.simplemkl_data import standardized
+from validation.reproduce.experiments.paired import holm
+from validation.reproduce.experiments.simplemkl_data import printed, standardized
+from validation.reproduce.experiments.simplemkl_ratios import LEVEL, Reached, reached
 
 PROTOCOL = """
 abe (the letters A, B and E), dna, image segmentation and waveform; a training set of medium and of large size (Table
@@ -21,7 +25,10 @@ validation; one against all with common weights; test error in percent, mean of 
 
 The paper uses the splits of Duan and Keerthi (2005), which are no longer to be had; ours are random ones of the same
 sizes, variables standardised. The column CV is theirs, quoted by the paper: a single Gaussian kernel chosen by cross-
-validation. Solved by the native solver to a gap of 0.01, the ten C of a fold as one path.
+validation. The paper prints a number in brackets beside each error of MKL (16 and 11 for abe, 11 and 10 for dna, 10 and
+13 for segment, 15 and 8 for waveform) and does not say of what; above 13, it is not one of kernels, and nothing is
+compared with it. Solved by the native solver to a gap of 0.01, the ten C of a fold as one path. The cells `cause-...`
+describe the sets, for Table 5, and scale segment in another way.
 """
 
 SIZES = {"waveform": (300, 600), "abe": (560, 1120), "dna": (500, 1000), "segment": (500, 1000)}
@@ -38,12 +45,21 @@ def cells(quick: bool) -> list[Cell]:
     """One for each split, size and data set; the medium sizes first."""
     if quick:
         return [Cell(f"{QUICK}-60-00", {"data": QUICK, "train": 60, "seed": 0}, 5.0)]
+    described = Cell("cause-table5", {"group": "cause", "sets": list(SIZES)}, 1.0)
+    scaled = [
+        Cell(
+            f"cause-segment-500-{seed:02d}",
+            {"data": "segment", "train": 500, "seed": seed, "group": "cause", "costs": COSTS[:2].tolist()},
+            4.0,
+        )
+        for seed in range(20)
+    ]
     return [
         Cell(f"{name}-{sizes[k]}-{seed:02d}", {"data": name, "train": sizes[k], "seed": seed}, SECONDS[name][k])
         for k in range(2)
         for seed in range(20)
         for name, sizes in SIZES.items()
-    ]
+    ] + [described, *scaled]
 
 
 def dataset(name: str) -> Dataset:
@@ -56,6 +72,10 @@ def dataset(name: str) -> Dataset:
 
 def cell(config: dict[str, Any]) -> dict[str, Any]:
     """One split: C by cross-validation, then the test error."""
+    if "sets" in config:
+        return {name: _sizes(name) for name in config["sets"]}
+    if config.get("group") == "cause":
+        return _scalings(config)
     data = dataset(config["data"])
     rng = np.random.default_rng(config["seed"])
     order = rng.permutation(len(data.y))
@@ -78,6 +98,37 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _sizes(name: str) -> dict[str, int]:
+    """What Table 5 says of a set."""
+    labels = dataset(name).y
+    return {"classes": len(np.unique(labels)), "examples": len(labels)}
+
+
+def _scalings(config: dict[str, Any]) -> dict[str, Any]:
+    """Test errors for some C, with variables standardised and with variables scaled to [-1, 1]."""
+    data = dataset(config["data"])
+    order = np.random.default_rng(config["seed"]).permutation(len(data.y))
+    first, last = order[: config["train"]], order[config["train"] :]
+    values: dict[str, Any] = {}
+    for scaling, scale in (("standardised", standardized), ("on [-1, 1]", to_interval)):
+        train, new = simplemkl_recipe(*scale(data.X[first], data.X[last]), single_variables=False)
+        errors, gaps = [], []
+        for C in config["costs"]:
+            problem = mklref.MulticlassProblem(train, data.y[first], C=C)
+            solution = mklref.solve(problem, tol=TOL)
+            errors.append(_error(problem, solution, new, data.y[last]))
+            gaps.append(solution.certificate.relative_gap)
+        values[scaling] = {"errors": errors, "gaps": gaps}
+    return values
+
+
+def to_interval(X: Array, X_new: Array) -> tuple[Array, Array]:
+    """Both by the least and the largest value of the first, which go to -1 and 1; a constant variable becomes -1."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    width = np.where(high > low, high - low, np.inf)
+    return 2.0 * (X - low) / width - 1.0, 2.0 * (X_new - low) / width - 1.0
+
+
 def _fold(X: Array, y: Any, fold: Any) -> list[float]:
     """Errors on one fold for each C."""
     rest = np.setdiff1d(np.arange(len(y)), fold)
@@ -92,21 +143,74 @@ def _error(problem: mklref.MulticlassProblem, solution: Any, new: Array, y: Any)
 
 
 def summary(results: list[Result]) -> Summary:
-    """Table 6."""
+    """Tables 5 and 6."""
+    plain = [result for result in results if "group" not in result.config]
     rows: dict[str, dict[str, list[float]]] = {}
-    for result in results:
-        name, train = result.config["data"], result.config["train"]
-        row = rows.setdefault(f"{name}, {train}", {})
+    for result in plain:
+        row = rows.setdefault(f"{result.config['data']}, {result.config['train']}", {})
         row.setdefault("MKL", []).append(result.values["error"])
         row.setdefault("kernels", []).append(result.values["kernels"])
     sizes = {name: sorted(k for n, k in map(_parsed, rows) if n == name) for name in SIZES}
     both = {name: found for name, found in sizes.items() if len(found) == 2}
-    claims = {}
+    claims: dict[str, Evidence] = {}
+    if plain:
+        claims["gaps"] = reached([Reached(result.id, result.values["gap"], TOL) for result in plain])
     if both:
-        means = {name: [float(np.mean(rows[f"{name}, {k}"]["MKL"])) for k in found] for name, found in both.items()}
-        text = ", ".join(f"{name} {small:.2f} and {large:.2f}" for name, (small, large) in means.items())
-        claims["larger-is-better"] = Evidence(all(large < small for small, large in means.values()), text)
-    return Summary({"table6": rows}, claims)
+        errors = {name: tuple(np.array(rows[f"{name}, {k}"]["MKL"]) for k in found) for name, found in both.items()}
+        claims["larger-is-better"] = larger_is_better(errors)
+    paper = {name: row["CV"] for name, row in printed("simplemkl_multiclass", "table6").items()}
+    if rows.keys() >= paper.keys():
+        claims["no-worse-than-cv"] = no_worse({name: np.array(rows[name]["MKL"]) for name in paper}, paper)
+    described: dict[str, dict[str, int]] = next((r.values for r in results if "sets" in r.config), {})
+    table5 = {
+        name: {"medium": [SIZES[name][0]], "large": [SIZES[name][1]], **{key: [value] for key, value in found.items()}}
+        for name, found in described.items()
+    }
+    return Summary({"table5": table5, "table6": rows}, claims, measured=_measured(results, rows))
+
+
+def larger_is_better(errors: Mapping[str, tuple[Array, Array]]) -> Evidence:
+    """Whether the second sample of every set is lower, by one-sided tests of Welch, adjusted by Holm."""
+    values = holm(
+        [float(ttest_ind(large, small, equal_var=False, alternative="less").pvalue) for small, large in errors.values()]
+    )
+    text = ", ".join(
+        f"{name} {small.mean():.2f} and {large.mean():.2f} (p = {p:.1g})"
+        for (name, (small, large)), p in zip(errors.items(), values, strict=True)
+    )
+    return Evidence(bool(values.max() < LEVEL), f"{text}; one-sided tests, adjusted by Holm")
+
+
+def no_worse(errors: Mapping[str, Array], quoted: Mapping[str, Sequence[float]]) -> Evidence:
+    """Whether no error is above that of the quoted cross-validation beyond chance: tests adjusted by Holm."""
+    values, parts = [], []
+    for name, found in errors.items():
+        mean, deviation = quoted[name]
+        theirs = {"mean2": mean, "std2": deviation, "nobs2": 20}
+        test = ttest_ind_from_stats(
+            found.mean(), found.std(ddof=1), len(found), **theirs, equal_var=False, alternative="greater"
+        )
+        values.append(float(test.pvalue))
+        parts.append(f"{name} {found.mean() - mean:+.2f}")
+    adjusted = holm(values)
+    worst = int(np.argmin(adjusted))
+    text = f"points of error above the CV of the table: {', '.join(parts)}; smallest p = {adjusted[worst]:.2g}"
+    return Evidence(bool(adjusted.min() >= LEVEL), f"{text} ({list(errors)[worst]}), one-sided tests, adjusted by Holm")
+
+
+def _measured(results: list[Result], rows: Mapping[str, Mapping[str, list[float]]]) -> dict[str, str]:
+    """The figures of the cause."""
+    cause = [result.values for result in results if "costs" in result.config]
+    if not cause or "segment, 500" not in rows:
+        return {}
+    standard, interval = (
+        np.array([values[scaling]["errors"] for values in cause]) for scaling in ("standardised", "on [-1, 1]")
+    )
+    return {
+        "standardised": f"{standard[:, 0].mean():.2f} and {standard[:, 1].mean():.2f} %",
+        "interval": f"{interval[:, 0].mean():.2f} and {interval[:, 1].mean():.2f} %",
+        "chosen": f"{np.mean(rows['segment, 500']['MKL']):.2f} %",
+    }
 
 
 def _parsed(row: str) -> tuple[str, int]:
