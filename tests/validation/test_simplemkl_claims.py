@@ -1,0 +1,231 @@
+"""What decides the claims of SimpleMKL's experiments: each statistic against a definition, and where it must fail."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from mklref.datasets import Dataset, load
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from validation.reproduce import pictures  # noqa: E402
+from validation.reproduce.base import Result  # noqa: E402
+from validation.reproduce.experiments import (  # noqa: E402
+    simplemkl_causes,
+    simplemkl_growth,
+    simplemkl_multiclass,
+    simplemkl_path_claims,
+    simplemkl_wavelets,
+)
+from validation.reproduce.experiments import simplemkl_ratios as ratios  # noqa: E402
+from validation.reproduce.experiments import simplemkl_table1_claims as table1  # noqa: E402
+from validation.reproduce.experiments.simplemkl_data import printed  # noqa: E402
+from validation.reproduce.experiments.simplemkl_ratios import Reached  # noqa: E402
+
+
+def by_split(values):
+    return dict(enumerate(values))
+
+
+def test_sign_test_is_a_binomial_tail_and_ties_do_not_count():
+    assert ratios.sign_test([2.0, 3.0, 1.5, 0.5]) == pytest.approx(5 / 16)
+    assert ratios.sign_test([2.0, 3.0, 1.0, 1.0]) == pytest.approx(1 / 4)
+    assert ratios.sign_test([1.0, 1.0]) == 1.0
+
+
+def test_one_slow_run_does_not_make_an_algorithm_slower():
+    """The mean of these ratios is 3.8; nothing says that the first algorithm is the slower one."""
+    wpbc = by_split([2.68, 0.2, 0.88, 0.87, 1.42, 27.0, 1.59, 1.1, 1.74, 1.01])
+    assert np.mean(list(wpbc.values())) > 3.0
+    assert ratios.median(wpbc) == pytest.approx(1.26)
+    assert not ratios.above_one("seconds", {"wpbc": wpbc}).holds
+
+
+def test_every_data_set_has_to_be_above_one():
+    above, even = by_split([2.0] * 20), by_split([2.0, 0.5] * 10)
+    assert ratios.above_one("x", {"a": above, "b": above}).holds
+    assert not ratios.above_one("x", {"a": above, "b": even}).holds
+    assert not ratios.above_one("x", {"a": above, "b": by_split([0.9])}).holds
+    found = ratios.above_one("x", {"a": above, "b": by_split([1.5])})
+    assert found.holds
+    assert "b 1.5 (1 split)" in found.text
+
+
+def test_tests_of_several_sets_are_adjusted():
+    """9 of 10 splits decide one set, and not five of them together."""
+    most = by_split([2.0] * 9 + [0.5])
+    assert ratios.above_one("x", {"a": most}).holds
+    assert not ratios.above_one("x", {str(k): most for k in range(5)}).holds
+
+
+def test_averages_have_two_bounds():
+    sets = {"a": by_split([1.0, 1.2, 9.0]), "b": by_split([1.3])}
+    assert ratios.average("x", sets, 1.2, 1.3).holds
+    assert not ratios.average("x", sets, 1.3, 2.0).holds
+    assert not ratios.average("x", sets, 1.0, 1.2).holds
+
+
+def test_rank_correlation_is_that_of_spearman():
+    rng = np.random.default_rng(0)
+    sizes, gains = [91.0, 117.0, 442.0, 442.0, 793.0], rng.normal(size=5).tolist()
+    assert ratios.rank_correlation(sizes, gains) == pytest.approx(spearmanr(sizes, gains).statistic)
+    assert ratios.rank_correlation(sizes, [1.0] * 5) == 0.0
+
+
+def test_gains_grow_on_the_splits_and_not_by_accident():
+    sizes = {"a": 1, "b": 2, "c": 3}
+    growing = {name: by_split([size * 1.0] * 8) for name, size in sizes.items()}
+    assert ratios.grows("x", growing, sizes).holds
+    assert not ratios.grows("x", {name: by_split([-size * 1.0] * 8) for name, size in sizes.items()}, sizes).holds
+    turns = {name: by_split([size * (-1.0) ** k for k in range(8)]) for name, size in sizes.items()}
+    assert not ratios.grows("x", turns, sizes).holds
+
+
+def test_runs_above_the_stated_gap_are_named():
+    good = [Reached("a", 0.009, 0.01), Reached("b", 1e-6, 1e-6)]
+    assert ratios.reached(good).text == "2 of 2 runs reached the gap of 0.01 or 1e-06; the worst is 1e-06 (b)"
+    found = ratios.reached([*good, Reached("c", 0.108, 0.01), Reached("d", float("nan"), 0.01)])
+    assert not found.holds
+    assert "2 of 4" in found.text
+    assert "c (0.108)" in found.text
+    assert "d (nan)" in found.text
+
+
+def test_runs_keep_the_splits_of_both_algorithms_together():
+    def result(seed, **counts):
+        rows = {name: {"kernels": count, "gap": 0.1} for name, count in counts.items()}
+        return Result(f"liver-{seed:02d}", {"data": "liver", "group": "paper", "seed": seed}, rows, 1.0, {})
+
+    runs = table1.Runs([result(1, first=6.0, second=2.0), result(0, first=4.0, second=4.0), result(2, first=100.0)])
+    assert runs.ratio("kernels", "first", "second") == {"liver": {0: 1.0, 1: 3.0}}
+    assert runs.mean("liver", "first", "kernels", like="second") == 5.0
+    found = table1.gaps([result(0, **{"solve, 1e-6": 1.0, "SILP": 1.0})])
+    assert not found["gaps"].holds
+    assert not found["native-gap"].holds
+    assert "liver-00, solve, 1e-6 (0.1)" in found["native-gap"].text
+
+
+def test_rise_needs_a_flat_part_below_the_plateau_on_every_set():
+    low, high = [3.0] * 8, [12.0] * 12
+    rising = np.array([high + low] * 6)
+    assert simplemkl_path_claims.rise({"a": rising}).holds
+    slope = np.array([high + list(range(12, 4, -1))] * 6, dtype=float)
+    falling = np.array([low + high] * 6)
+    for other in (falling, slope):
+        assert not simplemkl_path_claims.rise({"a": other, "b": rising}).holds
+        assert not simplemkl_path_claims.rise({"a": rising, "b": other}).holds
+
+
+@pytest.mark.parametrize(
+    ("first", "top", "holds"),
+    [
+        ([10.0, 10.0, 10.0, 10.5], 12.0, True),
+        ([10.0, 10.0, 10.0, 10.0], 10.0, False),
+        ([10.0, 10.0, 10.0, 10.5], 15.0, False),
+        ([9.0, 10.0, 11.0, 12.0], 12.5, False),
+    ],
+)
+def test_overshoot_is_small_and_before_a_plateau(first, top, holds):
+    rows = np.array([[*first, top, *([3.0] * 15)]] * 3)
+    assert simplemkl_path_claims.overshoot({"a": rows}).holds == holds
+
+
+def test_exponents_are_judged_with_their_errors():
+    rng = np.random.default_rng(0)
+    near, loose = 1.0 + 0.1 * rng.normal(size=20), 1.3 + 0.5 * rng.normal(size=20)
+    steep = 1.3 + 0.1 * rng.normal(size=20)
+    assert simplemkl_growth.nearly_linear({"a": near}).holds
+    assert not simplemkl_growth.nearly_linear({"a": near, "b": loose}).holds
+    assert simplemkl_growth.above_linear({"a": steep}).holds
+    assert not simplemkl_growth.above_linear({"a": steep, "b": near}).holds
+
+
+def test_slope_of_seconds_is_that_of_machines_and_of_their_price():
+    sizes = np.array([10.0, 20.0, 40.0])
+    values = {"SimpleMKL": {"seconds": (sizes**1.5).tolist(), "SVM": (sizes**0.5).tolist()}}
+    result = Result("", {"sizes": sizes.tolist()}, values, 1.0, {})
+    found = [simplemkl_growth._slope(result, "SimpleMKL", name) for name in ("seconds", "SVM", "price")]
+    assert found == pytest.approx([1.5, 0.5, 1.0])
+
+
+def test_errors_of_wavelets_are_compared_in_pairs():
+    rng = np.random.default_rng(0)
+    worse = 5.0 + rng.normal(size=20)
+    assert simplemkl_wavelets.lower("x", {"a": (worse - 0.1 + 0.01 * rng.normal(size=20), worse)}).holds
+    assert not simplemkl_wavelets.lower("x", {"a": (worse + 0.01 * rng.normal(size=20), worse)}).holds
+
+
+def test_errors_of_classes():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=20)
+    assert simplemkl_multiclass.larger_is_better({"a": (5.0 + noise, 3.0 - noise)}).holds
+    assert not simplemkl_multiclass.larger_is_better({"a": (5.0 + noise, 3.0 - noise), "b": (noise, -noise)}).holds
+    quoted = {"a": [5.0, 1.0], "b": [5.0, 1.0]}
+    assert simplemkl_multiclass.no_worse({"a": 5.2 + noise, "b": 3.0 + noise}, quoted).holds
+    assert not simplemkl_multiclass.no_worse({"a": 6.5 + noise, "b": 3.0 + noise}, quoted).holds
+
+
+def test_scaling_to_an_interval_is_that_of_the_training_set():
+    X, X_new = simplemkl_multiclass.to_interval(np.array([[1.0, 7.0], [3.0, 7.0]]), np.array([[4.0, 7.0]]))
+    np.testing.assert_allclose(X, [[-1.0, -1.0], [1.0, -1.0]])
+    np.testing.assert_allclose(X_new, [[2.0, -1.0]])
+
+
+def test_stratified_splits_keep_the_shares_and_use_every_sample_once():
+    rng = np.random.default_rng(0)
+    y = np.array(["a"] * 30 + ["b"] * 70)
+    X = rng.normal(size=(100, 2))
+    found = [simplemkl_causes.stratified(Dataset("x", X, y, ("u", "v"), ""), seed, 50) for seed in range(3)]
+    for parts in found:
+        assert (len(parts.y), len(parts.y_new)) == (50, 50)
+        assert sorted([np.mean(parts.y == 1.0), np.mean(parts.y_new == 1.0)]) == pytest.approx([0.7, 0.7])
+    assert not np.array_equal(found[0].X, found[1].X)
+
+
+def test_cells_of_causes_on_bundled_data(monkeypatch):
+    data = load("iris")
+    pair = data.take(np.flatnonzero(data.y != "setosa"))
+    monkeypatch.setattr(simplemkl_causes, "two_classes", lambda name: pair)
+    config = {"data": "pima", "train": 60, "seed": 0, "group": "cause"}
+    widths = simplemkl_causes.cause_cell({**config, "about": "widths", "between": [0.3, 30.0]})
+    assert max(row["gap"] for row in widths.values()) <= 0.01
+    assert widths["solve, 1e-6"]["gap"] <= 1e-6
+    assert simplemkl_causes.cause_cell({**config, "about": "half"})["Grad. Desc., 0.005"]["gap"] <= 0.005
+    strata = simplemkl_causes.cause_cell({**config, "about": "strata"})
+    assert strata["stratified"]["larger class"] == pytest.approx(50.0)
+    assert all(row["accuracy"] > 80.0 for row in strata.values())
+
+
+def test_what_is_printed_is_read_from_the_expectations():
+    table = printed("simplemkl_table1", "table1")
+    assert table["sonar, SILP"]["SVM"] == [903, 187]
+    assert "solve" not in printed("simplemkl_path", "table2")["liver"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.01, 1.0), (0.02, 0.09), (0.051, 0.058)])
+def test_logarithmic_axes_have_plain_labels_however_short_they_are(low, high):
+    with mpl.rc_context(pictures.SETTINGS):
+        drawing, axes = pictures.figure()
+        ax = axes[0, 0]
+        ax.loglog([1.0, 2.0], [low, high])
+        pictures.plain_logarithmic(ax.yaxis)
+        drawing.draw_without_rendering()
+    bottom, top = ax.get_ylim()
+    shown = [tick.get_text() for tick in ax.get_yticklabels() if bottom <= tick.get_position()[1] <= top]
+    assert len([text for text in shown if text]) >= 2
+    assert all(float(text) > 0.0 for text in shown if text)
+
+
+def test_counts_have_whole_ticks():
+    drawing, axes = pictures.figure()
+    axes[0, 0].plot([0, 1], [0, 2])
+    pictures.whole(axes[0, 0].yaxis)
+    drawing.draw_without_rendering()
+    assert all(tick == round(tick) for tick in axes[0, 0].get_yticks())
