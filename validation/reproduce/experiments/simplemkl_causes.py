@@ -20,7 +20,7 @@ SELECTED = 1e-8
 WIDTHS = {"0.1 to 10": (0.1, 10.0), "0.3 to 30": (0.3, 30.0), "1 to 10": (1.0, 10.0)}
 """Other intervals of ten widths, evenly spaced on a logarithmic scale."""
 SPLITS, STRATA = 5, 20
-OTHERS: dict[str, Callable[[mklref.Problem], mklref.Solution]] = {
+OTHERS: dict[str, Callable[[mklref.Problem], Any]] = {
     "SILP": partial(silp, tol=0.01),
     "SimpleMKL": partial(simplemkl, tol=0.01),
     "solve, 1e-6": partial(mklref.solve, tol=1e-6),
@@ -104,7 +104,7 @@ def _accuracy(parts: Parts) -> dict[str, float]:
     }
 
 
-def _facts(solution: mklref.Solution) -> dict[str, Any]:
+def _facts(solution: Any) -> dict[str, Any]:
     counters = solution.history.counters
     return {
         "kernels": int(np.count_nonzero(solution.weights > SELECTED)),

@@ -156,7 +156,10 @@ def summary(results: list[Result]) -> Summary:
     if plain:
         claims["gaps"] = reached([Reached(result.id, result.values["gap"], TOL) for result in plain])
     if both:
-        errors = {name: tuple(np.array(rows[f"{name}, {k}"]["MKL"]) for k in found) for name, found in both.items()}
+        errors = {
+            name: (np.array(rows[f"{name}, {small}"]["MKL"]), np.array(rows[f"{name}, {large}"]["MKL"]))
+            for name, (small, large) in both.items()
+        }
         claims["larger-is-better"] = larger_is_better(errors)
     paper = {name: row["CV"] for name, row in printed("simplemkl_multiclass", "table6").items()}
     if rows.keys() >= paper.keys():
