@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import mklref
-from mklref.datasets import PUBLISHED, Dataset, kloft_toy
+from mklref.datasets import PUBLISHED, Dataset
 from mklref.kernels import ArrayStack, linear, per_variable
 
 ROOT = Path(__file__).parents[2]
@@ -20,13 +21,13 @@ from validation.reproduce.base import Result  # noqa: E402
 from validation.reproduce.experiments import (  # noqa: E402
     experiments,
     kloft_examples,
+    kowalski_claims,
     kowalski_titanic,
     szafranski_channels,
     szafranski_spambase,
     tomioka_evidence,
     tomioka_table1,
 )
-from validation.reproduce.experiments import kloft_toy as toy  # noqa: E402
 from validation.reproduce.experiments.paired import holm  # noqa: E402
 from validation.reproduce.experiments.single_variables import SingleVariables  # noqa: E402
 
@@ -48,34 +49,9 @@ def test_single_variables_are_the_kernels_of_rank_one(Z):
     np.testing.assert_allclose(factors @ factors.T, dense.combine(np.ones(4)), atol=1e-12)
 
 
-def test_a_cell_of_the_toy_problem_is_that_of_the_native_solver():
-    C, relevant = 0.1, 9
-    found = toy.cell({"n": 50, "seed": 3, "relevant": [relevant], "costs": [C]})[str(relevant)]
-    rng = np.random.default_rng([50, relevant, 3])
-    train, _, test = (kloft_toy(rng, size, relevant=relevant) for size in (50, toy.HELD_OUT, toy.HELD_OUT))
-    stack = per_variable(linear()).fit(train.X, normalize="multiplicative")
-    for name, p in (("4/3", 4 / 3), ("4", 4.0), ("inf", np.inf)):
-        solution = mklref.solve(mklref.Problem(stack, train.y, C=C, regularizer=mklref.Lp(p)), tol=1e-9)
-        slope = solution.weights * (solution.dual_coef @ (train.X / train.X.var(axis=0)))
-        wrong = np.where(test.X @ slope + solution.intercept >= 0.0, 1.0, -1.0) != test.y
-        assert found[name]["error"] == pytest.approx(100.0 * wrong.mean(), abs=0.05)
-        direction = solution.weights / np.linalg.norm(solution.weights)
-        assert found[name]["model error"] == pytest.approx(np.linalg.norm(direction - train.truth / 3.0), abs=1e-3)
-        assert found[name]["gap"] <= 1e-3
-
-
 def test_holm_is_its_definition():
     np.testing.assert_allclose(holm([0.04, 0.001, 0.03]), [0.06, 0.003, 0.06])
     assert holm([0.9, 0.8]).max() == 1.0
-
-
-def test_the_lowest_error_is_found_and_a_tie_is_not_significant():
-    rng = np.random.default_rng(1)
-    errors = rng.normal(size=(40, 1)) + 0.1 * rng.normal(size=(40, 5)) + np.array([0.0, 1.0, 1.0, 1.0, 1.0])
-    assert toy._wins(errors, 0).holds
-    assert not toy._wins(errors, 1).holds
-    errors[:, 1] = errors[:, 0]
-    assert not toy._wins(errors, 0).holds
 
 
 def test_radii_and_bounds_of_the_examples():
@@ -116,6 +92,40 @@ def test_titanic_on_generated_data():
     assert dense < 0.01 < sparse
 
 
+@pytest.mark.parametrize(
+    ("claim", "norm", "shape"),
+    [
+        ("l2-dense", "2", {"exactly zero": 0.02}),
+        ("l21k-good", "21;2", {"largest": [1.0, 0.0, 0.0]}),
+        ("l21s-samples", "21;1", {"samples with one kernel": 0.1}),
+        ("l12s-one-kernel", "12;1", {"samples with one kernel": 0.1}),
+    ],
+)
+def test_what_is_said_of_the_maps_can_fail(claim, norm, shape):
+    path = ROOT / "validation" / "results" / "reproduce" / "kowalski-titanic" / "titanic-00.json"
+    values = json.loads(path.read_text(encoding="utf-8"))["values"]
+    first = Result("titanic-00", {}, values, 1.0, {})
+    assert kowalski_claims.claims(first)[claim].holds
+    found = values["norms"][norm]
+    found["shapes"][found["chosen"]] |= shape
+    assert not kowalski_claims.claims(first)[claim].holds
+
+
+def test_the_realisation_that_stands_for_the_papers_is_the_only_one_that_fits():
+    fits, other = ({"baselines": {"Good": 21.843, "Bad": bad, "Ugly": 32.569}} for bad in (25.89, 21.3))
+    for values, expected in (([fits, other], True), ([fits, fits], False), ([other, fits], False)):
+        results = [Result("", {}, value, 1.0, {}) for value in values]
+        assert kowalski_claims.realisation(results)["first-only"].holds == expected
+
+
+def test_a_row_of_table_1_needs_both_value_and_weight():
+    (cell, *_) = tomioka_table1.cells(False)
+    values = tomioka_table1.cell(dict(cell.config))
+    for changed, expected in (({}, True), ({"value": 1e-6}, False), ({"weight": 1e-3}, False)):
+        result = Result(cell.id, dict(cell.config), {**values, **changed}, 1.0, {})
+        assert tomioka_table1.summary([result]).claims["block-1-norm"].holds == expected
+
+
 def test_correspondences_of_table_1():
     for name in tomioka_table1.ROWS:
         values = tomioka_table1.cell({"row": name})
@@ -129,6 +139,10 @@ def test_evidence_and_convex_mkl_on_a_small_problem():
     assert np.ptp(objectives) < 1e-3
     assert all(values[name]["largest increase"] < 1e-9 for name in ("reweighted", "mackay"))
     assert all(0.0 < values[name]["error"] < 1.0 for name in (*tomioka_evidence.METHODS, *tomioka_evidence.CONVEX))
+    assert values[tomioka_evidence.TRUE]["objective"] >= values["newton"]["objective"]
+    assert values[tomioka_evidence.TRUE]["error"] < 1.0
+    assert all(0 < values[name]["iterations until near"] <= values[name]["iterations"] for name in ("mackay", "newton"))
+    assert abs(values["newton"]["slowest"]["factor"] - 1.0) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["kloft-times", "szafranski-channels"])

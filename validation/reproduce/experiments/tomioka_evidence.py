@@ -195,8 +195,8 @@ def _iterations(results: list[Result]) -> dict[str, Evidence]:
             soon >= 0.5,
             f"(14) is within {NEAR:g} of its end after a median of {np.median(near['mackay']):.0f} iterations, at most "
             f"{near['mackay'].max():.0f}; after {SOON} on {100 * soon:.0f} % of the data sets (at least half; bounds "
-            f"are ours). Reweighted MKL: {np.median(near['reweighted']):.0f}, at most {near['reweighted'].max():.0f}; but "
-            f"seconds in all, median: {np.median(both('mackay', 'seconds')):.2g} and "
+            f"are ours). Reweighted MKL: {np.median(near['reweighted']):.0f}, at most {near['reweighted'].max():.0f}; "
+            f"but seconds in all, median: {np.median(both('mackay', 'seconds')):.2g} and "
             f"{np.median(both('reweighted', 'seconds')):.2g}",
         ),
         "mackay-monotone": Evidence(
@@ -206,7 +206,8 @@ def _iterations(results: list[Result]) -> dict[str, Evidence]:
             bool(stationary["mackay"].all()),
             f"{stationary['mackay'].sum()} of {len(results)} runs, median of "
             f"{np.median(both('mackay', 'iterations')):.0f} iterations; reweighted MKL "
-            f"{stationary['reweighted'].sum()} of {len(results)}, median of {np.median(both('reweighted', 'iterations')):.0f}",
+            f"{stationary['reweighted'].sum()} of {len(results)}, median of "
+            f"{np.median(both('reweighted', 'iterations')):.0f}",
         ),
         "same-ends": Evidence(
             all(float(np.mean(np.abs(e) < NEAR)) >= 0.5 for e in ends.values()),
