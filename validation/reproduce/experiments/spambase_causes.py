@@ -110,7 +110,7 @@ def _groups(data: Dataset, sets: list[Array], tested: Array, config: dict[str, A
     regularizer = mklref.Groups(part.groups, 0.5, 0.5)
     problem = mklref.Problem(ArrayStack.trusted(list(part.train)), part.y, regularizer=regularizer)
     found: dict[str, Any] = {"n": len(rows), "constants": constants(data, rows)}
-    path = mklref.solve_path(problem, C=config["costs"], tol=1e-3)
+    path = mklref.solve_path(problem, C=config["costs"], tol=1e-6)
     found["solutions"] = [
         {
             "C": C,

@@ -8,15 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import ttest_rel
 
 import mklref
 from mklref._typing import Array
 from mklref.algorithms import group_wrapper, simplemkl
 from mklref.datasets import Dataset
 from mklref.kernels import ArrayStack, gaussian
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
-from validation.reproduce.experiments import spambase_causes
+from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary
+from validation.reproduce.experiments import spambase_causes, spambase_claims
 from validation.reproduce.experiments.simplemkl_data import standardized
 from validation.reproduce.experiments.spambase_causes import CAUSE, best_accuracy
 from validation.reproduce.experiments.spambase_parts import (
@@ -40,9 +39,12 @@ on each variable, 244 in all, of unit trace, on variables standardised by the tr
 by five-fold cross-validation. SVM: on the mean of the kernels; MKL: SimpleMKL; GKL: the group wrapper, p = q = 1/2.
 
 C is chosen with certified solutions of the native solver, to a gap of 0.01; at that C the paper's algorithms run to a
-gap of 1e-3, for at most a minute, and the native solver besides. The paper stops by the change of J and of the weights,
-1e-12; its kernels are counted above 0, ours above 1e-8 of the largest weight. The numbers, by name, are 000, 85, 415,
-650, 857 and 1999. How the accuracy of the mean kernel grows with the training set is measured besides.
+gap of 1e-3, for at most a minute, and the native solver besides. The paper starts SimpleMKL by steps in closed form,
+ours starts from even weights. The paper stops by the change of J and of the weights, 1e-12; its kernels are counted
+above 0, ours above 1e-8 of the largest weight. The weights of the group wrapper have a floor and cannot vanish, so that
+what MKL and GKL select is judged on the certified solutions. The numbers, by name, are 000, 85, 415, 650, 857 and 1999.
+How the accuracy of the mean kernel grows with the training set is measured besides. Tests are paired t-tests over the
+training sets, at 5 %, adjusted by Holm where a sentence makes two comparisons.
 """
 
 WIDTHS = (0.01, 0.1, 1.0, 10.0)
@@ -155,55 +157,19 @@ def summary(results: list[Result]) -> Summary:
     names = [name for name in ("SVM", "MKL", "GKL", "MKL, native", "GKL, native") if name in sets[0].values]
     table = {
         prefix + name: {
-            quantity: [r.values[name][quantity] for r in sets] for quantity in ("accuracy", "kernels", "seconds")
+            "accuracy": [r.values[name]["accuracy"] for r in sets],
+            "kernels": [r.values[name]["kernels"] for r in sets],
+            "gap": [100.0 * r.values[name]["gap"] for r in sets],
+            "seconds": [r.values[name]["seconds"] for r in sets],
         }
         for name in names
     }
     if curve:
         for point in curve:
             table[f"SVM, n = {point['n']}, best C"] = {"accuracy": [point["accuracy"]]}
-    claims = _claims(sets) if len(sets) >= FEWEST else {}
-    return Summary({"table1": table}, claims, {"accuracy": _picture(sets, names, curve)})
-
-
-def _claims(sets: list[Result]) -> dict[str, Evidence]:
-    def of(name: str, quantity: str) -> Array:
-        return np.array([r.values[name][quantity] for r in sets], dtype=float)
-
-    def shown(quantity: str, *names: str) -> str:
-        return ", ".join(f"{name} {of(name, quantity).mean():.2f}" for name in names)
-
-    better = [
-        float(ttest_rel(of(name, "accuracy"), of("MKL", "accuracy"), alternative="greater").pvalue)
-        for name in ("SVM", "GKL")
-    ]
-    similar = float(ttest_rel(of("SVM", "accuracy"), of("GKL", "accuracy")).pvalue)
-    groups = np.array([r.values["GKL"]["by group"] for r in sets])
-    return {
-        "mkl-worse": Evidence(
-            bool(min(of("SVM", "accuracy").mean(), of("GKL", "accuracy").mean()) > of("MKL", "accuracy").mean()),
-            f"{shown('accuracy', 'SVM', 'GKL', 'MKL')} %; p-values against MKL {better[0]:.2g} and {better[1]:.2g}",
-        ),
-        "svm-gkl": Evidence(
-            similar > 0.05,
-            f"{shown('accuracy', 'SVM', 'GKL')} %, p-value {similar:.2g}",
-        ),
-        "mkl-sparser": Evidence(
-            bool(np.all(of("MKL", "kernels") < of("GKL", "kernels"))),
-            f"kernels: {shown('kernels', 'MKL', 'GKL')} of 244",
-        ),
-        "all-groups": Evidence(
-            bool(groups.min() > 0), f"kernels by group, mean: {', '.join(f'{g:.0f}' for g in groups.mean(axis=0))}"
-        ),
-        "gkl-faster": Evidence(
-            bool(of("GKL", "seconds").mean() < of("MKL", "seconds").mean()),
-            f"seconds: {shown('seconds', 'MKL', 'GKL')}",
-        ),
-        "svm-fastest": Evidence(
-            bool(of("SVM", "seconds").mean() < min(of("MKL", "seconds").mean(), of("GKL", "seconds").mean())),
-            f"seconds: {shown('seconds', 'SVM', 'MKL', 'GKL', 'MKL, native', 'GKL, native')}",
-        ),
-    }
+    claims = spambase_claims.claims(sets) if len(sets) >= FEWEST else {}
+    figures = spambase_claims.measured(results) if len(sets) >= FEWEST else {}
+    return Summary({"table1": table}, claims, {"accuracy": _picture(sets, names, curve)}, figures)
 
 
 def _picture(sets: list[Result], names: list[str], curve: Any) -> Picture:
@@ -219,9 +185,10 @@ def _picture(sets: list[Result], names: list[str], curve: Any) -> Picture:
         sizes = [point["n"] for point in curve]
         axes[0, 1].semilogx(sizes, [point["accuracy"] for point in curve], ".-", color=COLOURS[0], label="SVM, best C")
         axes[0, 1].axhline(93.33, color="black", linestyle=":", linewidth=0.8, label="paper, n = 322")
-        axes[0, 1].set_xticks(sizes[::2], [str(n) for n in sizes[::2]])
+        labelled = [*sizes[:3], *sizes[-1:]]  # the last two are too near one another
+        axes[0, 1].set_xticks(labelled, [str(n) for n in labelled])
         axes[0, 1].minorticks_off()
-        axes[0, 1].set(xlabel="training samples", title="mean kernel on larger training sets")
+        axes[0, 1].set(xlabel="training samples", ylabel="accuracy (%)", title="mean kernel on larger training sets")
         axes[0, 1].legend()
     else:
         axes[0, 1].set_axis_off()
