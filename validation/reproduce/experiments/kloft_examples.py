@@ -18,12 +18,16 @@ out: 2 L sqrt(c e M^(1/p*) ceil(log M) R^2 C^2 / n) + sqrt(log(2/delta) / (2n)),
 
 The paper leaves M and n open and draws M = 2 in its Figure 7; M = 6 and 50 kernels on n = 10 000 samples are taken.
 What it conjectures, that the bounds for p > 1 are loose, is measured besides: the Rademacher complexity of the same
-balls, for spherically normalised kernels of one Gaussian variable on 400 samples, with common random signs.
+balls, for spherically normalised kernels of one Gaussian variable on 400 samples, with common random signs. What is
+measured has a standard error, and claims about it hold beyond 1.64 of them, 5 % on one side.
 """
 
 SHARES = tuple(float(share) for share in np.linspace(0.0, 1.0, 21))
 """1 - 1/p: 0 is p = 1, 1 is p = inf."""
 SAMPLES, DRAWN = 10_000, 400
+ROUNDING = 1e-12
+SIGNIFICANT = 1.64
+"""Standard errors beyond which something is more than chance, on one side, at 5 %."""
 
 
 def exponent(share: float) -> float:
@@ -87,9 +91,12 @@ def summary(results: list[Result]) -> Summary:
     ratio = [r.values["sparse"]["bound"][-1] / r.values["sparse"]["bound"][0] for r in results]
     spread = [float(max(r.values["even"]["measured"]) / min(r.values["even"]["measured"])) for r in results]
     slack = [np.divide(r.values["bounded"], r.values["sparse"]["measured"]) for r in results]
-    valid = [float(s.min()) for s in slack]
+    excess = min(float(looser(r.values).min()) for r in results)
+    valid = min(float(tightest(r.values).min()) for r in results)
     claims = {
-        "even-flat": Evidence(max(even) < 1e-12, f"largest difference over p: {max(even):.1e}"),
+        "even-flat": Evidence(
+            max(even) < ROUNDING, f"largest difference over p: {max(even):.1e}; rounding is below {ROUNDING:g}"
+        ),
         "sparse-1": Evidence(
             min(rising) > 0.0, f"increasing in p; bound at p = inf over that at p = 1: {ratio[0]:.2f}, {ratio[-1]:.2f}"
         ),
@@ -98,16 +105,37 @@ def summary(results: list[Result]) -> Summary:
             ", ".join(f"M = {r.config['M']}: {value:.2f}" for r, value in zip(results, ratio, strict=True)),
         ),
         "loose": Evidence(
-            all(s[-1] > s[0] for s in slack),
+            excess > SIGNIFICANT,
             ", ".join(
                 f"M = {r.config['M']}: bound / measured {s[0]:.1f} at p = 1, {s[-1]:.1f} at p = inf"
                 for r, s in zip(results, slack, strict=True)
             )
+            + f"; for every p > 1 it is larger than for p = 1, by {excess:.1f} standard errors at least"
             + f"; in Example 1 the measured complexity is not flat, largest over smallest {max(spread):.2f}",
         ),
-        "valid": Evidence(min(valid) > 1.0, f"smallest ratio of bound to measured complexity {min(valid):.2f}"),
+        "valid": Evidence(
+            valid > SIGNIFICANT,
+            f"smallest ratio of bound to measured complexity {min(float(s.min()) for s in slack):.2f}; the bounds are "
+            f"larger by {valid:.0f} standard errors at least",
+        ),
     }
     return Summary({"examples": table}, claims, {"figure": _picture(results)})
+
+
+def looser(values: dict[str, Any]) -> Any:
+    """Bound over measured complexity for every p > 1, minus that for p = 1, in standard errors.
+
+    Those of the two ratios are added as if they were independent: with common signs the difference has a smaller one.
+    """
+    bounded, found = np.array(values["bounded"]), np.array(values["sparse"]["measured"])
+    ratio = bounded / found
+    error = ratio * values["error"] / found
+    return (ratio[1:] - ratio[0]) / np.hypot(error[1:], error[0])
+
+
+def tightest(values: dict[str, Any]) -> Any:
+    """Bound minus measured complexity for every p, in standard errors of the latter."""
+    return (np.array(values["bounded"]) - np.array(values["sparse"]["measured"])) / values["error"]
 
 
 def _picture(results: list[Result]) -> Picture:
