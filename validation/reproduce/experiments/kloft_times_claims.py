@@ -217,6 +217,9 @@ def measured(times: Times) -> dict[str, str]:
         few, many = (times.of(SIMPLE, 500, M, "svm").mean() for M in (10, 200))
         found["kernels-few"] = _kept(times, 500, 10)
         found["simple-growth"] = f"from {few:.0f} to {many:.0f}"
+        later = [(n, M) for n, M in times.sizes if n == 500 and M > 10]
+        for key, name in {"simple": SIMPLE, "interleaved": INTERLEAVED}.items():
+            found[f"{key}-later"] = f"{times.exponents(name, later, 1).mean():.2f}"
     return found
 
 
