@@ -57,6 +57,9 @@ _FAR = 1e100
 """Block norms up to which R* has to be finite for a bundle where psi is curved."""
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
+_BEGINNING = 4
+_ARDUOUS = 200
+"""Inner steps for each sample after which the beginning of a run counts as lost if no dual point was worth anything."""
 
 
 class Outer:
@@ -76,7 +79,7 @@ class Outer:
         self.tol, self.max_iter, self.deadline, self.callback = tol, max_iter, deadline, callback
         self.start = time.perf_counter()
         self.machine.deadline = deadline
-        self.progress = Progress(progress, "solving", target=tol)
+        self.shown, self.progress = progress, Progress(progress, "solving", target=tol)
         self.inner_gap = np.inf
         self.interior: Interior | None = None
         if isinstance(self.problem.regularizer, BlockNorm) and self.problem.regularizer.weight_form == "max":
@@ -90,6 +93,17 @@ class Outer:
         self.lower, self.upper = -np.inf, np.inf
         self.records: list[Record] = []
         self.stopped: Status | None = None
+        self.lost = False
+        self.guessed = True
+        """Whether the first weights were not those of a solution."""
+        self.before: dict[str, float] = {}
+
+    def go_on(self, run: Outer, detour: Outer) -> None:
+        """Be the continuation of a run, with its records and bounds, after a detour; the costs are those of both."""
+        self.records, self.start, self.best = list(run.records), run.start, run.best
+        self.lower, self.upper = run.lower, run.upper
+        costs = detour.counters()
+        self.before = {name: value + costs[name] for name, value in run.counters().items()}
 
     def iterate(self, weights: Array) -> Status:
         """Run the outer loop from these weights; says why it ended."""
@@ -134,6 +148,19 @@ class Outer:
                 if sparse and self.machine.images.watched.all():
                     self._watch_the_largest(point)
                 point = self._step(point)
+
+    def _is_lost(self) -> bool:
+        """Whether the first machines, from a guess, were arduous and found no dual point that is better than 0.
+
+        Their box is far wider than the optimum needs, and they run along it at weights that are not those of the
+        optimum; a smaller C leads there first (`run_from`), unless 1'beta = c_b leaves no smaller one. Where psi is
+        curved, Newton's method finds its way back by itself.
+        """
+        if not self.guessed or self.problem.intercept_cost or len(self.records) < _BEGINNING:
+            return False
+        arduous = self.machine.steps > _ARDUOUS * self.problem.n_samples
+        sparse = self.problem.regularizer.polyhedral(self.problem.n_kernels) is not None
+        return arduous and sparse and self.lower <= 0.0 < self.upper
 
     def _watch_the_largest(self, point: Point) -> None:
         """Watch only the kernels that are or are likely to be active, once the weights are sparse."""
@@ -245,7 +272,7 @@ class Outer:
             seconds=time.perf_counter() - self.start,
             lower=self.lower,
             upper=self.upper,
-            inner_steps=self.machine.steps - sum(record.inner_steps for record in self.records),
+            inner_steps=int(self.counters()["inner_steps"]) - sum(record.inner_steps for record in self.records),
             weights=point.weights.copy(),  # a callback may do with it what it likes
         )
         self.records.append(record)
@@ -256,6 +283,8 @@ class Outer:
             self.stopped = Status.TIME_LIMIT
         elif len(self.records) >= self.max_iter:
             self.stopped = Status.ITERATION_LIMIT
+        elif self._is_lost():
+            self.lost, self.stopped = True, Status.STALLED
         return self.stopped is not None
 
     def note(self, point: Point) -> None:
@@ -273,10 +302,14 @@ class Outer:
 
     def history(self) -> History:
         """All records, and what was counted."""
+        return History(tuple(self.records), self.counters())
+
+    def counters(self) -> dict[str, float]:
+        """Machines solved, inner steps and passes, with those of what it continues."""
         M, n, _ = self.problem.kernels.shape
-        counters = {
+        own = {
             "machines": float(self.machine.solves),
             "inner_steps": float(self.machine.steps),
             "passes": (self.machine.rows_read + self.machine.images.rows_read) / (M * n),
         }
-        return History(tuple(self.records), counters)
+        return {name: value + self.before.get(name, 0.0) for name, value in own.items()}

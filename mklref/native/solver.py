@@ -22,6 +22,9 @@ from mklref.native.polish import polished
 from mklref.problem import Problem
 from mklref.solution import Record, Solution, Status
 
+_SMALLER = 1000.0
+"""A run that is lost goes by the solution at C / _SMALLER."""
+
 
 @overload
 def solve(
@@ -119,21 +122,58 @@ def run_from(problem: Problem | MulticlassProblem, start: Any, images: Any, *opt
 
     The images, if there are any, are those of a machine on the same kernels that is no longer used.
     """
+    run = _begun(problem, start, images, *options)
+    status = _followed(run, start)
+    return _by_a_smaller_box(run) if run.lost else (run, status)
+
+
+def _begun(problem: Problem | MulticlassProblem, start: Any, images: Any, *options: Any) -> Outer:
     machine = machine_for(problem, None if start is None else start.dual_coef, images)
     check_range(problem.C, machine.images.diagonals.max(initial=0.0))
     run = Outer(machine, *options)
+    run.guessed = start is None
+    return run
+
+
+def _followed(run: Outer, start: Any) -> Status:
+    """Follow the outer loop to its end."""
     try:
         with blas_threads():
-            status = run.iterate(_first_weights(machine, start))
+            return run.iterate(_first_weights(run.machine, start))
     except KeyboardInterrupt:
-        raise Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None) from None
+        raise _interrupted(run) from None
     except (FloatingPointError, np.linalg.LinAlgError):
         if run.best is None:
             raise
-        status = Status.STALLED
+        return Status.STALLED
     finally:
         run.progress.close()
-    return run, status
+
+
+def _interrupted(run: Outer) -> Interrupted:
+    return Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None)
+
+
+def _by_a_smaller_box(run: Outer) -> tuple[Outer, Status]:
+    """A run that got lost, continued from the solution at a smaller C.
+
+    Where no |beta_i| reaches the smaller C, that is a solution here as well.
+    """
+    left = max(1, run.max_iter - len(run.records))
+    tell = run.callback
+    poll = None if tell is None else lambda _: tell(run.records[-1])  # its bounds are those of another problem
+    options = (run.tol, max(1, left // 2), run.deadline, poll)
+    try:
+        detour, ended = run_from(run.problem.replace(C=run.problem.C / _SMALLER), None, None, *options)
+        if ended is Status.STOPPED:
+            return run, ended
+        start = detour.solution(ended)
+    except KeyboardInterrupt:
+        raise _interrupted(run) from None
+    images, spent = detour.machine.images, len(detour.records)
+    continued = _begun(run.problem, start, images, run.tol, run.max_iter - spent, run.deadline, run.callback, run.shown)
+    continued.go_on(run, detour)
+    return continued, _followed(continued, start)
 
 
 def _first_weights(machine: Machine | JointMachine, start: Solution | MulticlassSolution | None) -> Array:

@@ -1,0 +1,115 @@
+"""A box far wider than the optimum needs, where `solve` goes by a smaller C: its answer, its counts, its end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mklref
+from mklref.datasets import noisy_signal
+from mklref.exceptions import Interrupted
+from mklref.kernels import wavelet
+from mklref.native import solver
+from mklref.solution import Status
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Kernels of wavelets as they are, with traces from 1e-8 to 1: |beta| stays below 1, C is 1e5."""
+    data = noisy_signal(np.random.default_rng(0), "Wave", 60)
+    kernels = wavelet("dil_trans", range(-3, 7)).fit(data.X)
+    return mklref.Problem(kernels, data.y, C=1e5, loss=mklref.EpsilonInsensitive(0.1))
+
+
+@pytest.fixture
+def detours(monkeypatch):
+    """The runs that got lost."""
+    honest, seen = solver._by_a_smaller_box, []
+
+    def observed(run):
+        seen.append(run)
+        return honest(run)
+
+    monkeypatch.setattr(solver, "_by_a_smaller_box", observed)
+    return seen
+
+
+@pytest.mark.parametrize("C", [1e3, 1e5, 1e7])
+def test_the_answer_is_that_of_a_smaller_box(problem, detours, C):
+    """Where no |beta_i| is at its bound, C does not matter; the way there took 302 records for 1e3, or stalled."""
+    solution = mklref.solve(problem.replace(C=C))
+    assert detours
+    assert solution.status is Status.OPTIMAL
+    assert len(solution.history) < 60
+    small = mklref.solve(problem.replace(C=10.0), tol=1e-9)
+    assert np.abs(small.dual_coef).max() < 1.0
+    assert solution.objective == pytest.approx(small.objective, rel=2e-6)
+
+
+def test_one_history(problem, detours):
+    """Records go on where the lost run stopped, and the costs of the detour are counted."""
+    solution = mklref.solve(problem)
+    records = solution.history.records
+    assert [record.iteration for record in records] == list(range(len(records)))
+    assert np.all(np.diff(solution.history.column("seconds")) >= 0.0)
+    assert np.all(np.diff(solution.history.column("lower")) >= 0.0)
+    assert np.all(np.diff(solution.history.column("upper")) <= 0.0)
+    lost = detours[0]
+    assert len(lost.records) < len(records)
+    assert records[: len(lost.records)] == tuple(lost.records)
+    counters = solution.history.counters
+    assert sum(record.inner_steps for record in records) == counters["inner_steps"]
+    assert counters["inner_steps"] > lost.machine.steps
+    assert counters["passes"] > lost.counters()["passes"]
+
+
+@pytest.mark.parametrize("more", [1, 4])
+def test_the_limit_is_kept(problem, detours, more):
+    """Those of the detour count."""
+    mklref.solve(problem)
+    max_iter = len(detours[0].records) + more
+    detours.clear()
+    solution = mklref.solve(problem, max_iter=max_iter)
+    assert detours
+    assert solution.status is Status.ITERATION_LIMIT
+    assert len(solution.history) <= max_iter
+
+
+def test_the_callback_is_asked_on_the_detour(problem, detours):
+    """With the last record of the problem itself; it can end the run there."""
+    seen = []
+
+    def stop(record):
+        seen.append(record)
+        return len(seen) > 1 and record is seen[-2]
+
+    solution = mklref.solve(problem, callback=stop)
+    assert detours
+    assert solution.status is Status.STOPPED
+    assert solution.certificate.upper == pytest.approx(solution.objective)
+    assert solution.certificate.relative_gap > 1e-6
+
+
+def test_an_interruption_on_the_detour_returns_a_point_of_the_problem(problem, detours):
+    seen = []
+
+    def interrupt(record):
+        seen.append(record)
+        if len(seen) > 1 and record is seen[-2]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        mklref.solve(problem, callback=interrupt)
+    assert detours
+    solution = caught.value.solution
+    assert solution.status is Status.INTERRUPTED
+    again = mklref.certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+    assert again.upper == pytest.approx(solution.certificate.upper)
+
+
+def test_a_start_is_followed(problem, detours):
+    """Who has a solution to start from is not lost."""
+    easier = mklref.solve(problem.replace(C=10.0))
+    detours.clear()
+    assert mklref.solve(problem, start=easier).status is Status.OPTIMAL
+    assert not detours
