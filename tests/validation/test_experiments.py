@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import mklref
 from mklref.datasets import PUBLISHED, Dataset
-from mklref.kernels import ArrayStack, linear, per_variable
+from mklref.kernels import ArrayStack
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
