@@ -27,8 +27,8 @@ of its column, and every ✗ has a paragraph. The rules: *deviation*, our mean l
 *error*, within two standard errors of the difference of both means; *within x* and *factor x*, at most that far away;
 *shown*, no verdict. A row without brackets is not in the paper. Bounds that decide a claim and are ours are printed
 with it. Seconds depend on the machine, which had other work to do: numbers of seconds have no verdict, and claims about
-time compare methods that ran one after the other in the same cell. Figures in the paragraphs are computed from results
-unless they say "once".
+time compare methods that ran in turn on the same machine, in the same cell unless the protocol says otherwise. Figures
+in the paragraphs are computed from results unless they say "once".
 """
 """How the tables are read, in Markdown."""
 
