@@ -21,8 +21,9 @@ from mklref.formulations.stationary import Mask, with_fixed_weights, with_free_w
 from mklref.losses.base import QuadraticDual
 from mklref.problem import Problem
 
-SNAP = (1e-8, 1e-6, 1e-5, 1e-4)
-"""Distances from a bound, relative to the cost of the sample, within which beta_i is taken to lie on it."""
+SNAP = (1e-4, 1e-5, 1e-6, 1e-8)
+"""Distances from a bound, relative to the cost of the sample, within which beta_i is taken to lie on it; those that
+leave the smallest systems come first."""
 
 NEGLIGIBLE = (1e-4, 1e-6)
 """Weights, relative to the largest one, below which a kernel is taken to be inactive."""

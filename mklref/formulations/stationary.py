@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from mklref._typing import Array
@@ -101,8 +102,10 @@ def _sample_equations(
 
 
 def _solve(matrix: Array, residual: Array) -> Array:
-    """The shortest least-squares solution."""
-    return np.asarray(np.linalg.lstsq(matrix, residual, rcond=1e-13)[0]) if len(matrix) else residual
+    """The shortest least-squares solution, by QR with pivoting: two thirds of the time of a singular decomposition."""
+    if not len(matrix):
+        return residual
+    return np.asarray(scipy.linalg.lstsq(matrix, residual, cond=1e-13, lapack_driver="gelsy", check_finite=False)[0])
 
 
 def _moved(problem: Problem, point: Point, free: Mask, step: Array) -> Point:
