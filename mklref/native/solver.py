@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._checks import check_options, check_range, check_start
 from mklref._typing import Array
-from mklref.exceptions import Interrupted, NotApplicable
+from mklref.exceptions import Interrupted, InvalidParameter, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
 from mklref.native.choice import machine_for
@@ -170,6 +170,8 @@ def _by_a_smaller_box(run: Outer) -> tuple[Outer, Status]:
         start = detour.solution(ended)
     except KeyboardInterrupt:
         raise _interrupted(run) from None
+    except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there, or C / _SMALLER too small
+        return run, Status.STALLED
     images, spent = detour.machine.images, len(detour.records)
     continued = _begun(run.problem, start, images, run.tol, run.max_iter - spent, run.deadline, run.callback, run.shown)
     continued.go_on(run, detour)

@@ -7,7 +7,7 @@ import pytest
 
 import mklref
 from mklref.datasets import noisy_signal
-from mklref.exceptions import Interrupted
+from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.kernels import wavelet
 from mklref.native import solver
 from mklref.solution import Status
@@ -113,3 +113,20 @@ def test_a_start_is_followed(problem, detours):
     detours.clear()
     assert mklref.solve(problem, start=easier).status is Status.OPTIMAL
     assert not detours
+
+
+@pytest.mark.parametrize("error", [np.linalg.LinAlgError("singular"), InvalidParameter("C is too small")])
+def test_a_detour_that_fails_loses_nothing(problem, monkeypatch, error):
+    """The point that the run had is returned, and says that it is no optimum."""
+    honest = solver.run_from
+
+    def failing(problem, *others):
+        if problem.C < 1e5:
+            raise error
+        return honest(problem, *others)
+
+    monkeypatch.setattr(solver, "run_from", failing)
+    solution = mklref.solve(problem)
+    assert solution.status is Status.STALLED
+    assert not solution.certificate.is_optimal(1e-6)
+    assert np.isfinite(solution.objective)
