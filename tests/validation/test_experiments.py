@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +10,9 @@ import pytest
 
 from mklref.datasets import PUBLISHED, Dataset
 from mklref.kernels import ArrayStack
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from validation.reproduce import report  # noqa: E402
-from validation.reproduce.base import Result  # noqa: E402
-from validation.reproduce.experiments import (  # noqa: E402
+from validation.reproduce import report
+from validation.reproduce.base import Result
+from validation.reproduce.experiments import (
     experiments,
     kloft_examples,
     kowalski_claims,
@@ -27,8 +22,10 @@ from validation.reproduce.experiments import (  # noqa: E402
     tomioka_evidence,
     tomioka_table1,
 )
-from validation.reproduce.experiments.paired import holm  # noqa: E402
-from validation.reproduce.experiments.single_variables import SingleVariables  # noqa: E402
+from validation.reproduce.experiments.paired import holm
+from validation.reproduce.experiments.single_variables import SingleVariables
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

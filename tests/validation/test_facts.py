@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from validation.benchmarks import algorithms, certificates, selection  # noqa: E402
-from validation.facts import CODE, RESULTS, commit, facts  # noqa: E402
+from validation.benchmarks import algorithms, certificates, selection
+from validation.facts import CODE, RESULTS, commit, facts
 
 
 def git(root: Path, *arguments: str) -> None:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import mklref
 from mklref.kernels import ArrayStack
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from validation.reproduce.base import Result  # noqa: E402
-from validation.reproduce.experiments import (  # noqa: E402
+from validation.reproduce.base import Result
+from validation.reproduce.experiments import (
     spambase_causes,
     spambase_claims,
     spambase_parts,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -14,18 +11,14 @@ from mklref.algorithms import silp
 from mklref.datasets import kloft_toy
 from mklref.kernels import ArrayStack, linear, per_variable
 from mklref.solution import Status
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from validation.reproduce.base import Result  # noqa: E402
-from validation.reproduce.experiments import kloft_examples as examples  # noqa: E402
-from validation.reproduce.experiments import kloft_times as times  # noqa: E402
-from validation.reproduce.experiments import kloft_times_claims as seconds  # noqa: E402
-from validation.reproduce.experiments import kloft_toy as toy  # noqa: E402
-from validation.reproduce.experiments import kloft_toy_causes as causes  # noqa: E402
-from validation.reproduce.experiments import kloft_toy_claims as claims  # noqa: E402
-from validation.reproduce.experiments.kloft_toy_parts import (  # noqa: E402
+from validation.reproduce.base import Result
+from validation.reproduce.experiments import kloft_examples as examples
+from validation.reproduce.experiments import kloft_times as times
+from validation.reproduce.experiments import kloft_times_claims as seconds
+from validation.reproduce.experiments import kloft_toy as toy
+from validation.reproduce.experiments import kloft_toy_causes as causes
+from validation.reproduce.experiments import kloft_toy_claims as claims
+from validation.reproduce.experiments.kloft_toy_parts import (
     BAYES,
     HELD_OUT,
     NAMES,

@@ -14,14 +14,12 @@ import pytest
 
 from mklref.cli import main
 from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
+from validation.reproduce import expected, report, store
+from validation.reproduce import run as runner
+from validation.reproduce.base import Cell, Evidence, Experiment, Summary
+from validation.reproduce.experiments import NAMES, experiments
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from validation.reproduce import expected, report, store  # noqa: E402
-from validation.reproduce import run as runner  # noqa: E402
-from validation.reproduce.base import Cell, Evidence, Experiment, Summary  # noqa: E402
-from validation.reproduce.experiments import NAMES, experiments  # noqa: E402
 
 COMMITTED = ROOT / "validation" / "results" / "reproduce"
 

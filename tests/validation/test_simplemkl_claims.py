@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from mklref.datasets import Dataset, load
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from validation.reproduce import pictures  # noqa: E402
-from validation.reproduce.base import Result  # noqa: E402
-from validation.reproduce.experiments import (  # noqa: E402
+from validation.reproduce import pictures
+from validation.reproduce.base import Result
+from validation.reproduce.experiments import (
     simplemkl_causes,
     simplemkl_growth,
     simplemkl_multiclass,
     simplemkl_path_claims,
     simplemkl_wavelets,
 )
-from validation.reproduce.experiments import simplemkl_ratios as ratios  # noqa: E402
-from validation.reproduce.experiments import simplemkl_table1_claims as table1  # noqa: E402
-from validation.reproduce.experiments.simplemkl_data import printed  # noqa: E402
-from validation.reproduce.experiments.simplemkl_ratios import Reached  # noqa: E402
+from validation.reproduce.experiments import simplemkl_ratios as ratios
+from validation.reproduce.experiments import simplemkl_table1_claims as table1
+from validation.reproduce.experiments.simplemkl_data import printed
+from validation.reproduce.experiments.simplemkl_ratios import Reached
 
 
 def by_split(values):
