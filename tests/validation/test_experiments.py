@@ -98,8 +98,9 @@ def test_titanic_on_generated_data():
     ],
 )
 def test_what_is_said_of_the_maps_can_fail(claim, norm, shape):
-    path = ROOT / "validation" / "results" / "reproduce" / "kowalski-titanic" / "titanic-00.json"
-    values = json.loads(path.read_text(encoding="utf-8"))["values"]
+    path = ROOT / "validation" / "results" / "reproduce" / "kowalski-titanic.jsonl"
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    values = next(row["values"] for row in rows if row["cell"] == "titanic-00")
     first = Result("titanic-00", {}, values, 1.0, {})
     assert kowalski_claims.claims(first)[claim].holds
     found = values["norms"][norm]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from string import Formatter
@@ -176,24 +177,64 @@ def test_no_cell_is_started_after_the_time(tmp_path):
     assert not calls
 
 
-def test_results_are_plain_json_of_the_schema(tmp_path):
-    experiment = make([])
+def test_results_are_sorted_lines_of_plain_json(tmp_path):
+    experiment = make([], seeds=(1, 0))
     runner.run(tmp_path, runner.unfinished(tmp_path, [experiment], quick=False))
-    document = json.loads((tmp_path / "toy" / "cell-0.json").read_text())
-    assert list(document) == list(store.FIELDS)
-    assert document["schema"] == store.SCHEMA
-    assert {"date", "machine", "numpy", "mklref", "load"} <= set(document["facts"])
+    rows = [json.loads(line) for line in (tmp_path / "toy.jsonl").read_text().splitlines()]
+    assert [row["cell"] for row in rows] == ["cell-0", "cell-1"]
+    for row in rows:
+        assert list(row) == list(store.FIELDS)
+        assert {"date", "commit", "machine", "numpy", "mklref", "load"} <= set(row["facts"])
     with pytest.raises(ValueError, match="JSON"):
         store.write(tmp_path, experiment, Cell("nan", {}, 1.0), {"x": float("nan")}, 1.0)
-    assert not (tmp_path / "toy" / "nan.json").exists()
+    assert len(store.read(tmp_path, experiment)) == 2
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"schema": "other"}'])
-def test_damaged_results_are_refused(tmp_path, text):
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy" / "cell-0.json").write_text(text)
-    with pytest.raises(UnsafeFile, match="Delete it"):
+@pytest.mark.parametrize("damage", ["{", "[]", '{"cell": "other"}', "twice"])
+def test_damaged_results_are_refused_by_line(tmp_path, damage):
+    runner.run(tmp_path, runner.unfinished(tmp_path, [make([])], quick=False))
+    path = tmp_path / "toy.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, lines[0] if damage == "twice" else damage]))
+    with pytest.raises(UnsafeFile, match=r"toy\.jsonl, line 3, .* Delete it"):
         runner.unfinished(tmp_path, [make([])], quick=False)
+
+
+def test_runs_that_share_a_directory_lose_nothing(tmp_path):
+    experiment = make([])
+    cells = [Cell(f"cell-{k:02}", {"seed": k}, 1.0) for k in range(24)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda cell: store.write(tmp_path, experiment, cell, {}, 0.0), cells))
+    assert list(store.read(tmp_path, experiment)) == [cell.id for cell in cells]
+
+
+@pytest.mark.parametrize(("commit", "again"), [("0123abcd", []), ("0123abcd+", ["cell-0"]), (None, ["cell-0"])])
+def test_results_of_unknown_code_are_stale(tmp_path, monkeypatch, commit, again):
+    monkeypatch.setattr(store, "facts", lambda: {"commit": commit})
+    experiment = make([], seeds=(0,))
+    runner.run(tmp_path, runner.unfinished(tmp_path, [experiment], quick=False))
+    assert runner.unfinished(tmp_path, [experiment], quick=False) == []
+    assert [cell.id for _, cell in runner.unfinished(tmp_path, [experiment], quick=False, stale=True)] == again
+
+
+@pytest.mark.parametrize("commit", [None, "0123abcd+"])
+def test_the_repository_takes_no_results_of_changed_code(tmp_path, monkeypatch, capsys, commit):
+    monkeypatch.setattr("validation.facts.commit", lambda: commit)
+    monkeypatch.setattr("validation.reproduce.command.STORED", tmp_path)
+    assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path)]) == 2
+    assert "commit first, or use another directory" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cell_run_again_says_what_differs_from_the_stored_one():
+    stored = {"n": 70, "row": {"gap": 0.01, "seconds": 3.0}, "curve": [1.0, 2.0]}
+    found = {"n": 70, "row": {"gap": 0.02, "seconds": 9.0}, "curve": [1.0, 2.5], "new": 1}
+    assert list(store.differences(stored, found)) == [
+        "row/gap: stored 0.01, now 0.02",
+        "curve[1]: stored 2.0, now 2.5",
+        "new: stored None, now 1",
+    ]
+    assert list(store.differences(stored, stored | {"row": {"gap": 0.01, "seconds": 1.0}})) == []
 
 
 def test_unknown_cells_and_experiments_are_named():
@@ -342,11 +383,11 @@ def test_expectations_are_readable_and_named_after_experiments(name):
     assert 0 < len(experiment.cells(True)) < 20
 
 
-@pytest.mark.parametrize("name", [path.name for path in sorted(COMMITTED.glob("*")) if path.is_dir()])
+@pytest.mark.parametrize("name", [path.stem for path in sorted(COMMITTED.glob("*.jsonl"))])
 def test_every_committed_difference_is_explained_and_no_cause_is_idle(name):
     (experiment,) = experiments([name])
     results = runner.finished(COMMITTED, experiment, quick=False)
-    assert len(results) == len(list((COMMITTED / name).glob("*.json"))), "results of other configurations lie around"
+    assert len(results) == len(store.read(COMMITTED, experiment)), "results of other configurations lie around"
     summary = experiment.summary(results)
     comparison = expected.compare(experiment, summary)
     assert comparison.unexplained == ()

@@ -14,8 +14,9 @@ An experiment is one module of `experiments/`, listed in `experiments/__init__.p
   has the format.
 * `Summary.tables[table id][row][column]` is the list of our repetitions; rows that the paper has not are shown beside.
   `Summary.claims[claim id]` is an `Evidence(holds, text)`, `Summary.pictures[name]` a `Picture(figure, caption)`.
-* A finished cell is one JSON file in DIR/<experiment>/ and is not run again, unless its config changed or it is asked
-  for by --cell. List repetition 0 of everything first: a run that was cut short is then a smaller run of the whole.
+* A finished cell is one line of DIR/<experiment>.jsonl and is not run again, unless its config changed or it is asked
+  for by --cell or --stale. List repetition 0 of everything first: a run that was cut short is then a smaller run of
+  the whole.
 * `Cell.seconds` is an estimate for one core; keep a cell below some minutes. The quick list uses bundled or generated
   data only, and takes about ten seconds.
 * Data: `mklref.datasets.load`; names of sets that need MKLREF_DATA go into `Experiment.data`. Pictures: `pictures.py`.

@@ -12,6 +12,9 @@ from mklref.report import require_extra
 FULL, QUICK = Path("reproduction"), Path("reproduction-quick")
 """Where results go by default."""
 
+STORED = Path(__file__).parents[1] / "results" / "reproduce"
+"""The results in the repository: each line names the commit that made it, so that anybody can make it again."""
+
 
 def run(arguments: Any) -> bool:
     """Run what is not finished and write the report; True if every cell is there and every difference explained.
@@ -21,13 +24,14 @@ def run(arguments: Any) -> bool:
     MissingExtra
         The report needs jinja2 and matplotlib.
     InvalidParameter
-        Unknown experiments or cells, or missing data.
+        Unknown experiments or cells, missing data, or results for the repository from code that is no commit.
     """
     try:
         require_extra()
     except MissingExtra as missing:
         raise MissingExtra(f"{missing} mklref reproduce draws with them.") from None
-    from validation.reproduce import report
+    from validation.facts import commit
+    from validation.reproduce import report, store
     from validation.reproduce.experiments import experiments
     from validation.reproduce.run import duration, finished, named, require_data, unfinished
     from validation.reproduce.run import run as run_cells
@@ -45,13 +49,21 @@ def run(arguments: Any) -> bool:
         raise InvalidParameter("--cell belongs to one experiment; name it instead of all.")
     if not arguments.render:
         require_data(chosen, arguments.quick)
+        if out.resolve() == STORED and (commit() or "+").endswith("+"):
+            raise InvalidParameter(
+                f"--out {out} holds results that anybody can make again, and this code is not a commit "
+                f"({commit() or 'no checkout'}); commit first, or use another directory."
+            )
         if arguments.cell:
             run_cells(out, [(chosen[0], named(chosen[0], arguments.cell, arguments.quick))])
         else:
-            run_cells(out, unfinished(out, chosen, arguments.quick), arguments.minutes)
+            run_cells(out, unfinished(out, chosen, arguments.quick, arguments.stale), arguments.minutes)
     if arguments.cell:
-        results = {result.id: result for result in finished(out, chosen[0], arguments.quick)}
-        print(report.values_of(results[arguments.cell]))
+        found = store.read(out, chosen[0])[arguments.cell]
+        print(report.values_of(found))
+        before = store.read(STORED, chosen[0]).get(arguments.cell)
+        if before and not arguments.quick:
+            print("\n".join(list(store.differences(before.values, found.values)) or ["the same as the stored result"]))
         return True
     sections = [report.section(e, finished(out, e, arguments.quick), arguments.quick, out) for e in chosen]
     for section in sections:

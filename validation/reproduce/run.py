@@ -15,20 +15,21 @@ from validation.reproduce import store
 from validation.reproduce.base import Cell, Experiment, Result
 
 
-def unfinished(directory: Path, experiments: Sequence[Experiment], quick: bool) -> list[tuple[Experiment, Cell]]:
-    """The cells that are still to be run, experiment by experiment."""
-    return [
-        (experiment, cell)
-        for experiment in experiments
-        for cell in experiment.cells(quick)
-        if store.read(directory, experiment, cell) is None
-    ]
+def unfinished(
+    directory: Path, experiments: Sequence[Experiment], quick: bool, stale: bool = False
+) -> list[tuple[Experiment, Cell]]:
+    """The cells that are still to be run, experiment by experiment; `stale` adds those of unknown or changed code."""
+    work = []
+    for experiment in experiments:
+        done = {r.id for r in finished(directory, experiment, quick) if not stale or store.traceable(r)}
+        work += [(experiment, cell) for cell in experiment.cells(quick) if cell.id not in done]
+    return work
 
 
 def finished(directory: Path, experiment: Experiment, quick: bool) -> list[Result]:
     """The results that are there, in the order of the cells."""
-    results = [store.read(directory, experiment, cell) for cell in experiment.cells(quick)]
-    return [result for result in results if result is not None]
+    found = store.read(directory, experiment)
+    return [found[cell.id] for cell in experiment.cells(quick) if store.current(found.get(cell.id), cell)]
 
 
 def named(experiment: Experiment, cell_id: str, quick: bool) -> Cell:

@@ -1,9 +1,12 @@
-"""Finished cells: one JSON file each, DIR/<experiment>/<cell>.json."""
+"""Finished cells: one line of JSON each in DIR/<experiment>.jsonl, sorted by the name of the cell."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,62 +14,94 @@ from mklref.exceptions import UnsafeFile
 from validation.facts import facts
 from validation.reproduce.base import Cell, Experiment, Result
 
-SCHEMA = "mklref-reproduce-1"
 FIELDS: dict[str, type | tuple[type, ...]] = {
-    "schema": str,
-    "experiment": str,
     "cell": str,
     "config": dict,
     "values": dict,
     "seconds": (float, int),
     "facts": dict,
 }
-"""The schema of a cell's file: its fields and their types. `values` are those of the experiment."""
+"""The fields of a line and their types. `values` are those of the experiment, `facts` say where they come from."""
 
 
-def path_of(directory: Path, experiment: Experiment, cell: Cell) -> Path:
-    """Where the result of a cell lives."""
-    return directory / experiment.name / f"{cell.id}.json"
+def path_of(directory: Path, experiment: Experiment) -> Path:
+    """Where the results of an experiment live."""
+    return directory / f"{experiment.name}.jsonl"
 
 
 def write(directory: Path, experiment: Experiment, cell: Cell, values: dict[str, Any], seconds: float) -> Result:
-    """Write a result; a file is complete or not there."""
+    """Add the result of a cell, or put it in the place of an older one; the file is the old or the new one, whole."""
     result = Result(cell.id, dict(cell.config), values, round(seconds, 3), facts())
-    document = {
-        "schema": SCHEMA,
-        "experiment": experiment.name,
-        "cell": cell.id,
-        "config": result.config,
-        "values": values,
-        "seconds": result.seconds,
-        "facts": result.facts,
-    }
-    path = path_of(directory, experiment, cell)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    row = dict(zip(FIELDS, (result.id, result.config, values, result.seconds, result.facts), strict=True))
+    line = json.dumps(row, allow_nan=False)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = path_of(directory, experiment)
+    with _alone(path):
+        lines = {name: line for name, (line, _) in _lines(path).items()} | {cell.id: line}
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_text("".join(f"{lines[name]}\n" for name in sorted(lines)), encoding="utf-8")
+        part.replace(path)
     return result
 
 
-def read(directory: Path, experiment: Experiment, cell: Cell) -> Result | None:
-    """The result of a cell, or None if it was not run with this config.
+def read(directory: Path, experiment: Experiment) -> dict[str, Result]:
+    """Every result that is there, by the name of its cell.
 
     Raises
     ------
     UnsafeFile
-        The file is not what `write` writes.
+        A line is not what `write` writes; file and line are named.
     """
-    path = path_of(directory, experiment, cell)
-    if not path.exists():
-        return None
+    rows = _lines(path_of(directory, experiment)).values()
+    return {row["cell"]: Result(*(row[field] for field in FIELDS)) for _, row in rows}
+
+
+def current(result: Result | None, cell: Cell) -> bool:
+    """Whether this is a result of the cell as it is configured now."""
+    return result is not None and result.config == json.loads(json.dumps(cell.config))
+
+
+def traceable(result: Result) -> bool:
+    """Whether anybody can run the same code again: its commit is known, and nothing was changed since."""
+    return bool(re.fullmatch(r"[0-9a-f]{8,40}", result.facts.get("commit") or ""))
+
+
+def differences(stored: Any, found: Any, name: str = "") -> Iterator[str]:
+    """What differs between two results of one cell, entry by entry; measured seconds always do, and are left out."""
+    if isinstance(stored, dict) and isinstance(found, dict):
+        for key in dict.fromkeys([*stored, *found]):
+            if "seconds" not in key:
+                yield from differences(stored.get(key), found.get(key), f"{name}/{key}" if name else key)
+    elif isinstance(stored, list) and isinstance(found, list) and len(stored) == len(found):
+        for index, pair in enumerate(zip(stored, found, strict=True)):
+            yield from differences(*pair, f"{name}[{index}]")
+    elif stored != found:
+        yield f"{name}: stored {stored!r}, now {found!r}"
+
+
+def _lines(path: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Each line, as text and as what it says, by the name of its cell."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], start=1):
+        try:
+            row = json.loads(line)
+            fits = list(row) == list(FIELDS) and all(isinstance(row[field], kind) for field, kind in FIELDS.items())
+        except (ValueError, TypeError):
+            fits = False
+        if not fits or row["cell"] in found:
+            raise UnsafeFile(f"{path}, line {number}, is not the result of a cell, or the second of one. Delete it.")
+        found[row["cell"]] = line, row
+    return found
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Two runs may share a directory: each reads and replaces the file while the other waits."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        fits = all(isinstance(document[field], kind) for field, kind in FIELDS.items())
-    except (ValueError, KeyError, TypeError) as damaged:
-        raise UnsafeFile(f"{path} is not the result of a cell: {damaged!r}. Delete it.") from damaged
-    if not fits or document["schema"] != SCHEMA or document["experiment"] != experiment.name:
-        raise UnsafeFile(f"{path} is not a result of {experiment.name} in the schema {SCHEMA}. Delete it.")
-    if document["config"] != json.loads(json.dumps(cell.config)):
-        return None
-    return Result(cell.id, document["config"], document["values"], document["seconds"], document["facts"])
+        import fcntl
+    except ImportError:  # Windows: one run at a time
+        yield
+        return
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
