@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -207,9 +210,30 @@ def test_importing_adds_under_a_tenth_of_a_second_to_numpy():
     assert min(seconds) < 0.1
 
 
-def test_public_names_are_there():
-    assert set(mklref.__all__) <= set(dir(mklref))
-    for name in mklref.__all__:
-        assert getattr(mklref, name) is not None
-    with pytest.raises(AttributeError, match="module 'mklref' has no attribute 'solv'"):
-        mklref.solv  # noqa: B018
+LAZY = ("mklref", "mklref.kernels", "mklref.testing")
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_public_names_are_there(name):
+    package = import_module(name)
+    assert set(package.__all__) <= set(dir(package))
+    assert all(getattr(package, public) is not None for public in package.__all__)
+    with pytest.raises(AttributeError, match="solv"):
+        package.solv  # noqa: B018
+
+
+def test_public_names_have_their_types(tmp_path):
+    """mypy sees what the interpreter loads lazily: nothing is Any."""
+    names = [f"{package}.{name}" for package in LAZY for name in import_module(package).__all__]
+    lines = [*(f"import {package}" for package in LAZY), *(f"reveal_type({name})" for name in names)]
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text("\n".join(lines))
+    options = ["--cache-dir", str(tmp_path), "--ignore-missing-imports", "--follow-imports", "silent"]
+    command = [sys.executable, "-m", "mypy", *options, str(snippet)]
+    path = {**os.environ, "MYPYPATH": "" if "site-packages" in PACKAGE.parts else str(PACKAGE.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=path, check=False)
+    types = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert len(types) == len(names), done.stdout
+    assert [name for name, revealed in zip(names, types, strict=True) if revealed in ("Any", "builtins.object")] == []
+    assert "-> mklref.solution.Solution" in types[names.index("mklref.solve")]
+    assert types[names.index("mklref.crosscheck")].endswith("CrossCheck")

@@ -87,7 +87,7 @@ def sparsity() -> plt.Figure:
     norms = {"1,1": (1, 1, 1), "2,1 rows": (2, 1, 1), "2,1 columns": (2, 1, 2), "1,2 rows": (1, 2, 1)}
     figure, axes = plt.subplots(len(norms), 1, figsize=(6.4, 4.6), sharex=True, layout="constrained")
     for ax, (name, (p, q, r)) in zip(axes, norms.items(), strict=True):
-        solution = mklref.synthesis.solve(mklref.SynthesisProblem(K, y, lam=3.0, p=p, q=q, r=r))
+        solution = mklref.synthesis.solve(mklref.synthesis.SynthesisProblem(K, y, lam=3.0, p=p, q=q, r=r))
         left = np.count_nonzero(solution.coef)
         plotting.sparsity(solution, title=f"norm {name}: {left} of {solution.coef.size} coefficients", ax=ax)
         ax.label_outer()

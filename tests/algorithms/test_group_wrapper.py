@@ -16,6 +16,7 @@ from mklref.algorithms import StationaryPoint, group_wrapper, lp_wrapper
 from mklref.algorithms.base import Run
 from mklref.algorithms.group_weights import GroupWeights, project
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+from mklref.solution import History
 
 GROUPS = ((0, 1, 2), (3, 4), (5, 6, 7, 8), (9,))
 CONVEX = ((0.5, 0.5), (1, 0), (0.2, 0.8), (0.8, 0.2), (0, 1), (0.3, 0.3))
@@ -233,7 +234,7 @@ def test_stationary_point(p, q):
 
 
 def _one_record(point):
-    return mklref.History(point.history.records[:1])
+    return History(point.history.records[:1])
 
 
 @every_other

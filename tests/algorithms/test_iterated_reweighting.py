@@ -14,12 +14,8 @@ from mklref import (
     ConcaveBlock,
     ElasticNet,
     Groups,
-    HalfPower,
     Lp,
     Power,
-    PowerRoot,
-    RootPlusLinear,
-    SmoothedRoot,
     Status,
     Tikhonov,
     WeightedL1,
@@ -27,6 +23,7 @@ from mklref import (
 )
 from mklref.algorithms import iterated_reweighting
 from mklref.exceptions import NotApplicable
+from mklref.regularizers import HalfPower, PowerRoot, RootPlusLinear, SmoothedRoot
 
 KEEPING = (Power(2), HalfPower(1.5), Tikhonov(2, 0.3), ConcaveBlock(SmoothedRoot(0.1)), ConcaveBlock(PowerRoot(2)))
 """Penalties under which every useful kernel has a weight."""

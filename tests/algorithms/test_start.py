@@ -10,11 +10,12 @@ from algorithms.cases import cancer, small, true_gap
 from makers import make_problem
 
 import mklref
-from mklref import BlockNorm, ElasticNet, Groups, HalfPower, Lp, Mahalanobis, Power, Status, Tikhonov
+from mklref import BlockNorm, ElasticNet, Groups, Lp, Mahalanobis, Power, Status, Tikhonov
 from mklref.algorithms import ALGORITHMS, base, best_single_kernel
 from mklref.algorithms.base import Run
 from mklref.algorithms.start import feasible_weights, on_the_simplex, regularizer_of
 from mklref.exceptions import MKLError
+from mklref.regularizers import HalfPower
 
 SIMPLEX = ("simplemkl", "gradient_descent", "hessian_mkl", "level", "silp")
 THETA = np.array([0.5, 0.0, 2.0, 1e-3])

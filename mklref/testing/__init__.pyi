@@ -1,0 +1,14 @@
+"""The public names of mklref.testing and where they live."""
+
+from . import strategies as strategies
+from . import vectors as vectors
+from .answer import Answer as Answer
+from .case import FLAGS as FLAGS
+from .case import Case as Case
+from .case import select as select
+from .conformance import check_solver as check_solver
+from .diagnosis import judge as judge
+from .faults import FAULTS as FAULTS
+from .optimal import assert_optimal as assert_optimal
+from .result import Report as Report
+from .supports import Supports as Supports
