@@ -21,8 +21,7 @@ class Steps:
         self._bar: Any = None
         if shown:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
             columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
@@ -59,8 +58,7 @@ class Progress:
         self._bar: Any = None
         if shown:
             from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
+            from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
             columns = (
                 TextColumn(label),

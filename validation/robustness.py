@@ -16,8 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 import mklref
-from mklref import losses
-from mklref import regularizers as reg
+from mklref import losses, regularizers as reg
 from mklref.solution import Status
 
 TOL = 1e-6

@@ -119,8 +119,7 @@ def require_pictures(path: str | None) -> None:
 
 def save_picture(draw: Callable[[], Any], path: str) -> None:
     """Draw a figure and write it, in the format that the name of the file ends in."""
-    from matplotlib import pyplot as plt
-    from matplotlib import rc_context
+    from matplotlib import pyplot as plt, rc_context
 
     with rc_context(SETTINGS):
         figure = draw()

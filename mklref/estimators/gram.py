@@ -13,7 +13,6 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, KernelStack, function, parse, stack
-from mklref.kernels.functions import Function
 from mklref.kernels.transforms import Transform
 from mklref.kernels.validation import as_float_array, require_finite
 
@@ -49,10 +48,10 @@ def family_of(kernels: Any) -> KernelFamily:
 def raw_family(kernels: Any, X: Array, names: Any) -> tuple[ArrayStack, FittedFamily]:
     """Training matrices on samples X (n, d) whose columns have these names, and the kernels of new samples.
 
-    The families of this library are positive semidefinite, so only functions have their matrices checked for it.
+    Kernels that are positive semidefinite by a theorem need no check; functions and kernels of the user's get one.
     """
     given = FamilyStack(family_of(kernels), X if names is None else _Named(X, names), None, False)
-    if any(isinstance(kernel, Function) for kernel in given.fitted.kernels):
+    if not all(kernel.definite for kernel in given.fitted.kernels):
         given.require_psd()
     return given, given.fitted
 

@@ -19,8 +19,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.families import KernelFamily, Union
-from mklref.kernels.functions import Kernel
+from mklref.kernels.base import Kernel, KernelFamily, Union
 
 Columns = str | int | Sequence[str | int]
 """Names, numbers from 0, or prefixes such as "blood_*"."""
@@ -125,6 +124,11 @@ class OnVariables(Kernel):
     def takes_text(self) -> bool:
         """As the kernel."""
         return self.kernel.takes_text
+
+    @property
+    def definite(self) -> bool:
+        """As the kernel."""
+        return self.kernel.definite
 
     def cross(self, X: Array, Z: Array) -> Array:
         """k on the chosen columns."""

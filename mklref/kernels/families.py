@@ -5,7 +5,7 @@
     gaussian(sigma)           exp(-||x - z||^2 / (2 sigma^2))          several widths are several kernels
     function(kernel)          anybody's k(X, Z)
     per_variable(family)      the family on each single variable
-    family + family           one after the other
+    family + family           one after the other; products, multiples and sums are in `base`
 
 A family is a frozen value without data. `family.fit(X)` is a stack for `Problem`, which remembers X and the
 statistics of its normalisation: `stack.new(X_new)` are the matching kernels of new samples. The width sigma is
@@ -15,7 +15,6 @@ SimpleMKL's; scikit-learn's gamma is 1/(2 sigma^2).
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,60 +23,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.fitted import FamilyStack
-from mklref.kernels.functions import Function, Gaussian, Kernel, Linear, OnVariable, Polynomial
-from mklref.kernels.transforms import Normalization
-
-
-@dataclass(frozen=True)
-class KernelFamily(ABC):
-    """An ordered family of kernels; how many depends on the variables."""
-
-    @abstractmethod
-    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """The kernels of the family on samples with variables of these names, in order."""
-
-    def fit(self, X: Any, *, normalize: Normalization | None = None, center: bool = False) -> FamilyStack:
-        """Gram matrices of training samples.
-
-        Parameters
-        ----------
-        X : array (n, d)
-            One sample a row. A data frame's column names go into the names of kernels on single variables.
-        normalize : {"trace", "multiplicative", "spherical"}, optional
-            See `mklref.kernels.normalize`.
-        center : bool
-            Whether to centre in feature space first; see `mklref.kernels.center`.
-
-        Returns
-        -------
-        FamilyStack
-            M float64 matrices in one array, with names, and with `new(X_new)` for new samples.
-
-        Raises
-        ------
-        InvalidInput
-            X is not a finite matrix with two rows and one column at least, or a kernel overflows on it.
-        InvalidKernel
-            A kernel that cannot be normalised; the message names it.
-        InvalidParameter
-            An unknown normalisation.
-        """
-        return FamilyStack(self, X, normalize, center)
-
-    def __add__(self, other: KernelFamily) -> KernelFamily:
-        return Union((*_parts(self), *_parts(other)))
-
-
-@dataclass(frozen=True)
-class OnAllVariables(KernelFamily):
-    """The given kernels, each on all variables."""
-
-    kernels: tuple[Kernel, ...]
-
-    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """The kernels themselves."""
-        return self.kernels
+from mklref.kernels.base import Kernel, KernelFamily, Union
+from mklref.kernels.functions import Function, Gaussian, Linear, OnVariable, Polynomial
 
 
 @dataclass(frozen=True)
@@ -92,24 +39,9 @@ class PerVariable(KernelFamily):
         return tuple(OnVariable(kernel, j) for j, name in columns for kernel in self.family.expand([name]))
 
 
-@dataclass(frozen=True)
-class Union(KernelFamily):
-    """Families one after the other."""
-
-    parts: tuple[KernelFamily, ...]
-
-    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """The kernels of all parts in order."""
-        return tuple(kernel for part in self.parts for kernel in part.expand(variables))
-
-
-def _parts(family: KernelFamily) -> tuple[KernelFamily, ...]:
-    return family.parts if isinstance(family, Union) else (family,)
-
-
 def linear() -> KernelFamily:
     """The linear kernel x'z."""
-    return OnAllVariables((Linear(),))
+    return Linear()
 
 
 def polynomial(degrees: int | Sequence[int], offset: float = 1.0) -> KernelFamily:
@@ -152,7 +84,7 @@ def function(kernel: Callable[[Array, Array], Any]) -> KernelFamily:
     """
     if not callable(kernel):
         raise InvalidParameter(f"{kernel!r} is no kernel; give a function k(X, Z) that returns one row a sample of X.")
-    return OnAllVariables((Function(kernel),))
+    return Function(kernel)
 
 
 def per_variable(family: KernelFamily) -> KernelFamily:
@@ -174,7 +106,7 @@ def on_all_variables(kernels: Sequence[Kernel], argument: str) -> KernelFamily:
     """The kernels as a family; `argument` is what was empty if there are none."""
     if not kernels:
         raise InvalidParameter(f"{argument} is empty; give at least one.")
-    return OnAllVariables(tuple(kernels))
+    return kernels[0] if len(kernels) == 1 else Union(tuple(kernels))
 
 
 def _integer(degree: Any) -> int:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
-from mklref.kernels.functions import Gaussian, Kernel, grouped, squared_distances
+from mklref.kernels.base import Composite, Kernel, KernelFamily
+from mklref.kernels.functions import Gaussian, grouped, squared_distances
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalization, Transform, checked_method
 from mklref.kernels.validation import as_float_array, require_finite
-
-if TYPE_CHECKING:
-    from mklref.kernels.families import KernelFamily
 
 
 class FamilyStack(ArrayStack):
@@ -152,6 +150,9 @@ class _Evaluation:
 
     def of(self, kernel: Kernel) -> Array:
         """k(x, z), (k, n); exactly symmetric within one set."""
+        if isinstance(kernel, Composite):
+            with np.errstate(over="ignore"):
+                return kernel.compose([self.of(part) for part in kernel.kernels])
         whole, columns = kernel.on_columns()
         with np.errstate(over="ignore"):
             if isinstance(whole, Gaussian):

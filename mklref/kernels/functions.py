@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,47 +10,15 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels.base import Kernel
 from mklref.kernels.validation import as_float_array, checked_gram
-
-
-@dataclass(frozen=True)
-class Kernel(ABC):
-    """A positive semidefinite function k(x, z) of feature vectors, or of texts."""
-
-    @property
-    def takes_text(self) -> bool:
-        """Whether the samples are texts."""
-        return False
-
-    @abstractmethod
-    def cross(self, X: Array, Z: Array) -> Array:
-        """k(x, z) for the rows x of X (k, d) and z of Z (n, d), (k, n)."""
-
-    @abstractmethod
-    def diagonal(self, X: Array) -> Array:
-        """k(x, x) for the rows of X, (k,)."""
-
-    @abstractmethod
-    def name(self, variables: Sequence[str]) -> str:
-        """A short name, where possible in the syntax of `parse`; `variables` are the d names of the columns."""
-
-    def group(self, variables: Sequence[str]) -> str:
-        """Which kernels belong together: those on the same variables, unless there is a finer sense of it."""
-        return "all variables"
-
-    def on_columns(self) -> tuple[Kernel, tuple[int, ...] | None]:
-        """A kernel of whole samples, and the columns of which it makes this one; None for all of them."""
-        return self, None
-
-    def gram(self, X: Array) -> Array:
-        """k(x, z) for all rows of X, (n, n), exactly symmetric."""
-        K = self.cross(X, X)
-        return 0.5 * (K + K.T)
 
 
 @dataclass(frozen=True)
 class Linear(Kernel):
     """k(x, z) = x'z."""
+
+    definite = True
 
     def cross(self, X: Array, Z: Array) -> Array:
         """x'z."""
@@ -71,6 +38,8 @@ class Linear(Kernel):
 @dataclass(frozen=True)
 class Polynomial(Kernel):
     """k(x, z) = (x'z + offset)^degree."""
+
+    definite = True
 
     degree: int
     offset: float = 1.0
@@ -101,6 +70,8 @@ class Polynomial(Kernel):
 @dataclass(frozen=True)
 class Gaussian(Kernel):
     """k(x, z) = exp(-||x - z||^2 / (2 width^2))."""
+
+    definite = True
 
     width: float
 
@@ -145,6 +116,11 @@ class OnVariable(Kernel):
     def takes_text(self) -> bool:
         """As the kernel."""
         return self.kernel.takes_text
+
+    @property
+    def definite(self) -> bool:
+        """As the kernel."""
+        return self.kernel.definite
 
     def cross(self, X: Array, Z: Array) -> Array:
         """k(x_j, z_j)."""
@@ -194,7 +170,7 @@ class Function(Kernel):
         """k(x, x), one sample at a time unless the function has a `diag`."""
         if hasattr(self.function, "diag"):
             return np.asarray(self.function.diag(X), dtype=float)
-        return np.array([self.cross(x[None], x[None])[0, 0] for x in X])
+        return super().diagonal(X)
 
     def gram(self, X: Array) -> Array:
         """k(x, z), refused if it is not symmetric."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, overload
 
 from mklref._typing import Array
-from mklref.kernels.families import KernelFamily, gaussian, per_variable, polynomial
+from mklref.kernels.base import KernelFamily
+from mklref.kernels.families import gaussian, per_variable, polynomial
 from mklref.kernels.fitted import FamilyStack
 
 SIMPLEMKL_WIDTHS = (0.5, 1.0, 2.0, 5.0, 7.0, 10.0, 12.0, 15.0, 17.0, 20.0)

@@ -12,6 +12,8 @@
     on(GROUP, COLUMNS, ITEMS)         the items on some variables: a name, a number, a prefix such as blood_*, or
                                       several of these in brackets, [age, blood_*, 7]
     per_group(SEPARATOR, ITEMS)       the items on each group of variables, named alike up to the separator
+    total(ITEMS)                      the sum of the items as one kernel
+    ITEM * ITEM    FACTOR * ITEM      products of every kernel with every other, and multiples
 
 Items are separated by commas; names with commas, brackets or spaces at the ends are put into quotes. Example:
 "linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))".
@@ -23,14 +25,17 @@ per-variable for all items before it once more, on each single variable.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import mul
 from typing import Any, overload
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.kernels.base import KernelFamily, Union, total
 from mklref.kernels.columns import on, per_group
-from mklref.kernels.families import KernelFamily, Union, gaussian, linear, per_variable, polynomial
+from mklref.kernels.families import gaussian, linear, per_variable, polynomial
 from mklref.kernels.fitted import FamilyStack
 from mklref.kernels.recipes import simplemkl_family
 from mklref.kernels.strings import spectrum
@@ -53,7 +58,8 @@ def parse(text: str) -> KernelFamily:
 
         linear, poly(D), poly(LOW..HIGH), rbf(S), rbf(LOW..HIGH, COUNT), simplemkl, spectrum(K),
         wavelet(dil | dil_trans | all, LOW..HIGH, mother=NAME, sets=N, domain=LOW..HIGH),
-        per_variable(ITEMS), on(GROUP, COLUMNS, ITEMS), per_group(SEPARATOR, ITEMS),
+        per_variable(ITEMS), on(GROUP, COLUMNS, ITEMS), per_group(SEPARATOR, ITEMS), total(ITEMS),
+        ITEM * ITEM, FACTOR * ITEM,
 
         or in the short form linear,poly:2,rbf:0.1..10:8,per-variable.
 
@@ -127,6 +133,22 @@ def _union(items: Sequence[str]) -> KernelFamily:
 
 
 def _item(item: str) -> KernelFamily:
+    """One item, a product of items, or a multiple."""
+    product = reduce(mul, map(_factor, _split(item, item, "*")))
+    if not isinstance(product, KernelFamily):
+        raise _misread(item, f"known are {', '.join(_BUILDERS)}, for instance rbf(0.1..10, 8)")
+    return product
+
+
+def _factor(text: str) -> Any:
+    """A number, or an item."""
+    try:
+        return float(text)
+    except ValueError:
+        return _single(text)
+
+
+def _single(item: str) -> KernelFamily:
     """One item: a name, name(argument, ...), or in the short form name:argument:..."""
     name, parenthesis, rest = item.partition("(")
     short, colon, argument = item.partition(":")
@@ -225,6 +247,12 @@ def _per_group(item: str, arguments: list[str]) -> KernelFamily:
     return per_group(_unquoted(arguments[0]), _union(arguments[1:]))
 
 
+def _total(item: str, arguments: list[str]) -> KernelFamily:
+    if not arguments:
+        raise _misread(item, "expected total(ITEMS), for instance total(linear, rbf(1))")
+    return total(_union(arguments))
+
+
 _BUILDERS: dict[str, Callable[[str, list[str]], KernelFamily]] = {
     "linear": _without_arguments(linear),
     "poly": _poly,
@@ -235,11 +263,12 @@ _BUILDERS: dict[str, Callable[[str, list[str]], KernelFamily]] = {
     "per_variable": _per_variable,
     "on": _on,
     "per_group": _per_group,
+    "total": _total,
 }
 
 
-def _split(text: str, item: str) -> list[str]:
-    """The parts between the commas that lie outside brackets and quotes."""
+def _split(text: str, item: str, separator: str = ",") -> list[str]:
+    """The parts between the separators that lie outside brackets and quotes."""
     parts, part, closing, quote = [], "", "", ""
     for symbol in text:
         if quote:
@@ -252,7 +281,7 @@ def _split(text: str, item: str) -> list[str]:
             if not closing.endswith(symbol):
                 raise _misread(item, f"{symbol!r} closes nothing")
             closing = closing[:-1]
-        elif symbol == "," and not closing:
+        elif symbol == separator and not closing:
             parts.append(part.strip())
             part = ""
             continue

@@ -16,8 +16,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidParameter
-from mklref.kernels.families import KernelFamily, on_all_variables
-from mklref.kernels.functions import Kernel
+from mklref.kernels.base import Kernel, KernelFamily
+from mklref.kernels.families import on_all_variables
 
 _LONGEST = 12
 
@@ -45,10 +45,7 @@ class Spectrum(Kernel):
 
     length: int
 
-    @property
-    def takes_text(self) -> bool:
-        """Yes."""
-        return True
+    takes_text = definite = True
 
     def cross(self, X: Array, Z: Array) -> Array:
         """Inner products of the counts of words that both sides have."""

@@ -23,8 +23,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
-from mklref.kernels.families import KernelFamily, on_all_variables
-from mklref.kernels.functions import Kernel
+from mklref.kernels.base import Kernel, KernelFamily
+from mklref.kernels.families import on_all_variables
 
 KINDS = ("dil", "dil_trans", "all")
 
@@ -89,6 +89,8 @@ def wavelet(
 @dataclass(frozen=True)
 class Wavelet(Kernel):
     """k(x, z) = sum over the given scales j and translations first <= s <= last of 2^-j psi_js(x) psi_js(z)."""
+
+    definite = True
 
     mother: str
     atoms: tuple[tuple[int, int, int], ...]

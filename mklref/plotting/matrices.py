@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref.exceptions import InvalidInput
-from mklref.kernels.diagnostics import KernelReport
-from mklref.kernels.diagnostics import alignment as alignment_of
+from mklref.kernels.diagnostics import KernelReport, alignment as alignment_of
 from mklref.plotting.style import axes
 
 LEGIBLE = 12

@@ -1,11 +1,8 @@
 """The public names of mklref.testing and where they live."""
 
-from . import strategies as strategies
-from . import vectors as vectors
+from . import strategies as strategies, vectors as vectors
 from .answer import Answer as Answer
-from .case import FLAGS as FLAGS
-from .case import Case as Case
-from .case import select as select
+from .case import FLAGS as FLAGS, Case as Case, select as select
 from .conformance import check_solver as check_solver
 from .diagnosis import judge as judge
 from .faults import FAULTS as FAULTS

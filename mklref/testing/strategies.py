@@ -22,8 +22,7 @@ from mklref.losses import LOSSES, Loss, as_loss
 from mklref.problem import Problem
 from mklref.regularizers import ElasticNet, Fixed, Lp, Power, Regularizer, Tikhonov, as_regularizer
 from mklref.testing.answer import Answer
-from mklref.testing.cases.data import kernels as gaussians
-from mklref.testing.cases.data import samples, targets
+from mklref.testing.cases.data import kernels as gaussians, samples, targets
 
 try:
     from hypothesis import strategies as st

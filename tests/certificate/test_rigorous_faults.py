@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from certificate import arithmetic_parts as arithmetic
-from certificate import term_parts as terms
+from certificate import arithmetic_parts as arithmetic, term_parts as terms
 
 from mklref.certificate import (
     definite,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from certificate import arithmetic_parts as arithmetic
-from certificate import term_parts as terms
+from certificate import arithmetic_parts as arithmetic, term_parts as terms
 
 CHECKS = (
     arithmetic.outward_rounding,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,13 +11,17 @@ from makers import Frame, make_samples
 
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
+    Kernel,
+    KernelFamily,
     fitted,
     gaussian,
     linear,
     on,
+    parse,
     per_variable,
     polynomial,
     simplemkl_recipe,
+    total,
 )
 from mklref.problem import Problem
 
@@ -66,6 +71,23 @@ DEFINITIONS = [
                 )
             ),
         ],
+    ),
+    (2.0 * linear(), ["2*linear"], [lambda x, z: 2.0 * (x @ z)]),
+    (
+        (linear() + polynomial(2)) * gaussian([1.0, 2.0]),
+        ["linear*rbf:1", "linear*rbf:2", "poly:2*rbf:1", "poly:2*rbf:2"],
+        [
+            lambda x, z, degree=degree, width=width: (
+                (x @ z + degree - 1.0) ** degree * np.exp(-((x - z) @ (x - z)) / (2 * width**2))
+            )
+            for degree in (1, 2)
+            for width in (1.0, 2.0)
+        ],
+    ),
+    (
+        total(per_variable(0.5 * linear())) + linear() * 3,
+        ["total(0.5*linear[x0], 0.5*linear[x1], 0.5*linear[x2])", "3*linear"],
+        [lambda x, z: 0.5 * (x @ z), lambda x, z: 3.0 * (x @ z)],
     ),
 ]
 
@@ -277,3 +299,54 @@ def test_memory_beside_the_stack(rng, options):
     finally:
         tracemalloc.stop()
     assert peak < K.dense().nbytes + 5.2 * 8 * 300**2
+
+
+@dataclass(frozen=True)
+class Cauchy(Kernel):
+    """k(x, z) = 1 / (1 + ||x - z||^2 / width^2): a kernel of one's own, by one method."""
+
+    width: float
+
+    def cross(self, X, Z):
+        return 1.0 / (1.0 + ((X[:, None] - Z) ** 2).sum(axis=-1) / self.width**2)
+
+
+def test_a_kernel_of_ones_own_needs_one_method(X, X_new):
+    K = (Cauchy(0.5) + 2.0 * Cauchy(2.0) * linear() + per_variable(Cauchy(1.0))).fit(X, normalize="spherical")
+    assert K.names[:3] == ("Cauchy(width=0.5)", "2*Cauchy(width=2.0)*linear", "Cauchy(width=1.0)[x0]")
+    np.testing.assert_allclose(np.diagonal(K.matrices, axis1=1, axis2=2), 1.0)
+    np.testing.assert_allclose(K.new(X)[0], K.matrices[0], atol=1e-14)
+    assert not any(kernel.definite for kernel in K.fitted.kernels)
+    assert Problem(K, np.where(X[:, 0] > 0, 1, -1)).n_kernels == 5
+    np.testing.assert_allclose(K.diagonals(X_new), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "family"),
+    [
+        ("2*rbf(1)", 2.0 * gaussian(1.0)),
+        ("linear * rbf(1, 2) * 0.5", linear() * gaussian([1.0, 2.0]) * 0.5),
+        ("total(linear, per_variable(poly(2)))", total(linear() + per_variable(polynomial(2)))),
+        ("on(pair, [x0, x*], linear*rbf(1))", on("pair", ["x0", "x*"], linear() * gaussian(1.0))),
+    ],
+)
+def test_products_multiples_and_totals_can_be_written(text, family, X):
+    np.testing.assert_array_equal(parse(text).fit(X).matrices, family.fit(X).matrices)
+
+
+@pytest.mark.parametrize("factor", [0, -1.0, np.inf, np.nan])
+def test_a_multiple_is_positive(factor):
+    with pytest.raises(InvalidParameter, match=r"factor = .* must lie in \(0, inf\)"):
+        factor * linear()
+
+
+@pytest.mark.parametrize("text", ["2", "2*", "*linear", "2*3", "total()", "-1*linear", "linear**2"])
+def test_misread_products_are_quoted(text):
+    with pytest.raises(InvalidParameter, match=r"is not understood|must lie in"):
+        parse(text)
+
+
+@pytest.mark.parametrize("other", ["linear", None, True, [1.0, 2.0]])
+def test_kernels_compose_with_kernels_and_numbers_alone(other):
+    for compose in (KernelFamily.__add__, KernelFamily.__mul__):
+        assert compose(linear(), other) is NotImplemented

@@ -10,8 +10,8 @@ import pytest
 from makers import LOSSES
 
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
-from mklref.losses import LOSSES as BY_NAME
 from mklref.losses import (
+    LOSSES as BY_NAME,
     Costs,
     EpsilonInsensitive,
     Hinge,

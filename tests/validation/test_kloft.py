@@ -12,12 +12,14 @@ from mklref.datasets import kloft_toy
 from mklref.kernels import ArrayStack, linear, per_variable
 from mklref.solution import Status
 from validation.reproduce.base import Result
-from validation.reproduce.experiments import kloft_examples as examples
-from validation.reproduce.experiments import kloft_times as times
-from validation.reproduce.experiments import kloft_times_claims as seconds
-from validation.reproduce.experiments import kloft_toy as toy
-from validation.reproduce.experiments import kloft_toy_causes as causes
-from validation.reproduce.experiments import kloft_toy_claims as claims
+from validation.reproduce.experiments import (
+    kloft_examples as examples,
+    kloft_times as times,
+    kloft_times_claims as seconds,
+    kloft_toy as toy,
+    kloft_toy_causes as causes,
+    kloft_toy_claims as claims,
+)
 from validation.reproduce.experiments.kloft_toy_parts import (
     BAYES,
     HELD_OUT,

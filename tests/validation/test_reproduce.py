@@ -15,8 +15,7 @@ import pytest
 
 from mklref.cli import main
 from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
-from validation.reproduce import expected, report, store
-from validation.reproduce import run as runner
+from validation.reproduce import expected, report, run as runner, store
 from validation.reproduce.base import Cell, Evidence, Experiment, Summary
 from validation.reproduce.experiments import NAMES, experiments
 

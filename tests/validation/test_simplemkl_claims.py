@@ -15,10 +15,10 @@ from validation.reproduce.experiments import (
     simplemkl_growth,
     simplemkl_multiclass,
     simplemkl_path_claims,
+    simplemkl_ratios as ratios,
+    simplemkl_table1_claims as table1,
     simplemkl_wavelets,
 )
-from validation.reproduce.experiments import simplemkl_ratios as ratios
-from validation.reproduce.experiments import simplemkl_table1_claims as table1
 from validation.reproduce.experiments.simplemkl_data import printed
 from validation.reproduce.experiments.simplemkl_ratios import Reached
 

@@ -33,8 +33,7 @@ def run(arguments: Any) -> bool:
     from validation.facts import commit
     from validation.reproduce import report, store
     from validation.reproduce.experiments import experiments
-    from validation.reproduce.run import duration, finished, named, require_data, unfinished
-    from validation.reproduce.run import run as run_cells
+    from validation.reproduce.run import duration, finished, named, require_data, run as run_cells, unfinished
 
     chosen = experiments([arguments.name])
     out = Path(arguments.out) if arguments.out else QUICK if arguments.quick else FULL

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import t as student
-from scipy.stats import ttest_rel
+from scipy.stats import t as student, ttest_rel
 
 from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result

@@ -26,10 +26,10 @@ from validation.reproduce.experiments.spambase_parts import (
     counts,
     drawn,
     groups_of,
+    parts as parts_of,
     pulls,
     views,
 )
-from validation.reproduce.experiments.spambase_parts import parts as parts_of
 from validation.reproduce.pictures import COLOURS, figure
 
 PROTOCOL = """

@@ -9,8 +9,7 @@ import numpy as np
 
 import mklref
 from mklref._typing import Array
-from mklref.evidence import EvidenceProblem, EvidenceSolution, MarginalLikelihood, simulate
-from mklref.evidence import solve as solve_evidence
+from mklref.evidence import EvidenceProblem, EvidenceSolution, MarginalLikelihood, simulate, solve as solve_evidence
 from mklref.kernels import gaussian, per_variable
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
 from validation.reproduce.experiments.paired import one_sided

@@ -1,0 +1,269 @@
+"""What a kernel is, and how kernels compose.
+
+    a + b       the kernels of a, then those of b: MKL learns their weights
+    a * b       the product of every kernel of a with every one of b
+    2.0 * a     every kernel of a, scaled
+    total(a)    one kernel, the sum of all kernels of a
+
+A kernel is a family of one. A kernel of one's own defines `cross` and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+from mklref.kernels.transforms import Normalization
+
+if TYPE_CHECKING:
+    from mklref.kernels.fitted import FamilyStack
+
+
+@dataclass(frozen=True)
+class KernelFamily(ABC):
+    """An ordered family of kernels; how many depends on the variables."""
+
+    @abstractmethod
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """The kernels of the family on samples with variables of these names, in order."""
+
+    def fit(self, X: Any, *, normalize: Normalization | None = None, center: bool = False) -> FamilyStack:
+        """Gram matrices of training samples.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            One sample a row. A data frame's column names go into the names of kernels on single variables.
+        normalize : {"trace", "multiplicative", "spherical"}, optional
+            See `mklref.kernels.normalize`.
+        center : bool
+            Whether to centre in feature space first; see `mklref.kernels.center`.
+
+        Returns
+        -------
+        FamilyStack
+            M float64 matrices in one array, with names, and with `new(X_new)` for new samples.
+
+        Raises
+        ------
+        InvalidInput
+            X is not a finite matrix with two rows and one column at least, or a kernel overflows on it.
+        InvalidKernel
+            A kernel that cannot be normalised; the message names it.
+        InvalidParameter
+            An unknown normalisation.
+        """
+        from mklref.kernels.fitted import FamilyStack
+
+        return FamilyStack(self, X, normalize, center)
+
+    def __add__(self, other: KernelFamily) -> KernelFamily:
+        if not isinstance(other, KernelFamily):
+            return NotImplemented
+        return Union((*_parts(self), *_parts(other)))
+
+    def __mul__(self, other: Any) -> KernelFamily:
+        if isinstance(other, KernelFamily):
+            return Products(self, other)
+        if isinstance(other, bool) or not isinstance(other, numbers.Real):
+            return NotImplemented
+        return Multiples(self, float(other))
+
+    def __rmul__(self, factor: float) -> KernelFamily:
+        return self * factor
+
+
+class Kernel(KernelFamily):
+    """A positive semidefinite function k(x, z) of feature vectors, or of texts; as a family, it has itself alone."""
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the samples are texts."""
+        return False
+
+    @property
+    def definite(self) -> bool:
+        """Whether k is positive semidefinite by a theorem, so that its matrices need no check."""
+        return False
+
+    @abstractmethod
+    def cross(self, X: Array, Z: Array) -> Array:
+        """k(x, z) for the rows x of X (k, d) and z of Z (n, d), (k, n)."""
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) for the rows of X, (k,)."""
+        return np.array([self.cross(x[None], x[None])[0, 0] for x in X], dtype=float)
+
+    def name(self, variables: Sequence[str]) -> str:
+        """A short name, where possible in the syntax of `parse`; `variables` are the d names of the columns."""
+        return repr(self)
+
+    def group(self, variables: Sequence[str]) -> str:
+        """Which kernels belong together: those on the same variables, unless there is a finer sense of it."""
+        return "all variables"
+
+    def on_columns(self) -> tuple[Kernel, tuple[int, ...] | None]:
+        """A kernel of whole samples, and the columns of which it makes this one; None for all of them."""
+        return self, None
+
+    def gram(self, X: Array) -> Array:
+        """k(x, z) for all rows of X, (n, n), exactly symmetric."""
+        K = self.cross(X, X)
+        return 0.5 * (K + K.T)
+
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """The kernel itself."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Composite(Kernel):
+    """A function of the values of other kernels: positive semidefinite if they are, by Schur's theorem."""
+
+    kernels: tuple[Kernel, ...]
+
+    @abstractmethod
+    def compose(self, values: Sequence[Array]) -> Array:
+        """Its values from those of the other kernels, which it may overwrite."""
+
+    @property
+    def takes_text(self) -> bool:
+        """As the kernels."""
+        return any(kernel.takes_text for kernel in self.kernels)
+
+    @property
+    def definite(self) -> bool:
+        """If all of them are."""
+        return all(kernel.definite for kernel in self.kernels)
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """Of the values of each."""
+        return self.compose([kernel.cross(X, Z) for kernel in self.kernels])
+
+    def gram(self, X: Array) -> Array:
+        """Of the values of each."""
+        return self.compose([kernel.gram(X) for kernel in self.kernels])
+
+    def diagonal(self, X: Array) -> Array:
+        """Of the values of each."""
+        return self.compose([kernel.diagonal(X) for kernel in self.kernels])
+
+    def group(self, variables: Sequence[str]) -> str:
+        """The group that the kernels share, or the names of all of theirs."""
+        return " and ".join(dict.fromkeys(kernel.group(variables) for kernel in self.kernels))
+
+
+class Product(Composite):
+    """k(x, z) = k_1(x, z) k_2(x, z) ..."""
+
+    def compose(self, values: Sequence[Array]) -> Array:
+        """The elementwise product."""
+        return reduce(lambda product, value: np.multiply(product, value, out=product), values)
+
+    def name(self, variables: Sequence[str]) -> str:
+        """k_1*k_2."""
+        return "*".join(kernel.name(variables) for kernel in self.kernels)
+
+
+class Sum(Composite):
+    """k(x, z) = k_1(x, z) + k_2(x, z) + ..."""
+
+    def compose(self, values: Sequence[Array]) -> Array:
+        """The sum."""
+        return reduce(lambda total, value: np.add(total, value, out=total), values)
+
+    def name(self, variables: Sequence[str]) -> str:
+        """total(k_1, k_2)."""
+        return f"total({', '.join(kernel.name(variables) for kernel in self.kernels)})"
+
+
+@dataclass(frozen=True)
+class Multiple(Composite):
+    """k(x, z) = factor k_1(x, z)."""
+
+    factor: float
+
+    def compose(self, values: Sequence[Array]) -> Array:
+        """The multiple."""
+        return np.multiply(values[0], self.factor, out=values[0])
+
+    def name(self, variables: Sequence[str]) -> str:
+        """factor*k_1."""
+        return f"{self.factor:g}*{self.kernels[0].name(variables)}"
+
+
+@dataclass(frozen=True)
+class Union(KernelFamily):
+    """Families one after the other."""
+
+    parts: tuple[KernelFamily, ...]
+
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """The kernels of all parts in order."""
+        return tuple(kernel for part in self.parts for kernel in part.expand(variables))
+
+
+@dataclass(frozen=True)
+class Products(KernelFamily):
+    """Every kernel of the one family times every kernel of the other."""
+
+    left: KernelFamily
+    right: KernelFamily
+
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """The products, those of the first kernel on the left first."""
+        pairs = ((a, b) for a in self.left.expand(variables) for b in self.right.expand(variables))
+        return tuple(Product(pair) for pair in pairs)
+
+
+@dataclass(frozen=True)
+class Multiples(KernelFamily):
+    """Every kernel of a family times one factor in (0, inf)."""
+
+    family: KernelFamily
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.factor < math.inf:
+            raise InvalidParameter(f"factor = {self.factor!r} must lie in (0, inf) for a semidefinite kernel.")
+
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """The multiples in order."""
+        return tuple(Multiple((kernel,), self.factor) for kernel in self.family.expand(variables))
+
+
+@dataclass(frozen=True)
+class Total(KernelFamily):
+    """The sum of a family's kernels, as one kernel."""
+
+    family: KernelFamily
+
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """The sum."""
+        return (Sum(self.family.expand(variables)),)
+
+
+def total(family: KernelFamily) -> KernelFamily:
+    """The sum of the kernels of a family as one kernel, whose parts have no weights of their own.
+
+    Raises
+    ------
+    InvalidParameter
+        Something that is not a family.
+    """
+    if not isinstance(family, KernelFamily):
+        raise InvalidParameter(f"total takes a family, for instance total(gaussian([1, 2])), not {family!r}.")
+    return Total(family)
+
+
+def _parts(family: KernelFamily) -> tuple[KernelFamily, ...]:
+    return family.parts if isinstance(family, Union) else (family,)
