@@ -41,7 +41,8 @@ def setup(app: object) -> None:
     """Write the generated pages, and let autodoc read docstrings as the plain text that they are."""
     generate.formulation_pages(HERE / "formulations")
     generate.command_line_help(HERE / "_generated")
-    generate.reproduction_report(HERE / "_generated" / "reproduction")
+    generate.figures(HERE / "_static")
+    generate.reproduction_report(HERE / "_generated" / "reproduction", HERE / "_static")
     generate.equivalence_table(HERE / "_generated")
     generate.equivalence_graph(HERE / "_generated")
     app.connect("autodoc-process-docstring", generate.plain_docstring, priority=400)

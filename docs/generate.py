@@ -10,12 +10,27 @@ import ast
 import inspect
 import os
 import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 HEADING = re.compile(r"^-{3,}\s*$")
 EQUATION = re.compile(r"^(\S.{0,24}?\s*=\s|\s)")
 """A line of a block of aligned equations, or the continuation of one."""
+
+FIGURES = {
+    "algorithms": "algorithm-silp.svg",
+    "bounds": "bounds-complexity.svg",
+    "evidence": "evidence-paths.svg",
+    "gallery": "gallery-weights.svg",
+    "native_benchmark": "native-benchmark.svg",
+    "regularization_path": "algorithm-regularization_path.svg",
+}
+"""The scripts of figures/ that need nothing but the package and the results in the repository, each with one of its
+pictures; `synthesis.py` needs a data set, and its pictures are in the repository."""
 
 PROSE_SECTIONS = ("Notes", "Examples", "References")
 
@@ -67,8 +82,19 @@ def command_line_help(directory: Path) -> None:
         write(directory / f"{name}.txt", command.format_help().splitlines())
 
 
-def reproduction_report(directory: Path) -> None:
-    """The report on the papers' experiments in HTML, where every cell has the command that runs it again."""
+def figures(static: Path) -> None:
+    """Draw what is not there yet, two scripts at a time; delete a picture to have it drawn again."""
+    missing = [script for script, picture in FIGURES.items() if not (static / picture).exists()]
+    scripts = [[sys.executable, str(static.parent / "figures" / f"{name}.py")] for name in missing]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(partial(subprocess.run, check=True, stdout=subprocess.DEVNULL), scripts))
+
+
+def reproduction_report(directory: Path, static: Path) -> None:
+    """The report on the papers' experiments in HTML, where every cell has the command that runs it again.
+
+    Its pictures go to `static` as well, for the page that shows them.
+    """
     from validation.reproduce import report
     from validation.reproduce.experiments import experiments
     from validation.reproduce.run import finished
@@ -76,6 +102,7 @@ def reproduction_report(directory: Path) -> None:
     out = Path("validation") / "results" / "reproduce"
     results = Path(__file__).parents[1] / out
     sections = [report.section(e, finished(results, e, quick=False), False, out) for e in experiments(["all"])]
+    report.write_pictures(static, sections)
     report.write_page(directory, sections, f"python -m validation.reproduce all --out {out}")
 
 

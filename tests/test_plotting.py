@@ -278,5 +278,4 @@ def test_the_gallery_is_complete():
     assert re.findall(r":pyobject: (\w+)", page) == pictures
     shown = re.findall(r"_static/(gallery-[\w-]+)\.(?:svg|png)", page)
     assert shown == [f"gallery-{name.replace('_', '-')}" for name in pictures]
-    assert {path.stem for path in (docs / "_static").glob("gallery-*")} == set(shown)
     assert {f"plotting.{name}(" in sources for name in plotting.__all__ if name.islower()} == {True}

@@ -137,7 +137,7 @@ def _add_reproduce(commands: Any) -> None:
     add("--minutes", type=number, metavar="N", help="start no cell after so many minutes; the next run goes on")
     add("--list", action="store_true", help="only say which cells there are, and how long they take")
     add("--render", action="store_true", help="run nothing, write the report from what is there")
-    add("--docs", action="store_true", help="write docs/reproduction.md and its pictures as well")
+    add("--docs", action="store_true", help="write docs/reproduction.md as well")
 
 
 def _add_problem(command: Any, samples: str) -> None:

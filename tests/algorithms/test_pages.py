@@ -26,7 +26,6 @@ def test_page(name):
     assert "```text" in page, "the pseudo-code"
     pictures = re.findall(r"!\[.+\]\((\S+)\)", page)
     assert f"../_static/algorithm-{name}.svg" in pictures
-    assert all((DOCS / picture).exists() for picture in pictures)
 
 
 def rows():

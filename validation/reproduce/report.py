@@ -193,8 +193,20 @@ def write_page(out: Path, sections: Sequence[Section], command: str) -> Path:
     return path
 
 
+def write_pictures(directory: Path, sections: Sequence[Section]) -> None:
+    """One SVG file for each picture."""
+    for s in sections:
+        for name, picture in s.pictures.items():
+            path = directory / _picture_file(s, name)
+            path.write_text(pictures.svg(picture.figure), encoding="utf-8")
+
+
+def _picture_file(s: Section, name: str) -> str:
+    return f"reproduce-{s.experiment.name}-{name}.svg"
+
+
 def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
-    """Write docs/reproduction.md and its pictures."""
+    """Write docs/reproduction.md, whose pictures are drawn when the docs are built."""
     lines = [
         "# The papers' tables and figures, computed again",
         "",
@@ -219,7 +231,7 @@ def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
         state = "complete" if s.complete else f"{len(s.results)} of {s.cells} cells"
         lines.append(f"| [{s.experiment.title}](#{s.experiment.name}) | {s.verdict} | {state} |")
     for s in sections:
-        lines += ["", f"({s.experiment.name})=", "", f"## {s.experiment.title}", "", *_docs_section(docs, s)]
+        lines += ["", f"({s.experiment.name})=", "", f"## {s.experiment.title}", "", *_docs_section(s)]
     lacking = missing()
     if lacking:
         lines += ["", "## What cannot be computed again", "", "| experiment | what would be needed |", "|---|---|"]
@@ -227,7 +239,7 @@ def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
     (docs / "reproduction.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _docs_section(docs: Path, s: Section) -> list[str]:
+def _docs_section(s: Section) -> list[str]:
     lines = [s.comparison.paper, "", *s.experiment.protocol.strip().splitlines(), ""]
     lines += [f"Run: {s.progress.partition(';')[0]}. {'; '.join(s.circumstances)}.", ""]
     if not s.complete:
@@ -247,9 +259,7 @@ def _docs_section(docs: Path, s: Section) -> list[str]:
     for text, keys in s.comparison.causes:
         lines += [f"✗ *{', '.join(keys)}*: {text}", ""]
     for name, picture in s.pictures.items():
-        file = f"reproduce-{s.experiment.name}-{name}.svg"
-        (docs / "_static" / file).write_text(pictures.svg(picture.figure), encoding="utf-8")
-        lines += [f"![{picture.caption}](_static/{file})", "", picture.caption, ""]
+        lines += [f"![{picture.caption}](_static/{_picture_file(s, name)})", "", picture.caption, ""]
     if s.results:
         lines += [f"One cell again: `{s.cell_command(s.results[0].id)}`."]
     return lines
