@@ -1,0 +1,137 @@
+"""What every iterative solver shares: the clock, the records, the callback, the progress line, and when to stop.
+
+    recorder = Recorder("solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress)
+    with recorder.running(solution):              # Ctrl-C ends in Interrupted(solution(Status.INTERRUPTED))
+        while True:
+            ...
+            status = recorder.add(Record(iteration=len(recorder.records), ...), reached=gap <= target)
+            if status is not None:
+                return solution(status)
+
+`max_iter` is the largest number of records, everywhere: a run with max_iter = 1 has one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from mklref.exceptions import Interrupted
+from mklref.progress import Progress
+from mklref.solution import Status
+
+R = TypeVar("R")
+"""The kind of record."""
+
+
+class Recorder(Generic[R]):
+    """The records of one run, and its limits.
+
+    Parameters
+    ----------
+    label : str
+        What the progress line calls the run.
+    tol : float
+        Where the progress line is full.
+    max_iter : int
+        Largest number of records.
+    max_time : float, optional
+        Seconds from now; `late` says whether they have passed.
+    callback : callable, optional
+        Called with every record; a true return value asks to stop.
+    progress : bool
+        Whether to show a line.
+    quantity : str
+        What the line shows: "gap" or another residual.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        *,
+        tol: float,
+        max_iter: int,
+        max_time: float | None = None,
+        callback: Callable[[R], object] | None = None,
+        progress: bool = False,
+        quantity: str = "gap",
+    ) -> None:
+        self.max_iter, self.callback = max_iter, callback
+        self.began = time.perf_counter()
+        self.deadline = np.inf if max_time is None else self.began + max_time
+        self.records: list[R] = []
+        self._line = Progress(progress, label, target=tol, quantity=quantity)
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.perf_counter() - self.began
+
+    @property
+    def late(self) -> bool:
+        """Whether its time is over."""
+        return time.perf_counter() > self.deadline
+
+    def add(self, record: R, shown: float, reached: bool = False) -> Status | None:
+        """Note a record, whose quantity the line shows; says why the run has to end, or None.
+
+        A tolerance that is reached comes before a callback that asks to stop, and both before the limits.
+        """
+        self.records.append(record)
+        self._line.update(shown)
+        asked = self.callback is not None and bool(self.callback(record))
+        if reached:
+            return Status.OPTIMAL
+        if asked:
+            return Status.STOPPED
+        if self.late:
+            return Status.TIME_LIMIT
+        return Status.ITERATION_LIMIT if len(self.records) >= self.max_iter else None
+
+    @contextmanager
+    def running(self, solution: Callable[[], Any]) -> Iterator[None]:
+        """Close the line at the end; Ctrl-C becomes `Interrupted` with the solution, None if there is no record."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise Interrupted(solution() if self.records else None) from None
+        finally:
+            self._line.close()
+
+
+class Bounded(Protocol):
+    """A point that bounds the optimum from both sides."""
+
+    @property
+    def lower(self) -> float:
+        """A lower bound."""
+
+    @property
+    def upper(self) -> float:
+        """The objective at the point."""
+
+    @property
+    def gap(self) -> float:
+        """upper - lower."""
+
+
+P = TypeVar("P", bound=Bounded)
+
+
+class Best(Generic[P]):
+    """The point of smallest gap so far, and the best bounds, which may be those of two others."""
+
+    def __init__(self) -> None:
+        self.point: P | None = None
+        self.lower, self.upper = -np.inf, np.inf
+
+    def note(self, point: P) -> P:
+        """Compare with this point, and return it."""
+        if self.point is None or point.gap < self.point.gap:
+            self.point = point
+        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
+        return point
