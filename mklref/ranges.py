@@ -114,7 +114,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     images = problem.kernels.apply(beta)
     q = images @ beta
     missing = 0.5 * (q.max() - q)
-    allowance = 0.5 * slack * max(1.0, abs(solution.objective))
+    allowance = 0.5 * slack * solution.certificate.size
     # A solution whose weights sum to less than one by rounding is put onto the simplex.
     theta = solution.weights / solution.weights.sum()
     budget = float(missing @ theta) + allowance

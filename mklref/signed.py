@@ -24,6 +24,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import Bounds, best_intercept, repair
 from mklref.certificate.intercept import intercept_objective
+from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import psd_tolerance
@@ -153,6 +154,7 @@ class SignedProblem:
             upper=np.inf if violations else upper,
             infeasibility=max((size for _, size in violations + moved), default=0.0),
             violations=tuple(text for text, _ in violations + moved),
+            unit=unit_of(self.machine),
         )
 
     def _multiplier(self, beta: Array, mu: Array, Z: Array) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from mklref._files import read_arrays, require_format, write_arrays
 from mklref._typing import Array
 from mklref.certificate import Certificate
+from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.stack import KernelStack, checked_blocks
 from mklref.kernels.validation import require_finite
@@ -47,11 +48,13 @@ class Record:
     """Steps of the inner solver since the last record (two-variable updates of the SMO, Newton steps, ...)."""
     weights: Array
     """Kernel weights at this iteration, (M,)."""
+    unit: float = field(default=0.0, kw_only=True)
+    """What the gap is compared with where the optimum is 0, as in `Certificate`."""
 
     @property
     def relative_gap(self) -> float:
-        """(upper - lower) / max(1, |upper|) of the best bounds so far."""
-        return (self.upper - self.lower) / max(1.0, abs(self.upper))
+        """(upper - lower) / |upper| of the best bounds so far, as in `Certificate`."""
+        return relative(self.upper - self.lower, max(abs(self.upper), self.unit))
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ _TINY_SHARE = Fraction(1, 10**30)
 """Of the cost: where a dual variable of the logistic loss is this close to a bound, 80 digits are too few for log."""
 _TIE = Fraction(1, 10**9)
 """Groups: p + q this close to 1 counts as 1, by the definition of the regulariser."""
+_LAST_BITS = Fraction(8, 2**52)
+"""Of the largest target or kink: constant targets may differ by that."""
 _INFLATION = 1032
 """What the deflate method packs into one byte at most."""
 _HEADER = 65536
@@ -236,6 +238,10 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
         if not semidefinite(kernels[m], float(delta[m])):
             raise Refuted(f"kernels[{m}] + {float(delta[m]):.3g} I is not proven positive semidefinite here.")
     scope = f"up to delta <= {float(max(delta)):.2g}" if any(delta) else "as they are"
+    if -math.inf < lower and upper < math.inf:
+        size = max(abs(Fraction(upper)), loss.unit(dual_penalty, kernels, intercept))
+        gap = float((Fraction(upper) - Fraction(lower)) / size) if upper > lower else 0.0
+        done.append(f"relative gap: {gap:.1e}")
     done.append(f"kernels: all {M} proven positive semidefinite, {scope}")
     return done
 
@@ -348,6 +354,25 @@ class _Loss:
     def values(self, scores: list[Fraction]) -> list[Fraction]:
         """V(t_i, y_i), from above for the logistic loss and exactly for all others."""
         return [self._value(t, y) for t, y in zip(scores, self.y, strict=True)]
+
+    def unit(self, dual_penalty: Bound, kernels: Any, intercept: bool) -> Fraction:
+        """What a gap is relative to where |upper| is less: 0 unless the optimum may be 0.
+
+        One class: 1e-7 R* with the whole sum on one sample of average K_ii. Targets that one constant fits:
+        the loss at a score twice as large as all targets and kinks.
+        """
+        if self.name == "one_class":
+            means = _exact([max(0.0, float(np.trace(K, dtype=float))) / len(K) for K in kernels])
+            return dual_penalty(means) / 10**7
+        if self.margin is not None:
+            return Fraction(0)
+        middle = (min(self.y) + max(self.y)) / 2 if intercept else Fraction(0)
+        reach = max(map(abs, self.y)) + (self.delta if self.name == "huber" else self.epsilon)
+        if max(self._excess(middle, y) for y in self.y) > reach * _LAST_BITS:
+            return Fraction(0)
+        return sum(
+            (c * v for c, v in zip(self.costs, self.values([2 * reach] * len(self.y)), strict=True)), Fraction(0)
+        )
 
     def _value(self, t: Fraction, y: Fraction) -> Fraction:
         if self.name == "logistic":

@@ -73,6 +73,7 @@ def test_true_certificates_are_confirmed(loss, regularizer):
         "dual point",
         "lower bound",
         "upper bound",
+        "relative gap",
         "kernels",
     ]
 

@@ -16,8 +16,8 @@ paper ends an iteration; everything that is not in the paper happens here:
 
 `p` counts the machines: one for a `Problem`, one for each class or pair of classes for a `MulticlassProblem`, whose J
 is the sum of theirs (SimpleMKL 4.2). The run stops at the first yield at which a single point, its weights, dual
-variables and intercepts together, has a certified gap of tol times its objective: the same in any unit of the
-objective. A generator that ends by itself has found no step that leads further, and the run has stalled.
+variables and intercepts together, has a certified relative gap of tol. A generator that ends by itself has found no
+step that leads further, and the run has stalled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of
 from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, regularizer_of
 from mklref.certificate import certify
-from mklref.certificate.unit import relative, unit_at_zero
+from mklref.certificate.unit import relative, unit_of
 from mklref.exceptions import Interrupted, NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
@@ -50,8 +50,7 @@ _EXACT = 0.1
 """The papers take the SVM for exact. An error eps of J, relative, is one of sqrt(eps) in beta, in the derivatives of J
 and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
-"""No machine can be asked for more, relative to its value. Where the optimum may be 0, this share of the unit of the
-problem is 0 to rounding, and has no relative gap."""
+"""No machine can be asked for more, relative to its value."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +65,6 @@ class Iteration(Record):
     """Evaluations of all M derivatives of J (SimpleMKL Table 1, # Gradient eval)."""
     measures: dict[str, float]
     """What this algorithm alone can tell of the iterate, by name."""
-
-    @property
-    def relative_gap(self) -> float:
-        """(upper - lower) / |upper| of the best bounds so far, the same in every unit."""
-        return relative(self.upper - self.lower, self.upper)
 
 
 class OutOfTime(Exception):
@@ -144,8 +138,8 @@ class Run:
         given = np.zeros(problem.n_kernels) if start is None else start.weights
         self.start = feasible_weights(self.regularizer, given, squares)
         """The first weights."""
-        self.zero = _ROUNDING * sum(map(unit_at_zero, self.problems))
-        """Bounds of this size cannot be told from 0."""
+        self.unit = sum(map(unit_of, self.problems))
+        """What gaps are compared with where the optimum is 0."""
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.stops_by_gap = True
         """False for an algorithm that ends its loop by a criterion of its own."""
@@ -183,12 +177,8 @@ class Run:
         return self._point(weights)
 
     def reached(self, point: Point) -> bool:
-        """Whether this point has a certified gap of tol times its objective."""
-        return self.proved(point.gap, point.upper)
-
-    def proved(self, gap: float, upper: float) -> bool:
-        """Whether |gap| <= tol |upper|, the same in every unit; or both are 0 to rounding, and have no relation."""
-        return abs(relative(gap, upper)) <= self.tol or max(abs(gap), abs(upper)) <= self.zero
+        """Whether this point has a certified relative gap of tol."""
+        return abs(relative(point.gap, max(abs(point.upper), self.unit))) <= self.tol
 
     def follow(self, steps: Iterator[Point]) -> AnySolution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
@@ -242,6 +232,7 @@ class Run:
             upper=self.upper,
             inner_steps=self.inner_steps - sum(record.inner_steps for record in self.records),
             weights=point.weights.copy(),
+            unit=self.unit,
             objective=point.objective,
             svm_calls=self.svm_calls,
             gradient_calls=self.gradient_calls,
@@ -271,13 +262,13 @@ class Run:
                 row[part.samples] = beta
             intercepts = np.array(best.intercepts)
             bounds = self.problem.certify(betas, best.weights, intercepts)
-            status = status.confirmed(self.proved(bounds.gap, bounds.upper))
+            status = status.confirmed(bounds.is_optimal(self.tol))
             return MulticlassSolution(
                 betas, best.weights, intercepts, bounds.upper, bounds, status, history, self.solver
             )
         beta, b = best.betas[0], best.intercepts[0]
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
-        status = status.confirmed(self.proved(certificate.gap, certificate.upper))
+        status = status.confirmed(certificate.is_optimal(self.tol))
         return Solution(beta, best.weights, b, certificate.upper, certificate, status, history, self.solver)
 
 

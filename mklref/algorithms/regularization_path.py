@@ -16,7 +16,6 @@ from mklref._arguments import check_time
 from mklref._typing import Array
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
-from mklref.certificate.unit import relative
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
 
 SELECTED = 1e-4
@@ -49,9 +48,8 @@ class RegularizationPath:
 
     @property
     def relative_gap(self) -> Array:
-        """Certified gaps relative to the objectives, (k,)."""
-        bounds = [solution.certificate for solution in self.solutions]
-        return np.array([relative(found.gap, found.upper) for found in bounds])
+        """Certified relative gaps, (k,)."""
+        return np.array([solution.certificate.relative_gap for solution in self.solutions])
 
     @property
     def iterations(self) -> Array:

@@ -134,14 +134,13 @@ def _lowest(
     point = best.point
     fixed = problem.replace(regularizer=Fixed(point.weights))
     certificate = certify(fixed, point.betas[0], weights=point.weights, intercept=point.intercepts[0])
-    optimal = run.proved(certificate.gap, certificate.upper)
     machine = Solution(
         dual_coef=point.betas[0],
         weights=point.weights,
         intercept=point.intercepts[0],
         objective=certificate.upper,
         certificate=certificate,
-        status=Status.OPTIMAL if optimal else Status.STALLED,
+        status=Status.OPTIMAL if certificate.is_optimal(run.tol) else Status.STALLED,
         solver=run.solver,
     )
     counters = {"svm": float(run.svm_calls), "gradient": float(run.gradient_calls), "starts": float(len(ends))}

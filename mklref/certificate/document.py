@@ -19,6 +19,7 @@ import numpy as np
 import mklref
 from mklref._typing import Array
 from mklref.certificate.products import matrices
+from mklref.certificate.unit import relative
 from mklref.certificate.verdict import Bounds
 
 if TYPE_CHECKING:
@@ -50,14 +51,13 @@ class RigorousCertificate(Bounds):
     @property
     def gap(self) -> float:
         """upper - lower, rounded up."""
-        return math.nextafter(self.upper - self.lower, math.inf)
+        return 0.0 if self.upper == self.lower else math.nextafter(self.upper - self.lower, math.inf)
 
     @property
     def relative_gap(self) -> float:
-        """gap / max(1, |upper|), rounded up; inf if a bound is infinite."""
-        if not math.isfinite(self.gap):
-            return math.inf
-        return math.nextafter(self.gap / max(1.0, abs(self.upper)), math.inf)
+        """gap / |upper|, or over the unit of the problem where the optimum is 0, rounded up; inf if a bound is."""
+        quotient = relative(self.gap, self.size)
+        return math.nextafter(quotient, math.inf) if quotient else 0.0
 
     def explain(self) -> str:
         """What is proven, about which matrices, and what the proof cost."""

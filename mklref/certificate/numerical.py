@@ -20,6 +20,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.unit import unit_of
 from mklref.certificate.verdict import Certificate
 from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels.validation import INDEFINITE_REMEDY
@@ -192,6 +193,7 @@ def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, int
         upper=_finite_or(intercept_objective(problem, scores, b) + penalty, np.inf),
         infeasibility=max((size for _, size in violations), default=0.0),
         violations=tuple(text for text, _ in violations),
+        unit=unit_of(problem),
         intercept=b,
         better_intercept=better,
         better_upper=_finite_or(intercept_objective(problem, scores, better) + penalty, np.inf),

@@ -40,6 +40,7 @@ from mklref.certificate.numerical import dual_objective, repair
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
 from mklref.certificate.rounding import Interval, above, weighted_sum
+from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidKernel, InvalidParameter
 from mklref.kernels.validation import INDEFINITE_REMEDY
 from mklref.losses import DensityLevelSet, Hinge, OneClass
@@ -116,6 +117,7 @@ def certify_rigorously(
         tier=2 if radii.any() else 1,
         delta=radii,
         backend=used,
+        unit=unit_of(problem),
         slack=found.slack,
         dual_coef=point.beta,
         weights=found.weights,

@@ -1,7 +1,9 @@
-"""Gaps that are the same in every unit of C, kernels and targets, and the unit of those optima that are 0.
+"""The relative gap: gap / |upper|, and over the unit of the problem where the optimum is 0.
 
-`Bounds.relative_gap` is absolute below 1: a point whose objective is 1e-8 has a relative gap of at most 1e-8 there,
-whoever computed it. What asks whether an answer is right divides by |upper| alone.
+    relative gap = (upper - lower) / max(|upper|, u),      u = `unit_of(problem)`,      0/0 = 0
+
+u is 0 wherever the optimum is not, so that the relative gap is the same in every unit of C, kernels and targets. This
+is the only definition in the package; `mklref.verify`, which imports nothing of it, states it again.
 """
 
 from __future__ import annotations
@@ -11,17 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mklref.certificate.intercept import best_intercept, intercept_objective
-from mklref.certificate.products import matrices
-from mklref.certificate.verdict import Bounds
-
 if TYPE_CHECKING:
     from mklref.problem import Problem
 
 _LAST_BITS = 8.0 * float(np.finfo(float).eps)
 """Share of the largest target or kink by which a score may be wrong."""
-_ROUNDING = 1e-9
-"""Share of the unit of a one-class machine below which its optimum counts as 0."""
+_ONE_CLASS = 1e-7
+"""Share of R* of a single sample below which the optimum of a one-class machine counts as 0: rounding leaves about
+1e-13 of R*, and a relative gap of 1e-6 is to be within its reach."""
 
 
 def relative(gap: float, size: float) -> float:
@@ -31,38 +30,30 @@ def relative(gap: float, size: float) -> float:
     return gap / abs(size) if math.isfinite(gap) and size else math.copysign(math.inf, gap)
 
 
-def gap_without_units(bounds: Bounds, unit: float) -> float:
-    """(upper - lower) / max(|upper|, unit)."""
-    return relative(bounds.gap, max(abs(bounds.upper), unit))
+def unit_of(problem: Problem) -> float:
+    """What gaps are compared with where P* = 0; 0 for problems whose optimum is not 0, however small it may be.
 
-
-def tolerated_at_zero(problem: Problem) -> float:
-    """What gaps are compared with where P* = 0: the unit, and of that of a one-class machine a billionth."""
-    return (_ROUNDING if problem.intercept_cost else 1.0) * unit_at_zero(problem)
-
-
-def unit_at_zero(problem: Problem) -> float:
-    """The unit of an optimum that is 0, and 0 where it is not, however small it may be.
-
-    - Real targets: P* is at most the objective of the zero function with its best intercept, and R > 0 elsewhere, so
-      that P* = 0 exactly if that function has no loss: constant targets, or a tube as wide as they spread. The unit is
-      the loss at a score twice as large as all targets and kinks.
-    - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is R* with all of c_b on one sample.
+    - Real targets: P* is at most the objective of the best constant function, and R > 0 elsewhere, so that P* = 0
+      exactly if that function has no loss: constant targets, or a tube as wide as they spread. Since V vanishes on
+      intervals around the targets, the constant in the middle of all targets has none if any has. The unit is the loss
+      at a score twice as large as all targets and kinks.
+    - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is 1e-7 R* with all of c_b on one sample of
+      average K_ii.
     - Labels: P* > 0, also where a large C or large kernels make it a tiny share of the loss at 0.
     """
     loss, y, costs = problem.loss, problem.y, problem.costs
     if problem.intercept_cost:
-        diagonals = np.array([np.diagonal(matrix).max() for matrix in matrices(problem.kernels)], dtype=float)
-        norms = problem.intercept_cost * np.sqrt(np.maximum(diagonals, 0.0))
-        return _finite(problem.regularizer.conjugate(norms))
+        norms = problem.intercept_cost * np.sqrt(np.maximum(problem.kernels.traces() / problem.n_samples, 0.0))
+        return _finite(_ONE_CLASS * problem.regularizer.conjugate(norms))
     if loss.targets != "real":
         return 0.0
-    nothing = np.zeros(len(y))
+    middle = np.full(len(y), 0.5 * y.min() + 0.5 * y.max() if problem.intercept else 0.0)
     reach = float(np.abs(np.vstack([y, loss.kinks(y)])).max())
-    b, error = best_intercept(problem, nothing), _LAST_BITS * reach
-    slopes = np.maximum(*(np.abs(loss.subgradient(nothing + b + side, y)) for side in (-error, error)))
-    without_loss = intercept_objective(problem, nothing, b) <= error * float(costs @ slopes)
-    return _finite(float(costs @ loss.value(nothing + 2.0 * reach, y))) if without_loss else 0.0
+    error = _LAST_BITS * reach
+    slopes = np.maximum(*(np.abs(loss.subgradient(middle + side, y)) for side in (-error, error)))
+    if float(costs @ loss.value(middle, y)) > error * float(costs @ slopes):
+        return 0.0
+    return _finite(float(costs @ loss.value(np.full(len(y), 2.0 * reach), y)))
 
 
 def _finite(unit: float) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidParameter
 
 _WORTH_SAYING = 1e-9
-"""Relative improvement from which a better intercept is worth a sentence."""
+"""Relative size from which a better intercept, or a negative gap, is worth a sentence."""
 _GOOD = 1e-6
 """Relative gap up to which a point needs no excuse."""
 
@@ -30,6 +31,13 @@ class Bounds:
     """The largest violation that had to be repaired for the bounds: box, 1'beta = c_b, weights. 0 if none."""
     violations: tuple[str, ...]
     """Each violation in words."""
+    unit: float = field(default=0.0, kw_only=True)
+    """What the gap is compared with where the optimum is 0 (`mklref.certificate.unit`); 0 where it is not."""
+
+    @property
+    def size(self) -> float:
+        """max(|upper|, unit): what the gap is relative to."""
+        return max(abs(self.upper), self.unit)
 
     @property
     def gap(self) -> float:
@@ -38,9 +46,8 @@ class Bounds:
 
     @property
     def relative_gap(self) -> float:
-        """gap / max(1, |upper|); inf if a bound is infinite."""
-        scale = max(1.0, abs(self.upper))
-        return self.gap / scale if scale < float("inf") else float("inf")
+        """gap / |upper|, or over the unit of the problem where the optimum is 0; inf if a bound is infinite."""
+        return relative(self.gap, self.size)
 
     def is_optimal(self, tol: float = 1e-6) -> bool:
         """Whether the relative gap is at most `tol`. A gap below -tol is a contradiction, not an optimum.
@@ -101,18 +108,18 @@ class Certificate(Bounds):
     def explain(self) -> str:
         """What is certain, and what is wrong with the point, in words."""
         lines = [str(self)]
-        if self.gap < -1e-9 * max(1.0, abs(self.upper)):
+        if self.relative_gap < -_WORTH_SAYING:
             lines.append(
                 "The gap is negative, which is impossible: a kernel is indefinite or a bound was tampered with."
             )
         lines += [f"Infeasible: {violation}." for violation in self.violations]
         gain = self.upper - self.better_upper
-        if gain > _WORTH_SAYING * max(1.0, abs(self.upper)):
+        if gain > _WORTH_SAYING * self.size:
             lines.append(
                 f"The intercept {self.intercept:.6g} is not the best: {self.better_intercept:.6g} lowers the upper "
                 f"bound by {gain:.3g} to {self.better_upper:.9g}."
             )
-        if _GOOD * max(1.0, abs(self.upper)) < self.gap < float("inf"):
+        if _GOOD < self.relative_gap < float("inf"):
             gain = self.upper - self.fitting_upper
             if max(self.regularizer_gap, gain) > 0.5 * self.gap:
                 remedy = f"; the weights that fit it lower the upper bound to {self.fitting_upper:.9g}" * (gain > 0.0)

@@ -38,9 +38,10 @@ def run(arguments: Any) -> bool:
         raise InvalidInput(f"{arguments.solution}: {verdict.findings[0].text}")
     certificate: Bounds = verdict.certificate
     passed, gap = verdict.passed, verdict.relative_gap
-    out.print(verdict.explain() if not passed else verdict.bounds(), markup=False, soft_wrap=True)
+    out.print(verdict.explain() if not passed else str(certificate), markup=False, soft_wrap=True)
     if arguments.rigorous:
-        certificate, gap = proven(problem, answer, verdict, arguments.tol)
+        certificate = proven(problem, answer, verdict, arguments.tol)
+        gap = certificate.relative_gap
         out.print(certificate.explain(), markup=False, soft_wrap=True)
         passed = passed and -arguments.tol <= gap <= arguments.tol
     _write(arguments.save, certificate.to_dict() if arguments.save else {})

@@ -54,7 +54,7 @@ class Row:
 
     @property
     def relative_gap(self) -> float:
-        """(upper - lower) / max(1, |upper|)."""
+        """(upper - lower) / |upper|, as in `Certificate`; inf if there is no solution."""
         return self.solution.certificate.relative_gap if self.solution else np.inf
 
     @property

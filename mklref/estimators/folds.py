@@ -12,6 +12,7 @@ from sklearn.metrics import check_scoring
 
 from mklref._typing import Array
 from mklref.certificate import Bounds, certify_each
+from mklref.certificate.unit import relative
 from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
 from mklref.estimators.workers import at_work
@@ -59,7 +60,7 @@ def _claimed(run: Any, status: Status) -> Any:
     best = run.best
     if not isinstance(run.problem, Problem):
         return run.solution(status)
-    bounds: Any = Bounds(best.lower, best.upper, 0.0, ())
+    bounds: Any = Bounds(best.lower, best.upper, 0.0, (), unit=run.zero)
     return Solution(best.beta, best.weights, best.intercept, best.upper, bounds, status, run.history())
 
 
@@ -106,7 +107,7 @@ def _still_good(solution: Any, before: Any, now: Any, tol: float) -> bool:
 def _gap_of(solution: Any) -> float:
     """The relative gap at this C or a smaller one, where the upper bound may be as low as the lower one."""
     certificate = solution.certificate
-    return float(certificate.gap / max(1.0, abs(certificate.lower)))
+    return relative(float(certificate.gap), max(abs(certificate.lower), certificate.unit))
 
 
 class _Rows:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate.unit import relative, unit_of
 from mklref.exceptions import SolverFailure
 from mklref.formulations.base import (
     Factors,
@@ -68,7 +69,7 @@ class CuttingPlanes(Model):
         betas: list[Array] = []
         values, squares = np.empty(0), np.empty((0, self.problem.n_kernels))
         shares, intercept = np.ones(1), 0.0
-        best = np.inf
+        best, unit = np.inf, unit_of(self.problem)
         for _ in range(MAX_CUTS):
             self.roots.value = np.sqrt(theta)
             solve(self.program)
@@ -80,7 +81,7 @@ class CuttingPlanes(Model):
             if machine < best:
                 best, intercept = machine, point.intercept
             lower, theta, shares = self._master(solve, values, squares)
-            if best - lower <= TOLERANCE * max(1.0, abs(best)):
+            if relative(best - lower, max(abs(best), unit)) <= TOLERANCE:
                 break
         return Point(shares @ np.array(betas), theta, intercept)
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate.unit import unit_of
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
 from mklref.native.bundle import Bundle
@@ -48,7 +49,6 @@ _WATCHED = 30
 _NEARLY = 0.9
 _WIDER = 0.1
 """The other kernels are looked at each time the gap on the watched ones has shrunk by this factor."""
-_GOOD_ENOUGH = 2
 _PATIENCE = 12
 """Outer iterations without a smaller gap or a lower objective after which rounding is held responsible."""
 _SUSPICIOUS = 3
@@ -94,6 +94,8 @@ class Outer:
         self.records: list[Record] = []
         self.stopped: Status | None = None
         self.lost = False
+        self.zero = unit_of(self.problem) if isinstance(self.problem, Problem) else 0.0
+        """What gaps are compared with where the optimum is 0."""
         self.guessed = True
         """Whether the first weights were not those of a solution."""
         self.before: dict[str, float] = {}
@@ -116,10 +118,8 @@ class Outer:
         look_wider = _WIDER * point.working_gap
         while True:
             self.record(point)
-            # Where |P*| < 1 the promise, a gap of tol, may be a weak one: go for a truly relative gap while it lasts.
-            target = self.target = self.tol * (abs(point.upper) or 1.0)
-            kept = point.gap <= self.tol * max(1.0, abs(point.upper))
-            if point.gap <= target or (kept and since_better > _GOOD_ENOUGH):
+            target = self.target = self.tol * (max(abs(point.upper), self.zero) or 1.0)
+            if point.gap <= target:
                 return Status.OPTIMAL
             if self.stopped is not None:
                 return self.stopped
@@ -274,6 +274,7 @@ class Outer:
             upper=self.upper,
             inner_steps=int(self.counters()["inner_steps"]) - sum(record.inner_steps for record in self.records),
             weights=point.weights.copy(),  # a callback may do with it what it likes
+            unit=self.zero,
         )
         self.records.append(record)
         self.progress.update(record.relative_gap)

@@ -67,7 +67,7 @@ def solve(
     ----------
     problem : Problem or MulticlassProblem
     tol : float
-        Certified relative gap (upper - lower) / max(1, |upper|) at which to stop, positive.
+        Certified relative gap (upper - lower) / |upper| at which to stop, positive.
     max_iter : int
         Largest number of outer iterations (kernel machines solved).
     max_time : float, optional

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref.certificate.unit import unit_of
 from mklref.crosscheck.result import CrossCheck
 from mklref.exceptions import InvalidType
 from mklref.plotting.style import axes, colour
@@ -17,8 +18,8 @@ BELOW = 1e-16
 def intervals(check: CrossCheck, *, ax: Any = None) -> Any:
     """The certified interval of each row of a cross-check, relative to where all of them together place the optimum.
 
-        to the left    (common upper bound - lower bound of the row) / max(1, |optimum|)
-        to the right   (upper bound of the row - common lower bound) / max(1, |optimum|)
+        to the left    (common upper bound - lower bound of the row) / |optimum|
+        to the right   (upper bound of the row - common lower bound) / |optimum|
 
     on logarithmic axes that meet in the middle: a row is as good as its line is short. All intervals that contain the
     optimum overlap; one that does not is drawn in red.
@@ -41,7 +42,7 @@ def intervals(check: CrossCheck, *, ax: Any = None) -> Any:
     if not isinstance(check, CrossCheck):
         raise InvalidType(f"check is {type(check).__name__}; give what mklref.crosscheck returns.")
     low, high = check.interval
-    scale = max(1.0, abs(high))
+    scale = max(abs(high), unit_of(check.problem)) or 1.0
     rows = [row for row in check.rows if row.solution is not None]
     ax = axes(ax, 6.4, 0.9 + 0.22 * len(rows))
     for place, row in enumerate(rows):

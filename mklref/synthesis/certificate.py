@@ -61,15 +61,6 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
     return Bounds(lower, upper, moved, (words,) if moved > 0.0 else ())
 
 
-def reaches(bounds: Bounds, tol: float) -> bool:
-    """Whether |upper - lower| <= tol |upper|: what the status OPTIMAL says.
-
-    Both sides have the unit of the objective, so that (s C, s lambda) and (s K, s^q lambda) are judged like (C, lambda)
-    and K. `Bounds.is_optimal` compares with max(1, |upper|) instead, which is weaker where |upper| < 1.
-    """
-    return bool(np.isfinite(bounds.upper)) and abs(bounds.gap) <= tol * abs(bounds.upper)
-
-
 def residual(problem: SynthesisProblem, t: Array) -> Array:
     """beta = -C V'(t, y), (n,): the dual point that belongs to the scores t."""
     return np.asarray(-problem.C * problem.loss.subgradient(t, problem.y))

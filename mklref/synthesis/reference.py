@@ -23,7 +23,7 @@ from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.losses.base import Costs
 from mklref.reference import SOLVERS, Engine, solver_name
 from mklref.solution import History, Status
-from mklref.synthesis.certificate import certify, reaches
+from mklref.synthesis.certificate import certify
 from mklref.synthesis.problem import SynthesisProblem, checked_problem
 from mklref.synthesis.solution import SynthesisSolution
 
@@ -81,7 +81,7 @@ def solve(
             said.append(str(failure))
             continue
         certificate = max((certify(problem, A, dual) for dual in (None, beta)), key=lambda bounds: bounds.lower)
-        status = Status.OPTIMAL if reaches(certificate, tol) else Status.INACCURATE
+        status = Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE
         history = History(counters=engine.counters)
         found = SynthesisSolution(
             A, beta, certificate.upper, certificate, status, history, problem.constant, f"{form}/{name}"

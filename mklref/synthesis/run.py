@@ -11,7 +11,7 @@ from mklref._arguments import check_callback, check_limits, checked_flag
 from mklref._typing import Array
 from mklref.progress import Progress
 from mklref.solution import History, Record, Status
-from mklref.synthesis.certificate import certify, dual_value, primal_value, reaches
+from mklref.synthesis.certificate import certify, dual_value, primal_value
 from mklref.synthesis.dictionary import Dictionary
 from mklref.synthesis.problem import SynthesisProblem, checked_problem
 from mklref.synthesis.solution import SynthesisSolution
@@ -100,7 +100,7 @@ class Run:
             dual_coef=self.beta,
             objective=certificate.upper,
             certificate=certificate,
-            status=status.confirmed(reaches(certificate, self.tol)),
+            status=status.confirmed(certificate.is_optimal(self.tol)),
             history=History(tuple(self.records), {"passes": self.dictionary.reads + 2.0, **self.counters}),
             constant=self.problem.constant,
             solver=solver,

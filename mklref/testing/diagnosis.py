@@ -13,7 +13,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.checks import weight_violations
-from mklref.certificate.unit import gap_without_units, tolerated_at_zero
+from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidType, MKLError
 from mklref.kernels.validation import as_float_array
 from mklref.problem import Problem
@@ -40,7 +40,7 @@ class Verdict:
     """None if the answer has no certificate: wrong shapes, entries that are not finite."""
     findings: tuple[Finding, ...]
     relative_gap: float
-    """gap / |upper| (`mklref.certificate.unit`); inf without a certificate."""
+    """That of the certificate; inf without one."""
     weights: Array | None = None
     """The weights that were certified: those of the answer, or the best ones; None for the closed form."""
 
@@ -53,14 +53,8 @@ class Verdict:
         """Findings first, then what the certificate says."""
         lines = [str(finding) for finding in self.findings]
         if self.certificate is not None:
-            lines += [self.bounds(), *self.certificate.explain().splitlines()[1:]]
+            lines += self.certificate.explain().splitlines()
         return "\n".join(lines)
-
-    def bounds(self) -> str:
-        """The certified interval in one line; only where there is a certificate."""
-        assert self.certificate is not None
-        lower, upper = self.certificate.lower, self.certificate.upper
-        return f"{lower:.9g} <= P* <= {upper:.9g}, relative gap {self.relative_gap:.1e}"
 
 
 @np.errstate(all="ignore")  # an absurd answer is as much worth a verdict as any other
@@ -72,7 +66,7 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
     problem : Problem
     answer : Answer
     tol : float
-        Largest relative gap (upper - lower) / |upper|, which is the same in every unit (`mklref.certificate.unit`).
+        Largest relative gap, which is the same in every unit (`mklref.certificate.unit`).
 
     Returns
     -------
@@ -83,15 +77,14 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
         objective, lower = _claim("objective", answer.objective), _claim("lower", answer.lower)
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
-    unit = tolerated_at_zero(problem)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
     point = Point(_array(answer.dual_coef), weights, answer.intercept)
     if weights is None and np.isfinite(certificate.lower):
         for theta in fitting_weights(problem, point.dual_coef, point.intercept):
-            if gap_without_units(certificate, unit) <= tol:
+            if certificate.relative_gap <= tol:
                 break
             certificate, weights = _better(problem, point, certificate, weights, theta)
-    gap = gap_without_units(certificate, unit)
+    gap = certificate.relative_gap
     findings: list[Finding] = []
     if not -tol <= gap <= tol:
         findings += _why_not_optimal(problem, point, certificate, gap, tol)
@@ -99,23 +92,22 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
     elif violated := _violations(problem, answer, float(np.sqrt(tol))):
         findings.append(Finding("infeasible", "; ".join(violated) + "."))
-    allowed = tol * max(abs(certificate.upper), unit)
+    allowed = tol * certificate.size
     findings += _false_claims(problem, objective, lower, point, certificate, allowed)
     return Verdict(certificate, tuple(findings), gap, weights)
 
 
-def proven(problem: Problem, answer: Answer, verdict: Verdict, tol: float) -> tuple[RigorousCertificate, float]:
-    """The bounds of a certified answer with a proof, and their gap relative to |upper|.
+def proven(problem: Problem, answer: Answer, verdict: Verdict, tol: float) -> RigorousCertificate:
+    """The bounds of a certified answer with a proof.
 
     Raises
     ------
     NotApplicable, InvalidKernel
         As `mklref.certify`.
     """
-    certificate = certify(
+    return certify(
         problem, answer.dual_coef, weights=verdict.weights, intercept=answer.intercept, rigorous=True, tol=tol
     )
-    return certificate, gap_without_units(certificate, tolerated_at_zero(problem))
 
 
 def _better(
@@ -170,9 +162,8 @@ def _why_not_optimal(
     if zero and gap > CLOSE:
         yield Finding("zero answer", f"{'weights' if point.dual_coef.any() else 'dual_coef'} are all 0.")
         return
-    own = abs(certificate.gap / certificate.upper) if np.isfinite(certificate.gap) and certificate.upper else np.inf
-    reading = plausible(problem, point, EXACT, own, tol, PLAUSIBLE) or plausible(
-        problem, point, FLEXIBLE, own, tol, PLAUSIBLE_IF_FLEXIBLE
+    reading = plausible(problem, point, EXACT, gap, tol, PLAUSIBLE) or plausible(
+        problem, point, FLEXIBLE, gap, tol, PLAUSIBLE_IF_FLEXIBLE
     )
     bounds = f" The relative gap is {gap:.1e}, allowed {tol:.1e}."
     if reading is not None:
@@ -184,7 +175,7 @@ def _why_not_optimal(
 
 
 def _relative_gap(reading: Reading) -> float:
-    """gap / |upper| of a reading, with its own weights and intercept or, where it has none, with good ones."""
+    """The relative gap of a reading, with its own weights and intercept or, where it has none, with good ones."""
     problem, point = reading.problem, reading.point
     try:
         given = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
@@ -193,8 +184,7 @@ def _relative_gap(reading: Reading) -> float:
     except MKLError:
         return np.inf
     upper = given.upper if reading.exact else min(given.upper, given.better_upper)
-    gap = upper - given.lower
-    return abs(gap / upper) if np.isfinite(gap) and upper != 0.0 else np.inf
+    return abs(relative(upper - given.lower, max(abs(upper), given.unit)))
 
 
 def _claim(name: str, value: Any) -> float | None:

@@ -15,6 +15,7 @@ def certificate(**changes):
         "upper": 1.5,
         "infeasibility": 0.0,
         "violations": [],
+        "unit": 0.0,
         "intercept": 0.0,
         "better_intercept": 0.0,
         "better_upper": 1.5,
@@ -29,7 +30,10 @@ def certificate(**changes):
 def test_gap_and_relative_gap():
     assert certificate().gap == 0.5
     assert certificate().relative_gap == 0.5 / 1.5
-    assert certificate(lower=0.1, upper=0.2).relative_gap == pytest.approx(0.1)  # max(1, |upper|) = 1
+    assert certificate(lower=0.1, upper=0.2).relative_gap == pytest.approx(0.5)  # also below 1
+    assert certificate(lower=-1e-9, upper=0.0).relative_gap == np.inf
+    assert certificate(lower=-1e-9, upper=1e-9, unit=1e-3).relative_gap == 2e-6
+    assert certificate(lower=0.0, upper=0.0).relative_gap == 0.0
     assert certificate(lower=-30.0, upper=-20.0).relative_gap == 0.5
     assert certificate(lower=-np.inf).relative_gap == np.inf
     assert str(certificate()) == "1 <= P* <= 1.5, relative gap 3.3e-01"

@@ -20,7 +20,7 @@ from mklref.synthesis import (
     solve,
     solve_path,
 )
-from mklref.synthesis.certificate import dual_value, reaches, residual
+from mklref.synthesis.certificate import dual_value, residual
 from mklref.synthesis.forward_backward import _iterate as iterate
 from mklref.synthesis.problem import correlations, scores
 from mklref.synthesis.run import Run
@@ -377,8 +377,8 @@ def test_optimal_is_a_relative_gap_however_small_the_objective():
     """Where rounding hides the optimal value beside P(0) the status is STALLED, and the bounds say what is known."""
     for gap, enough in ((0.9e-6, True), (1.1e-6, False), (-1.1e-6, False)):
         for unit in (1.0, 1e-30, 1e30):
-            assert reaches(Bounds((1.0 - gap) * unit, unit, 0.0, ()), 1e-6) is enough
-    assert not reaches(Bounds(1.0, np.inf, 0.0, ()), 1e-6)
+            assert Bounds((1.0 - gap) * unit, unit, 0.0, ()).is_optimal(1e-6) is enough
+    assert not Bounds(1.0, np.inf, 0.0, ()).is_optimal(1e-6)
     problem = make_problem((2, 1, 2), C=1e15)
     solution = solve(problem)
     assert solution.objective < 1e-12 * certify(problem, np.zeros(problem.shape)).upper

@@ -74,7 +74,7 @@ def _row(name: str, pair: Pair, statement: str, tol: float, rigorous: bool) -> R
     findings, gap = verdict.findings, abs(verdict.relative_gap)
     if rigorous and not findings:
         try:
-            _, gap = proven(problem, answer, verdict, tol)
+            gap = proven(problem, answer, verdict, tol).relative_gap
         except (NotApplicable, InvalidKernel) as error:
             return replace(row, reason=f"no proof: {error}", relative_gap=gap)
         if gap > tol:
