@@ -1,14 +1,15 @@
 """What every iterative solver shares: the clock, the records, the callback, the progress line, and when to stop.
 
     recorder = Recorder("solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress)
-    with recorder.running(solution):              # Ctrl-C ends in Interrupted(solution(Status.INTERRUPTED))
+    with recorder.running(lambda: solution(Status.INTERRUPTED)):      # Ctrl-C ends in Interrupted
         while True:
             ...
-            status = recorder.add(Record(iteration=len(recorder.records), ...), reached=gap <= target)
+            status = recorder.add(Record(...), relative_gap, Status.OPTIMAL if gap <= target else None)
             if status is not None:
                 return solution(status)
 
-`max_iter` is the largest number of records, everywhere: a run with max_iter = 1 has one.
+`max_iter` is the largest number of records, everywhere: a run with max_iter = 1 has one. A run from several starts
+calls `again` before each further one, and may have as many records from each.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Recorder(Generic[R]):
         self.began = time.perf_counter()
         self.deadline = np.inf if max_time is None else self.began + max_time
         self.records: list[R] = []
+        self._first = 0
         self._line = Progress(progress, label, target=tol, quantity=quantity)
 
     @property
@@ -76,29 +78,33 @@ class Recorder(Generic[R]):
         """Whether its time is over."""
         return time.perf_counter() > self.deadline
 
-    def add(self, record: R, shown: float, reached: bool = False) -> Status | None:
+    def again(self) -> None:
+        """From another start: `max_iter` counts anew."""
+        self._first = len(self.records)
+
+    def add(self, record: R, shown: float, reached: Status | None = None) -> Status | None:
         """Note a record, whose quantity the line shows; says why the run has to end, or None.
 
-        A tolerance that is reached comes before a callback that asks to stop, and both before the limits.
+        `reached`, which says that the goal is, comes before a callback that asks to stop, and both before the limits.
         """
         self.records.append(record)
         self._line.update(shown)
         asked = self.callback is not None and bool(self.callback(record))
-        if reached:
-            return Status.OPTIMAL
+        if reached is not None:
+            return reached
         if asked:
             return Status.STOPPED
         if self.late:
             return Status.TIME_LIMIT
-        return Status.ITERATION_LIMIT if len(self.records) >= self.max_iter else None
+        return Status.ITERATION_LIMIT if len(self.records) - self._first >= self.max_iter else None
 
     @contextmanager
     def running(self, solution: Callable[[], Any]) -> Iterator[None]:
-        """Close the line at the end; Ctrl-C becomes `Interrupted` with the solution, None if there is no record."""
+        """Close the line at the end; Ctrl-C becomes `Interrupted` with the best solution so far, or None."""
         try:
             yield
         except KeyboardInterrupt:
-            raise Interrupted(solution() if self.records else None) from None
+            raise Interrupted(solution()) from None
         finally:
             self._line.close()
 

@@ -30,6 +30,7 @@ ORDER = (
     "problem",
     "certificate",
     "solution",  # holds a certificate
+    "_run",
     "ranges",
     "multiclass",
     "signed",

@@ -22,7 +22,6 @@ step that leads further, and the run has stalled.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -30,18 +29,18 @@ from typing import TypeAlias
 import numpy as np
 
 from mklref._checks import check_options, check_range, check_start
+from mklref._run import Best, Recorder
 from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of
 from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, regularizer_of
 from mklref.certificate import certify
 from mklref.certificate.unit import relative, unit_of
-from mklref.exceptions import Interrupted, NotApplicable
+from mklref.exceptions import NotApplicable
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
 from mklref.native.choice import machine_for
 from mklref.native.machine import Machine
 from mklref.problem import Problem
-from mklref.progress import Progress
 from mklref.solution import History, Record, Solution, Status
 
 Callback: TypeAlias = Callable[[Record], object]
@@ -117,11 +116,13 @@ class Run:
         self.problems: list[Problem] = [part.problem for part in parts] if parts else [problem]  # type: ignore[list-item]
         check_options(self.problems[0], tol, max_iter, max_time, callback)
         self.solver, self.problem = solver, problem
-        self.tol, self.max_iter, self.callback = tol, max_iter, callback
+        self.tol = tol
         self.precision = max((_EXACT * tol) ** 2, _ROUNDING)
         """Relative accuracy of every J(theta)."""
-        self.began = time.perf_counter()
-        self.deadline = np.inf if max_time is None else self.began + max_time
+        self.recorder: Recorder[Iteration] = Recorder(
+            solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
+        )
+        self.best: Best[Point] = Best()
         if start is None:
             betas: list[Array | None] = [None] * len(self.problems)
         else:
@@ -132,7 +133,7 @@ class Run:
             machine_for(part, beta) for part, beta in zip(self.problems, betas, strict=True)
         ]
         for machine in self.machines:
-            machine.deadline = self.deadline
+            machine.deadline = self.recorder.deadline
             check_range(problem.C, machine.images.diagonals.max(initial=0.0))
         squares = np.sum([machine.images.squares for machine in self.machines], axis=0)
         given = np.zeros(problem.n_kernels) if start is None else start.weights
@@ -147,14 +148,10 @@ class Run:
         """Why the loop of the algorithm ended, if it ended by itself and without a certificate."""
         self.measures: dict[str, float] = {}
         """To be filled in before a yield: the `measures` of the iteration."""
-        self.records: list[Iteration] = []
-        self.best: Point | None = None
-        self.lower, self.upper = -np.inf, np.inf
-        self.progress = Progress(progress, solver, target=tol)
 
     def svm(self, weights: Array) -> Point:
         """Solve the machines at these weights, from where they were left; counts as SVM evaluations."""
-        if self.records and time.perf_counter() > self.deadline:
+        if self.recorder.records and self.recorder.late:
             raise OutOfTime
         self.svm_calls += len(self.machines)
         for machine in self.machines:
@@ -188,20 +185,17 @@ class Run:
         Interrupted
             On Ctrl-C; its `solution` is the best certified point so far.
         """
-        status = None
-        try:
-            with blas_threads():
+        with self.recorder.running(self._interrupted), blas_threads():
+            try:
                 for point in steps:
-                    status = self._record(point)
-                    if status is not None:
-                        break
-        except OutOfTime:
-            status = Status.TIME_LIMIT
-        except KeyboardInterrupt:
-            raise Interrupted(self._solution(Status.INTERRUPTED) if self.best else None) from None
-        finally:
-            self.progress.close()
-        return self._solution(status or self.ending)
+                    if (status := self._record(point)) is not None:
+                        return self._solution(status)
+            except OutOfTime:
+                return self._solution(Status.TIME_LIMIT)
+        return self._solution(self.ending)
+
+    def _interrupted(self) -> AnySolution | None:
+        return None if self.best.point is None else self._solution(Status.INTERRUPTED)
 
     def _solve(self, machine: Machine) -> None:
         """Solve one machine until its own certified gap is negligible."""
@@ -217,45 +211,39 @@ class Run:
 
     def _point(self, weights: Array) -> Point:
         """The point at which the machines are; the best one is kept, and so are the best bounds."""
-        point = point_of(self.machines, self.regularizer, weights)
-        if self.best is None or point.gap < self.best.gap:
-            self.best = point
-        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
-        return point
+        return self.best.note(point_of(self.machines, self.regularizer, weights))
 
     def _record(self, point: Point) -> Status | None:
         """Note one iteration and tell the callback; says why the run has to end, if it has to."""
-        record = Iteration(
-            iteration=len(self.records),
-            seconds=time.perf_counter() - self.began,
-            lower=self.lower,
-            upper=self.upper,
-            inner_steps=self.inner_steps - sum(record.inner_steps for record in self.records),
-            weights=point.weights.copy(),
+        best = self.best.point
+        reached = self.stops_by_gap and best is not None and self.reached(best)
+        record = self.iteration(point.weights, point.objective, self.best.lower, self.best.upper)
+        return self.recorder.add(record, record.relative_gap, Status.OPTIMAL if reached else None)
+
+    def iteration(self, weights: Array, objective: float, lower: float, upper: float) -> Iteration:
+        """The record of an iteration that ends now, with what was counted and measured."""
+        records, measures = self.recorder.records, self.measures
+        self.measures = {}
+        return Iteration(
+            iteration=len(records),
+            seconds=self.recorder.seconds,
+            lower=lower,
+            upper=upper,
+            inner_steps=self.inner_steps - sum(record.inner_steps for record in records),
+            weights=weights.copy(),
             unit=self.unit,
-            objective=point.objective,
+            objective=objective,
             svm_calls=self.svm_calls,
             gradient_calls=self.gradient_calls,
-            measures=self.measures,
+            measures=measures,
         )
-        self.measures = {}
-        self.records.append(record)
-        self.progress.update(record.relative_gap)
-        asked = self.callback is not None and self.callback(record)
-        if self.stops_by_gap and self.best is not None and self.reached(self.best):
-            return Status.OPTIMAL
-        if asked:
-            return Status.STOPPED
-        if time.perf_counter() > self.deadline:
-            return Status.TIME_LIMIT
-        return Status.ITERATION_LIMIT if len(self.records) >= self.max_iter else None
 
     def _solution(self, status: Status) -> AnySolution:
         """The point of smallest gap, certified from scratch; the gap of the certificate decides about OPTIMAL."""
-        assert self.best is not None
-        best = self.best
+        best = self.best.point
+        assert best is not None
         counts = {"svm": self.svm_calls, "gradient": self.gradient_calls, "inner_steps": self.inner_steps}
-        history = History(tuple(self.records), {name: float(count) for name, count in counts.items()})
+        history = History(tuple(self.recorder.records), {name: float(count) for name, count in counts.items()})
         if isinstance(self.problem, MulticlassProblem):
             betas = np.zeros((len(self.machines), self.problem.n_samples))
             for row, part, beta in zip(betas, self.problem.machines, best.betas, strict=True):

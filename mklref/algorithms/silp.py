@@ -66,7 +66,7 @@ def _steps(run: Run) -> Iterator[Point]:
             return
         # 3. The paper stops when the best machine and the master meet. That is proved by the mixture of the cuts, and
         #    where J is smooth by the last machine itself, a few iterations later.
-        if run.upper - master.value <= run.tol * abs(run.upper):
+        if run.best.upper - master.value <= run.tol * abs(run.best.upper):
             proof = mixture(run, cuts, master)
             if run.reached(proof):
                 yield proof

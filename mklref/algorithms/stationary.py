@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import Iteration, OutOfTime, Run
+from mklref.algorithms.base import OutOfTime, Run
 from mklref.algorithms.group_weights import GroupPoint
 from mklref.certificate import certify
-from mklref.exceptions import Interrupted
 from mklref.native.blas import blas_threads
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
@@ -80,50 +78,33 @@ def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -
         On Ctrl-C; its `solution` is the lowest point so far.
     """
     ends: list[tuple[GroupPoint, Status]] = []
-    try:
-        with blas_threads():
+
+    def lowest() -> StationaryPoint | None:
+        return _lowest(run, problem, ends, Status.INTERRUPTED) if ends else None
+
+    with run.recorder.running(lowest), blas_threads():
+        try:
             for steps in starts:
+                run.recorder.again()
                 for count, current in enumerate(steps):
-                    ended = _record(run, current, count + 1)
+                    ended = _record(run, current)
                     ends[-1 if count else len(ends) :] = [(current, ended or Status.STALLED)]
                     if ended is not None:
                         break
                 if ends[-1][1] in (Status.STOPPED, Status.TIME_LIMIT):
                     break
-    except OutOfTime:
-        ends[-1] = (ends[-1][0], Status.TIME_LIMIT)
-    except KeyboardInterrupt:
-        raise Interrupted(_lowest(run, problem, ends, Status.INTERRUPTED) if ends else None) from None
-    finally:
-        run.progress.close()
+        except OutOfTime:
+            ends[-1] = (ends[-1][0], Status.TIME_LIMIT)
     return _lowest(run, problem, ends)
 
 
-def _record(run: Run, current: GroupPoint, count: int) -> Status | None:
+def _record(run: Run, current: GroupPoint) -> Status | None:
     """Note one iteration and tell the callback; says why this start has to end, if it has to."""
-    run.upper = min(run.upper, current.point.value)
-    record = Iteration(
-        iteration=len(run.records),
-        seconds=time.perf_counter() - run.began,
-        lower=-np.inf,
-        upper=run.upper,
-        inner_steps=run.inner_steps - sum(record.inner_steps for record in run.records),
-        weights=current.point.weights.copy(),
-        objective=current.point.value,
-        svm_calls=run.svm_calls,
-        gradient_calls=run.gradient_calls,
-        measures={"residual": current.residual},
-    )
-    run.records.append(record)
-    run.progress.update(current.residual)
-    asked = run.callback is not None and run.callback(record)
-    if current.residual <= run.tol:
-        return Status.STATIONARY
-    if asked:
-        return Status.STOPPED
-    if time.perf_counter() > run.deadline:
-        return Status.TIME_LIMIT
-    return Status.ITERATION_LIMIT if count >= run.max_iter else None
+    point = current.point
+    run.measures = {"residual": current.residual}
+    lowest = min([point.value, *(record.upper for record in run.recorder.records[-1:])])
+    record = run.iteration(point.weights, point.value, -np.inf, lowest)
+    return run.recorder.add(record, current.residual, Status.STATIONARY if current.residual <= run.tol else None)
 
 
 def _lowest(
@@ -151,5 +132,5 @@ def _lowest(
         residual=best.residual,
         status=forced or status,
         objectives=tuple(end.point.value for end, _ in ends),
-        history=History(tuple(run.records), counters),
+        history=History(tuple(run.recorder.records), counters),
     )

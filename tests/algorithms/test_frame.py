@@ -176,7 +176,7 @@ def test_progress_is_shown_and_removed(monkeypatch):
     seen = []
 
     class Line:
-        def __init__(self, shown, label, target):
+        def __init__(self, shown, label, target, quantity):
             seen.append((shown, label, target))
 
         def update(self, gap):
@@ -185,7 +185,7 @@ def test_progress_is_shown_and_removed(monkeypatch):
         def close(self):
             seen.append("closed")
 
-    monkeypatch.setattr(algorithms.base, "Progress", Line)
+    monkeypatch.setattr("mklref._run.Progress", Line)
     solution = solve("silp", progress=True)
     assert seen == [(True, "silp", 1e-4), *solution.history.column("relative_gap"), "closed"]
     seen.clear()

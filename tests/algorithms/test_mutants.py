@@ -129,7 +129,8 @@ def test_multiplicative_weights_never_return_from_zero(problem, truth, worst_ver
 
 def one_sided(run, point):
     """Stop as soon as the objective does not fall by more than tol: a rise stops as well."""
-    return len(run.records) > 1 and run.records[-2].objective - run.records[-1].objective <= run.tol
+    objectives = [record.objective for record in run.recorder.records[-2:]]
+    return len(objectives) == 2 and objectives[0] - objectives[1] <= run.tol
 
 
 def dual_value_as_upper_bound(run, point):
@@ -177,14 +178,14 @@ def returning(change):
     original = Run._solution
 
     def mutant(run, status):
-        run.best = change(run, run.best)
+        run.best.point = change(run, run.best.point)
         return original(run, status)
 
     return mutant
 
 
 def mixed_weights(run, best):
-    return dataclasses.replace(best, weights=run.records[0].weights)
+    return dataclasses.replace(best, weights=run.recorder.records[0].weights)
 
 
 def mixed_dual_variables(run, best):

@@ -60,7 +60,7 @@ def wrong_starts(start):
     return [
         (np.ones(5), InvalidType, "start is ndarray; give a Solution of a problem with the same kernels, or None."),
         ("best", InvalidType, "start is str; give a Solution"),
-        (mklref, InvalidType, "start is module; give a Solution"),
+        (np, InvalidType, "start is module; give a Solution"),
         (other, InvalidInput, "weights of shape (4,); this problem has (24,) and (5,)"),
         (fewer, InvalidInput, "start has dual variables of shape (20,)"),
         (negative, InvalidInput, "they must be nonnegative and finite"),
