@@ -19,6 +19,8 @@ from mklref._typing import Array
 if TYPE_CHECKING:
     from mklref.problem import Problem
 
+_NEAR = 1e-3
+"""Share of the way from a kink to the middle of a piece: if V is linear there, h' is the same to the bit."""
 _LAST_BITS = 4 * float(np.finfo(float).eps)
 _STEPS = 300
 """A quarter of them halve the interval: what is left of it at worst is 2^-75, and mostly the last bits of the zero."""
@@ -44,9 +46,12 @@ def best_intercept(problem: Problem, scores: Array) -> float:
     # Some minimiser lies between the first and the last kink, and h' has one formula on each side of a kink.
     probes = np.concatenate([kinks[:1], 0.5 * (kinks[1:] + kinks[:-1]), kinks[-1:]])
     rising = bisect_left(range(1, len(kinks)), True, key=lambda j: slope(float(probes[j])) >= 0.0) + 1
-    if np.isinf(problem.loss.smoothness):
-        return float(kinks[rising - 1])
-    return _zero(slope, float(probes[rising - 1]), float(probes[rising]))
+    low, kink, high = (float(b) for b in (probes[rising - 1], kinks[rising - 1], probes[rising]))
+    for end in (low, high):  # a piece of h' that is no constant may have its zero inside
+        near = kink + _NEAR * (end - kink)
+        if slope(near) != slope(end):
+            return _zero(slope, low, high)
+    return kink
 
 
 def _expand(slope: Callable[[float], float], centre: float) -> tuple[float, float]:
