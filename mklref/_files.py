@@ -1,21 +1,29 @@
-"""Arrays and facts in one .npz file, written and read without pickle, sizes checked before allocation."""
+"""Files: written whole or not at all; arrays and facts in one .npz, without pickle, sizes checked before allocation."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from math import prod
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from mklref.exceptions import InvalidType, UnsafeFile
 
 _FACTS = "facts"
+_PART = ".part"
 _OWNERS = {
     "mklref-solution-1": "mklref.Solution",
     "mklref-synthesis-1": "mklref.synthesis.SynthesisSolution",
@@ -31,18 +39,67 @@ _HEADER_DAMAGE = (ValueError, SyntaxError, tokenize.TokenError, RecursionError, 
 """What NumPy's parser of headers raises on damage."""
 
 
-def write_arrays(path: str | PathLike[str], arrays: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Write arrays and JSON facts to one compressed .npz file at exactly this path.
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file to write, which is at `path` when the context ends, in place of what was there.
+
+    Its bytes go to a hidden file `.mklref-*.part` beside it, which is synced to the disk and then renamed. So whenever
+    the process or the machine dies, the old file or the new one is there, whole; after an exception, a full disk among
+    them, it is the old one, and nothing is left beside it. Owner, mode and access lists are those of the old file. A
+    link is followed. A device, a pipe or a descriptor such as /dev/stdout holds nothing to lose, and is written as it
+    stands.
 
     Raises
     ------
     InvalidType
         No path, but for instance a number, which `open` takes for a descriptor.
+    OSError
+        With the name of the file, as `open` does: a directory, one that is missing or takes no file, a file that is
+        protected from writing, a full disk.
     """
     _require_path(path)
-    members: dict[str, Any] = {**arrays, _FACTS: np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)}
-    with open(path, "wb") as file:  # noqa: PTH123  (np.savez appends .npz to a name, not to a file)
+    try:
+        with Path(path).open("wb") if is_stream(path) else _beside(Path(os.path.realpath(path))) as file:
+            yield file
+    except OSError as error:
+        if error.errno is not None and (error.filename is None or str(error.filename).endswith(_PART)):
+            error.filename, error.filename2 = os.fspath(path), None
+        raise
+
+
+def is_stream(path: str | PathLike[str]) -> bool:
+    """Whether there is something at `path` that cannot be replaced: a device, a pipe, a descriptor, a directory."""
+    file = Path(path)
+    home = Path(os.path.realpath(file.parent))
+    descriptor = home == Path("/dev") or home.is_relative_to("/dev/fd") or home.is_relative_to("/proc")
+    return file.exists() and (descriptor or not file.is_file())
+
+
+def write_text(path: str | PathLike[str], text: str) -> None:
+    """Write a text in UTF-8, whole or not at all: see `replacing`."""
+    content = text.encode()
+    with replacing(path) as file:
+        file.write(content)
+
+
+def write_arrays(path: str | PathLike[str], arrays: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Write arrays and JSON facts to one compressed .npz file at exactly this path, whole or not at all.
+
+    Raises
+    ------
+    InvalidType, OSError
+        As `replacing`.
+    """
+    members = _members(arrays, facts)
+    with replacing(path) as file:
         np.savez_compressed(file, **members)
+
+
+def packed_arrays(arrays: dict[str, Any], facts: dict[str, Any]) -> bytes:
+    """What `write_arrays` writes, for a file within a file."""
+    content = BytesIO()
+    np.savez_compressed(content, **_members(arrays, facts))
+    return content.getvalue()
 
 
 def read_arrays(path: str | PathLike[str], *, max_bytes: int = _MAX_BYTES) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -80,6 +137,49 @@ def require_format(path: str | PathLike[str], found: Any, expected: str) -> None
         owner = _OWNERS.get(str(found))
         hint = f" It holds a {owner.rpartition('.')[2]}: load it with {owner}.load." if owner else ""
         raise UnsafeFile(f"{path} has format {found!r}; this version reads {expected!r}.{hint}")
+
+
+def _members(arrays: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    return {**arrays, _FACTS: np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)}
+
+
+@contextmanager
+def _beside(file: Path) -> Iterator[BinaryIO]:
+    if file.exists() and not os.access(file, os.W_OK):
+        raise PermissionError(errno.EACCES, "protected from writing", str(file))
+    part = file.with_name(f".mklref-{token_hex(8)}{_PART}")
+    try:
+        with part.open("x+b") as written:
+            if file.exists():
+                _inherit(file, part)
+            yield written
+            written.flush()
+            os.fsync(written.fileno())
+        part.replace(file)
+    except BaseException:
+        with suppress(OSError):  # that of the writing is the one to hear of
+            part.unlink()
+        raise
+    _sync_directory(file.parent)
+
+
+def _inherit(old: Path, new: Path) -> None:
+    """Owner, mode, and extended attributes, which hold the access lists."""
+    state = old.stat()
+    if hasattr(os, "chown") and (state.st_uid, state.st_gid) != (new.stat().st_uid, new.stat().st_gid):
+        with suppress(PermissionError):  # only root gives files away; the mode is kept in any case
+            os.chown(new, state.st_uid, state.st_gid)
+    shutil.copystat(old, new)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a renaming last; where directories cannot be synced, the file system decides when it does."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _require_path(path: Any) -> None:

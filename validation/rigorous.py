@@ -25,6 +25,7 @@ import numpy as np
 
 import mklref
 from mklref import losses, verify
+from mklref._files import write_text
 from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
 from validation.precise import CONTEXT, enclosure
 
@@ -207,7 +208,7 @@ def main(arguments: list[str] | None = None) -> int:
     }
     print(json.dumps(summary, indent=1))
     if options.json:
-        options.json.write_text(json.dumps(summary, indent=1) + "\n")
+        write_text(options.json, json.dumps(summary, indent=1) + "\n")
     return 1 if wrong else 0
 
 

@@ -11,12 +11,12 @@ import json
 import math
 from dataclasses import dataclass, field, fields
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import mklref
+from mklref._files import replacing, write_text
 from mklref._typing import Array
 from mklref.certificate.products import matrices
 from mklref.certificate.unit import relative
@@ -123,10 +123,10 @@ class RigorousCertificate(Bounds):
         data : path, optional
             Of an NPZ file to write with the arrays `kernels` (M, n, n) and `y` (n,), as `mklref.verify` reads them.
         """
-        Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
         if data is not None:
-            with open(data, "wb") as file:  # noqa: PTH123  (np.savez appends .npz to a name, not to a file)
+            with replacing(data) as file:
                 np.savez(file, kernels=self.problem.kernels.dense(), y=self.problem.y)
+        write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
 
 def _hex(x: Any) -> Any:

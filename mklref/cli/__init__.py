@@ -5,11 +5,16 @@ Exit codes: 0 passed, 1 not passed, 2 bad input (one line on stderr), 130 interr
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import Any
 
+from mklref.cli.files import require_free
 from mklref.cli.options import parser
 from mklref.exceptions import MKLError, MKLWarning
 
@@ -24,13 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         The arguments; by default those of the process.
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a character that its encoding lacks is shown by its number
     with warnings.catch_warnings():
         warnings.simplefilter("always", MKLWarning)
         warnings.showwarning = _show_warning
         try:
             arguments = parser().parse_args(argv)
-            return PASSED if _run(arguments) else NOT_PASSED
-        except (MKLError, OSError) as error:
+            require_free(arguments)
+            with _interrupted_by_signals():
+                passed = _run(arguments)
+            return BAD_INPUT if arguments.astray else PASSED if passed else NOT_PASSED
+        except (MKLError, OSError, MemoryError) as error:
             _say(f"error: {_one_line(error)}")
             return BAD_INPUT
         except KeyboardInterrupt as interrupt:
@@ -61,10 +71,25 @@ def _run(arguments: Any) -> bool:
     return run(arguments)
 
 
+@contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """Within it the end of a batch job or of a terminal is as Ctrl-C: what there is is saved."""
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores one of them
+    for number in ours:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
-    return " ".join(str(error).split())
+    return " ".join(str(error).split()) or "not enough memory."
 
 
 def _say(line: str) -> None:

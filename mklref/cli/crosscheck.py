@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import mklref
 from mklref import native, reference, report
+from mklref._files import write_text
 from mklref.cli import render
+from mklref.cli.files import deliver
 from mklref.cli.options import SAMPLES
 from mklref.cli.problem import Input, read
 from mklref.crosscheck import CrossCheck, chosen_formulations, crosscheck
@@ -26,7 +27,6 @@ from mklref.problem import Problem
 def run(arguments: Any) -> bool:
     """Print the tables, write the files, and say whether every check passed."""
     out = render.console()
-    render.require_writable(arguments.json, arguments.report)
     if arguments.report:
         report.require_extra()
     data = read(arguments, SAMPLES)
@@ -34,10 +34,13 @@ def run(arguments: Any) -> bool:
     formulations = {title: _formulations(problem, arguments.formulations) for title, problem in problems.items()}
     render.show_facts(out, data.facts)
     checks: dict[str, CrossCheck] = {}
-    for title, problem in problems.items():
-        checks[title] = _check(title, problem, formulations[title], arguments)
-        render.show_check(out, checks[title], title)
-    _write(arguments, data, checks)
+    try:
+        for title, problem in problems.items():
+            checks[title] = _check(title, problem, formulations[title], arguments)
+            render.show_check(out, checks[title], title)
+    finally:  # what was finished is not lost to an error, to Ctrl-C, or to a pipe that is closed
+        if checks:
+            _deliver(arguments, data, checks, len(problems))
     failed = [title for title, check in checks.items() if not check.passed]
     if len(checks) > 1:
         verdict = f"FAILED: {len(failed)} of {len(checks)} problems: {'; '.join(failed)}"
@@ -70,13 +73,16 @@ def _check(title: str, problem: Problem, formulations: Sequence[str], arguments:
         )
 
 
-def _write(arguments: Any, data: Input, checks: dict[str, CrossCheck]) -> None:
+def _deliver(arguments: Any, data: Input, checks: dict[str, CrossCheck], asked: int) -> None:
     facts = {**data.facts, **_circumstances()}
-    if arguments.json:
+    if len(checks) < asked:
+        facts["incomplete"] = f"{len(checks)} of {asked} problems; the run ended before the others"
+
+    def save_json(path: str) -> None:
         content = {"facts": facts, "checks": [{"title": title, **check.to_dict()} for title, check in checks.items()]}
-        Path(arguments.json).write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    if arguments.report:
-        Path(arguments.report).write_text(report.render(checks, facts), encoding="utf-8")
+        write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+    deliver(arguments, json=save_json, report=lambda path: write_text(path, report.render(checks, facts)))
 
 
 def _circumstances() -> dict[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 from rich.table import Table as Grid
 
 from mklref.cli import render
+from mklref.cli.files import deliver
 from mklref.cli.model import TableModel
 from mklref.cli.table import read_table, require_pictures, save_picture, searching
 
@@ -18,7 +19,6 @@ def run(arguments: Any) -> bool:
     from sklearn.exceptions import ConvergenceWarning
 
     out = render.console()
-    render.require_writable(arguments.save, arguments.plot)
     require_pictures(arguments.plot)
     table = read_table(arguments)
     render.show_facts(out, table.facts)
@@ -27,6 +27,7 @@ def run(arguments: Any) -> bool:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate below says it with numbers
         search.fit(table.data, table.y)
     model = TableModel(search.best_estimator_, table.data.features, table.target, table.scale, table.target_scale)
+    written = deliver(arguments, save=model.save, plot=lambda path: _draw(search.best_estimator_, path))
     out.print()
     _show_search(out, search, table.classes)
     weights = np.atleast_2d(search.weights_)
@@ -35,15 +36,15 @@ def run(arguments: Any) -> bool:
     certificates = np.atleast_1d(np.array(search.certificate_, dtype=object))
     for certificate in certificates:
         out.print(str(certificate), markup=False, soft_wrap=True)
-    if arguments.save:
-        model.save(arguments.save)
-        out.print(f"saved to {arguments.save}", markup=False, soft_wrap=True)
-    if arguments.plot:
-        from mklref import plotting
-
-        save_picture(lambda: plotting.weights(search.best_estimator_).figure, arguments.plot)
-        out.print(f"weights drawn in {arguments.plot}", markup=False, soft_wrap=True)
+    for option, path in written.items():
+        out.print(f"{'saved to' if option == 'save' else 'weights drawn in'} {path}", markup=False, soft_wrap=True)
     return all(certificate.is_optimal(arguments.tol) for certificate in certificates)
+
+
+def _draw(model: Any, path: str) -> None:
+    from mklref import plotting
+
+    save_picture(lambda: plotting.weights(model).figure, path)
 
 
 def _show_search(out: Any, search: Any, classes: bool) -> None:

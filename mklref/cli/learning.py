@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mklref.cli.files import Input, Output, add_force
+
 TASKS = ("auto", "classify", "regress")
 RULES = {"best": "best", "one-standard-error": "one_standard_error"}
 
@@ -21,22 +23,26 @@ def add_commands(commands: Any) -> None:
     )
     _add_table(fit)
     add = fit.add_argument
-    add("--save", metavar="MODEL.npz", help="write the model, for mklref predict")
+    add("--save", type=Output, metavar="MODEL.npz", help="write the model, for mklref predict")
     add("--p", type=exponents, default=[1.0, 4 / 3, 2.0], metavar="P,...", help="norms to choose from (1,4/3,2)")
     add("--C", type=costs, default=costs("0.01..100:10"), metavar="C,...", help="values, or LOW..HIGH:COUNT in "
         "equal ratios (0.01..100:10)")  # fmt: skip
     add("--rule", choices=tuple(RULES), default="best", help="how to choose (best)")
     add("--tol", type=positive, default=1e-3, help="certified relative gap (1e-3)")
-    add("--plot", metavar="FILE", help="draw the kernel weights: PNG, SVG or PDF")
+    add("--plot", type=Output, metavar="FILE", help="draw the kernel weights: PNG, SVG or PDF")
+    add_force(fit)
     predict = commands.add_parser(
         "predict",
         help="predict the rows of a CSV file by a saved model",
         description="Predict the rows of a table that has the columns of the model, by name; others are ignored.",
         epilog="Exit code 0: done; 2: bad input.",
     )
-    predict.add_argument("model", metavar="MODEL.npz", help="what mklref fit wrote")
-    predict.add_argument("data", metavar="NEW.csv", help="a CSV file with a header")
-    predict.add_argument("--out", metavar="FILE.csv", help="write the predictions there instead of printing them")
+    predict.add_argument("model", type=Input, metavar="MODEL.npz", help="what mklref fit wrote")
+    predict.add_argument("data", type=Input, metavar="NEW.csv", help="a CSV file with a header")
+    predict.add_argument(
+        "--out", type=Output, metavar="FILE.csv", help="write the predictions there instead of printing them"
+    )
+    add_force(predict)
     path = commands.add_parser(
         "path",
         help="kernels, weights and validation error along a path of C",
@@ -49,15 +55,16 @@ def add_commands(commands: Any) -> None:
     add("--C", type=costs, default=costs("0.001..100:16"), metavar="C,...", help="values, or LOW..HIGH:COUNT "
         "(0.001..100:16)")  # fmt: skip
     add("--tol", type=positive, default=1e-3, help="certified relative gap (1e-3)")
-    add("--out", metavar="FILE.csv", help="write a row for each C, with all weights")
-    add("--plot", metavar="FILE", help="draw weights, number of kernels and error: PNG, SVG or PDF")
+    add("--out", type=Output, metavar="FILE.csv", help="write a row for each C, with all weights")
+    add("--plot", type=Output, metavar="FILE", help="draw weights, number of kernels and error: PNG, SVG or PDF")
+    add_force(path)
 
 
 def _add_table(command: Any) -> None:
     from mklref.cli.options import NORMALIZATIONS, loss, sample_count, seed
 
     add = command.add_argument
-    add("data", metavar="DATA.csv", help="a CSV file with a header, or a data set by name, see mklref list")
+    add("data", type=Input, metavar="DATA.csv", help="a CSV file with a header, or a data set by name, see mklref list")
     add("--target", metavar="COLUMN", help="column to predict (the last one)")
     add("--ignore", type=names, default=[], metavar="COLUMN,...", help="columns that are no variables")
     add("--task", choices=TASKS, default="auto", help="classes or numbers (by the look of the target)")

@@ -28,7 +28,7 @@ def run(arguments: Any) -> bool:
     for title, lines in _sections().items():
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True, min_width=27)
-        table.add_column()
+        table.add_column(overflow="fold")
         for name, text in lines.items():
             table.add_row(escape(name), escape(text))
         out.print(f"[bold]{title}[/bold]")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._files import read_arrays, write_arrays
+from mklref._files import packed_arrays, read_arrays, write_arrays
 from mklref._typing import Array
 from mklref.datasets import Dataset
 from mklref.datasets.record import mean_and_deviation
@@ -89,10 +89,7 @@ class TableModel:
         arrays = {"mean": self.scale.mean, "deviation": self.scale.deviation}
         if self.target_scale is not None:
             arrays["target_scale"] = np.array([self.target_scale.mean, self.target_scale.deviation])
-        with TemporaryDirectory() as folder:
-            inner = Path(folder) / "estimator.npz"
-            self.estimator.save(inner)
-            arrays["estimator"] = np.frombuffer(inner.read_bytes(), dtype=np.uint8)
+        arrays["estimator"] = np.frombuffer(packed_arrays(*self.estimator.content()), dtype=np.uint8)
         facts = {
             "format": _FORMAT,
             "kind": type(self.estimator).__name__,

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
 import mklref
+from mklref.cli.files import Input, Output, OutputDirectory, add_force
 from mklref.cli.learning import add_commands
 from mklref.crosscheck import FORMULATIONS, SOLVERS
 from mklref.datasets import BUNDLED
@@ -40,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 passed, 1 not passed, 2 bad input, 130 interrupted.",
     )
     root.add_argument("--version", action="version", version=f"mklref {mklref.__version__}")
+    root.set_defaults(astray=False)
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_commands(commands)
     _add_crosscheck(commands)
@@ -68,8 +70,9 @@ def _add_crosscheck(commands: Any) -> None:
     add("--solvers", type=several(str), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")
     add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
     add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
-    add("--json", metavar="FILE", help="write all numbers to FILE")
-    add("--report", metavar="FILE.html", help="write a self-contained page with table and pictures")
+    add("--json", type=Output, metavar="FILE", help="write all numbers to FILE")
+    add("--report", type=Output, metavar="FILE.html", help="write a self-contained page with table and pictures")
+    add_force(check)
 
 
 def _add_solve(commands: Any) -> None:
@@ -85,7 +88,8 @@ def _add_solve(commands: Any) -> None:
     add("--C", type=number, default=100.0, help="weight of the summed loss (100)")
     add("--tol", type=number, default=1e-6, help="certified relative gap to reach (1e-6)")
     add("--max-time", type=number, metavar="SECONDS", help="stop then, with the best certified point")
-    add("--save", metavar="FILE.npz", help="write point and certificate; mklref.Solution.load reads them")
+    add("--save", type=Output, metavar="FILE.npz", help="write point and certificate; mklref.Solution.load reads them")
+    add_force(solve)
 
 
 def _add_certify(commands: Any) -> None:
@@ -98,12 +102,13 @@ def _add_certify(commands: Any) -> None:
         epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input.",
     )
     add = certify.add_argument
-    add("problem", metavar="PROBLEM", help="file with a problem, or directory written by mklref vectors")
-    add("solution", metavar="SOLUTION", help="file with a solution, or directory with one for each problem")
+    add("problem", type=Input, metavar="PROBLEM", help="file with a problem, or directory written by mklref vectors")
+    add("solution", type=Input, metavar="SOLUTION", help="file with a solution, or directory with one for each problem")
     add("--tol", type=number, default=1e-6, help="largest certified relative gap (1e-6)")
     add("--rigorous", action="store_true", help="prove the bounds, rounding errors included")
-    add("--save", metavar="FILE.json", help="write the certificate; with directories, all rows")
-    add("--report", metavar="FILE.html", help="with directories: write a page")
+    add("--save", type=Output, metavar="FILE.json", help="write the certificate; with directories, all rows")
+    add("--report", type=Output, metavar="FILE.html", help="with directories: write a page")
+    add_force(certify)
 
 
 def _add_vectors(commands: Any) -> None:
@@ -114,10 +119,11 @@ def _add_vectors(commands: Any) -> None:
         epilog="Check the solutions of your solver by: mklref certify DIRECTORY SOLUTIONS",
     )
     add = vectors.add_argument
-    add("directory", metavar="DIRECTORY", help="made if it does not exist")
+    add("directory", type=OutputDirectory, metavar="DIRECTORY", help="made if it does not exist")
     add("--include", type=several(str), metavar="WORD,...", help="only cases with these flags or names, * allowed")
     add("--exclude", type=several(str), metavar="WORD,...", help="no cases with these flags or names")
     add("--formats", type=several(str), default=["npz", "mat", "json"], help="of npz,mat,json,hdf5 (npz,mat,json)")
+    add_force(vectors, "write into a directory that is not empty; files of the same names are replaced")
 
 
 def _add_reproduce(commands: Any) -> None:
@@ -132,18 +138,20 @@ def _add_reproduce(commands: Any) -> None:
     add("name", metavar="NAME", help="an experiment, or all; a wrong name lists the known ones")
     add("--quick", action="store_true", help="a small form of every experiment, on data that is here")
     add("--out", metavar="DIR", help="results and report (reproduction, or reproduction-quick)")
-    add("--cell", metavar="ID", help="run this one cell, again if it is finished; print what differs from the stored")
+    add("--cell", metavar="ID", help="run this one cell, and print what differs from the stored")
     add("--stale", action="store_true", help="also run again what no commit, or code changed since, has made")
     add("--minutes", type=number, metavar="N", help="start no cell after so many minutes; the next run goes on")
     add("--list", action="store_true", help="only say which cells there are, and how long they take")
     add("--render", action="store_true", help="run nothing, write the report from what is there")
     add("--docs", action="store_true", help="write docs/reproduction.md as well")
+    add_force(reproduce, "with --cell: run it again if it is finished; write into a directory with other things in it")
 
 
 def _add_problem(command: Any, samples: str) -> None:
     add = command.add_argument_group("problem (defaults in brackets)").add_argument
     add(
         "--data",
+        type=Input,
         default=BUNDLED[0],
         metavar="NAME|FILE",
         help=f"one of {', '.join(BUNDLED)}; a CSV file with a header; or an NPZ file with kernels (M, n, n) and y "

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import warnings
-from pathlib import Path
+from io import StringIO
 from typing import Any
 
 import numpy as np
 from rich.table import Table as Grid
 
+from mklref._files import write_text
 from mklref.cli import render
+from mklref.cli.files import deliver
 from mklref.cli.table import Table, read_table, require_pictures, save_picture, searching
 from mklref.exceptions import InvalidParameter
 from mklref.kernels import normalize, parse
@@ -26,7 +28,6 @@ def run(arguments: Any) -> bool:
     from sklearn.exceptions import ConvergenceWarning
 
     out = render.console()
-    render.require_writable(arguments.out, arguments.plot)
     require_pictures(arguments.plot)
     if len(arguments.p) > 1:
         raise InvalidParameter(f"--p has {len(arguments.p)} values; a path has one norm. mklref fit compares several.")
@@ -40,14 +41,15 @@ def run(arguments: Any) -> bool:
     solutions = solve_path(problem, C=arguments.C, tol=arguments.tol)
     folds = np.array([search.cv_results_[f"split{f}_test_score"] for f in range(search.n_splits_)]).T
     errors = 1.0 - folds
+    written = deliver(
+        arguments,
+        out=lambda path: _write(path, arguments.C, solutions, errors, names),
+        plot=lambda path: _draw(path, arguments.C, solutions, errors, names, search.C_),
+    )
     out.print()
     _show(out, arguments.C, solutions, errors)
-    if arguments.out:
-        _write(arguments.out, arguments.C, solutions, errors, names)
-        out.print(f"written to {arguments.out}", markup=False, soft_wrap=True)
-    if arguments.plot:
-        _draw(arguments.plot, arguments.C, solutions, errors, names, search.C_)
-        out.print(f"drawn in {arguments.plot}", markup=False, soft_wrap=True)
+    for option, path in written.items():
+        out.print(f"{'written to' if option == 'out' else 'drawn in'} {path}", markup=False, soft_wrap=True)
     return all(solution.certificate.is_optimal(arguments.tol) for solution in solutions)
 
 
@@ -90,13 +92,14 @@ def _show(out: Any, costs: list[float], solutions: list[Any], errors: Any) -> No
 
 
 def _write(path: str, costs: list[float], solutions: list[Any], errors: Any, names: tuple[str, ...]) -> None:
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        folds = [f"error of fold {f + 1}" for f in range(errors.shape[1])]
-        writer.writerow(["C", "kernels", "objective", "relative gap", *folds, *names])
-        for cost, solution, row in zip(costs, solutions, errors, strict=True):
-            numbers = [cost, _selected(solution), solution.objective, solution.certificate.relative_gap]
-            writer.writerow([f"{number:.9g}" for number in (*numbers, *row, *solution.weights)])
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    folds = [f"error of fold {f + 1}" for f in range(errors.shape[1])]
+    writer.writerow(["C", "kernels", "objective", "relative gap", *folds, *names])
+    for cost, solution, row in zip(costs, solutions, errors, strict=True):
+        numbers = [cost, _selected(solution), solution.objective, solution.certificate.relative_gap]
+        writer.writerow([f"{number:.9g}" for number in (*numbers, *row, *solution.weights)])
+    write_text(path, text.getvalue())
 
 
 def _draw(

@@ -4,38 +4,54 @@ from __future__ import annotations
 
 import csv
 import sys
-from pathlib import Path
-from typing import Any, TextIO
+from functools import partial
+from io import StringIO
+from typing import Any
 
 import numpy as np
 
-from mklref.cli import render
+from mklref._files import write_text
+from mklref.cli.files import deliver
 from mklref.cli.model import TableModel
 from mklref.datasets import read_samples
 from mklref.datasets.labels import class_names
+from mklref.exceptions import InvalidInput
 
 
 def run(arguments: Any) -> bool:
     """Print or write one row of predictions for each row; with true targets say on stderr how good they are."""
-    render.require_writable(arguments.out)
     model = TableModel.load(arguments.model)
     X, truth = read_samples(arguments.data, model.features, model.target)
     columns = model.predict(X)
     if arguments.out is None:
-        _write(sys.stdout, columns)
+        _print(_text(columns))
     else:
-        with Path(arguments.out).open("w", encoding="utf-8", newline="") as file:
-            _write(file, columns)
+        deliver(arguments, out=partial(write_text, text=_text(columns)))
     if truth is not None:
         sys.stderr.write(f"mklref: {_quality(model, columns['prediction'], truth)}\n")
     return True
 
 
-def _write(file: TextIO, columns: dict[str, Any]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
+def _text(columns: dict[str, Any]) -> str:
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
         writer.writerow([cell if isinstance(cell, str) else f"{cell:.9g}" for cell in row])
+    return text.getvalue()
+
+
+def _print(text: str) -> None:
+    """To standard output, where other characters in place of those of a class would be another class."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as lacking:
+        raise InvalidInput(
+            f"standard output is {encoding}, which has no {text[lacking.start : lacking.end]!r}: give --out FILE.csv, "
+            "or set PYTHONIOENCODING=utf-8."
+        ) from None
+    sys.stdout.write(text)
 
 
 def _quality(model: TableModel, predicted: Any, truth: Any) -> str:

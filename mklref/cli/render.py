@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,7 +10,6 @@ from rich.table import Table
 
 from mklref._typing import Array
 from mklref.crosscheck.result import COLUMNS, NUMERIC, CrossCheck, kernel_names
-from mklref.exceptions import InvalidParameter
 
 BAR = 8
 """Width of a bar in characters."""
@@ -21,21 +19,6 @@ MOST_KERNELS = 40
 MOST_COLUMNS = 6
 PIPE_WIDTH = 110
 """Width of the output where there is no terminal to ask."""
-
-
-def require_writable(*files: str | None) -> None:
-    """Refuse a directory, and a file in one that does not exist, before hours are spent on what goes into it.
-
-    Raises
-    ------
-    InvalidParameter
-        Names file and directory.
-    """
-    for file in files:
-        if file is not None and not Path(file).absolute().parent.is_dir():
-            raise InvalidParameter(f"cannot write {file}: {Path(file).absolute().parent} is no directory.")
-        if file is not None and Path(file).is_dir():
-            raise InvalidParameter(f"cannot write {file}: it is a directory; give the name of a file in it.")
 
 
 def console() -> Console:

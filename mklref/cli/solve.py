@@ -6,19 +6,27 @@ from typing import Any
 
 from mklref import native
 from mklref.cli import render
+from mklref.cli.files import deliver
 from mklref.cli.problem import read
 from mklref.crosscheck.result import kernel_names
+from mklref.exceptions import Interrupted
+from mklref.solution import Solution
 
 
 def run(arguments: Any) -> bool:
     """Print certificate and weights, save the point if asked for, and say whether the gap is small enough."""
     out = render.console()
-    render.require_writable(arguments.save)
     data = read(arguments)
     problem = data.problem(arguments.p, arguments.C)
     render.show_facts(out, data.facts)
     options = {} if arguments.max_time is None else {"max_time": arguments.max_time}
-    solution = native.solve(problem, tol=arguments.tol, **options)
+    try:
+        solution = native.solve(problem, tol=arguments.tol, **options)
+    except Interrupted as interrupt:
+        if isinstance(interrupt.solution, Solution):
+            deliver(arguments, save=interrupt.solution.save)
+        raise
+    written = deliver(arguments, save=solution.save)
     out.print(f"\n[bold]{data.title(arguments.p, arguments.C)}[/bold]")
     render.show_weights(out, kernel_names(problem), {"weight": solution.weights})
     support = int((solution.dual_coef != 0.0).sum())
@@ -32,7 +40,6 @@ def run(arguments: Any) -> bool:
     render.show_facts(out, facts)
     certified = solution.certificate.is_optimal(arguments.tol)
     out.print(str(solution.certificate) if certified else solution.certificate.explain(), markup=False, soft_wrap=True)
-    if arguments.save:
-        solution.save(arguments.save)
-        out.print(f"saved to {arguments.save}", markup=False, soft_wrap=True)
+    for path in written.values():
+        out.print(f"saved to {path}", markup=False, soft_wrap=True)
     return certified

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref import datasets
+from mklref._files import replacing
 from mklref.cli.learning import RULES
 from mklref.cli.model import Scale
 from mklref.cli.problem import TABLES
@@ -123,7 +124,8 @@ def save_picture(draw: Callable[[], Any], path: str) -> None:
 
     with rc_context(SETTINGS):
         figure = draw()
-        figure.savefig(path, dpi=150)
+        with replacing(path) as file:
+            figure.savefig(file, dpi=150, format=Path(path).suffix.lstrip(".").lower())
         plt.close(figure)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import mklref
+from mklref._files import write_text
 from mklref.algorithms import ALGORITHMS
 from mklref.datasets import load
 from mklref.exceptions import NotApplicable
@@ -146,9 +147,9 @@ def main(arguments: list[str] | None = None) -> int:
     print(text)
     if options.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        write_text(PAGE, f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}")
     if options.json:
-        options.json.write_text(json.dumps(run | {"rows": rows + paper}, indent=1) + "\n")
+        write_text(options.json, json.dumps(run | {"rows": rows + paper}, indent=1) + "\n")
     honest = all(row["status"] != "OPTIMAL" or row["relative_gap"] <= TABLE_1 for row in rows + paper)
     return 0 if honest else 1
 

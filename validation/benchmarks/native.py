@@ -31,6 +31,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 import mklref
+from mklref._files import write_text
 from validation.benchmarks.native_memory import measure_memory
 from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
 from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines
@@ -257,7 +258,7 @@ def write(file: Path, part: str, rounds: int, rows: list[Row]) -> None:
     """Replace one part in the file, with date, versions and machine; the others stay as they are."""
     parts = json.loads(file.read_text()) if file.exists() else {}
     parts[part] = facts() | {"rounds": rounds, "rows": rows}
-    file.write_text(json.dumps(parts, indent=1) + "\n")
+    write_text(file, json.dumps(parts, indent=1) + "\n")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 
 import mklref
 from mklref import reference
+from mklref._files import write_text
 from mklref.formulations import factorize
 from validation.facts import facts
 
@@ -84,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
                             slow.add((p, form, solver))
     if options.json:
         run = facts() | {"cvxpy": cvxpy.__version__, "rows": rows}
-        options.json.write_text(json.dumps(run, indent=1) + "\n")
+        write_text(options.json, json.dumps(run, indent=1) + "\n")
     return 0
 
 

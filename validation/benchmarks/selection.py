@@ -25,6 +25,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
 from mklref import MKLClassifier, MKLClassifierCV
+from mklref._files import write_text
 from validation.facts import facts
 
 KERNELS = "rbf(1..50, 38), poly(1..2), per_variable(rbf(1))"
@@ -145,7 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
         digits(options.jobs),
     ]
     if options.json:
-        options.json.write_text(json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
+        write_text(options.json, json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
     return 0 if all(row["reached"] for row in rows) else 1
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._files import write_text
 from mklref.native.blas import blas_threads
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, forward_backward, lambda_max, solve
 from mklref.synthesis.certificate import residual
@@ -153,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
                 rows += [measure(name, posed(K, y, pqr), options.rounds) for pqr in NORMS]
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
+        write_text(options.json, json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
     solved = all(row["status"] == "OPTIMAL" and row["paper_gap"] > 1e-6 for row in rows)
     return 0 if solved and all(row["reads"] <= TARGET for row in rows if row["norm"] in ("l1", "l21;1", "l21;2")) else 1
 

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import mklref
+from mklref._files import write_text
 from mklref.testing import Report, check_solver
 from mklref.testing.result import Outcome
 
@@ -58,7 +59,7 @@ def main() -> None:
         print(line(name, reports) if arguments.markdown else f"{PEERS[name][0]}\n{reports[TOLERANCES[-1]]}\n")
     if arguments.json:
         content = {name: {f"{tol:g}": r.to_dict() for tol, r in reports.items()} for name, reports in found.items()}
-        arguments.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_text(arguments.json, json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ def run(arguments: Any) -> bool:
     MissingExtra
         The report needs jinja2 and matplotlib.
     InvalidParameter
-        Unknown experiments or cells, missing data, or results for the repository from code that is no commit.
+        Unknown experiments or cells, missing data, results for the repository from code that is no commit, or a result
+        or a directory that is not to be replaced.
     """
     try:
         require_extra()
@@ -46,6 +47,7 @@ def run(arguments: Any) -> bool:
         return True
     if arguments.cell and len(chosen) != 1:
         raise InvalidParameter("--cell belongs to one experiment; name it instead of all.")
+    require_own(out, arguments.force)
     if not arguments.render:
         require_data(chosen, arguments.quick)
         if out.resolve() == STORED and (commit() or "+").endswith("+"):
@@ -54,6 +56,8 @@ def run(arguments: Any) -> bool:
                 f"({commit() or 'no checkout'}); commit first, or use another directory."
             )
         if arguments.cell:
+            if arguments.cell in store.read(out, chosen[0]) and not arguments.force:
+                raise InvalidParameter(f"{out} has the cell {arguments.cell}; --force runs it again and replaces it.")
             run_cells(out, [(chosen[0], named(chosen[0], arguments.cell, arguments.quick))])
         else:
             run_cells(out, unfinished(out, chosen, arguments.quick, arguments.stale), arguments.minutes)
@@ -72,6 +76,29 @@ def run(arguments: Any) -> bool:
     if arguments.docs:
         report.write_docs(Path("docs"), sections, _command(arguments))
     return all(section.complete and not section.comparison.unexplained for section in sections)
+
+
+def require_own(out: Path, force: bool) -> None:
+    """Refuse a directory that holds something, and nothing that an earlier run wrote.
+
+    Raises
+    ------
+    InvalidParameter
+        Names it.
+    """
+    from validation.reproduce import store
+    from validation.reproduce.experiments import experiments
+    from validation.reproduce.report import PAGE, TITLE
+
+    if force or not out.is_dir() or not any(out.iterdir()):
+        return
+    page = out / PAGE
+    if page.is_file() and TITLE in page.read_text(encoding="utf-8", errors="replace"):
+        return
+    if page.exists() or not any(store.path_of(out, each).is_file() for each in experiments(["all"])):
+        raise InvalidParameter(
+            f"cannot write into {out}: what it holds is not of an earlier run. Give another directory, or --force."
+        )
 
 
 def _command(arguments: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 
+from mklref._files import write_text
 from validation.reproduce import pictures
 from validation.reproduce.base import Experiment, Picture, Result
 from validation.reproduce.expected import FOLDER, Comparison, Entry, compare, read
@@ -31,6 +32,9 @@ time compare methods that ran in turn on the same machine, in the same cell unle
 in the paragraphs are computed from results unless they say "once".
 """
 """How the tables are read, in Markdown."""
+
+PAGE, TITLE = "report.html", "<title>mklref: the papers' tables and figures, computed again</title>"
+"""The file of a report, and how it is known for one."""
 
 MARKS = {"matches": "✓", "differs": "✗", "": ""}
 
@@ -106,7 +110,7 @@ class Section:
 
     def cell_command(self, cell_id: str) -> str:
         """The command that runs one cell again, into the folder of the reader's own results."""
-        return f"{self.again} --cell {cell_id}"
+        return f"{self.again} --cell {cell_id} --force"
 
 
 def section(experiment: Experiment, results: list[Result], quick: bool, out: Path) -> Section:
@@ -187,9 +191,9 @@ def write_page(out: Path, sections: Sequence[Section], command: str) -> Path:
     }
     helpers = {"legend": LEGEND, "ours": ours, "paper": paper, "distance": distance, "heading": heading, "marks": MARKS}
     text = template.render(sections=sections, command=command, drawings=drawings, missing=missing(), **helpers)
-    path = out / "report.html"
+    path = out / PAGE
     out.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
     return path
 
 
@@ -198,7 +202,7 @@ def write_pictures(directory: Path, sections: Sequence[Section]) -> None:
     for s in sections:
         for name, picture in s.pictures.items():
             path = directory / _picture_file(s, name)
-            path.write_text(pictures.svg(picture.figure), encoding="utf-8")
+            write_text(path, pictures.svg(picture.figure))
 
 
 def _picture_file(s: Section, name: str) -> str:
@@ -236,7 +240,7 @@ def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
     if lacking:
         lines += ["", "## What cannot be computed again", "", "| experiment | what would be needed |", "|---|---|"]
         lines += [f"| {row['source']} | {row['needed']} |" for row in lacking]
-    (docs / "reproduction.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(docs / "reproduction.md", "\n".join(lines) + "\n")
 
 
 def _docs_section(s: Section) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mklref._files import write_text
 from mklref.exceptions import UnsafeFile
 from validation.facts import facts
 from validation.reproduce.base import Cell, Experiment, Result
@@ -38,9 +38,7 @@ def write(directory: Path, experiment: Experiment, cell: Cell, values: dict[str,
     path = path_of(directory, experiment)
     with _alone(path):
         lines = {name: line for name, (line, _) in _lines(path).items()} | {cell.id: line}
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_text("".join(f"{lines[name]}\n" for name in sorted(lines)), encoding="utf-8")
-        part.replace(path)
+        write_text(path, "".join(f"{lines[name]}\n" for name in sorted(lines)))
     return result
 
 

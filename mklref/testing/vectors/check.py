@@ -89,7 +89,7 @@ def _statements(index: Path) -> dict[str, str]:
         return {}
     if index.stat().st_size > _MAX_INDEX:
         raise UnsafeFile(
-            f"{index} is {index.stat().st_size} bytes long; write it anew by: mklref vectors {index.parent}"
+            f"{index} is {index.stat().st_size} bytes long; write it anew by: mklref vectors {index.parent} --force"
         )
     try:
         return {str(row["name"]): str(row["statement"]) for row in json.loads(index.read_bytes())["problems"]}

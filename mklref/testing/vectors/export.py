@@ -9,6 +9,7 @@ from typing import Any
 
 import mklref
 from mklref import native, reference
+from mklref._files import write_text
 from mklref.certificate import certify
 from mklref.crosscheck import rounding
 from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
@@ -16,6 +17,7 @@ from mklref.problem import Problem
 from mklref.solution import Solution
 from mklref.testing.case import FLAGS, select
 from mklref.testing.vectors.formats import write_record
+from mklref.testing.vectors.hdf5 import require_extra
 from mklref.testing.vectors.schema import record_of_problem
 
 FORMATS = ("npz", "mat", "json")
@@ -35,7 +37,7 @@ def export_vectors(
     Parameters
     ----------
     directory : path
-        Made if it does not exist; files of the same names are replaced.
+        Made if it does not exist; files of the same names are replaced, each one whole or not at all.
     include, exclude : iterable of str, optional
         Flags or names of cases, as for `check_solver`.
     formats : iterable of str
@@ -51,15 +53,25 @@ def export_vectors(
     Raises
     ------
     InvalidParameter
-        Unknown formats, flags or names.
+        Unknown formats, flags or names; or links in the directory, which lead out of it.
+    MissingExtra
+        "hdf5", and h5py is not installed.
     """
     endings = tuple(formats)
     unknown = sorted(set(endings) - {*FORMATS, "hdf5"})
     if unknown or not endings:
         raise InvalidParameter(f"formats = {', '.join(endings)}; known ones: {', '.join([*FORMATS, 'hdf5'])}.")
+    if "hdf5" in endings:
+        require_extra()
     folder = Path(directory)
     cases = select(include=include, exclude=exclude)
     folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        if file.is_symlink():
+            raise InvalidParameter(
+                f"{file} is a link, and a file of its name would be written where it leads: delete it, or give another "
+                "directory."
+            )
     entries = []
     for number, case in enumerate(cases):
         if progress is not None:
@@ -96,7 +108,7 @@ def export_vectors(
         "flags": FLAGS,
         "problems": entries,
     }
-    (folder / INDEX).write_text(json.dumps(index, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_text(folder / INDEX, json.dumps(index, indent=1, allow_nan=False) + "\n")
     return index
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mklref._files import replacing
 from mklref.exceptions import MissingExtra, UnsafeFile
 from mklref.testing.vectors.schema import Record
 
@@ -34,9 +36,12 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
     require_extra()
     import h5py
 
-    with h5py.File(path, "w") as file:
+    content = BytesIO()  # HDF5 in place of a disk that may fill up: an error in its callbacks can end the process
+    with h5py.File(content, "w") as file:
         for name, value in record.items():
             file.create_dataset(name, data=value)
+    with replacing(path) as written:
+        written.write(content.getbuffer())
 
 
 def read(path: Path, max_bytes: int) -> Record:

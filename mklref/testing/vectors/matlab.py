@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._files import replacing
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.testing.vectors.schema import Record
 
@@ -29,7 +30,8 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
     from scipy.io import savemat
 
     variables = {name: np.moveaxis(value, 0, -1) if name == "kernels" else value for name, value in record.items()}
-    savemat(path, variables, do_compression=True, oned_as="column")
+    with replacing(path) as file:
+        savemat(file, variables, do_compression=True, oned_as="column")
 
 
 def read(path: Path, max_bytes: int) -> Record:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._files import write_text
 from mklref._typing import Array
 from mklref.exceptions import UnsafeFile
 from mklref.testing.vectors.schema import Record
@@ -41,8 +42,8 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
             rows = np.asarray(value, dtype=np.float64).reshape(-1, np.shape(value)[-1]).tolist()
             for ending, form in (("csv", repr), ("hex.csv", float.hex)):
                 text = "\n".join(",".join(map(form, row)) for row in rows) + "\n"
-                path.with_name(f"{path.stem}.{name}.{ending}").write_text(text, encoding="ascii")
-    path.write_text(json.dumps({**facts, "hex": hexadecimal}, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+                write_text(path.with_name(f"{path.stem}.{name}.{ending}"), text)
+    write_text(path, json.dumps({**facts, "hex": hexadecimal}, indent=1, allow_nan=False) + "\n")
 
 
 def read(path: Path, max_bytes: int) -> Record:

@@ -1,0 +1,136 @@
+"""The files of a command: checked before its work, so that nothing is lost to a name, and written after it.
+
+An option or argument that names a file says by its type whether the command reads it or writes it. `main` checks all of
+them at once, and `deliver` writes the results.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from argparse import Namespace
+from collections.abc import Callable
+from glob import escape
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from mklref._files import is_stream
+from mklref.exceptions import InvalidParameter, MKLWarning
+
+
+class Input(str):
+    """A file or directory that the command reads, or the name of a data set."""
+
+
+class Output(str):
+    """A file that the command writes."""
+
+
+class OutputDirectory(str):
+    """A directory that the command fills."""
+
+
+def add_force(command: Any, meaning: str = "replace files that exist") -> None:
+    """Without this option a command refuses to replace a file."""
+    command.add_argument("--force", action="store_true", help=meaning)
+
+
+def require_free(arguments: Namespace) -> None:
+    """Refuse what would destroy a file, or could not be written in the end, before hours are spent.
+
+    Raises
+    ------
+    InvalidParameter
+        An output that is an input of the same command or another output of it, by whatever spelling of its path; one
+        that exists, without --force; a directory, one that is missing, or one that takes no files.
+    """
+    given = vars(arguments).values()
+    read = [file for one in given if isinstance(one, Input) for file in _files_of(Path(one))]
+    outputs = [Path(one) for one in given if isinstance(one, Output)]
+    for k, output in enumerate(outputs):
+        if is_stream(output) and not output.is_dir():
+            continue
+        _require_writable(output)
+        if any(_same(output, file) for file in read):
+            raise InvalidParameter(f"cannot write {output}: this command reads it. Give the result another name.")
+        if any(_same(output, other) for other in outputs[:k]):
+            raise InvalidParameter(f"cannot write {output}: two options name it. Give each result a name of its own.")
+        if output.exists() and not arguments.force:
+            raise InvalidParameter(f"cannot write {output}: it exists. Give another name, or --force to replace it.")
+    for directory in (Path(one) for one in given if isinstance(one, OutputDirectory)):
+        if directory.exists() and not directory.is_dir():
+            raise InvalidParameter(f"cannot write into {directory}: it is no directory.")
+        if directory.is_dir() and any(directory.iterdir()) and not arguments.force:
+            raise InvalidParameter(
+                f"cannot write into {directory}: it is not empty. Give another directory, or --force to replace files "
+                "of the same names in it."
+            )
+
+
+def deliver(arguments: Namespace, **results: Callable[[str], None]) -> dict[str, str]:
+    """Write results under the names that their options give, where they do; each is a function of the path.
+
+    A result is worth more than its name. Where another process has made a file of that name during the work, and there
+    is no --force, the result goes beside it; where nothing can be written, as on a full disk, into the directory for
+    temporary files. Then a warning says where it is, and the command ends with exit code 2.
+
+    Returns
+    -------
+    dict
+        Where the result of each option is.
+    """
+    written = {}
+    for option, write in results.items():
+        path = getattr(arguments, option)
+        if path is None:
+            continue
+        free = path if arguments.force or is_stream(path) else _free(Path(path))
+        try:
+            write(free)
+            reason = "another process has made it meanwhile"
+        except OSError as error:
+            if is_stream(path):
+                raise
+            reason = error.strerror or str(error)
+            free = str(Path(tempfile.mkdtemp(prefix="mklref-")) / Path(path).name)
+            write(free)
+        if free != path:
+            arguments.astray = True
+            warnings.warn(f"{path} was not written: {reason}. The result is in {free}.", MKLWarning, stacklevel=2)
+        written[option] = free
+    return written
+
+
+def _require_writable(output: Path) -> None:
+    directory = Path(os.path.realpath(output)).parent
+    if output.is_dir():
+        raise InvalidParameter(f"cannot write {output}: it is a directory; give the name of a file in it.")
+    if not directory.is_dir():
+        raise InvalidParameter(f"cannot write {output}: {directory} is no directory.")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InvalidParameter(f"cannot write {output}: {directory} takes no files from you. Give another directory.")
+    if output.exists() and not os.access(output, os.W_OK):
+        raise InvalidParameter(f"cannot write {output}: it is protected from writing. Give another name.")
+
+
+def _files_of(given: Path) -> list[Path]:
+    """What is read with a name: the files of a directory, a JSON file with its tables."""
+    if given.is_dir():
+        return list(given.iterdir())
+    tables = given.parent.glob(f"{escape(given.stem)}.*.csv") if given.suffix == ".json" else ()
+    return [given, *tables]
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, also by a link, or would if it were there."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _free(path: Path) -> str:
+    """The first of model.npz, model-2.npz, model-3.npz, ... that is not there."""
+    names = chain([path], (path.with_stem(f"{path.stem}-{k}") for k in count(2)))
+    return str(next(name for name in names if not name.exists()))
