@@ -30,7 +30,7 @@ from mklref.estimators.gram import (
 )
 from mklref.estimators.persistence import Persistent, variables_of
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, FittedFamily
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
 from mklref.kernels.transforms import checked_method
@@ -178,6 +178,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
 
     def _fit_parts(self, parts: list[Part], kept: Any) -> list[Any]:
         """Solve the problems and keep the machines; returns the solutions."""
+        self._remember_parameters()
         solutions = [solve(part.problem, **self._solver_options()) for part in parts]
         self._keep(parts, solutions, kept)
         for solution in solutions:
@@ -209,7 +210,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
 
     def _checked_new(self, X: Any) -> Any:
         """New samples with the columns of the training samples; precomputed kernels as they are."""
-        if self._is_precomputed():
+        if not isinstance(self._new_kernels, FittedFamily):
             return X
         if as_texts(X) is not None:
             _check_feature_names(self, X, reset=False)

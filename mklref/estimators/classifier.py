@@ -141,8 +141,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         ConvergenceWarning
             tol was not reached; says why.
         """
-        X, y, kept, weight = self._checked_data(X, y, sample_weight)
-        self._fit_parts(self._parts(self._normalized(self._raw_kernels(X, kept)), y[kept], weight), kept)
+        with self._fitting():
+            X, y, kept, weight = self._checked_data(X, y, sample_weight)
+            self._fit_parts(self._parts(self._normalized(self._raw_kernels(X, kept)), y[kept], weight), kept)
         return self
 
     def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Array | None]:
@@ -197,7 +198,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         scores = self._scores(X)
         if len(self.classes_) == 2:
             return scores[:, 0]
-        return votes(scores, len(self.classes_)) if self.strategy == "one_vs_one" else scores
+        return votes(scores, len(self.classes_)) if self._fitted_with["strategy"] == "one_vs_one" else scores
 
     def predict(self, X: Any) -> Any:
         """The class of each sample, (k,)."""

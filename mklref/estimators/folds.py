@@ -159,6 +159,7 @@ def points_of_fold(
     own_weight, test_weight = (None, None) if weight is None else (weight[fold.train], weight[fold.test])
     own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
     own._new_kernels = _Rows()
+    own._remember_parameters()
     scorer = _accuracy if scoring is None and is_classifier(own) else _Scorer(check_scoring(own, scoring), scoring)
     weighted = {} if test_weight is None else {"sample_weight": test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)

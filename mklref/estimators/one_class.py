@@ -50,8 +50,6 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         Only if X is a data frame.
     """
 
-    offset_: float
-
     def __init__(
         self,
         kernels: Any = "simplemkl",
@@ -98,21 +96,26 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         nu: Any = self.nu
         if type(nu) is bool or not isinstance(nu, numbers.Real) or not 0.0 < float(nu) <= 1.0:
             raise InvalidParameter(f"nu = {nu!r} must lie in (0, 1]: the share of samples that may lie outside.")
-        X = self._checked_samples(X)
-        kept, weight = self._used(sample_weight, X)
-        grams = self._normalized(self._raw_kernels(X, kept))
-        total = float(len(kept) if weight is None else weight.sum())
-        problem = Problem(
-            grams,
-            np.ones(len(kept)),
-            C=1.0 / (float(nu) * total),
-            loss=OneClass(),
-            regularizer=self._regularizer(),
-            sample_weight=weight,
-        )
-        self._fit_parts([Part(problem, np.arange(len(kept)))], kept)
-        self.offset_ = -float(self.intercept_[0])
+        with self._fitting():
+            X = self._checked_samples(X)
+            kept, weight = self._used(sample_weight, X)
+            grams = self._normalized(self._raw_kernels(X, kept))
+            total = float(len(kept) if weight is None else weight.sum())
+            problem = Problem(
+                grams,
+                np.ones(len(kept)),
+                C=1.0 / (float(nu) * total),
+                loss=OneClass(),
+                regularizer=self._regularizer(),
+                sample_weight=weight,
+            )
+            self._fit_parts([Part(problem, np.arange(len(kept)))], kept)
         return self
+
+    @property
+    def offset_(self) -> float:
+        """-intercept_."""
+        return -float(self.intercept_[0])
 
     def decision_function(self, X: Any) -> Array:
         """How far inside each sample lies, (k,); negative outside, 0 for what cannot be told from it."""

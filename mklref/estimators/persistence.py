@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from os import PathLike
 from typing import Any, Self, cast
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from mklref import losses, regularizers
 from mklref._files import read_arrays, write_arrays
@@ -27,8 +31,31 @@ _FITTED = ("weights_", "dual_coef_", "intercept_", "support_", "_columns")
 class Persistent:
     """`save` and `load` for the estimators."""
 
+    _fitted_with: dict[str, Any]
+    """The parameters of the fit. Those that are set later are for the next one: scores and files know these."""
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """A fit is whole or has not been: where it fails or is interrupted, the estimator is what it was."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, ConvergenceWarning):  # which comes after the fit, if it is made an error
+                vars(self).clear()
+                vars(self).update(before)
+            raise
+
+    def _remember_parameters(self) -> None:
+        given = cast(Any, self).get_params(deep=False)
+        self._fitted_with = {
+            name: deepcopy(value) if isinstance(value, list | dict) else value for name, value in given.items()
+        }
+
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model as an .npz of plain arrays; no pickle.
+        """Write the model as it was fitted, as an .npz of plain arrays; no pickle.
+
+        Parameters that were set after the fit are not written.
 
         Raises
         ------
@@ -36,12 +63,18 @@ class Persistent:
             Kernels that are not a specification or precomputed, or parameters that are no plain values.
         NotFittedError
             Nothing to save.
+        OSError
+            As `open` does. What was at the path before is there still.
         """
+        write_arrays(path, *self.content())
+
+    def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arrays and facts that `save` writes; raises what it raises."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
         model = cast(Any, self)
-        if not _is_specification(model.kernels):
+        if not _is_specification(self._fitted_with["kernels"]):
             raise InvalidParameter(
                 "kernels are functions or families, which a file of numbers cannot hold: write them as a specification "
                 "such as 'linear,rbf:0.5..20:8', or save with joblib.dump."
@@ -51,13 +84,13 @@ class Persistent:
         facts: dict[str, Any] = {
             "format": _FORMAT,
             "estimator": type(self).__name__,
-            "parameters": {name: _to_plain(value, name) for name, value in model.get_params(deep=False).items()},
+            "parameters": {name: _to_plain(value, name) for name, value in self._fitted_with.items()},
             "n_features_in": int(model.n_features_in_),
             "n_iter": int(model.n_iter_),
             "kernel_names": list(model.kernel_names_),
             "certificates": [vars(bounds) for bounds in np.atleast_1d(np.array(model.certificate_, dtype=object))],
         }
-        if model._is_precomputed():
+        if isinstance(model._new_kernels, Precomputed):
             arrays["kept"] = model._new_kernels.kept
             facts |= {"n_training": model._new_kernels.n_training, "last": bool(model._new_kernels.last)}
         else:
@@ -66,7 +99,7 @@ class Persistent:
             arrays["classes"] = _plain_classes(model.classes_)
         if hasattr(model, "feature_names_in_"):
             facts["feature_names_in"] = list(model.feature_names_in_)
-        write_arrays(path, arrays, facts)
+        return arrays, facts
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -90,6 +123,7 @@ class Persistent:
     @classmethod
     def _restored(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> Self:
         model = cast(Any, cls(**{name: _from_plain(value) for name, value in facts["parameters"].items()}))
+        model._remember_parameters()
         for name in _FITTED:
             setattr(model, name, arrays[name.strip("_")])
         model.n_features_in_, model.n_iter_ = int(facts["n_features_in"]), int(facts["n_iter"])
@@ -104,8 +138,6 @@ class Persistent:
             model.classes_ = arrays["classes"]
         if "feature_names_in" in facts:
             model.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
-        if "offset_" in cls.__annotations__:
-            model.offset_ = -float(model.intercept_[0])
         model._new_kernels = _new_kernels(model, arrays, facts)
         if not model._is_precomputed():
             model.kernel_groups_ = grouped(model._new_kernels.kernels, variables_of(model))

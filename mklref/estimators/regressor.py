@@ -90,8 +90,9 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         ConvergenceWarning
             tol was not reached; says why.
         """
-        X, y, kept, weight = self._checked_data(X, y, sample_weight)
-        self._fit_parts(self._parts(self._normalized(self._raw_kernels(X, kept)), y[kept], weight), kept)
+        with self._fitting():
+            X, y, kept, weight = self._checked_data(X, y, sample_weight)
+            self._fit_parts(self._parts(self._normalized(self._raw_kernels(X, kept)), y[kept], weight), kept)
         return self
 
     def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Array | None]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any, Self, cast
 
 import numpy as np
@@ -30,7 +29,7 @@ from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.folds import Fold, Point, folds_of, points_of_fold, require_classes
 from mklref.estimators.regressor import MKLRegressor
 from mklref.estimators.workers import waited_for
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.native.blas import blas_threads
 from mklref.native.loops import threads
 from mklref.progress import Steps
@@ -82,15 +81,15 @@ class Searching:
         for name in ("feature_names_in_", "kernel_groups_"):  # not every fit sets them
             self.__dict__.pop(name, None)
         for name, value in vars(model).items():
-            if name.endswith("_") or name in ("_columns", "_new_kernels"):
+            if name.endswith("_") or name in ("_columns", "_fitted_with", "_new_kernels"):
                 setattr(self, name, value)
         self.best_estimator_ = model
         return self
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write `best_estimator_`, which is all that predictions need; its own class loads it."""
+    def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """That of `best_estimator_`, all that predictions need: `save` writes it, and its own class loads it."""
         check_is_fitted(self)
-        self.best_estimator_.save(path)
+        return cast(BaseMKL, self.best_estimator_).content()
 
     def _scores_of_grid(
         self, model: Any, raw: Array, y: Any, weight: Array | None, folds: list[Fold], regularizers: Any, Cs: Array
@@ -110,6 +109,10 @@ class Searching:
                 ):
                     of_folds.append(points)
                     progress.advance()
+        except RuntimeError as lacking:
+            if "can't start new thread" not in str(lacking):
+                raise
+            raise SolverFailure(f"n_jobs = {self.n_jobs}: no memory for {workers} threads; give n_jobs=1.") from lacking
         finally:
             progress.close()
         return [[[of_fold[r][c] for of_fold in of_folds] for r in range(len(regularizers))] for c in range(len(Cs))]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from makers import stacked_kernels
-from sklearn.exceptions import NotFittedError
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mklref import (
     EpsilonInsensitive,
@@ -14,8 +15,10 @@ from mklref import (
     Lp,
     Mahalanobis,
     MKLClassifier,
+    MKLClassifierCV,
     MKLOneClass,
     MKLRegressor,
+    MKLRegressorCV,
 )
 from mklref._files import read_arrays, write_arrays
 from mklref.exceptions import InvalidParameter, UnsafeFile
@@ -96,3 +99,95 @@ def test_files_that_are_refused(three_classes, tmp_path):
         MKLClassifier().save(path)
     with pytest.raises(InvalidParameter, match=r"write them as a specification .* or save with joblib\.dump"):
         MKLClassifier([np.dot, "linear"]).set_params(kernels=linear()).fit(X, y).save(path)
+
+
+CHANGES = {
+    "kernels": "rbf:3",
+    "norm": 2.0,
+    "C": 1e-3,
+    "loss": "squared_hinge",
+    "normalize": "trace",
+    "center": True,
+    "multiclass": "independent",
+    "strategy": "one_vs_one",
+    "nu": 0.9,
+    "tol": 0.5,
+    "Cs": [1e-3],
+    "norms": [4.0],
+}
+SEARCHES = {
+    "classifier, search": MKLClassifierCV(SPECIFICATION, Cs=[1.0], norms=[1.0, 2.0], cv=2),
+    "regressor, search": MKLRegressorCV(SPECIFICATION, Cs=[1.0], norms=[1.0], cv=2),
+}
+
+
+def scores_of(model, X):
+    return model.predict(X) if isinstance(model, MKLRegressor) else model.decision_function(X)
+
+
+@pytest.mark.parametrize("name", [*MODELS, *SEARCHES])
+def test_parameters_that_are_set_after_the_fit_change_neither_scores_nor_files(three_classes, name, tmp_path):
+    """To the last bit; the samples are stored by columns, as those of a data frame are."""
+    X, y, X_new = (np.asfortranarray(array) for array in three_classes)
+    targets = X[:, 0].copy()
+    if name == "precomputed":
+        X, X_new = stacked_kernels(X), stacked_kernels(X, X_new)
+    model = clone({**MODELS, **SEARCHES}[name])
+    model.fit(X, targets if isinstance(model, MKLRegressor) else y)
+    scores = scores_of(model, X_new)
+    for changes in [{key: value} for key, value in CHANGES.items() if key in model.get_params()] or [{}]:
+        model.set_params(**changes)
+        np.testing.assert_array_equal(scores_of(model, X_new), scores)
+        model.save(tmp_path / "model.npz")
+        kind = type(getattr(model, "best_estimator_", model))
+        loaded = kind.load(tmp_path / "model.npz")
+        np.testing.assert_array_equal(scores_of(loaded, X_new), scores)
+        np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
+    assert "norm=2.0" not in str(loaded.get_params())
+
+
+def test_lists_that_change_after_the_fit_change_nothing(three_classes, tmp_path):
+    X, y, X_new = three_classes
+    kernels, weights = ["linear", "rbf:1"], {"low": 2.0}
+    model = MKLClassifier(kernels, class_weight=weights).fit(X, y)
+    scores = model.decision_function(X_new)
+    kernels.append("rbf:2")
+    weights["nobody"] = 3.0
+    model.save(tmp_path / "model.npz")
+    loaded = MKLClassifier.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.decision_function(X_new), scores)
+    assert (loaded.kernels, loaded.class_weight) == (("linear", "rbf:1"), {"low": 2.0})
+
+
+@pytest.mark.parametrize("name", ["classifier", "regressor", "one class"])
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, ValueError])
+def test_a_fit_that_does_not_end_leaves_the_model_as_it_was(three_classes, name, fault, tmp_path, monkeypatch):
+    X, y, X_new = three_classes
+    model = clone(MODELS[name])
+    targets = X[:, 0] if isinstance(model, MKLRegressor) else y
+
+    def fails(*arguments, **options):
+        raise fault
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mklref.estimators.base.solve", fails)
+        with pytest.raises(fault):
+            model.fit(X, targets)
+    with pytest.raises(NotFittedError):
+        model.predict(X_new)
+    model.fit(X, targets)
+    before, scores = vars(model).copy(), scores_of(model, X_new)
+    monkeypatch.setattr("mklref.estimators.base.solve", fails)
+    with pytest.raises(fault):
+        model.fit(X[1:, :2], targets[1:])
+    assert vars(model).keys() == before.keys()
+    np.testing.assert_array_equal(scores_of(model, X_new), scores)
+    model.save(tmp_path / "model.npz")
+
+
+def test_a_warning_that_is_made_an_error_comes_after_the_fit(three_classes):
+    X, y, X_new = three_classes
+    model = MKLClassifier(SPECIFICATION, max_iter=1, tol=1e-9)
+    with pytest.raises(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.predict(X_new).shape == (9,)
