@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +15,8 @@ from makers import make_problem
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import mklref
+from mklref import native
+from mklref.exceptions import SolverFailure
 from mklref.native import machine
 from mklref.regularizers import Lp
 
@@ -62,3 +69,43 @@ def test_the_last_certificate_leaves_one_thread_to_blas(monkeypatch):
     with threadpool_limits(2, user_api="blas"):
         mklref.solve(make_problem(loss="hinge", seed=6, n=40))
     assert seen == [{1}]
+
+
+LACKING = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from mklref.native.loops import loops
+
+K = np.random.default_rng(0).normal(size=(4, 600, 600))
+stack, index = loops.Stack(list(K + K.transpose(0, 2, 1))), np.arange(600)
+alone, together = np.empty_like(K), np.empty_like(K)
+loops.gather(stack, index, alone, 1)
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+limit = pages * resource.getpagesize() + int(sys.argv[1]) * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+loops.gather(stack, index, together, 4)
+print(all(np.array_equal(*rows) for rows in zip(alone.reshape(2400, 600), together.reshape(2400, 600))))
+"""
+
+
+@pytest.mark.skipif(not native.AVAILABLE, reason="the twin has one thread")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+@pytest.mark.parametrize("megabytes", [4, 12, 20])
+def test_threads_that_find_no_memory_are_not_missed(megabytes):
+    """None, one or two of three have a stack of 8 MB; the others do their work."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(Path(mklref.__file__).parent.parent)}
+    command = [sys.executable, "-c", LACKING, str(megabytes)]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "True\n"), ran.stderr
+
+
+def test_a_search_without_memory_for_its_threads_says_what_to_do(monkeypatch, rng):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    X = rng.normal(size=(20, 2))
+    search = mklref.MKLRegressorCV("linear", Cs=[1.0], norms=[1.0], cv=2, n_jobs=2)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(SolverFailure, match="n_jobs = 2: no memory for 2 threads; give n_jobs=1"):
+        search.fit(X, X[:, 0])

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 namespace mklref {
@@ -122,7 +123,12 @@ void parallel(Index count, Index work, int threads, const Task &task) {
         for (Index k = next++; k < count; k = next++) task(k);
     };
     std::vector<std::thread> pool;
-    for (int t = 1; t < used; ++t) pool.emplace_back(run);
+    try {
+        pool.reserve(static_cast<std::size_t>(used - 1));
+        for (int t = 1; t < used; ++t) pool.emplace_back(run);
+    } catch (const std::exception &) {
+        // There is no memory for another thread: those that are here do all tasks, to the same bits.
+    }
     run();
     for (auto &thread : pool) thread.join();
 }
