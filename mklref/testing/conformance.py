@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -115,7 +118,8 @@ def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
     """The verdict on one answer; the solver gets arrays of its own, which are compared afterwards."""
     lent = deepcopy(problem)
     try:
-        returned = solver(lent)
+        with _nobody_leaves():
+            returned = solver(lent)
         answer = as_answer(returned)
     except (NotApplicable, NotImplementedError, KeyboardInterrupt):
         raise
@@ -128,6 +132,26 @@ def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
         finding = Finding("input changed", f"{' and '.join(changed)} differ after the call.")
         return replace(verdict, findings=(*verdict.findings, finding))
     return verdict
+
+
+@contextmanager
+def _nobody_leaves() -> Iterator[None]:
+    """Within it os._exit raises SystemExit: a solver that ended the process with exit code 0 would pass with its run.
+
+    Children that a solver has forked leave as they like, and another thread, such as that of a timeout, as a failure.
+    """
+    leave, process, thread = os._exit, os.getpid(), threading.get_ident()
+
+    def raising(status: int) -> NoReturn:
+        if os.getpid() == process and threading.get_ident() == thread:
+            raise SystemExit(f"os._exit({status}) was called")
+        leave(status if os.getpid() != process else status or 1)
+
+    os._exit = raising
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def _arrays(problem: Problem) -> dict[str, Any]:

@@ -29,6 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """With the option and without paths, only the catalogue runs."""
     if config.getoption("--mklref-solver"):
+        from mklref.testing.watched import watch
+
+        watch(config)
         config.pluginmanager.register(Tally(), "mklref-tally")
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from io import StringIO
 from xml.etree import ElementTree
 
@@ -250,6 +251,14 @@ def test_a_solver_that_leaves_is_a_failed_case(raised):
     report = check_solver(leaves, include="hinge-l1")
     assert report.faults == {"error": 1}
     assert type(raised).__name__ in str(report)
+
+
+def test_a_solver_cannot_end_the_process_from_python():
+    leave = os._exit
+    report = check_solver(lambda problem: os._exit(0), include="hinge-l1")
+    assert report.faults == {"error": 1}
+    assert "SystemExit: os._exit(0) was called." in str(report)
+    assert os._exit is leave
 
 
 def test_an_interrupt_goes_through():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,7 @@ import pytest
 import mklref
 from mklref.testing import select
 
+POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system that forks")
 ROOT = Path(mklref.__file__).parent.parent
 SOLVERS = """
 import mklref
@@ -35,6 +37,31 @@ def leaves(problem):
 
 def interrupted(problem):
     raise KeyboardInterrupt
+
+def leaves_at_once(problem):
+    import os
+    os._exit(0)
+
+from os import _exit
+
+def leaves_behind_our_back(problem):
+    _exit(0)
+
+def leaves_as_fortran_does(problem):
+    import ctypes
+    ctypes.CDLL(None).exit(0)
+
+def crashes(problem):
+    import os, signal
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def forks(problem):
+    import os
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    return mklref.solve(problem)
 """
 INERT = """
 import sys
@@ -127,6 +154,32 @@ def test_words_of_an_option_may_stand_between_commas(run):
 def test_a_solver_cannot_leave_with_success(run, solver, code):
     done = run(f"--mklref-solver=mysolver:{solver}", "--mklref-include=hinge-l1")
     assert done.returncode == code, done.stdout + done.stderr
+
+
+@POSIX
+@pytest.mark.parametrize("solver", ["leaves_behind_our_back", "leaves_as_fortran_does"])
+def test_a_process_that_ends_before_the_tests_are_over_has_not_passed(run, solver):
+    """Neither is an exit code of 0 believed that comes from C, or from an os._exit that was imported by name."""
+    done = run(f"--mklref-solver=mysolver:{solver}", "--mklref-include=hinge-l1")
+    assert done.returncode == pytest.ExitCode.INTERNAL_ERROR, done.stdout + done.stderr
+    assert "the solver ended the process with exit code 0 before the tests were over" in done.stderr
+
+
+@POSIX
+def test_a_solver_that_calls_os_exit_is_a_failed_case_and_the_others_run(run):
+    done = run("--mklref-solver=mysolver:leaves_at_once", "--mklref-include=hinge-l1,two-samples")
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
+    assert "SystemExit: os._exit(0) was called." in done.stdout
+    assert "2 failed" in done.stdout
+
+
+@POSIX
+def test_a_crash_is_one_and_children_of_a_solver_leave_as_they_like(run):
+    done = run("--mklref-solver=mysolver:crashes", "--mklref-include=hinge-l1", "-p", "no:faulthandler")
+    assert done.returncode == 128 + signal.SIGSEGV
+    done = run("--mklref-solver=mysolver:forks", "--mklref-include=hinge-l1", "-q")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("1 passed") == 1
 
 
 @pytest.mark.parametrize(
