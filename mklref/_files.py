@@ -164,12 +164,13 @@ def _beside(file: Path) -> Iterator[BinaryIO]:
 
 
 def _inherit(old: Path, new: Path) -> None:
-    """Owner, mode, and extended attributes, which hold the access lists."""
+    """Owner, mode, and extended attributes, which hold the access lists, as far as the file system has them."""
     state = old.stat()
     if hasattr(os, "chown") and (state.st_uid, state.st_gid) != (new.stat().st_uid, new.stat().st_gid):
-        with suppress(PermissionError):  # only root gives files away; the mode is kept in any case
+        with suppress(PermissionError):  # only root gives files away
             os.chown(new, state.st_uid, state.st_gid)
-    shutil.copystat(old, new)
+    with suppress(PermissionError):  # a file of one's own refuses a mode where the file system has none, as FAT
+        shutil.copystat(old, new)
 
 
 def _sync_directory(directory: Path) -> None:

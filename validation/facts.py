@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import subprocess
@@ -18,6 +19,14 @@ ROOT = Path(__file__).parents[1]
 CODE = ("mklref", "validation")
 RESULTS = "validation/results"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+def results_file(text: str) -> Path:
+    """The type of an option --json: a file whose directory is there, before hours are spent on what goes into it."""
+    path = Path(text)
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: it is a directory, or in none")
+    return path
 
 
 def facts() -> dict[str, Any]:

@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, localcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ import mklref
 from mklref import losses, verify
 from mklref._files import write_text
 from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
+from validation.facts import results_file
 from validation.precise import CONTEXT, enclosure
 
 _LOSSES = (
@@ -176,7 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first problem")
-    parser.add_argument("--json", type=Path, help="write a summary")
+    parser.add_argument("--json", type=results_file, help="write a summary")
     options = parser.parse_args(arguments)
     start = time.perf_counter()
     results = []

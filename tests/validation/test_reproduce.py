@@ -236,6 +236,34 @@ def test_a_cell_run_again_says_what_differs_from_the_stored_one():
     assert list(store.differences(stored, stored | {"row": {"gap": 0.01, "seconds": 1.0}})) == []
 
 
+def test_only_a_directory_of_an_earlier_run_is_written_into(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    run = ["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", "0"]
+    (tmp_path / "other.html").write_text("of somebody else")
+    assert main(run) == 2
+    assert f"cannot write into {tmp_path}: what it holds is not of an earlier run." in capsys.readouterr().err
+    assert main([*run, "--force"]) == 1
+    assert main(run) == 1  # its own report is there now
+    (tmp_path / "report.html").write_text("of somebody else")
+    assert main(run) == 2
+    assert {path.read_text() for path in tmp_path.iterdir()} == {"of somebody else"}
+    assert main([*run[:3], "--out", str(tmp_path / "other.html" / "deep")]) == 2
+    assert "takes no files from you" in capsys.readouterr().err
+
+
+def test_a_finished_cell_is_run_again_by_force_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    (experiment,) = experiments(["kloft-examples"])
+    cell = experiment.cells(True)[0]
+    run = ["reproduce", experiment.name, "--quick", "--out", str(tmp_path), "--cell", cell.id]
+    monkeypatch.setattr(runner, "run", lambda out, work: [store.write(out, *one, {"value": 1.0}, 0.1) for one in work])
+    assert main(run) == 0
+    capsys.readouterr()
+    assert main(run) == 2
+    assert f"has the cell {cell.id}; --force runs it again and replaces it." in capsys.readouterr().err
+    assert main([*run, "--force"]) == 0
+
+
 def test_unknown_cells_and_experiments_are_named():
     with pytest.raises(InvalidParameter, match="no cell 'x'; it has cell-0, cell-1"):
         runner.named(make([]), "x", quick=False)

@@ -28,7 +28,7 @@ from mklref._files import write_text
 from mklref.algorithms import ALGORITHMS
 from mklref.datasets import load
 from mklref.exceptions import NotApplicable
-from validation.facts import facts
+from validation.facts import facts, results_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms" / "index.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
@@ -129,7 +129,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one round, no table 1")
     parser.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.name} of the docs")
-    parser.add_argument("--json", type=Path, help="write the rows, with versions and machine")
+    parser.add_argument("--json", type=results_file, help="write the rows, with versions and machine")
     options = parser.parse_args(arguments)
     rounds = 1 if options.quick else 3
     rows = [

@@ -14,7 +14,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from mklref.certificate.definite import proven_shifts
 from mklref.kernels import stack
 from mklref.kernels.validation import require_psd
 from validation.benchmarks.problems import gaussian_family
-from validation.facts import facts
+from validation.facts import facts, results_file
 
 CASES = (
     (1000, 20, "hinge", 2.0, 1.0),
@@ -114,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run all cases; exit code 1 if `fast` costs more than 3 times the numerical certificate at n = 1000."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--json", type=Path, help="write the rows, with versions and machine")
+    parser.add_argument("--json", type=results_file, help="write the rows, with versions and machine")
     options = parser.parse_args(arguments)
     rows = [measure(*case, ridge, options.rounds) for case in CASES for ridge in (1e-6, 0.0)]
     if options.json:

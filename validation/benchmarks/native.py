@@ -36,7 +36,7 @@ from validation.benchmarks.native_memory import measure_memory
 from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
 from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines
 from validation.benchmarks.turns import READS, alternate, ratio
-from validation.facts import facts
+from validation.facts import facts, results_file
 
 Data = tuple[np.ndarray, np.ndarray, float]
 Row = dict[str, Any]
@@ -267,7 +267,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="digits with 300 samples only")
     parser.add_argument("--rounds", type=int, default=9, help="measured rounds of each case")
     parser.add_argument("--only", choices=PARTS, help="one part only")
-    parser.add_argument("--json", type=Path, help="write the rows of each part, with versions and machine")
+    parser.add_argument("--json", type=results_file, help="write the rows of each part, with versions and machine")
     options = parser.parse_args(arguments)
     chosen = {"quick": part_quick} if options.quick else {options.only: PARTS[options.only]} if options.only else PARTS
     missed = 0

@@ -11,7 +11,6 @@ import argparse
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import cvxpy
@@ -21,7 +20,7 @@ import mklref
 from mklref import reference
 from mklref._files import write_text
 from mklref.formulations import factorize
-from validation.facts import facts
+from validation.facts import facts, results_file
 
 FORMS = ("mixed_norm", "block_norm", "qcqp", "dual", "weighted_primal")
 KERNELS = 20
@@ -65,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--forms", default=",".join(FORMS), help="formulations, separated by commas")
     parser.add_argument("--solvers", default=",".join(reference.SOLVERS), help="solvers, separated by commas")
     parser.add_argument("--patience", type=float, default=5.0, help="seconds after which a larger size is not tried")
-    parser.add_argument("--json", type=Path, help="write the rows, with versions")
+    parser.add_argument("--json", type=results_file, help="write the rows, with versions")
     options = parser.parse_args(arguments)
     columns = ("n", "p", "form", "solver", "compile (s)", "total (s)", "certified gap", "status")
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")

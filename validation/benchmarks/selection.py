@@ -17,7 +17,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from sklearn.model_selection import GridSearchCV
 
 from mklref import MKLClassifier, MKLClassifierCV
 from mklref._files import write_text
-from validation.facts import facts
+from validation.facts import facts, results_file
 
 KERNELS = "rbf(1..50, 38), poly(1..2), per_variable(rbf(1))"
 CS = [float(C) for C in np.geomspace(0.01, 100.0, 10)]
@@ -138,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds of the comparison")
     parser.add_argument("--jobs", type=int, default=2, help="folds at a time on digits")
-    parser.add_argument("--json", type=Path, help="write the rows, with versions and machine")
+    parser.add_argument("--json", type=results_file, help="write the rows, with versions and machine")
     options = parser.parse_args(arguments)
     rows = [
         compare("sonar-like", *sonar_like(), NORMS, options.rounds),

@@ -17,7 +17,6 @@ import json
 import statistics
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from mklref.synthesis import SynthesisProblem, SynthesisSolution, forward_backwa
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.problem import correlations
 from validation.benchmarks.problems import digits
-from validation.facts import facts
+from validation.facts import facts, results_file
 
 NORMS = ((1, 1, 1), (2, 1, 1), (2, 1, 2), (1, 2, 1), (1, 2, 2), (2, 2, 1))
 TARGET = 60
@@ -143,7 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="200 samples and 10 kernels")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds of each case")
     parser.add_argument("--only", choices=list(PROBLEMS), help="one problem only")
-    parser.add_argument("--json", type=Path, help="write the rows, with versions and machine")
+    parser.add_argument("--json", type=results_file, help="write the rows, with versions and machine")
     options = parser.parse_args(arguments)
     size = (200, 10) if options.quick else (1000, 50)
     rows = []
@@ -153,7 +152,6 @@ def main(arguments: list[str] | None = None) -> int:
                 K, y = make(*size)
                 rows += [measure(name, posed(K, y, pqr), options.rounds) for pqr in NORMS]
     if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
         write_text(options.json, json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
     solved = all(row["status"] == "OPTIMAL" and row["paper_gap"] > 1e-6 for row in rows)
     return 0 if solved and all(row["reads"] <= TARGET for row in rows if row["norm"] in ("l1", "l21;1", "l21;2")) else 1

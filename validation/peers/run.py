@@ -11,12 +11,12 @@ import json
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 
 import mklref
 from mklref._files import write_text
 from mklref.testing import Report, check_solver
 from mklref.testing.result import Outcome
+from validation.facts import results_file
 
 PEERS = {
     "scikit_learn": ("scikit-learn", "SVC, SVR and OneClassSVM at tol = 1e-8"),
@@ -45,7 +45,7 @@ def main() -> None:
     """Run the peers that are asked for, or all that are there."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("peers", nargs="*", choices=[*PEERS, []], default=list(PEERS))
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=results_file)
     parser.add_argument("--markdown", action="store_true")
     arguments = parser.parse_args()
     found = {}

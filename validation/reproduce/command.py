@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def run(arguments: Any) -> bool:
 
 
 def require_own(out: Path, force: bool) -> None:
-    """Refuse a directory that holds something, and nothing that an earlier run wrote.
+    """Refuse a directory that takes no files, or holds some and none that an earlier run wrote.
 
     Raises
     ------
@@ -90,6 +91,9 @@ def require_own(out: Path, force: bool) -> None:
     from validation.reproduce.experiments import experiments
     from validation.reproduce.report import PAGE, TITLE
 
+    home = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not (home.is_dir() and os.access(home, os.W_OK)):
+        raise InvalidParameter(f"cannot write into {out}: {home} takes no files from you. Give another directory.")
     if force or not out.is_dir() or not any(out.iterdir()):
         return
     page = out / PAGE
