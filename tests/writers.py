@@ -132,6 +132,10 @@ def killed(path: Path, writer: Writer, rng: np.random.Generator) -> list[int]:
         write(path, k)
         versions.append(read(path))
     assert versions[0] != versions[1]
+    began = time.perf_counter()
+    for k in (0, 1):
+        write(path, k)
+    pace = time.perf_counter() - began
     found = []
     for _ in range(KILLS):
         before = path.stat()
@@ -144,7 +148,7 @@ def killed(path: Path, writer: Writer, rng: np.random.Generator) -> list[int]:
         pid = child(forever)
         while unchanged(path, before) and os.waitpid(pid, os.WNOHANG) == (0, 0):
             time.sleep(0.001)  # until it has written once
-        time.sleep(rng.uniform(0.0, 0.03))
+        time.sleep(rng.uniform(0.0, 1.5 * pace))
         os.kill(pid, signal.SIGKILL)
         assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
         found.append(versions.index(read(path)))

@@ -91,8 +91,6 @@ def deliver(arguments: Namespace, **results: Callable[[str], None]) -> dict[str,
             write(free)
             reason = "another process has made it meanwhile"
         except OSError as error:
-            if is_stream(path):
-                raise
             reason = error.strerror or str(error)
             free = str(Path(tempfile.mkdtemp(prefix="mklref-")) / Path(path).name)
             write(free)

@@ -12,7 +12,7 @@ from mklref import native, reference
 from mklref._files import write_text
 from mklref.certificate import certify
 from mklref.crosscheck import rounding
-from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable
 from mklref.problem import Problem
 from mklref.solution import Solution
 from mklref.testing.case import FLAGS, select
@@ -53,7 +53,9 @@ def export_vectors(
     Raises
     ------
     InvalidParameter
-        Unknown formats, flags or names; or links in the directory, which lead out of it.
+        Unknown formats, flags or names.
+    InvalidInput
+        The directory holds a link: what is written there would end up in another place.
     MissingExtra
         "hdf5", and h5py is not installed.
     """
@@ -66,12 +68,7 @@ def export_vectors(
     folder = Path(directory)
     cases = select(include=include, exclude=exclude)
     folder.mkdir(parents=True, exist_ok=True)
-    for file in folder.iterdir():
-        if file.is_symlink():
-            raise InvalidParameter(
-                f"{file} is a link, and a file of its name would be written where it leads: delete it, or give another "
-                "directory."
-            )
+    _require_no_links(folder)
     entries = []
     for number, case in enumerate(cases):
         if progress is not None:
@@ -110,6 +107,13 @@ def export_vectors(
     }
     write_text(folder / INDEX, json.dumps(index, indent=1, allow_nan=False) + "\n")
     return index
+
+
+def _require_no_links(folder: Path) -> None:
+    """Raise `InvalidInput` if a file of the directory is a link, through which another one would be replaced."""
+    for file in folder.iterdir():
+        if file.is_symlink():
+            raise InvalidInput(f"{file} is a link to {file.readlink()}; remove it, or give another directory.")
 
 
 def enclosure(problem: Problem) -> tuple[float, float, str]:
