@@ -208,14 +208,14 @@ def writes_directly(tree: ast.AST) -> list[int]:
 
 
 def test_nothing_in_the_package_or_its_validation_writes_past_the_one_helper():
-    """But for files that nobody keeps: copies of the package with a planted fault, and the kernel's own."""
+    """But for files that nobody keeps: copies of the package with a planted fault, damaged ones, the kernel's."""
     kept = {"mklref/_files.py", "mklref/cli/model.py", "validation/mutants.py"}
     kept.add("validation/benchmarks/native_memory.py")
     found = []
     for root in (Path(mklref.__file__).parent, Path(__file__).parent.parent / "validation"):
         for path in sorted(root.rglob("*.py")):
             where = path.relative_to(root.parent).as_posix()
-            if where not in kept:
+            if where not in kept and not where.startswith("validation/attack/"):
                 found += [f"{where}:{line}" for line in writes_directly(ast.parse(path.read_text(encoding="utf-8")))]
     assert not found
 

@@ -24,6 +24,7 @@ import mklref
 from mklref._files import read_arrays, write_arrays, write_text
 from mklref.cli.model import Scale, TableModel
 from mklref.cli.table import save_picture
+from mklref.datasets import Dataset
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve as synthesise
 from mklref.testing.vectors.formats import read_record, write_record
 
@@ -48,8 +49,9 @@ def writers(rng: np.random.Generator) -> dict[str, Writer]:
         for p, s in zip(problems, solutions, strict=True)
     ]
     signed = [synthesise(SynthesisProblem(kernels[:2], y, lam=lam, p=1, q=1, r=1)) for lam in (0.1, 0.2)]
-    models = [mklref.MKLClassifier("linear, rbf(1)", C=C).fit(X, y) for C in (1.0, 2.0)]
-    tables = [TableModel(model, ("a", "b", "c"), "y", Scale.of(X), None) for model in models]
+    samples = Dataset("", X, y, ("a", "b", "c"), "")
+    models = [mklref.MKLClassifier("linear, rbf(1)", C=C).fit(samples, y) for C in (1.0, 2.0)]
+    tables = [TableModel(model, samples.features, "y", Scale.of(X), None) for model in models]
     texts = ["".join(f"{value!r}\n" for value in rng.normal(size=20_000)) for _ in range(2)]
 
     def record(path: Path, k: int) -> None:

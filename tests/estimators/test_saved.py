@@ -101,7 +101,7 @@ def test_files_that_are_refused(three_classes, tmp_path):
         MKLClassifier([np.dot, "linear"]).set_params(kernels=linear()).fit(X, y).save(path)
 
 
-CHANGES = {
+SET_AFTERWARDS = {
     "kernels": "rbf:3",
     "norm": 2.0,
     "C": 1e-3,
@@ -135,7 +135,7 @@ def test_parameters_that_are_set_after_the_fit_change_neither_scores_nor_files(t
     model = clone({**MODELS, **SEARCHES}[name])
     model.fit(X, targets if isinstance(model, MKLRegressor) else y)
     scores = scores_of(model, X_new)
-    for changes in [{key: value} for key, value in CHANGES.items() if key in model.get_params()] or [{}]:
+    for changes in [{key: value} for key, value in SET_AFTERWARDS.items() if key in model.get_params()] or [{}]:
         model.set_params(**changes)
         np.testing.assert_array_equal(scores_of(model, X_new), scores)
         model.save(tmp_path / "model.npz")
