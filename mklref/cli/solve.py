@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.console import Console
+
 from mklref import native
 from mklref.cli import render
 from mklref.cli.files import deliver
@@ -24,7 +26,7 @@ def run(arguments: Any) -> bool:
         solution = native.solve(problem, tol=arguments.tol, **options)
     except Interrupted as interrupt:
         if isinstance(interrupt.solution, Solution):
-            deliver(arguments, save=interrupt.solution.save)
+            _show_saved(out, deliver(arguments, save=interrupt.solution.save))
         raise
     written = deliver(arguments, save=solution.save)
     out.print(f"\n[bold]{data.title(arguments.p, arguments.C)}[/bold]")
@@ -40,6 +42,10 @@ def run(arguments: Any) -> bool:
     render.show_facts(out, facts)
     certified = solution.certificate.is_optimal(arguments.tol)
     out.print(str(solution.certificate) if certified else solution.certificate.explain(), markup=False, soft_wrap=True)
+    _show_saved(out, written)
+    return certified
+
+
+def _show_saved(out: Console, written: dict[str, str]) -> None:
     for path in written.values():
         out.print(f"saved to {path}", markup=False, soft_wrap=True)
-    return certified

@@ -205,7 +205,9 @@ def test_ctrl_c_during_solve_saves_the_best_point(tmp_path, monkeypatch, capsys)
 
     monkeypatch.setattr(native, "solve", interrupted)
     assert main(["solve", *SMALL, "--save", str(tmp_path / "m.npz")]) == 130
-    assert "interrupted; best point so far" in capsys.readouterr().err
+    captured = capsys.readouterr()
+    assert "interrupted; best point so far" in captured.err
+    assert f"saved to {tmp_path / 'm.npz'}" in captured.out
     assert mklref.Solution.load(tmp_path / "m.npz").certificate.gap < np.inf
 
 
