@@ -94,9 +94,11 @@ def test_extras_in_readme_and_docs_exist():
 
 
 def test_relative_links_lead_somewhere():
-    for page in [ROOT / "README.md", *PAGES]:
+    """Pictures are drawn when the docs are built, which refuses one that nobody draws."""
+    for page in [*ROOT.glob("*.md"), *PAGES]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+            drawn = "_static/" in target and page.name != "README.md"
+            assert drawn or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 @pytest.fixture
