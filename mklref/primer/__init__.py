@@ -1,0 +1,39 @@
+"""The formulations as their papers print them: one short function each, in plain cvxpy and NumPy.
+
+Nothing here uses the rest of the library. A function that is copied into a notebook runs there below two lines,
+`import cvxpy as cp` and `import numpy as np`. Its name is the paper and the number of the equation, and the symbols,
+the signs and the meaning of C are those of that paper; where the print is in error (`docs/errata.md`), the function is
+right and its docstring says what is printed.
+
+Common arguments: `L` is a list of factors L_m (n, r_m) of the Gram matrices K_m = L_m L_m', so that every function of
+the m-th space is f_m = L_m v_m on the samples, with the norm ||f_m|| = ||v_m||; v_m is the paper's w_m in these
+coordinates. `y` (n,) holds labels -1 and +1 or real targets, `C` is the constant of the paper. `groups` is a list of
+lists of indices. Every function returns the optimal value and then the variables.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_PAPERS = {
+    "simplemkl": ("2", "3", "8", "silp", "16", "17", "18", "19", "22"),
+    "kloft": ("P", "D", "3", "4", "8", "10", "12", "13", "14", "15", "16", "3_5", "17", "sip", "27", "28", "30", "31"),
+    "szafranski": ("6", "6_cap", "7", "8", "9", "10_11"),
+    "tomioka": ("3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13"),
+    "lanckriet": ("sdp",),
+    "kowalski": ("2", "2_dual"),
+}
+"""The equations by paper; `kloft_P` lives in `mklref.primer.kloft`."""
+
+__all__ = [f"{paper}_{equation}" for paper, equations in _PAPERS.items() for equation in equations]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'mklref.primer' has no attribute {name!r}")
+    return getattr(import_module(f"mklref.primer.{name.partition('_')[0]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
