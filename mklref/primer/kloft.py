@@ -24,8 +24,9 @@ def kloft_P(L, y, C, norm):
     t = sum(L[m] @ w[m] for m in range(M)) + b
     loss = C * cp.sum(cp.pos(1 - cp.multiply(t, y)))
     penalty = 1 / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M))
-    value = cp.Problem(cp.Minimize(loss + penalty), [cp.square(norm(theta)) <= 1]).solve(solver="CLARABEL")
-    return value, [w_m.value for w_m in w], b.value, theta.value
+    problem = cp.Problem(cp.Minimize(loss + penalty), [cp.square(norm(theta)) <= 1])
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [w_m.value for w_m in w], b.value, theta.value
 
 
 def kloft_D(L, y, C, dual_norm):
@@ -59,8 +60,9 @@ def kloft_3(L, y, lam, mu, norm):
     t = sum(L[m] @ w[m] for m in range(M)) + b
     risk = 1 / n * cp.sum(cp.pos(1 - cp.multiply(t, y)))
     penalty = lam / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M)) + mu * cp.square(norm(theta))
-    value = cp.Problem(cp.Minimize(risk + penalty)).solve(solver="CLARABEL")
-    return value, [w[m].value / np.sqrt(theta.value[m]) for m in range(M)], b.value, theta.value
+    problem = cp.Problem(cp.Minimize(risk + penalty))
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [w[m].value / np.sqrt(theta.value[m].clip(1e-12)) for m in range(M)], b.value, theta.value
 
 
 def kloft_4(L, y, C, mu, norm):
@@ -77,8 +79,9 @@ def kloft_4(L, y, C, mu, norm):
     t = sum(L[m] @ w[m] for m in range(M)) + b
     loss = C * cp.sum(cp.pos(1 - cp.multiply(t, y)))
     penalty = 1 / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M)) + mu * cp.square(norm(theta))
-    value = cp.Problem(cp.Minimize(loss + penalty)).solve(solver="CLARABEL")
-    return value, [w_m.value for w_m in w], b.value, theta.value
+    problem = cp.Problem(cp.Minimize(loss + penalty))
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [w_m.value for w_m in w], b.value, theta.value
 
 
 def kloft_8(L, y, C, norm):
@@ -97,7 +100,7 @@ def kloft_8(L, y, C, norm):
     objective = C * cp.sum(cp.pos(1 - cp.multiply(t, y))) + 1 / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M))
     expanded, bounded = t == f + b, 1 / 2 * cp.square(norm(theta)) <= 1 / 2
     cp.Problem(cp.Minimize(objective), [expanded, bounded]).solve(solver="CLARABEL")
-    alpha, beta = expanded.dual_value, bounded.dual_value
+    alpha, beta, theta.value = expanded.dual_value, bounded.dual_value, theta.value.clip(1e-9)  # 0/0 = 0
     lagrangian = objective - alpha @ (f + b - t) + beta * (1 / 2 * cp.square(norm(theta)) - 1 / 2)
     return lagrangian.value, alpha, beta, [w_m.value for w_m in w], b.value, t.value, theta.value
 
@@ -144,7 +147,7 @@ def kloft_13(L, y, C):
     quadratic = [1 / 2 * cp.sum_squares(L_m.T @ cp.multiply(y, alpha)) <= xi for L_m in L]
     constraints = [y @ alpha == 0, alpha >= 0, alpha <= C, *quadratic]
     value = cp.Problem(cp.Maximize(cp.sum(alpha) - xi), constraints).solve(solver="CLARABEL")
-    return value, alpha.value, xi.value, np.array([constraint.dual_value for constraint in quadratic])
+    return value, alpha.value, xi.value, np.hstack([constraint.dual_value for constraint in quadratic])
 
 
 def kloft_14(L, y, C):
@@ -186,7 +189,7 @@ def kloft_16(L, y, C):
     quadratic = [1 / 2 * cp.sum_squares(L_m.T @ alpha) <= xi for L_m in L]
     objective = y @ alpha - 1 / (2 * C) * cp.sum_squares(alpha) - xi
     value = cp.Problem(cp.Maximize(objective), quadratic).solve(solver="CLARABEL")
-    return value, alpha.value, xi.value, np.array([constraint.dual_value for constraint in quadratic])
+    return value, alpha.value, xi.value, np.hstack([constraint.dual_value for constraint in quadratic])
 
 
 def kloft_3_5(L, C, norm):
@@ -202,8 +205,9 @@ def kloft_3_5(L, C, norm):
     theta = cp.Variable(M, nonneg=True)
     loss = C * cp.sum(cp.pos(1 - sum(L[m] @ w[m] for m in range(M))))
     penalty = 1 / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M))
-    value = cp.Problem(cp.Minimize(loss + penalty), [cp.square(norm(theta)) <= 1]).solve(solver="CLARABEL")
-    return value, [w_m.value for w_m in w], theta.value
+    problem = cp.Problem(cp.Minimize(loss + penalty), [cp.square(norm(theta)) <= 1])
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [w_m.value for w_m in w], theta.value
 
 
 def kloft_17(L, y, C, p):
@@ -266,8 +270,9 @@ def kloft_27(L, y, C, p):
     t = sum(L[m] @ w[m] for m in range(M)) + b
     loss = C * cp.sum(cp.pos(1 - cp.multiply(t, y)))
     penalty = 1 / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M))
-    value = cp.Problem(cp.Minimize(loss + penalty), [cp.square(cp.pnorm(theta, p)) <= 1]).solve(solver="CLARABEL")
-    return value, [w_m.value for w_m in w], b.value, theta.value
+    problem = cp.Problem(cp.Minimize(loss + penalty), [cp.square(cp.pnorm(theta, p)) <= 1])
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [w_m.value for w_m in w], b.value, theta.value
 
 
 def kloft_28(L, y, C, q):

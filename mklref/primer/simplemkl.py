@@ -21,8 +21,9 @@ def simplemkl_2(L, y, C):
     f = sum(L[m] @ v[m] for m in range(M))
     objective = 1 / 2 * sum(cp.quad_over_lin(v[m], d[m]) for m in range(M)) + C * cp.sum(xi)
     constraints = [cp.multiply(y, f + b) >= 1 - xi, xi >= 0, cp.sum(d) == 1, d >= 0]
-    value = cp.Problem(cp.Minimize(objective), constraints).solve(solver="CLARABEL")
-    return value, [v_m.value for v_m in v], b.value, xi.value, d.value
+    problem = cp.Problem(cp.Minimize(objective), constraints)
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [v_m.value for v_m in v], b.value, xi.value, d.value
 
 
 def simplemkl_3(L, y, C):
@@ -58,7 +59,7 @@ def simplemkl_8(L, y, C):
     quadratic = [1 / 2 * cp.sum_squares(L_m.T @ cp.multiply(alpha, y)) <= lam for L_m in L]
     constraints = [alpha @ y == 0, alpha >= 0, alpha <= C, *quadratic]
     value = cp.Problem(cp.Maximize(cp.sum(alpha) - lam), constraints).solve(solver="CLARABEL")
-    return value, alpha.value, lam.value, np.array([constraint.dual_value for constraint in quadratic])
+    return value, alpha.value, lam.value, np.hstack([constraint.dual_value for constraint in quadratic])
 
 
 def simplemkl_silp(L, y, C, tol=1e-7):
@@ -104,8 +105,9 @@ def simplemkl_16(L, y, C, epsilon):
     f = sum(L[m] @ v[m] for m in range(M))
     objective = 1 / 2 * sum(cp.quad_over_lin(v[m], d[m]) for m in range(M)) + C * cp.sum(xi + xi_star)
     tube = [y - f - b <= epsilon + xi, f + b - y <= epsilon + xi_star, xi >= 0, xi_star >= 0]
-    value = cp.Problem(cp.Minimize(objective), [*tube, cp.sum(d) == 1, d >= 0]).solve(solver="CLARABEL")
-    return value, [v_m.value for v_m in v], b.value, xi.value, xi_star.value, d.value
+    problem = cp.Problem(cp.Minimize(objective), [*tube, cp.sum(d) == 1, d >= 0])
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [v_m.value for v_m in v], b.value, xi.value, xi_star.value, d.value
 
 
 def simplemkl_17(L, nu):
@@ -122,8 +124,9 @@ def simplemkl_17(L, nu):
     f = sum(L[m] @ v[m] for m in range(M))
     objective = 1 / 2 * sum(cp.quad_over_lin(v[m], d[m]) for m in range(M)) + 1 / (nu * n) * cp.sum(xi) - b
     constraints = [f >= b - xi, xi >= 0, cp.sum(d) == 1, d >= 0]
-    value = cp.Problem(cp.Minimize(objective), constraints).solve(solver="CLARABEL")
-    return value, [v_m.value for v_m in v], b.value, xi.value, d.value
+    problem = cp.Problem(cp.Minimize(objective), constraints)
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [v_m.value for v_m in v], b.value, xi.value, d.value
 
 
 def simplemkl_18(L, y, C, epsilon):
@@ -141,7 +144,7 @@ def simplemkl_18(L, y, C, epsilon):
     quadratic = [1 / 2 * cp.sum_squares(L_m.T @ (beta - alpha)) <= lam for L_m in L]
     box = [alpha >= 0, alpha <= C, beta >= 0, beta <= C]
     value = cp.Problem(cp.Maximize(objective), [cp.sum(beta - alpha) == 0, *box, *quadratic]).solve(solver="CLARABEL")
-    return value, alpha.value, beta.value, lam.value, np.array([constraint.dual_value for constraint in quadratic])
+    return value, alpha.value, beta.value, lam.value, np.hstack([constraint.dual_value for constraint in quadratic])
 
 
 def simplemkl_19(L, nu):
@@ -158,7 +161,7 @@ def simplemkl_19(L, nu):
     quadratic = [1 / 2 * cp.sum_squares(L_m.T @ alpha) <= lam for L_m in L]
     constraints = [alpha >= 0, alpha <= 1 / (nu * n), cp.sum(alpha) == 1, *quadratic]
     value = cp.Problem(cp.Maximize(-lam), constraints).solve(solver="CLARABEL")
-    return value, alpha.value, lam.value, np.array([constraint.dual_value for constraint in quadratic])
+    return value, alpha.value, lam.value, np.hstack([constraint.dual_value for constraint in quadratic])
 
 
 def simplemkl_22(L, Y, C):
@@ -177,7 +180,8 @@ def simplemkl_22(L, Y, C):
     F = sum(L[m] @ V[m] for m in range(M)) + np.ones((n, 1)) @ b
     objective = 1 / 2 * sum(cp.quad_over_lin(V[m], d[m]) for m in range(M)) + C * cp.sum(cp.multiply(Y**2, xi))
     margins = cp.multiply(Y, F) >= Y**2 - xi
-    value = cp.Problem(cp.Minimize(objective), [margins, xi >= 0, cp.sum(d) == 1, d >= 0]).solve(solver="CLARABEL")
+    problem = cp.Problem(cp.Minimize(objective), [margins, xi >= 0, cp.sum(d) == 1, d >= 0])
+    problem.solve(solver="CLARABEL")
     alpha = margins.dual_value * Y**2
     gradient = np.array([-1 / 2 * np.sum((L_m.T @ (alpha * Y)) ** 2) for L_m in L])
-    return value, alpha, b.value[0], d.value, gradient
+    return problem.solution.opt_val, alpha, b.value[0], d.value, gradient

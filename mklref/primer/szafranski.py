@@ -22,7 +22,8 @@ def szafranski_6(X, y, lam, groups):
     J = 1 / 2 * cp.sum_squares(y - X @ beta)
     penalty = sum(cp.quad_over_lin(beta[m], root[m]) for m in range(M))
     problem = cp.Problem(cp.Minimize(J + lam * penalty), [d @ sigma1 == 1, cp.sum(sigma2) == 1])
-    return problem.solve(solver="CLARABEL"), beta.value, sigma1.value, sigma2.value
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, beta.value, sigma1.value, sigma2.value
 
 
 def szafranski_6_cap(X, y, lam, groups):
@@ -52,8 +53,9 @@ def szafranski_7(L, y, C):
     f = sum(L[m] @ v[m] for m in range(M))
     objective = 1 / 2 * sum(cp.quad_over_lin(v[m], sigma[m]) for m in range(M)) + C * cp.sum(xi)
     constraints = [cp.multiply(y, f + b) >= 1 - xi, xi >= 0, cp.sum(sigma) == 1, sigma >= 0]
-    value = cp.Problem(cp.Minimize(objective), constraints).solve(solver="CLARABEL")
-    return value, [v_m.value for v_m in v], b.value, xi.value, sigma.value
+    problem = cp.Problem(cp.Minimize(objective), constraints)
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [v_m.value for v_m in v], b.value, xi.value, sigma.value
 
 
 def szafranski_8(L, y, C, groups, p, q):
@@ -76,8 +78,9 @@ def szafranski_8(L, y, C, groups, p, q):
     f = sum(L[m] @ v[m] for m in range(M))
     objective = 1 / 2 * sum(cp.quad_over_lin(v[m], weight[m]) for m in range(M)) + C * cp.sum(xi)
     constraints = [cp.multiply(y, f + b) >= 1 - xi, d @ sigma1 == 1, cp.sum(sigma2) == 1]
-    value = cp.Problem(cp.Minimize(objective), constraints).solve(solver="CLARABEL")
-    return value, [v_m.value for v_m in v], b.value, sigma1.value, sigma2.value
+    problem = cp.Problem(cp.Minimize(objective), constraints)
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [v_m.value for v_m in v], b.value, sigma1.value, sigma2.value
 
 
 def szafranski_9(L, y, C, groups, p, q):

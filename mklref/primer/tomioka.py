@@ -21,8 +21,9 @@ def tomioka_3(L, y, C, h):
     b, d = cp.Variable(), cp.Variable(M, nonneg=True)
     z = sum(L[m] @ v[m] for m in range(M)) + b
     objective = cp.sum(cp.pos(1 - cp.multiply(y, z))) + C / 2 * sum(cp.quad_over_lin(v[m], d[m]) for m in range(M))
-    value = cp.Problem(cp.Minimize(objective), [cp.sum(h(d)) <= 1]).solve(solver="CLARABEL")
-    return value, [v_m.value for v_m in v], b.value, d.value
+    problem = cp.Problem(cp.Minimize(objective), [cp.sum(h(d)) <= 1])
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [v_m.value for v_m in v], b.value, d.value
 
 
 def tomioka_4(L, y, C):
@@ -70,8 +71,9 @@ def tomioka_6(L, y, C, mu, h):
     z = sum(L[m] @ v[m] for m in range(M)) + b
     penalty = sum(cp.quad_over_lin(v[m], d[m]) for m in range(M)) + mu * cp.sum(h(d))
     objective = cp.sum(cp.pos(1 - cp.multiply(y, z))) + C / 2 * penalty
-    value = cp.Problem(cp.Minimize(objective)).solve(solver="CLARABEL")
-    return value, [v_m.value for v_m in v], b.value, d.value
+    problem = cp.Problem(cp.Minimize(objective))
+    problem.solve(solver="CLARABEL")
+    return problem.solution.opt_val, [v_m.value for v_m in v], b.value, d.value
 
 
 def tomioka_7(L, y, C, q):
