@@ -11,6 +11,7 @@ from . import (
     losses as losses,
     native as native,
     plotting as plotting,
+    primer as primer,
     reference as reference,
     regularizers as regularizers,
     synthesis as synthesis,

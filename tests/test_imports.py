@@ -51,6 +51,7 @@ ORDER = (
     "plotting",
     "report",
     "cli",
+    "primer",  # copied out of the library, and imports nothing of it
     "verify",  # a second opinion, which imports nothing of the package
     "__main__",
 )
@@ -158,9 +159,25 @@ def test_the_checker_of_certificates_shares_no_code():
     assert all(name == "numpy" or name in sys.stdlib_module_names for name in names)
 
 
+def test_the_primer_shares_no_code():
+    for path in (PACKAGE / "primer").glob("*.py"):
+        names = {name for name, _ in runtime_imports(ast.parse(path.read_text(encoding="utf-8")))}
+        assert names <= {"cvxpy", "numpy", "__future__", "importlib", "typing"}, path.name
+
+
 def test_only_the_reference_side_imports_cvxpy():
     """The atoms of losses and regularisers do so inside their functions, which only the reference calls."""
-    allowed = {"losses", "regularizers", "formulations", "reference", "equivalences", "cli", "crosscheck", "testing"}
+    allowed = {
+        "losses",
+        "regularizers",
+        "formulations",
+        "reference",
+        "equivalences",
+        "cli",
+        "crosscheck",
+        "testing",
+        "primer",
+    }
     for path in sources():
         names = {name.split(".")[0] for name, _ in runtime_imports(ast.parse(path.read_text(encoding="utf-8")))}
         assert "cvxpy" not in names or unit_of(path) in allowed or path.name == "reference.py", path

@@ -9,16 +9,13 @@ Common arguments: `L` is a list of factors L_m (n, r_m) of the Gram matrices K_m
 the m-th space is f_m = L_m v_m on the samples, with the norm ||f_m|| = ||v_m||; v_m is the paper's w_m in these
 coordinates. `y` (n,) holds labels -1 and +1 or real targets, `C` is the constant of the paper. `groups` is a list of
 lists of indices. Every function returns the optimal value and then the variables. Where weights divide, the value is
-the solver's own, `problem.solution.opt_val`: cvxpy evaluates `problem.value` at the point, and a weight of -1e-10 in the
-place of 0 would make it infinite.
+the solver's own, `problem.solution.opt_val`: cvxpy evaluates `problem.value` at the point, where it is infinite if a
+weight is -1e-10 in place of 0.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from importlib import import_module
-from typing import Any
-
-_PAPERS = {
+EQUATIONS = {
     "simplemkl": ("2", "3", "8", "silp", "16", "17", "18", "19", "22"),
     "kloft": ("P", "D", "3", "4", "8", "10", "12", "13", "14", "15", "16", "3_5", "17", "sip", "27", "28", "30", "31"),
     "szafranski": ("6", "6_cap", "7", "8", "9", "10_11"),
@@ -26,16 +23,9 @@ _PAPERS = {
     "lanckriet": ("sdp",),
     "kowalski": ("2", "2_dual"),
 }
-"""The equations by paper; `kloft_P` lives in `mklref.primer.kloft`."""
+"""The equations by paper; `kloft_P` lives in `mklref.primer.kloft`, which is imported when it is asked for."""
 
-__all__ = [f"{paper}_{equation}" for paper, equations in _PAPERS.items() for equation in equations]  # noqa: PLE0604
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'mklref.primer' has no attribute {name!r}")
-    return getattr(import_module(f"mklref.primer.{name.partition('_')[0]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={paper: [f"{paper}_{number}" for number in numbers] for paper, numbers in EQUATIONS.items()},
+)

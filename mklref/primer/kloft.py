@@ -62,13 +62,19 @@ def kloft_3(L, y, lam, mu, norm):
     penalty = lam / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M)) + mu * cp.square(norm(theta))
     problem = cp.Problem(cp.Minimize(risk + penalty))
     problem.solve(solver="CLARABEL")
-    return problem.solution.opt_val, [w[m].value / np.sqrt(theta.value[m].clip(1e-12)) for m in range(M)], b.value, theta.value
+    return (
+        problem.solution.opt_val,
+        [w[m].value / np.sqrt(theta.value[m].clip(1e-12)) for m in range(M)],
+        b.value,
+        theta.value,
+    )
 
 
 def kloft_4(L, y, C, mu, norm):
     """Solve (4), with a penalty on the weights; C is the C~ of the paper.
 
-    inf over w, b, theta >= 0    C~ sum_i V(sum_m <w_m, psi_m(x_i)> + b, y_i) + 1/2 sum_m ||w_m||^2 / theta_m + mu ||theta||^2
+    inf over w, b, theta >= 0    C~ sum_i V(sum_m <w_m, psi_m(x_i)> + b, y_i) + 1/2 sum_m ||w_m||^2 / theta_m
+                                 + mu ||theta||^2
 
     2.2 calls this regularisation of theta Ivanov and that of (P) Tikhonov; it is the reverse (erratum L1).
     Returns the value, w, b and theta.
@@ -97,7 +103,8 @@ def kloft_8(L, y, C, norm):
     w = [cp.Variable(L[m].shape[1]) for m in range(M)]
     b, t, theta = cp.Variable(), cp.Variable(len(y)), cp.Variable(M, nonneg=True)
     f = sum(L[m] @ w[m] for m in range(M))
-    objective = C * cp.sum(cp.pos(1 - cp.multiply(t, y))) + 1 / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M))
+    penalty = 1 / 2 * sum(cp.quad_over_lin(w[m], theta[m]) for m in range(M))
+    objective = C * cp.sum(cp.pos(1 - cp.multiply(t, y))) + penalty
     expanded, bounded = t == f + b, 1 / 2 * cp.square(norm(theta)) <= 1 / 2
     cp.Problem(cp.Minimize(objective), [expanded, bounded]).solve(solver="CLARABEL")
     alpha, beta, theta.value = expanded.dual_value, bounded.dual_value, theta.value.clip(1e-9)  # 0/0 = 0
@@ -108,10 +115,12 @@ def kloft_8(L, y, C, norm):
 def kloft_10(L, y, C, dual_norm):
     """Solve (10), the supremum that the infimum of the Lagrangian (8) leaves over both multipliers.
 
-    sup over alpha with 1'alpha = 0, beta >= 0    -C sum_i V*(-alpha_i/C, y_i) - 1/(2 beta) || 1/2 (alpha'K_m alpha)_m ||_*^2 - beta/2
+    sup over alpha with 1'alpha = 0, beta >= 0
+        -C sum_i V*(-alpha_i/C, y_i) - 1/(2 beta) || 1/2 (alpha'K_m alpha)_m ||_*^2 - beta/2
 
-    In the display before it C belongs to V alone, not to alpha_i t_i (erratum L2). The best beta is (11), and gives (D);
-    as for (D), the norm has to be monotone on theta >= 0 (erratum L3). Returns the value, alpha and beta.
+    Before it is printed C sum_i (V(t_i, y_i) + alpha_i t_i), where C belongs to V alone (erratum L2). The best beta is
+    (11), and gives (D), which needs a norm that is monotone on theta >= 0 (erratum L3).
+    Returns the value, alpha and beta.
     """
     alpha, beta = cp.Variable(len(y)), cp.Variable(nonneg=True)
     q = cp.hstack([cp.sum_squares(L_m.T @ alpha) for L_m in L])
@@ -155,8 +164,8 @@ def kloft_14(L, y, C):
 
     min over w    C/2 sum_i (y_i - sum_m <w_m, psi_m(x_i)>)^2 + 1/2 sum_m ||w_m||
 
-    "Equivalently" it has weights with ||theta||_1 <= 1, but at another C: (14) at C is that problem at 2 C sum_m ||w_m||,
-    with w the solution of (14) (erratum L4). Returns the value and w.
+    "Equivalently", says the text, with weights theta, ||theta||_1 <= 1: but at another C. (14) at C is that problem at
+    2 C sum_m ||w_m||, with w the solution of (14) (erratum L4). Returns the value and w.
     """
     w = [cp.Variable(L_m.shape[1]) for L_m in L]
     residual = y - sum(L[m] @ w[m] for m in range(len(L)))
@@ -230,13 +239,14 @@ def kloft_17(L, y, C, p):
 
 
 def kloft_sip(L, y, C, norm, tol=1e-7):
-    """Solve the semi-infinite program of 4.4.1 by column generation: a machine that finds the most violated
-    constraint, and a program with a linear objective and a bound on the norm of theta.
+    """Solve the semi-infinite program (SIP) of 4.4.1 by column generation.
 
-    inf over theta >= 0, tau    tau    subject to  ||theta||^2 <= 1  and, for every alpha with y'alpha = 0, 0 <= alpha <= C 1,
-                                       tau >= 1'alpha - 1/2 sum_m theta_m alpha'Y K_m Y alpha
+    inf over theta >= 0, tau    tau
+    subject to                  ||theta||^2 <= 1,  and for every alpha with y'alpha = 0 and 0 <= alpha <= C 1
+                                tau >= 1'alpha - 1/2 sum_m theta_m alpha'Y K_m Y alpha
 
-    Returns the value and theta.
+    "A traditional SVM" finds the most violated constraint, a program over theta obeys those found so far. It is linear
+    for p = 1 and quadratically constrained for p > 1. Returns the value and theta.
     """
     M = len(L)
     theta, found = np.full(M, 1 / M), []
@@ -280,8 +290,8 @@ def kloft_28(L, y, C, q):
 
     inf over w, b    C~ sum_i V(sum_m <w_m, psi_m(x_i)> + b, y_i) + 1/2 sum_m ||w_m||^q
 
-    It has the solution of (27) at C~ = q/2 zeta C with zeta = (sum_m ||w_m||^q)^(-1/p); the proof of Proposition 5 prints
-    C~ = zeta C (erratum L10). Returns the value, w and b.
+    It has the solution of (27) at C~ = q/2 zeta C with zeta = (sum_m ||w_m||^q)^(-1/p), but the proof of Prop. 5
+    prints C~ = zeta C (erratum L10). Returns the value, w and b.
     """
     w, b = [cp.Variable(L_m.shape[1]) for L_m in L], cp.Variable()
     t = sum(L[m] @ w[m] for m in range(len(L))) + b
@@ -296,8 +306,8 @@ def kloft_30(L, y, C, q):
     sup over theta >= 0 with ||theta||_r^2 <= 1, inf over w, b of
         C~ sum_i V(sum_m <w_m, psi_m(x_i)> + b, y_i) + 1/2 sum_m theta_m ||w_m||^2,    r = q/(q-2)
 
-    For fixed theta the infimum is a machine with the kernels K_m/theta_m. Its dual, a supremum over alpha, stands in its
-    place, so that both suprema are one concave maximisation. Returns the value, alpha and theta.
+    For fixed theta the infimum is a machine with the kernels K_m/theta_m. Its dual, a supremum over alpha, stands here,
+    so that both suprema are one concave maximisation. Returns the value, alpha and theta.
     """
     alpha, theta, r = cp.Variable(len(y)), cp.Variable(len(L), nonneg=True), q / (q - 2)
     machine = cp.sum(alpha / y) - 1 / 2 * sum(cp.quad_over_lin(L[m].T @ alpha, theta[m]) for m in range(len(L)))
@@ -313,8 +323,8 @@ def kloft_31(L, y, C, q):
     theta_m        = ||w_m||^(-2/(r-1)) (sum_m ||w_m||^(2r/(r-1)))^(1/r),    r = q/(q-2)
 
     so that the penalty is 1/2 sum_m ||w_m||^2 / theta_m: a maximum over 1/theta, as (30) shows, no minimum over theta.
-    (31) is printed as ||w_m||^(-2/(r-1)) / (sum_m ||w_m||^(-2r/(r-1)))^(1/r), which is not the reciprocal of the display
-    above it (erratum L11). Returns the value with these weights, w, b and theta.
+    Printed is ||w_m||^(-2/(r-1)) / (sum_m ||w_m||^(-2r/(r-1)))^(1/r), not the reciprocal of the display before it
+    (erratum L11). Returns the value with these weights, w, b and theta.
     """
     w, b, r = [cp.Variable(L_m.shape[1]) for L_m in L], cp.Variable(), q / (q - 2)
     t = sum(L[m] @ w[m] for m in range(len(L))) + b

@@ -8,10 +8,11 @@ import numpy as np
 
 
 def lanckriet_sdp(L, y, C, c):
-    """Solve the semidefinite program of the 1-norm soft margin, over kernels K = sum_m mu_m K_m of trace c, mu of any sign.
+    """Solve the semidefinite program of the 1-norm soft margin, over K = sum_m mu_m K_m with mu of any sign.
 
-    min over K of w(K), where  w(K) = max over alpha of  2 e'alpha - alpha'G(K) alpha,  0 <= alpha <= C,  y'alpha = 0,
-    G(K) = diag(y) K diag(y). With the multipliers nu, delta, lambda of the machine and Schur's complement,
+    min over K with trace c of    max over alpha of  2 e'alpha - alpha'G(K) alpha,    0 <= alpha <= C,  y'alpha = 0
+
+    with G(K) = diag(y) K diag(y). The multipliers nu, delta, lambda of the machine and Schur's complement make it
 
     min over mu, t, lambda, nu >= 0, delta >= 0    t
     subject to    [ G(K)                             e + nu - delta + lambda y ]

@@ -134,7 +134,7 @@ def simplemkl_18(L, y, C, epsilon):
 
     max over alpha, beta, lambda    sum_i (beta_i - alpha_i) y_i - epsilon sum_i (beta_i + alpha_i) - lambda
     subject to                      sum_i (beta_i - alpha_i) = 0,  0 <= alpha_i, beta_i <= C,
-                                    1/2 sum_ij (beta_i - alpha_i) (beta_j - alpha_j) K_m(x_i, x_j) <= lambda  for every m
+                                    1/2 sum_ij (beta_i - alpha_i) (beta_j - alpha_j) K_m(x_i, x_j) <= lambda  for all m
 
     Returns the value, alpha, beta, lambda and d, the multipliers of the quadratic constraints.
     """
@@ -165,14 +165,15 @@ def simplemkl_19(L, nu):
 
 
 def simplemkl_22(L, Y, C):
-    """Solve the multiclass problem of 4.2, min over d of J(d) = sum_p J_p(d), and give the gradient (22) at its solution.
+    """Solve the multiclass problem of 4.2, min over d of J(d) = sum_p J_p(d), and give the gradient (22) there.
 
-    min over f_{m,p}, b_p, xi, d    1/2 sum_p sum_m ||f_{m,p}||^2 / d_m + C sum_p sum_i xi_{i,p}
-    subject to                      y_{i,p} (sum_m f_{m,p}(x_i) + b_p) >= 1 - xi_{i,p},  xi_{i,p} >= 0,  d on the simplex
+    min over f_mp, b_p, xi, d    1/2 sum_p sum_m ||f_mp||^2 / d_m + C sum_p sum_i xi_ip
+    subject to                   y_ip (sum_m f_mp(x_i) + b_p) >= 1 - xi_ip,  xi_ip >= 0,  d on the simplex
+    (22)                         dJ/dd_m = -1/2 sum_p sum_ij alpha_ip alpha_jp y_ip y_jp K_m(x_i, x_j)
 
     Y (n, P) has a column of labels -1 and +1 for every pair p of classes, with 0 for the samples of other classes.
-    (22) is printed with y_i y_j, where the labels of the pair belong, y_{i,p} y_{j,p} (erratum R6).
-    Returns the value, alpha (n, P), b, d and the gradient dJ/dd_m = -1/2 sum_p sum_ij alpha_{i,p} alpha_{j,p} y_{i,p} y_{j,p} K_m.
+    (22) is printed with y_i y_j, where the labels of the pair belong (erratum R6).
+    Returns the value, alpha (n, P), b, d and the gradient.
     """
     M, (n, P) = len(L), Y.shape
     V = [cp.Variable((L[m].shape[1], P)) for m in range(M)]

@@ -18,9 +18,12 @@ def szafranski_6(X, y, lam, groups):
     """
     M, d = X.shape[1], np.array([len(group) for group in groups])
     beta, sigma1, sigma2 = cp.Variable(M), cp.Variable(len(groups), nonneg=True), cp.Variable(M, nonneg=True)
-    root = {m: cp.geo_mean(cp.hstack([sigma1[l], sigma2[m]])) for l, group in enumerate(groups) for m in group}
     J = 1 / 2 * cp.sum_squares(y - X @ beta)
-    penalty = sum(cp.quad_over_lin(beta[m], root[m]) for m in range(M))
+    penalty = sum(
+        cp.quad_over_lin(beta[m], cp.geo_mean(cp.hstack([sigma1[ell], sigma2[m]])))
+        for ell, group in enumerate(groups)
+        for m in group
+    )
     problem = cp.Problem(cp.Minimize(J + lam * penalty), [d @ sigma1 == 1, cp.sum(sigma2) == 1])
     problem.solve(solver="CLARABEL")
     return problem.solution.opt_val, beta.value, sigma1.value, sigma2.value
@@ -61,24 +64,26 @@ def szafranski_7(L, y, C):
 def szafranski_8(L, y, C, groups, p, q):
     """Solve (8), group kernel learning, for p, q >= 0 and p + q <= 1, where it is convex.
 
-    min over f_m, b, xi, sigma1, sigma2    1/2 sum_l sigma1_l^(-p) sum_{m in G_l} sigma2_m^(-q) ||f_m||^2 + C sum_i xi_i
-    subject to                             y_i (sum_m f_m(x_i) + b) >= 1 - xi_i,  xi_i >= 0,
-                                           sum_l d_l sigma1_l = 1,  sigma1_l >= 0,  sum_m sigma2_m = 1,  sigma2_m >= 0
+    min over f, b, xi, sigma1, sigma2    1/2 sum_l sigma1_l^(-p) sum_{m in G_l} sigma2_m^(-q) ||f_m||^2 + C sum_i xi_i
+    subject to                           y_i (sum_m f_m(x_i) + b) >= 1 - xi_i,  xi_i >= 0,
+                                         sum_l d_l sigma1_l = 1,  sigma1_l >= 0,  sum_m sigma2_m = 1,  sigma2_m >= 0
 
-    sigma1^p sigma2^q is a geometric mean with 1 in third place, and concave. Propositions 2 and 3 give other conditions:
-    |p + q| > 1 as a reason against (erratum S3), p + q = 1 as one in favour, which is not sharp (S4).
+    sigma1^p sigma2^q 1^(1-p-q) is a geometric mean, and concave. Proposition 2 denies convexity for |q| > 1 or
+    |p + q| > 1, which needs p, q >= 0 and two groups (erratum S3); Proposition 3, p + q = 1, is not sharp (S4).
     Returns the value, v, b, sigma1 and sigma2.
     """
     M, d = len(L), np.array([len(group) for group in groups])
     v = [cp.Variable(L[m].shape[1]) for m in range(M)]
     b, xi = cp.Variable(), cp.Variable(len(y), nonneg=True)
     sigma1, sigma2 = cp.Variable(len(groups), nonneg=True), cp.Variable(M, nonneg=True)
-    exponents = [p, q, 1 - p - q]
-    weight = {m: cp.geo_mean(cp.hstack([sigma1[l], sigma2[m], 1]), exponents) for l, group in enumerate(groups) for m in group}
     f = sum(L[m] @ v[m] for m in range(M))
-    objective = 1 / 2 * sum(cp.quad_over_lin(v[m], weight[m]) for m in range(M)) + C * cp.sum(xi)
+    penalty = sum(
+        cp.quad_over_lin(v[m], cp.geo_mean(cp.hstack([sigma1[ell], sigma2[m], 1]), [p, q, 1 - p - q]))
+        for ell, group in enumerate(groups)
+        for m in group
+    )
     constraints = [cp.multiply(y, f + b) >= 1 - xi, d @ sigma1 == 1, cp.sum(sigma2) == 1]
-    problem = cp.Problem(cp.Minimize(objective), constraints)
+    problem = cp.Problem(cp.Minimize(1 / 2 * penalty + C * cp.sum(xi)), constraints)
     problem.solve(solver="CLARABEL")
     return problem.solution.opt_val, [v_m.value for v_m in v], b.value, sigma1.value, sigma2.value
 
@@ -86,11 +91,11 @@ def szafranski_8(L, y, C, groups, p, q):
 def szafranski_9(L, y, C, groups, p, q):
     """Solve (9), the composite absolute penalty (5) on the norms of functions.
 
-    min over f_m, b, xi    1/2 (sum_l d_l^gamma* (sum_{m in G_l} ||f_m||^gamma)^(gamma0/gamma))^(2/gamma0) + C sum_i xi_i
-    subject to             y_i (sum_m f_m(x_i) + b) >= 1 - xi_i,  xi_i >= 0
+    min over f, b, xi    1/2 (sum_l d_l^gamma* (sum_{m in G_l} ||f_m||^gamma)^(gamma0/gamma))^(2/gamma0) + C sum_i xi_i
+    subject to           y_i (sum_m f_m(x_i) + b) >= 1 - xi_i,  xi_i >= 0
 
-    with gamma = 2/(q+1), gamma0 = 2/(p+q+1) and gamma* = 1 - gamma0/gamma, for p, q >= 0: Proposition 1, which says that
-    its value is that of (8), states no range (erratum S2). Returns the value, v and b.
+    with gamma = 2/(q+1), gamma0 = 2/(p+q+1) and gamma* = 1 - gamma0/gamma. Proposition 1 says that its value is that of
+    (8) and states no range for p and q: they must not be negative (erratum S2). Returns the value, v and b.
     """
     gamma, gamma0 = 2 / (q + 1), 2 / (p + q + 1)
     v, b, xi = [cp.Variable(L_m.shape[1]) for L_m in L], cp.Variable(), cp.Variable(len(y), nonneg=True)
@@ -106,8 +111,9 @@ def szafranski_9(L, y, C, groups, p, q):
 def szafranski_10_11(norms, groups, p, q):
     """Give the optimal sigma1, (10), and sigma2, (11), at the norms ||f_m|| > 0.
 
-    sigma1_l = (s_l/d_l)^((q+1)/(p+q+1)) / sum_l d_l^(p/(p+q+1)) s_l^((q+1)/(p+q+1)),    s_l = sum_{m in G_l} ||f_m||^(2/(q+1))
-    sigma2_m = ||f_m||^(2/(q+1)) (s_l/d_l)^(-p/(p+q+1)) / the same sum,    l the group of m
+    s_l      = sum_{m in G_l} ||f_m||^(2/(q+1))
+    sigma1_l = (s_l/d_l)^((q+1)/(p+q+1)) / sum_l d_l^(p/(p+q+1)) s_l^((q+1)/(p+q+1))
+    sigma2_m = ||f_m||^(2/(q+1)) (s_l/d_l)^(-p/(p+q+1)) / sum_l d_l^(p/(p+q+1)) s_l^((q+1)/(p+q+1)),    m in G_l
 
     Returns the penalty of (8) at them, sigma1 and sigma2.
     """
@@ -115,7 +121,8 @@ def szafranski_10_11(norms, groups, p, q):
     s = np.array([np.sum(norms[group] ** (2 / (q + 1))) for group in groups])
     total = np.sum(d ** (p / (p + q + 1)) * s ** ((q + 1) / (p + q + 1)))
     sigma1 = (s / d) ** ((q + 1) / (p + q + 1)) / total
-    for l, group in enumerate(groups):
-        sigma2[group] = norms[group] ** (2 / (q + 1)) * (s[l] / d[l]) ** (-p / (p + q + 1)) / total
-    penalty = sum(sigma1[l] ** -p * np.sum(sigma2[group] ** -q * norms[group] ** 2) for l, group in enumerate(groups))
+    for ell, group in enumerate(groups):
+        sigma2[group] = norms[group] ** (2 / (q + 1)) * (s[ell] / d[ell]) ** (-p / (p + q + 1)) / total
+    weights = [sigma1[ell] ** p * sigma2[group] ** q for ell, group in enumerate(groups)]
+    penalty = sum(np.sum(norms[group] ** 2 / weight) for group, weight in zip(groups, weights, strict=True))
     return 1 / 2 * penalty, sigma1, sigma2

@@ -96,13 +96,14 @@ def tomioka_8(L, y, C, q):
     maximise over d > 0, minimise over f_m, b
         sum_i l(y_i, sum_m f_m(x_i) + b) + C~/2 sum_m (||f_m||^2 / d_m - (q-2)/q d_m^(-q/(q-2)))
 
-    The paper minimises over d, where this is unbounded, and prints >= and ||f_m||/d_m in the display after (8), which is
-    <= with ||f_m||^2/d_m (erratum T3). It is concave in u = 1/d. For fixed u the minimum over f is a machine with the
-    kernels K_m/(C~ u_m); its dual stands in its place, so that both are one maximisation. Returns the value, alpha and d.
+    The paper minimises over d, where this is unbounded, and prints >= and ||f_m||/d_m in the display after (8), which
+    is <= with ||f_m||^2/d_m (erratum T3). It is concave in u = 1/d. For fixed u the minimum over f is a machine with
+    kernels K_m/(C~ u_m); its dual stands here, so that both are one maximisation. Returns the value, alpha and d.
     """
     M = len(L)
     alpha, u = cp.Variable(len(y)), cp.Variable(M, nonneg=True)
-    machine = cp.sum(alpha) - 1 / (2 * C) * sum(cp.quad_over_lin(L[m].T @ cp.multiply(y, alpha), u[m]) for m in range(M))
+    quadratic = sum(cp.quad_over_lin(L[m].T @ cp.multiply(y, alpha), u[m]) for m in range(M))
+    machine = cp.sum(alpha) - 1 / (2 * C) * quadratic
     objective = machine - C / 2 * (q - 2) / q * cp.sum(cp.power(u, q / (q - 2)))
     value = cp.Problem(cp.Maximize(objective), [y @ alpha == 0, alpha >= 0, alpha <= 1]).solve(solver="CLARABEL")
     return value, alpha.value, 1 / u.value
@@ -113,7 +114,7 @@ def tomioka_9(L, y, C, g_tilde):
 
     minimise over f_m, b    sum_i l(y_i, sum_m f_m(x_i) + b) + C sum_m g(||f_m||^2)
 
-    For q > 2 the text and Table 1 call g(x) = x^(q/2)/q concave; it is convex, and (10), (11) do not apply (erratum T5).
+    For q > 2 Table 1 lists g(x) = x^(q/2)/q as concave; it is convex, and (10) and (11) do not apply (erratum T5).
     Returns the value, v and b.
     """
     v, b = [cp.Variable(L_m.shape[1]) for L_m in L], cp.Variable()

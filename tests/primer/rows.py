@@ -38,7 +38,7 @@ class Point:
     b: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """A primer, its arguments after L and y, and the problem of the library."""
 
@@ -70,6 +70,7 @@ class Row:
 
 C = 1.7
 PAIRS = [[0, 2], [1, 3]]
+EXPONENTS = ((0, 1), (1, 0), (1 / 2, 1 / 2), (1 / 4, 1 / 2))
 ROOT = np.array([[1.0, 0.0, 0.0, 0.0], [0.2, 1.0, 0.0, 0.0], [0.1, 0.4, 0.9, 0.0], [0.3, 0.0, 0.2, 1.1]])
 E, INVERSE_ROOT = ROOT @ ROOT.T, np.linalg.inv(ROOT)
 
@@ -124,13 +125,19 @@ def normalised(q: float) -> Callable[..., Point]:
     return point
 
 
-def cap(y, v, b, *rest):
-    rho = np.array([np.linalg.norm(v_m) for v_m in v])
-    return Point(theta=Groups(PAIRS, 1 / 4, 1 / 2).weights_from_norms(rho), b=b)
+def cap(p: float, q: float) -> Callable[..., Point]:
+    def point(y, v, b):
+        rho = np.array([np.linalg.norm(v_m) for v_m in v])
+        return Point(theta=Groups(PAIRS, p, q).weights_from_norms(rho), b=b)
+
+    return point
 
 
-def products(y, v, b, sigma1, sigma2):
-    return Point(theta=sigma1[[0, 1, 0, 1]] ** (1 / 4) * sigma2 ** (1 / 2), b=b)
+def products(p: float, q: float) -> Callable[..., Point]:
+    def point(y, v, b, sigma1, sigma2):
+        return Point(theta=sigma1.clip(0)[[0, 1, 0, 1]] ** p * sigma2.clip(0) ** q, b=b)
+
+    return point
 
 
 def elastic(lam: float) -> Callable[[Any], Any]:
@@ -153,13 +160,8 @@ ROWS = (
         loss="epsilon_insensitive",
         formulations=("qcqp",),
     ),
-    Row(
-        "simplemkl_19", (0.3,), Lp(1), quadratic(signed), 0.3, "one_class", formulations=("qcqp",), targets=False
-    ),
-    *(
-        Row("kloft_P", (C, lp(p)), Lp(p), weighted, formulations=("weighted_primal", "ivanov"))
-        for p in (1, 4 / 3, 2)
-    ),
+    Row("simplemkl_19", (0.3,), Lp(1), quadratic(signed), 0.3, "one_class", formulations=("qcqp",), targets=False),
+    *(Row("kloft_P", (C, lp(p)), Lp(p), weighted, formulations=("weighted_primal", "ivanov")) for p in (1, 4 / 3, 2)),
     Row("kloft_P", (C, lambda x: cp.norm(INVERSE_ROOT @ x)), Mahalanobis(E), weighted, formulations=("ivanov",)),
     *(Row("kloft_D", (C, dual(p)), Lp(p), signed) for p in (1, 4 / 3, 2)),
     Row("kloft_D", (C, lambda q: cp.norm(ROOT.T @ q)), Mahalanobis(E), signed),
@@ -216,8 +218,14 @@ ROWS = (
     ),
     Row("kloft_31", (C, 3), BlockNorm(3), weighted, formulations=("sup_block_norm",)),
     Row("szafranski_7", (C,), Lp(1), weighted, formulations=("weighted_primal",)),
-    Row("szafranski_8", (C, PAIRS, 1 / 4, 1 / 2), Groups(PAIRS, 1 / 4, 1 / 2), products, formulations=("groups",)),
-    Row("szafranski_9", (C, PAIRS, 1 / 4, 1 / 2), Groups(PAIRS, 1 / 4, 1 / 2), cap, formulations=("cap",)),
+    *(
+        Row("szafranski_8", (C, PAIRS, p, q), Groups(PAIRS, p, q), products(p, q), formulations=("groups",))
+        for p, q in EXPONENTS
+    ),
+    *(
+        Row("szafranski_9", (C, PAIRS, p, q), Groups(PAIRS, p, q), cap(p, q), formulations=("cap",))
+        for p, q in EXPONENTS
+    ),
     Row("tomioka_3", (1 / C, lambda d: d), Lp(1), weighted, value=times(C), formulations=("ivanov",)),
     Row(
         "tomioka_3",

@@ -4,80 +4,35 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
-import warnings
-from collections.abc import Callable
+import subprocess
+import sys
 from functools import cache
-from typing import Any
+from pathlib import Path
 
-import cvxpy as cp
 import numpy as np
 import pytest
-from makers import make_problem
-from primer.rows import C, PAIRS, ROWS, Point, Row
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from primer.rows import ROWS, Point, Row
+from primer.sources import VALUE, alone, data
 
 import mklref
 from mklref import primer, reference
-from mklref.formulations import factorize
-from mklref.regularizers import BlockNorm, Fixed, Groups, Lp, PowerRoot, RootPlusLinear
-
-VALUE = 1e-6
-"""Relative distance of a primer's value from the certified interval."""
+from mklref.regularizers import Fixed
 
 POINT = 1e-4
-"""The same for the bounds from its variables, which a solver finds to fewer digits."""
-
-
-def alone(name: str, change: Callable[[str], str] = lambda source: source) -> Callable[..., Any]:
-    """A primer as a person copies it: its source below two imports, perhaps with a change."""
-    namespace: dict[str, Any] = {}
-    source = change(inspect.getsource(getattr(primer, name)))
-    exec(f"import cvxpy as cp\nimport numpy as np\n\n\n{source}", namespace)
-
-    def call(*arguments: Any) -> Any:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            # What Clarabel says of its own accuracy: the value is compared with a certified one.
-            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            return namespace[name](*arguments)
-
-    return call
-
-
-def real(kind: str, n: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Samples that come with scikit-learn, standardised, with labels, real targets, classes, or ones."""
-    load = {"real": load_diabetes, "classes": load_iris}.get(kind, load_breast_cancer)
-    X, y = load(return_X_y=True)
-    chosen = np.random.default_rng(5).choice(len(y), n, replace=False)
-    X, y = X[chosen], y[chosen]
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    if kind == "ones":
-        return X[y == 1], np.ones(np.sum(y == 1))
-    return X, {"labels": 2.0 * y - 1, "real": (y - y.mean()) / y.std(), "classes": y}[kind]
-
-
-def gram(X: np.ndarray) -> np.ndarray:
-    """A linear and three Gaussian kernels, (4, n, n)."""
-    squares = np.square(X[:, None] - X).sum(axis=-1) / X.shape[1]
-    K = np.stack([X @ X.T / X.shape[1], *(np.exp(-squares / (2 * width**2)) for width in (0.3, 1.0, 3.0))])
-    return K / np.trace(K, axis1=1, axis2=2)[:, None, None] * len(X)
+"""Relative distance of the bounds from its variables, which a solver finds to fewer digits."""
 
 
 @cache
-def data(source: str, loss: str) -> tuple[list[np.ndarray], np.ndarray]:
-    """Factors and targets: a random problem or a real one."""
-    if source.startswith("random"):
-        problem = make_problem(loss=loss, seed=int(source[-1]), n=25)
-        return list(factorize(problem.kernels).matrices), problem.y
-    X, y = real({"hinge": "labels", "squared": "real", "epsilon_insensitive": "real"}.get(loss, "ones"))
-    return list(factorize(mklref.ArrayStack(gram(X))).matrices), y
-
-
-def check_value(row: Row, value: float, L: list[np.ndarray], y: np.ndarray) -> None:
-    """The value of the primer lies in the certified interval of the native solver, which is narrow."""
-    bounds = mklref.solve(row.problem(L, y), tol=1e-9).certificate
+def optimum(row: Row, source: str) -> float:
+    """The optimal value of the problem, from a narrow certified interval of the native solver."""
+    bounds = mklref.solve(row.problem(*data(source, row.loss)), tol=1e-8).certificate
     assert bounds.relative_gap < VALUE / 10
-    assert row.value(value) == pytest.approx(bounds.upper, rel=VALUE)
+    return bounds.upper
+
+
+def check_value(row: Row, value: float, source: str) -> None:
+    """The value of the primer is the optimal value of the problem of the library."""
+    assert abs(row.value(value) / optimum(row, source) - 1) < VALUE, "relative distance from the certified value"
 
 
 @pytest.mark.parametrize("source", ["random1", "random2", "real"])
@@ -85,7 +40,7 @@ def check_value(row: Row, value: float, L: list[np.ndarray], y: np.ndarray) -> N
 def test_a_primer_has_the_value_of_its_problem(row, source):
     L, y = data(source, row.loss)
     value, *variables = row.call(alone(row.primer), L, y)
-    check_value(row, value, L, y)
+    check_value(row, value, source)
     check_point(row, row.point(y, *variables), row.problem(L, y), row.value(value))
 
 
@@ -95,7 +50,7 @@ def check_point(row: Row, point: Point, problem: mklref.Problem, value: float) -
     b = None if point.b is None else float(point.b)
     beta = point.beta
     if beta is None:  # that of the machine with these weights
-        beta = mklref.solve(problem.replace(regularizer=Fixed(theta)), tol=1e-9).dual_coef
+        beta = mklref.solve(problem.replace(regularizer=Fixed(theta)), tol=1e-7).dual_coef
     bounds = mklref.certify(problem, beta, weights=theta, intercept=b)
     if point.beta is not None:
         assert bounds.lower == pytest.approx(value, rel=POINT)
@@ -110,3 +65,50 @@ def test_a_primer_has_the_value_of_the_general_formulations_on_real_data(row):
     for name in row.formulations:
         bounds = reference.solve(row.problem(L, y), name).certificate
         assert value == pytest.approx(0.5 * (bounds.lower + bounds.upper), rel=VALUE), name
+
+
+PENALTY = (("1 / 2 *", "1.001 / 2 *"), ("C / 2 *", "1.001 * C / 2 *"), ("C / q *", "1.001 * C / q *"))
+PENALTY += (("+ C *", "+ 1.001 * C *"), ("lam / 2 *", "1.001 * lam / 2 *"), ("- lam)", "- 1.001 * lam)"))
+"""What stands before the penalty in a primer, and what makes it too large by a thousandth: the first that occurs."""
+
+
+def too_large(source: str) -> str:
+    """The source of a primer whose penalty is multiplied by 1.001."""
+    head, quotes, body = source.rpartition('"""')
+    before, after = next(pair for pair in PENALTY if pair[0] in body)
+    return head + quotes + body.replace(before, after)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_a_penalty_that_is_too_large_by_a_thousandth_is_seen(row):
+    L, y = data("real", row.loss)
+    with pytest.raises(AssertionError, match="relative"):
+        check_value(row, row.call(alone(row.primer, too_large), L, y)[0], "real")
+
+
+def test_every_primer_is_tested():
+    others = Path(__file__).with_name("test_others.py").read_text(encoding="utf-8")
+    named = {row.primer for row in ROWS} | set(re.findall(r"alone\(\"(\w+)\"\)", others))
+    assert named == set(primer.__all__)
+
+
+@pytest.mark.parametrize("name", primer.__all__)
+def test_a_primer_is_short(name):
+    """About ten lines below the docstring, without the semi-infinite programs that are two programs in a loop."""
+    lines = inspect.getsource(getattr(primer, name)).rpartition('"""')[2].strip().splitlines()
+    assert len(lines) <= (20 if name.endswith(("silp", "sip")) else 14)
+
+
+def test_a_primer_loads_cvxpy_and_nothing_of_the_library_but_itself():
+    code = "import sys, mklref.primer as p; light = 'cvxpy' not in sys.modules; p.kloft_P; print(light, *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    light, *loaded = done.stdout.split()
+    assert light == "True"
+    assert "cvxpy" in loaded
+    assert {name for name in loaded if name.startswith("mklref")} == {"mklref", "mklref.primer", "mklref.primer.kloft"}
+
+
+def test_an_unknown_primer_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'kloft_Q'"):
+        primer.kloft_Q  # noqa: B018
+    assert set(dir(primer)) == set(primer.__all__)
