@@ -61,4 +61,4 @@ def data(source: str, loss: str) -> tuple[list[np.ndarray], np.ndarray]:
         problem = make_problem(loss=loss, seed=int(source[-1]), n=25)
         return list(factorize(problem.kernels).matrices), problem.y
     X, y = real({"hinge": "labels", "squared": "real", "epsilon_insensitive": "real"}.get(loss, "ones"))
-    return list(factorize(mklref.ArrayStack(gram(X))).matrices), y
+    return list(factorize(mklref.kernels.ArrayStack(gram(X))).matrices), y
