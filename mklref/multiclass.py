@@ -1,6 +1,6 @@
 r"""Several binary problems that share their kernel weights.
 
-With a binary problem p for each class against the rest, or for each pair of classes (SimpleMKL 4.3, with J = sum J_p):
+With a binary problem p for each class against the rest, or for each pair of classes (SimpleMKL 4.2, with J = sum J_p):
 
     minimise over f_{m,p}, b_p    sum_p sum_i c_i V(t_{i,p}, y_{i,p}) + R(rho),    rho_m = (sum_p ||f_{m,p}||^2)^{1/2}
     maximise over beta_p          sum_p [ -sum_i c_i V*(-beta_{i,p}/c_i, y_{i,p}) ] - R*(g),    1'beta_p = 0

@@ -117,7 +117,7 @@ def test_theorem_8_and_its_corollary(complexities):
 
 
 def test_L14_the_corollary_bounds_the_class_of_lp_and_not_that_of_l1(complexities):
-    """Printed for H^1; there it is larger than Theorem 8 by M^{1/2p*}, and says nothing new. Rate sqrt(M log M)."""
+    """Printed for H^1; there it is larger than Theorem 8 by M^{1/2p*}, and says nothing new. Its rate is true."""
     assert complexity_bound(30, 20, 2.0) > 2 * complexity_bound(30, 20, 1.0) > 2 * complexities[20, 1.0]
     assert complexities[20, np.inf] > complexity_bound(30, 20, 1.0)  # the bound of H^1 is none of H^inf
     sizes = [round(math.exp(k)) for k in (10, 20, 40)]  # just beside integers: ceil adds at most one

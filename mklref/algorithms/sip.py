@@ -1,4 +1,4 @@
-"""SIP: the semi-infinite program for lp norms with p > 1, by column generation (Kloft et al. 2011, 4.3)."""
+"""SIP: the semi-infinite program for lp norms with p > 1, by column generation (Kloft et al. 2011, 4.4.1)."""
 
 from __future__ import annotations
 

@@ -107,7 +107,8 @@ def lp_to_half_power(problem: Problem, solution: Solution) -> Carried:
     """`Lp(p)` at C is `HalfPower(q)` at q/2 (sum rho^q)^{-1/p} C, q = 2p/(p+1) (Kloft Prop. 5).
 
     The proof prints the factor without q/2 (erratum L10). At p = 1, squared loss and no intercept, this takes the
-    weighted form of the group lasso to (14), at C/(2 sum rho); the paper equates them at the same C (L4).
+    weighted form of the group lasso to (14), at C/(2 sum rho), so that (14) at C is the weighted form at 2 C sum rho;
+    the paper equates them at the same C (L4).
     """
     ball = problem.regularizer
     assert isinstance(ball, Lp)

@@ -1,8 +1,8 @@
 """Estimators with the interface of scikit-learn, on the native solver; every fit carries its certificate.
 
-    MKLClassifier   two classes, or several with common weights (SimpleMKL 4.3) or with weights for each class
+    MKLClassifier   two classes, or several with common weights (SimpleMKL 4.2) or with weights for each class
     MKLRegressor    support vector regression, least squares, ... (SimpleMKL 4.1)
-    MKLOneClass     outlier detection (SimpleMKL 4.2)
+    MKLOneClass     outlier detection (SimpleMKL 4.1)
     MKLClassifierCV, MKLRegressorCV     the same with C and the norm chosen by cross-validation
 
 This package is imported when one of them is first asked for, and imports scikit-learn.

@@ -26,7 +26,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     With more than two classes there is a machine p for each class against the rest, or for each pair:
 
-    "joint"        minimise sum_p (losses of p) + R(rho),  rho_m^2 = sum_p ||f_mp||^2: common weights (SimpleMKL 4.3)
+    "joint"        minimise sum_p (losses of p) + R(rho),  rho_m^2 = sum_p ||f_mp||^2: common weights (SimpleMKL 4.2)
     "independent"  each machine has its own weights
 
     Parameters

@@ -12,7 +12,7 @@ Dual: `dual`, and `qcqp` at p = 1.
 
 Recovery: beta is the multiplier of the scores, theta_m = rho_m / (dR/drho_m) in closed form, b a variable.
 
-Source: SimpleMKL (3), with the weights (5); Kloft (28) in the squared form of (27); Szafranski (4);
+Source: SimpleMKL (3), with the weights (4); Kloft (28) in the squared form of (27); Szafranski (4);
 Tomioka (4) and (5).
 """
 

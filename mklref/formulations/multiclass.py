@@ -14,7 +14,7 @@ Dual: maximise sum_p [ -sum_i c_i V*(-beta_{i,p}/c_i, y_{i,p}) ] - R*(g) with g_
 Recovery: beta_p is the multiplier of the scores of machine p, theta follows from the norms ||V_m||_F in closed form,
 b_p is a variable.
 
-Source: SimpleMKL 4.3, (22).
+Source: SimpleMKL 4.2, (22).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Dual: a mixture of the beta found: the multipliers of the constraints sum to 1.
 Recovery: theta from the master, beta as the mixture of the separating points by the master's multipliers (no single
 one of them is optimal at p = 1), b as the multiplier of 1'beta = c_b in the best separation.
 
-Source: SimpleMKL 3.4 and Kloft 4.3, after Sonnenburg et al.
+Source: SimpleMKL 3.4 and Kloft 4.4.1, after Sonnenburg et al.
 """
 
 from __future__ import annotations

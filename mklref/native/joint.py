@@ -1,7 +1,7 @@
 """Several binary machines that share their kernel weights, as one machine for the outer loop.
 
     J(theta) = sum_p J_p(theta),    dJ/dtheta_m = -1/2 q_m,    q_m = sum_p beta_p'K_m beta_p,
-    d2J/dtheta2 = sum_p W_p'W_p = W'W    with the W_p one above the other                   (SimpleMKL 4.3)
+    d2J/dtheta2 = sum_p W_p'W_p = W'W    with the W_p one above the other                   (SimpleMKL 4.2)
 
 The dual points beta_p lie one after the other in one vector. Machines on the same samples have the same Q and share
 its rows, so that one against the rest forms each row once for all classes.

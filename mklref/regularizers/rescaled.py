@@ -132,8 +132,8 @@ class HalfPower(Rescaled):
     theta      = (2/q) (2 g/q)^{2/(p-1)}                 from the dual, q > 1
 
     It has the solutions of `Lp(p)` at the cost (q/2) (sum rho^q)^{-1/p} C (Kloft Prop. 5): the proof misses the
-    factor q/2 (erratum L10). For q = 1 and the squared loss this is the group lasso (14), which is not equal to its
-    form with weights, 1/2 (sum rho)^2, at the same C (erratum L4).
+    factor q/2 (erratum L10). For q = 1 and the squared loss this is the group lasso (14), which is its form with
+    weights, 1/2 (sum rho)^2, at 2 C sum rho, not at the same C (erratum L4).
 
     Parameters
     ----------
