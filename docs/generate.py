@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
@@ -35,10 +36,15 @@ pictures; `synthesis.py` needs a data set, and its pictures are in the repositor
 PROSE_SECTIONS = ("Notes", "Examples", "References")
 
 
+STATEMENTS = Path(__file__).with_name("statements.toml")
+"""LaTeX and primers of each formulation."""
+
+
 def formulation_pages(directory: Path) -> None:
-    """One page for each formulation: the docstring of its module, with the source beside it."""
+    """One page for each formulation: its equation, its primers, and the docstring of its module beside the source."""
     from mklref.formulations import FORMULATIONS
 
+    statements = tomllib.loads(STATEMENTS.read_text(encoding="utf-8"))
     for name, formulation in FORMULATIONS.items():
         module = inspect.getmodule(formulation)
         source = Path(module.__file__)
@@ -57,6 +63,13 @@ def formulation_pages(directory: Path) -> None:
                 "",
                 *prose([title]),
                 "",
+                ".. math::",
+                "",
+                *indent(statements[name]["latex"].strip().splitlines(), 3),
+                "",
+                *heading("As the papers print it"),
+                *(line for primer in statements[name]["primers"] for line in primer_source(primer, directory)),
+                *heading("The general form"),
                 ".. container:: beside",
                 "",
                 "   .. container:: statement",
@@ -68,6 +81,24 @@ def formulation_pages(directory: Path) -> None:
                 f"      :lines: {code_starts(source)}-",
             ],
         )
+
+
+def heading(text: str) -> list[str]:
+    """A section of a page."""
+    return [text, "-" * len(text), ""]
+
+
+def primer_source(name: str, directory: Path) -> list[str]:
+    """The source of a primer, as a block of a page in that directory."""
+    from mklref import primer
+
+    source = inspect.getsourcefile(getattr(primer, name))
+    return [
+        f".. literalinclude:: {os.path.relpath(source, directory)}",
+        "   :language: python",
+        f"   :pyobject: {name}",
+        "",
+    ]
 
 
 def command_line_help(directory: Path) -> None:

@@ -39,7 +39,8 @@ PAPERS = {
     "Kloft": numbered(
         "(1-8)", "(9a)", "(9b)", "(10-35)", "(36a)", "(36b)", "(37-38)", "(P)", "(D)",
         "Theorem 1", "Proposition 2-3", "Theorem 4", "Proposition 5", "Theorem 6", "Remark 7", "Theorem 8",
-        "Corollary after Theorem 8", "Corollary 9-10", "Proposition 11", "Example 1-2", "Algorithm 1-2", "Table 1-2", "Figure 1-7",
+        "Corollary after Theorem 8", "Corollary 9-10", "Proposition 11", "Example 1-2", "Algorithm 1-2", "Table 1-2",
+        "Figure 1-7",
     ),
     "SimpleMKL": numbered("(1-22)", "Algorithm 1", "Theorem 1", "Table 1-6", "Figure 1-7"),
 }  # fmt: skip
@@ -105,13 +106,13 @@ def test_items_that_were_once_interchanged_are_where_the_papers_have_them():
 
 SECTIONS = {
     "SimpleMKL": {
-        "3.4": "silp|sonnenburg|semi.infinite",
+        "3.4": "silp|sonnenburg|semi.infinite|lp_edges",
         "4.1": "regression|epsilon|one.class|outlier",
-        "4.2": "multiclass|several|w_p|sum of theirs|machines",
+        "4.2": "multiclass|several|w_p|sum of theirs|machines|sum_p",
         "4.3": "logistic",
         "4.4": "path|warm|descending",
     },
-    "Kloft": {"4.3": "equation", "4.4.1": "sip|semi.infinite|silp"},
+    "Kloft": {"4.3": "equation", "4.4.1": "sip|semi.infinite|silp|lp_edges"},
 }
 """What the sections of these numbers are about, in words of which one stands where a section is cited."""
 

@@ -17,7 +17,7 @@ Throughout k_m(x, x) <= R^2, c = 23/22, and logarithms are natural.
     Rad(H^p) <= sqrt(c e p* M^{1/p*} R^2 / n)                                  Cortes et al., p* an integer
     risk     <= empirical risk + 2 L C (bound of Rad) + sqrt(log(2/delta) / (2n))       (33), (35); (34): L = 1/gamma
 
-The corollary is printed as one on H^1; it is one on H^p (erratum L14). The rate sqrt(M) log M that the paper gives it at
+The corollary is printed as one on H^1; it is one on H^p (erratum L14). The rate sqrt(M) log M that the paper gives for
 p = inf is true and loose, for it grows as sqrt(M log M).
 """
 

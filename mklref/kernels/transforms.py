@@ -6,9 +6,9 @@
     "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))                                            Kloft (26)
 
 The means and sums run over the training samples, always. Centring comes before the normalisation, and gives it
-the centred k(x, x) of new samples. A kernel that is spherical and centred is multiplicatively normalised, as Kloft 4.4.2
-says; but centring after (26) takes the unit diagonal away. Printed there is ||x|| = k(x, x) = 1, where ||psi(x)||^2
-belongs (erratum L17).
+the centred k(x, x) of new samples. A kernel that is spherical and centred is multiplicatively normalised, as Kloft
+4.4.2 says; but centring after (26) takes the unit diagonal away. Printed there is ||x|| = k(x, x) = 1, where
+||psi(x)||^2 belongs (erratum L17).
 """
 
 from __future__ import annotations

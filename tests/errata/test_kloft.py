@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from mklref import equivalences, reference
 from mklref.problem import Problem
-from mklref.regularizers import BlockNorm, Fixed, HalfPower, Lp, Mahalanobis, Tikhonov
+from mklref.regularizers import BlockNorm, HalfPower, Lp, Mahalanobis, Tikhonov
 from mklref.solution import Solution
 
 OPPOSED = np.array([[1.0, 0.2, -0.8], [0.2, 1.0, -0.3], [-0.8, -0.3, 1.0]])
@@ -68,7 +68,7 @@ def test_L3_theta_above_0_cannot_be_dropped_for_every_norm():
 
 
 def test_L4_group_lasso_and_its_form_with_weights():
-    """(14) at C is the display after it at 2 C sum rho, with the rho of (14); and the display at C is (14) at C/(2 sum rho)."""
+    """(14) at C is the display after it at 2 C sum rho, with the rho of (14); not at the same C."""
     lasso = make_problem(loss="squared", C=2.0, intercept=False, seed=4, regularizer=HalfPower(1))
     rho = norms(lasso, solve(lasso))
     same = lasso.replace(regularizer=Lp(1))
@@ -228,7 +228,7 @@ def test_L16_theorem_1_survives():
 
 
 def test_L17_spherical_normalisation_is_about_features():
-    """After (26) ||psi(x)|| = 1, and ||x|| is what it was. The rest of 4.4.2 holds: centred as well, (25) divides by 1."""
+    """After (26) ||psi(x)|| = 1, and ||x|| is what it was. The rest holds: if centred as well, (25) divides by 1."""
     X = np.random.default_rng(2).normal(size=(20, 2))
     inner = X @ X.T
     spherical = inner / np.sqrt(np.outer(np.diag(inner), np.diag(inner)))
