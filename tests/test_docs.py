@@ -193,3 +193,10 @@ def test_every_primer_has_a_page(generate):
     shown = [name for statement in statements.values() for name in statement["primers"]]
     shown += re.findall(r":pyobject: (\w+)", (ROOT / "docs" / "synthesis.md").read_text(encoding="utf-8"))
     assert sorted(shown) == sorted(mklref.primer.__all__)
+
+
+def test_what_other_programs_have_in_common_with_the_baselines_is_on_the_page_for_those_who_come_from_them():
+    page = (ROOT / "docs" / "migration.md").read_text(encoding="utf-8")
+    for name in ("easymkl", "kernel_alignment"):
+        assert name in mklref.algorithms.BASELINES
+        assert f"`algorithms.{name}(" in page

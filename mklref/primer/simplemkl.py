@@ -96,7 +96,7 @@ def simplemkl_16(L, y, C, epsilon):
     subject to                     y_i - sum_m f_m(x_i) - b <= epsilon + xi_i,  xi_i >= 0,  d on the simplex,
                                    sum_m f_m(x_i) + b - y_i <= epsilon + xi*_i,  xi*_i >= 0
 
-    Printed is xi*_i <= 0, which leaves the program unbounded below a tube (erratum R3).
+    Printed is xi*_i <= 0, which rewards slack, so that the value may be negative (erratum R3).
     Returns the value, v, b, xi, xi* and d.
     """
     M, n = len(L), len(y)
