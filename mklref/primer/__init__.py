@@ -15,17 +15,4 @@ weight is -1e-10 in place of 0.
 
 import lazy_loader
 
-EQUATIONS = {
-    "simplemkl": ("2", "3", "8", "silp", "16", "17", "18", "19", "22"),
-    "kloft": ("P", "D", "3", "4", "8", "10", "12", "13", "14", "15", "16", "3_5", "17", "sip", "27", "28", "30", "31"),
-    "szafranski": ("6", "6_cap", "7", "8", "9", "10_11"),
-    "tomioka": ("3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13"),
-    "lanckriet": ("sdp",),
-    "kowalski": ("2", "2_dual"),
-}
-"""The equations by paper; `kloft_P` lives in `mklref.primer.kloft`, which is imported when it is asked for."""
-
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={paper: [f"{paper}_{number}" for number in numbers] for paper, numbers in EQUATIONS.items()},
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

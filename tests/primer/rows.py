@@ -61,6 +61,11 @@ class Row:
         C = 1 / (self.C * len(y)) if self.loss == "one_class" else self.C
         return Problem(K, y, C=C, loss=self.loss, regularizer=self.regularizer, intercept=self.intercept)
 
+    @property
+    def statement(self) -> tuple[str, ...]:
+        """What tells its problem from those of other rows on the same data."""
+        return str(self.regularizer), f"{self.C}", self.loss, f"{self.intercept}"
+
     def call(self, primer: Callable[..., Any], L: list[np.ndarray], y: np.ndarray) -> tuple[Any, ...]:
         return primer(L, y, *self.arguments) if self.targets else primer(L, *self.arguments)
 
