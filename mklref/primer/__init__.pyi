@@ -9,13 +9,15 @@ from .kloft import (
     kloft_14 as kloft_14,
     kloft_15 as kloft_15,
     kloft_16 as kloft_16,
+    kloft_D as kloft_D,
+    kloft_P as kloft_P,
+)
+from .kloft_section_4 import (
     kloft_17 as kloft_17,
     kloft_27 as kloft_27,
     kloft_28 as kloft_28,
     kloft_30 as kloft_30,
     kloft_31 as kloft_31,
-    kloft_D as kloft_D,
-    kloft_P as kloft_P,
     kloft_sip as kloft_sip,
 )
 from .kowalski import (
