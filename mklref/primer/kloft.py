@@ -1,4 +1,4 @@
-"""Kloft, Brefeld, Sonnenburg, Zien: Non-Sparse Regularization for Multiple Kernel Learning, the preprint, sections 2 and 3.
+"""Kloft, Brefeld, Sonnenburg, Zien: Non-Sparse Regularization for Multiple Kernel Learning (preprint), sections 2, 3.
 
 Equations are those of the preprint; the article in the Journal of Machine Learning Research 12, 2011, was not seen.
 The loss is the hinge loss V(t, y) = max(0, 1 - t y) unless an equation has its own; alpha is signed, as in the paper.

@@ -1,4 +1,4 @@
-"""Kloft, Brefeld, Sonnenburg, Zien: Non-Sparse Regularization for Multiple Kernel Learning, the preprint, section 4.
+"""Kloft, Brefeld, Sonnenburg, Zien: Non-Sparse Regularization for Multiple Kernel Learning (preprint), section 4.
 
 As in `kloft.py`, which has sections 2 and 3: the loss is the hinge loss V(t, y) = max(0, 1 - t y), alpha is signed
 unless it stands beside Y = diag(y), and <w_m, psi_m(x_i)> = (L_m w_m)_i.

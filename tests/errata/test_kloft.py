@@ -69,7 +69,7 @@ def test_L3_theta_above_0_cannot_be_dropped_for_every_norm():
 
 def test_L4_group_lasso_and_its_form_with_weights():
     """(14) at C is the display after it at 2 C sum rho, with the rho of (14); not at the same C."""
-    lasso = make_problem(loss="squared", C=2.0, intercept=False, seed=4, regularizer=HalfPower(1))
+    lasso = make_problem(loss="squared", C=2.0, intercept=False, seed=7, regularizer=HalfPower(1))
     rho = norms(lasso, solve(lasso))
     same = lasso.replace(regularizer=Lp(1))
     mapped = same.replace(C=2 * 2.0 * rho.sum())
