@@ -2,7 +2,7 @@
 
 With H = I - 11'/n, so that HKH are inner products around the mean of the samples:
 
-    alignment        A_ml = <HK_mH, HK_lH>_F / (||HK_mH||_F ||HK_lH||_F)         Kloft 5.3, Fig. 4-5; in [0, 1]
+    alignment        A_ml = <HK_mH, HK_lH>_F / (||HK_mH||_F ||HK_lH||_F)         Kloft 5.3, 5.4, Fig. 4-5; in [0, 1]
     target           <HK_mH, yy'>_F / (||HK_mH||_F ||Hy||^2)                     Cristianini et al. (2002), centred
     effective rank   (tr HK_mH)^2 / ||HK_mH||_F^2 = (sum of eigenvalues)^2 / sum of their squares, in [1, rank]
     variance         tr(HK_mH) / n, the mean squared distance from the mean      Kloft (25)
