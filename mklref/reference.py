@@ -180,7 +180,7 @@ class Compiled:
         counters["claimed"] *= self.scaling.cost
         return self.formulation.solution(
             **facts,
-            objective=certificate.upper,
+            objective=certificate.objective,
             status=Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE,
             history=History(counters=counters),
             solver=f"{self.formulation.name}/{solver}",

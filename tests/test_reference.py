@@ -48,7 +48,7 @@ def test_the_returned_point_is_the_certified_one(problem):
         solution = reference.solve(problem, name)
         again = certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
         assert again == solution.certificate
-        assert solution.objective == again.upper
+        assert solution.objective == again.objective
         assert solution.status is Status.OPTIMAL
         assert solution.solver == f"{name}/CLARABEL"
         assert solution.history.counters["solve_seconds"] > 0.0

@@ -257,7 +257,7 @@ class Run:
         beta, b = best.betas[0], best.intercepts[0]
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
         status = status.confirmed(certificate.is_optimal(self.tol))
-        return Solution(beta, best.weights, b, certificate.upper, certificate, status, history, self.solver)
+        return Solution(beta, best.weights, b, certificate.objective, certificate, status, history, self.solver)
 
 
 def require(fits: bool, solver: str, problem: AnyProblem, made_for: str, remedy: str) -> None:

@@ -119,7 +119,7 @@ def _lowest(
         dual_coef=point.betas[0],
         weights=point.weights,
         intercept=point.intercepts[0],
-        objective=certificate.upper,
+        objective=certificate.objective,
         certificate=certificate,
         status=Status.OPTIMAL if certificate.is_optimal(run.tol) else Status.STALLED,
         solver=run.solver,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate.allowance import dual_loss_error, primal_from_above, squares_error
 from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.unit import unit_of
@@ -101,7 +102,8 @@ def certify(
     Returns
     -------
     Certificate or RigorousCertificate
-        lower <= P* <= upper, with upper the primal objective at exactly this point.
+        lower <= P* <= upper, the dual and primal objectives at exactly this point, each widened by what rounding may
+        have done to it (`mklref.certificate.allowance`).
 
     Raises
     ------
@@ -168,32 +170,39 @@ def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, int
     lower_squares = _squares_after_repair(problem, beta, feasible, images, squares)
     lower, scale = dual_objective(problem, feasible, lower_squares)
     point, g = scale * feasible, scale * np.sqrt(lower_squares)
+    noise = squares_error(problem, feasible)
 
-    fitting = problem.regularizer.weights_from_dual(g)
+    fitting = problem.regularizer.weights_from_dual(np.where(lower_squares > noise, g, 0.0))  # rho/g has a meaning
+    fitting_scores = fitting @ images
+    fitting_intercept = best_intercept(problem, fitting_scores)
+    fitting_losses = intercept_objective(problem, fitting_scores, fitting_intercept)
     theta = fitting
     if weights is not None:
         theta = checked_vector(weights, "weights", problem.n_kernels)
         violations += weight_violations(problem, theta)
         theta = np.maximum(theta, 0.0)
     norms, scores = theta * np.sqrt(squares), theta @ images
-    better = best_intercept(problem, scores)
+    better = fitting_intercept if weights is None else best_intercept(problem, scores)
     b = better if intercept is None else checked_intercept(problem, intercept)
-    penalty = problem.regularizer.value(norms)
+    t, penalty = scores + b, problem.regularizer.value(norms)
+    objective = intercept_objective(problem, scores, b) + penalty
 
-    fitting_scores = fitting @ images
-    fitting_losses = intercept_objective(problem, fitting_scores, best_intercept(problem, fitting_scores))
-    t = scores + b
+    certain_upper = primal_from_above(problem, beta, theta, squares, t, b)
+    certain_lower, within = dual_objective(problem, feasible, lower_squares + noise)
+    certain_lower -= dual_loss_error(problem, within * feasible, fitting_scores, fitting_intercept)
     sample_gaps = (
         problem.costs * problem.loss.value(t, problem.y)
         - problem.loss.dual_terms(point, problem.y, problem.costs)
         + point * t
     )
     return Certificate(
-        lower=_finite_or(lower, -np.inf),
-        upper=_finite_or(intercept_objective(problem, scores, b) + penalty, np.inf),
+        lower=_finite_or(certain_lower, -np.inf),
+        upper=_finite_or(certain_upper, np.inf),
         infeasibility=max((size for _, size in violations), default=0.0),
         violations=tuple(text for text, _ in violations),
         unit=unit_of(problem),
+        rounding=_finite_or((certain_upper - objective) + (lower - certain_lower), 0.0),
+        objective=_finite_or(objective, np.inf),
         intercept=b,
         better_intercept=better,
         better_upper=_finite_or(intercept_objective(problem, scores, better) + penalty, np.inf),

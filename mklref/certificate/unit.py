@@ -38,13 +38,14 @@ def unit_of(problem: Problem) -> float:
       intervals around the targets, the constant in the middle of all targets has none if any has. The unit is the loss
       at a score twice as large as all targets and kinks.
     - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is 1e-7 R* with all of c_b on one sample of
-      average K_ii.
+      average K_ii, or of the nearest point of its ray where R* is finite.
     - Labels: P* > 0, also where a large C or large kernels make it a tiny share of the loss at 0.
     """
     loss, y, costs = problem.loss, problem.y, problem.costs
     if problem.intercept_cost:
         norms = problem.intercept_cost * np.sqrt(np.maximum(problem.kernels.traces() / problem.n_samples, 0.0))
-        return _finite(_ONE_CLASS * problem.regularizer.conjugate(norms))
+        inside = problem.regularizer.dual_scale(norms) * norms
+        return _finite(_ONE_CLASS * problem.regularizer.conjugate(inside))
     if loss.targets != "real":
         return 0.0
     middle = np.full(len(y), 0.5 * y.min() + 0.5 * y.max() if problem.intercept else 0.0)

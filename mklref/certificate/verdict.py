@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
@@ -24,15 +25,23 @@ class Bounds:
     """
 
     lower: float
-    """Dual objective at the repaired dual point; -inf if it is not finite."""
+    """Dual objective at the repaired dual point, less what rounding may have added; -inf if it is not finite."""
     upper: float
-    """Primal objective at exactly the given point; inf if it is not finite."""
+    """Primal objective at exactly the given point, and what rounding may have taken off; inf if it is not finite."""
     infeasibility: float
     """The largest violation that had to be repaired for the bounds: box, 1'beta = c_b, weights. 0 if none."""
     violations: tuple[str, ...]
     """Each violation in words."""
     unit: float = field(default=0.0, kw_only=True)
     """What the gap is compared with where the optimum is 0 (`mklref.certificate.unit`); 0 where it is not."""
+    rounding: float = field(default=0.0, kw_only=True)
+    """The share of the gap that is an allowance for rounding errors (`mklref.certificate.allowance`)."""
+    objective: float = field(default=math.nan, kw_only=True)
+    """The primal objective at the given point as it was computed, `upper` without its share of `rounding`."""
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.objective):
+            object.__setattr__(self, "objective", self.upper)
 
     @property
     def size(self) -> float:
@@ -113,14 +122,14 @@ class Certificate(Bounds):
                 "The gap is negative, which is impossible: a kernel is indefinite or a bound was tampered with."
             )
         lines += [f"Infeasible: {violation}." for violation in self.violations]
-        gain = self.upper - self.better_upper
+        gain = self.objective - self.better_upper
         if gain > _WORTH_SAYING * self.size:
             lines.append(
                 f"The intercept {self.intercept:.6g} is not the best: {self.better_intercept:.6g} lowers the upper "
                 f"bound by {gain:.3g} to {self.better_upper:.9g}."
             )
-        if _GOOD < self.relative_gap < float("inf"):
-            gain = self.upper - self.fitting_upper
+        if _GOOD * self.size < self.gap - self.rounding < float("inf"):
+            gain = self.objective - self.fitting_upper
             if max(self.regularizer_gap, gain) > 0.5 * self.gap:
                 remedy = f"; the weights that fit it lower the upper bound to {self.fitting_upper:.9g}" * (gain > 0.0)
                 lines.append(
@@ -133,6 +142,11 @@ class Certificate(Bounds):
                     "its dual variable does not fit its score. Check the scale of C, the sign of dual_coef, and that "
                     "weights and dual_coef stem from the same iterate."
                 )
+        if self.rounding > _GOOD * self.size:
+            lines.append(
+                f"Rounding errors of float64 may amount to {self.rounding:.2g}, by which the bounds are wider; "
+                "certify(..., rigorous=True) encloses the errors themselves."
+            )
         if self.upper == float("inf"):
             lines.append("The primal objective is not finite at this point.")
         if self.lower == -float("inf"):

@@ -80,7 +80,7 @@ def _certified(problems: Sequence[Any], solutions: Sequence[Any], options: Seque
     certified = []
     for problem, own, found in zip(problems, solutions, certify_each(points), strict=True):
         status = own.status.confirmed(found.is_optimal(tol))
-        solution = replace(own, objective=found.upper, certificate=found, status=status)
+        solution = replace(own, objective=found.objective, certificate=found, status=status)
         if status is not own.status:
             run, ended = run_from(problem, None, None, *options)
             solution = min(solution, run.solution(ended), key=_gap)

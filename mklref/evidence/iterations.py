@@ -116,7 +116,7 @@ class Reweighted:
             native,
             dual_coef=found.alpha,
             weights=found.weights,
-            objective=certificate.upper,
+            objective=certificate.objective,
             certificate=certificate,
             status=Status.OPTIMAL.confirmed(certificate.is_optimal(gap)),
             solver="native, polished",

@@ -15,6 +15,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
+from mklref.certificate.allowance import squares_error
+from mklref.certificate.unit import relative
 from mklref.formulations.kinks import kink
 from mklref.formulations.point import Point
 from mklref.formulations.stationary import Mask, with_fixed_weights, with_free_weights
@@ -30,13 +32,16 @@ NEGLIGIBLE = (1e-4, 1e-6)
 
 _ENOUGH = 1e-12
 """Relative gap at which there is nothing left to improve."""
+_ROUNDED = 1e-10
+"""The same where half of the gap is an allowance for rounding."""
 
 
 def polish(problem: Problem, point: Point) -> tuple[Point, Certificate]:
     """The best of the solver's point and its refinements, by certified gap."""
     best = assess(problem, point)
     for candidate in _candidates(problem, point):
-        if best[1].relative_gap <= _ENOUGH:
+        rounding = 2.0 * relative(best[1].rounding, best[1].size)
+        if best[1].relative_gap <= max(_ENOUGH, min(rounding, _ROUNDED)):
             break
         if all(np.all(np.isfinite(part)) for part in candidate):
             best = min(best, assess(problem, candidate), key=lambda pair: _rank(pair[1]))
@@ -46,7 +51,7 @@ def polish(problem: Problem, point: Point) -> tuple[Point, Certificate]:
 def assess(problem: Problem, point: Point) -> tuple[Point, Certificate]:
     """The point with its certificate, at its own intercept or at the best one, whichever is better."""
     certificate = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
-    if certificate.better_upper >= certificate.upper:
+    if certificate.better_upper >= certificate.objective:
         return point, certificate
     better = point._replace(intercept=certificate.better_intercept)
     return better, certify(problem, better.dual_coef, weights=better.weights, intercept=better.intercept)
@@ -60,9 +65,11 @@ def _rank(certificate: Certificate) -> float:
 def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
     """Stationary points for the given weights, then for those that the regulariser gives the norms and the dual point.
 
-    At an optimum all three are the same weights; off it, the closed forms at least satisfy all constraints.
+    At an optimum all three are the same weights; off it, the closed forms at least satisfy all constraints. A norm that
+    is nothing but rounding counts as 0: weights rho/g are enormous there, and so is the rounding in their scores.
     """
-    g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+    squares = problem.kernels.quadratic(point.dual_coef)
+    g = np.sqrt(np.where(squares > squares_error(problem, point.dual_coef), squares, 0.0))
     yield from _stationary_points(problem, point)
     from_norms = point._replace(weights=problem.regularizer.weights_from_norms(np.maximum(point.weights, 0.0) * g))
     yield from_norms

@@ -62,6 +62,11 @@ class KernelStack(ABC):
     def traces(self) -> Array:
         """The trace of each matrix, (M,)."""
 
+    @cached_property
+    def own_diagonals(self) -> Array:
+        """The diagonal of each matrix, float64 (M, n)."""
+        return np.stack([self.rows([i])[:, 0, i] for i in range(self.shape[1])], axis=1).astype(np.float64)
+
     def apply_each(self, vectors: Array) -> Array:
         """All products K_m v of several vectors (k, n), float64 (k, M, n)."""
         return np.stack([self.apply(v) for v in vectors])

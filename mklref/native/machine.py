@@ -105,7 +105,7 @@ class Machine(ABC):
         """The point with a certificate computed from scratch, which decides about the status OPTIMAL."""
         certificate = certify(self.problem, beta, weights=weights, intercept=intercept)
         status = status.confirmed(certificate.is_optimal(tol))
-        return Solution(beta, weights, intercept, certificate.upper, certificate, status, history)
+        return Solution(beta, weights, intercept, certificate.objective, certificate, status, history)
 
     def _without_intercept(self, solved: Array) -> Array:
         """Drop the last column, L^{-1} 1, after projecting it out of the others if there is an intercept."""

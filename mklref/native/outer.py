@@ -58,6 +58,8 @@ _FAR = 1e100
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
 _BEGINNING = 4
+_SPARE = 0.9
+"""Share of the tolerance that the gap may take; the rest is for rounding, which the certificate adds to it."""
 _ARDUOUS = 200
 """Inner steps for each sample after which the beginning of a run counts as lost if no dual point was worth anything."""
 
@@ -118,7 +120,7 @@ class Outer:
         look_wider = _WIDER * point.working_gap
         while True:
             self.record(point)
-            target = self.target = self.tol * (max(abs(point.upper), self.zero) or 1.0)
+            target = self.target = _SPARE * self.tol * (max(abs(point.upper), self.zero) or 1.0)
             if point.gap <= target:
                 return Status.OPTIMAL
             if self.stopped is not None:

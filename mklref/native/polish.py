@@ -70,7 +70,7 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
                     found = certify(problem, point.beta, weights=point.weights, intercept=point.intercept)
                     if _gap(found) < _gap(certificate) and found.infeasibility <= certificate.infeasibility:
                         best, certificate = point, found
-            if certificate is before or certificate.gap <= _ENOUGH * abs(certificate.upper):
+            if certificate is before or certificate.gap - certificate.rounding <= _ENOUGH * abs(certificate.upper):
                 break
     if certificate is solution.certificate:
         return solution
@@ -79,7 +79,7 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
         dual_coef=best.beta,
         weights=best.weights,
         intercept=best.intercept,
-        objective=certificate.upper,
+        objective=certificate.objective,
         certificate=certificate,
         status=Status.OPTIMAL if certificate.is_optimal(tol) else solution.status,
     )

@@ -208,7 +208,7 @@ def _false_claims(
     allowed: float,
 ) -> Iterator[Finding]:
     """Numbers that the solver reports about its point, against the same numbers recomputed."""
-    upper = certificate.upper
+    upper = certificate.objective
     if lower is not None:
         used = _dual_of_used_kernels(problem, point)
         if used is not None and used > certificate.lower + allowed and _close(lower, used, certificate.gap, allowed):
@@ -217,7 +217,7 @@ def _false_claims(
         elif objective is not None and lower > objective + allowed:
             text = f"lower bound {lower:.9g} and objective {objective:.9g} are claimed."
             yield Finding("hidden negative gap", text)
-        elif not lower <= upper + allowed:
+        elif not lower <= certificate.upper + allowed:
             text = f"lower bound {lower:.9g} is claimed, the optimum lies below {upper:.9g}."
             yield Finding("claimed lower bound", text)
     if objective is None or min(abs(objective - upper), abs(objective - _joint(problem, point, upper))) <= 2 * allowed:

@@ -142,10 +142,10 @@ def test_default_intercept_is_the_best_one(loss, rng):
     beta = repair(problem, 0.1 * rng.normal(size=N))[0]
     best = certify(problem, beta)
     assert best.intercept == best.better_intercept
-    assert best.upper == best.better_upper
+    assert best.objective == best.better_upper <= best.upper
     if problem.intercept:
         other = certify(problem, beta, intercept=best.intercept + 0.3)
-        assert other.better_upper == best.upper < other.upper
+        assert other.better_upper == best.objective < other.upper
         assert other.lower == best.lower
 
 

@@ -84,7 +84,7 @@ def test_explain_blames_the_weights_and_names_the_kernel(solved):
     assert bad.worst_kernel == m
     assert f"comes from the kernel weights: that of kernel {m} disagrees most with the dual point" in bad.explain()
     assert f"the weights that fit it lower the upper bound to {bad.fitting_upper:.9g}." in bad.explain()
-    assert bad.fitting_upper == certify(problem, beta).upper
+    assert bad.fitting_upper == certify(problem, beta).objective
 
 
 def test_explain_blames_the_weights_where_they_are_no_function_of_the_dual_point():

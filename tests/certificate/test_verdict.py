@@ -16,6 +16,8 @@ def certificate(**changes):
         "infeasibility": 0.0,
         "violations": [],
         "unit": 0.0,
+        "rounding": 0.0,
+        "objective": 1.5,
         "intercept": 0.0,
         "better_intercept": 0.0,
         "better_upper": 1.5,

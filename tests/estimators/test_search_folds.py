@@ -37,7 +37,7 @@ def test_solutions_are_certified_together_and_not_taken_at_their_word(samples):
     for one, own in zip(problems, found, strict=True):
         expected = certify(one, own.dual_coef, weights=own.weights, intercept=own.intercept)
         assert own.certificate.lower == pytest.approx(expected.lower, rel=1e-12)
-        assert own.objective == own.certificate.upper == pytest.approx(expected.upper, rel=1e-12)
+        assert own.objective == own.certificate.objective == pytest.approx(expected.objective, rel=1e-12)
     other = Problem(parse(SPECIFICATION).fit(X, normalize="trace"), problem.y)
     with pytest.raises(InvalidInput, match=r"points\[1\] has another kernel stack"):
         certify_each([(one, solutions[0].dual_coef, None, None) for one in (problem, other)])

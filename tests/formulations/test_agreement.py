@@ -66,7 +66,8 @@ def test_each_recovery_unpolished(name, loss):
         model.set_costs(problem.costs)
         point = model.run(reference.Engine("CLARABEL"))
         certificate = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
-        assert abs(certificate.relative_gap) < 1e-3, f"{problem}: {certificate.explain()}"
+        size = max(certificate.size, 1e7 * certificate.unit)  # an optimum of 0 is known in units of R*, as solvers end
+        assert abs(certificate.gap) < 1e-3 * size, f"{problem}: {certificate.explain()}"
         assert certificate.infeasibility < 1e-5
 
 

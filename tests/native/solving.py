@@ -32,7 +32,7 @@ def checked(problem, tol=TOL, *, short=False, **options):
     solution = mklref.solve(problem, tol=tol, **options)
     again = certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
     assert again == solution.certificate
-    assert solution.objective == again.upper
+    assert solution.objective == again.objective
     assert again.infeasibility <= 1e-9 * max(1.0, np.abs(solution.dual_coef).sum()), again.violations
     assert (solution.status is Status.OPTIMAL) == again.is_optimal(tol)
     if short and solution.status is not Status.OPTIMAL:

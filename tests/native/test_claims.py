@@ -24,7 +24,7 @@ def test_the_certificate_is_that_of_the_returned_point(loss):
     found = solve(problem, tol=1e-3)
     again = certify(problem, found.dual_coef, weights=found.weights, intercept=found.intercept)
     assert found.certificate == again
-    assert found.objective == again.upper
+    assert found.objective == again.objective
 
 
 def test_a_certificate_that_disagrees_takes_the_claim_back(monkeypatch):

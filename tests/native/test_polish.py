@@ -49,7 +49,7 @@ def test_generic_points_reach_the_limit_of_double_precision(loss, regularizer):
     again = certify(problem, fine.dual_coef, weights=fine.weights, intercept=fine.intercept)
     assert fine.certificate == again
     assert again.violations == ()
-    assert fine.objective == again.upper
+    assert fine.objective == again.objective
 
 
 @pytest.mark.parametrize("p", [1, 2])

@@ -97,7 +97,7 @@ def measure(n: int, M: int, loss: str, p: float, C: float, ridge: float, rounds:
         "seconds": {**times, "proof": proof, "check of Problem": check},
         "fast to numerical": times["fast"] / times["numerical"],
         "relative gap": {name: results[name].relative_gap for name in ("numerical", *rigorous)},
-        "relative slack": {name: results[name].slack / max(1.0, abs(results[name].upper)) for name in rigorous},
+        "relative slack": {name: results[name].slack / results[name].size for name in rigorous},
     }
     print(
         f"n={n} M={M} {loss} p={p:.3g} C={C:g} tier {row['tier']}: "

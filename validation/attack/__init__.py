@@ -1,0 +1,1 @@
+"""Attacks on the package with random cases, and independent truth to compare with."""
