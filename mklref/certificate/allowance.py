@@ -1,18 +1,18 @@
 """How far rounding may have moved the bounds of a numerical certificate: an estimate in O(M n), and no proof.
 
-A computed sum of k products differs from the exact one by at most k u of the sum of their magnitudes, u = 2^-53, and
-with errors of both signs hardly ever by more than a few sqrt(k) u of it (Higham and Mary, A new approach to
-probabilistic rounding error analysis, 2019); `growth` is min(k, 4 sqrt(k)) and a few elementwise operations. Of a
-semidefinite matrix |K_ij| <= d_i d_j with d_i = sqrt(K_ii), so that for the support of beta, k = #{beta_i != 0},
+A computed sum of k products differs from the exact one by at most k u of the sum of their magnitudes, u = 2^-53, and,
+with errors of both signs, hardly ever by more than about sqrt(k) u of it (Higham and Mary, A new approach to
+probabilistic rounding error analysis, 2019): `growth`. Of a semidefinite matrix |K_ij| <= d_i d_j, d_i = sqrt(K_ii), so
+that for the support of beta, k = #{beta_i != 0}, with v_m = K_m beta,
 
-    |K||beta| <= (d'|beta|) d                  the magnitudes in K beta
-    |beta|'|K||beta| <= (d'|beta|)^2 =: S      those in beta'K beta
-    e_i  = growth(k + M) u sum_m theta_m d_mi (d_m'|beta|) + 2u (|t_i| + |b| + |y_i|)     error of the score t_i
-    dq_m = 2 growth(k) u S_m                                                              error of q_m = beta'K_m beta
+    |K_m||beta| <= (d_m'|beta|) d_m                                            magnitudes in v_m
+    e_i  = growth(k) u sum_m theta_m (d_m'|beta|) d_mi + growth(M') u sum_m theta_m |v_mi| + u (|t_i| + |y_i - t_i|)
+    dq_m = growth(k) u [(d_m'|beta|)^2 + |beta|'|v_m|]
 
-Losses are convex, so they are largest at t_i - e_i or t_i + e_i; R and R* rise with q. Sums over samples and kernels
-add growth(n), growth(M) u of their terms. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the
-intercept times r at most, which is of the size of targets and scores.
+bound the errors of the score t_i, M' = #{theta_m != 0}, and of q_m = beta'K_m beta. Losses are convex, so they are
+largest at t_i - e_i or t_i + e_i; R and R* rise with q. Sums of losses and of penalties add a few growth(n) u,
+growth(M) u of themselves. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times
+r at most, which is of the size of targets and scores.
 """
 
 from __future__ import annotations
@@ -29,31 +29,33 @@ if TYPE_CHECKING:
 
 UNIT = 2.0**-53
 _ELEMENTWISE = 4.0
-"""Roundings of the few operations on each term."""
+"""Roundings of the operations on each term of a sum of losses or penalties."""
 
 
 def growth(k: int) -> float:
     """Rounding errors of a sum of k products, in units of u times the sum of magnitudes."""
-    return min(float(k), 4.0 * math.sqrt(k)) + _ELEMENTWISE
+    return math.sqrt(k) + 1.0
 
 
-def squares_error(problem: Problem, beta: Array) -> Array:
-    """dq (M,): how far beta'K_m beta may be from what was computed."""
-    return _squares_error(beta, _lengths(problem) @ np.abs(beta))
+def squares_error(problem: Problem, beta: Array, images: Array) -> Array:
+    """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
+    reach = _lengths(problem) @ np.abs(beta)
+    return np.asarray(growth(_support(beta)) * UNIT * (reach * reach + np.abs(images) @ np.abs(beta)))
 
 
-def primal_from_above(problem: Problem, beta: Array, theta: Array, squares: Array, t: Array, b: float) -> float:
-    """The primal objective at (theta, b), for q = squares and scores t that include b, with its rounding errors."""
-    lengths = _lengths(problem)
-    reach = lengths @ np.abs(beta)
-    n, M = problem.n_samples, problem.n_kernels
-    noise = growth(int(np.count_nonzero(beta)) + M) * UNIT
-    error = noise * ((theta * reach) @ lengths) + 2.0 * UNIT * (np.abs(t) + abs(b) + np.abs(problem.y))
-    loss, y = problem.loss, problem.y
+def primal_error(
+    problem: Problem, beta: Array, theta: Array, images: Array, squares: Array, b: float, objective: float
+) -> float:
+    """How far above its computed value the primal objective at (beta, theta, b) may be."""
+    lengths, loss, y = _lengths(problem), problem.loss, problem.y
+    reach, t = lengths @ np.abs(beta), theta @ images + b
+    error = growth(_support(beta)) * UNIT * ((theta * reach) @ lengths)
+    error += UNIT * (growth(_support(theta)) * (theta @ np.abs(images)) + np.abs(t) + np.abs(y - t))
     losses = float(problem.costs @ np.maximum(loss.value(t - error, y), loss.value(t + error, y)))
-    penalty = problem.regularizer.value(theta * np.sqrt(squares + _squares_error(beta, reach)))
+    penalty = problem.regularizer.value(theta * np.sqrt(squares + squares_error(problem, beta, images)))
     cost = problem.intercept_cost * b
-    return losses + penalty + cost + UNIT * (growth(n) * losses + growth(M) * penalty + abs(cost))
+    sums = (growth(problem.n_samples) + _ELEMENTWISE) * losses + (growth(problem.n_kernels) + _ELEMENTWISE) * penalty
+    return (losses + penalty + cost - objective) + UNIT * (sums + abs(cost))
 
 
 def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> float:
@@ -61,14 +63,14 @@ def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> f
 
     V* has the slope t_i where beta_i fits the score t_i: the scores at beta, without b, and b say how large that is.
     """
-    t = scores + b
+    t, y = np.abs(scores + b), np.abs(problem.y)
     terms = problem.loss.dual_terms(beta, problem.y, problem.costs)
-    sizes = float(np.abs(beta) @ (np.abs(problem.y) + np.abs(t)) + np.abs(terms).sum())
-    error = growth(problem.n_samples) * UNIT * sizes
+    sizes = float(np.abs(beta) @ (y + t) + np.abs(terms).sum())
+    error = (growth(problem.n_samples) + _ELEMENTWISE) * UNIT * sizes
     if not problem.intercept:
         return error
     missed = abs(math.fsum([*beta.tolist(), -problem.intercept_cost]))
-    return error + missed * (abs(b) + float(np.abs(problem.y).max()) + float(np.abs(t).max()))
+    return error + missed * (abs(b) + float(y.max()) + float(t.max()))
 
 
 def _lengths(problem: Problem) -> Array:
@@ -76,5 +78,5 @@ def _lengths(problem: Problem) -> Array:
     return np.asarray(np.sqrt(np.maximum(problem.kernels.own_diagonals, 0.0)))
 
 
-def _squares_error(beta: Array, reach: Array) -> Array:
-    return np.asarray(2.0 * growth(int(np.count_nonzero(beta))) * UNIT * reach * reach)
+def _support(x: Array) -> int:
+    return int(np.count_nonzero(x))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate.allowance import dual_loss_error, primal_from_above, squares_error
+from mklref.certificate.allowance import dual_loss_error, primal_error, squares_error
 from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.unit import unit_of
@@ -170,7 +170,7 @@ def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, int
     lower_squares = _squares_after_repair(problem, beta, feasible, images, squares)
     lower, scale = dual_objective(problem, feasible, lower_squares)
     point, g = scale * feasible, scale * np.sqrt(lower_squares)
-    noise = squares_error(problem, feasible)
+    noise = squares_error(problem, feasible, images)
 
     fitting = problem.regularizer.weights_from_dual(np.where(lower_squares > noise, g, 0.0))  # rho/g has a meaning
     fitting_scores = fitting @ images
@@ -187,21 +187,21 @@ def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, int
     t, penalty = scores + b, problem.regularizer.value(norms)
     objective = intercept_objective(problem, scores, b) + penalty
 
-    certain_upper = primal_from_above(problem, beta, theta, squares, t, b)
-    certain_lower, within = dual_objective(problem, feasible, lower_squares + noise)
-    certain_lower -= dual_loss_error(problem, within * feasible, fitting_scores, fitting_intercept)
+    above = primal_error(problem, beta, theta, images, squares, b, objective)
+    certain, within = dual_objective(problem, feasible, lower_squares + noise)
+    certain -= dual_loss_error(problem, within * feasible, fitting_scores, fitting_intercept)
     sample_gaps = (
         problem.costs * problem.loss.value(t, problem.y)
         - problem.loss.dual_terms(point, problem.y, problem.costs)
         + point * t
     )
     return Certificate(
-        lower=_finite_or(certain_lower, -np.inf),
-        upper=_finite_or(certain_upper, np.inf),
+        lower=_finite_or(certain, -np.inf),
+        upper=_finite_or(objective + above, np.inf),
         infeasibility=max((size for _, size in violations), default=0.0),
         violations=tuple(text for text, _ in violations),
         unit=unit_of(problem),
-        rounding=_finite_or((certain_upper - objective) + (lower - certain_lower), 0.0),
+        rounding=_finite_or(above + (lower - certain), 0.0),
         objective=_finite_or(objective, np.inf),
         intercept=b,
         better_intercept=better,

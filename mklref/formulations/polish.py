@@ -68,8 +68,9 @@ def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
     At an optimum all three are the same weights; off it, the closed forms at least satisfy all constraints. A norm that
     is nothing but rounding counts as 0: weights rho/g are enormous there, and so is the rounding in their scores.
     """
-    squares = problem.kernels.quadratic(point.dual_coef)
-    g = np.sqrt(np.where(squares > squares_error(problem, point.dual_coef), squares, 0.0))
+    images = problem.kernels.apply(point.dual_coef)
+    squares = images @ point.dual_coef
+    g = np.sqrt(np.where(squares > squares_error(problem, point.dual_coef, images), squares, 0.0))
     yield from _stationary_points(problem, point)
     from_norms = point._replace(weights=problem.regularizer.weights_from_norms(np.maximum(point.weights, 0.0) * g))
     yield from_norms

@@ -149,6 +149,10 @@ class JointMachine:
         )
         return float(terms - regularizer.conjugate(scale * g))
 
+    def rounding(self, point: Any) -> float:
+        """Bounds of several machines have no allowance for rounding."""
+        return 0.0
+
     def solution(
         self, beta: Array, weights: Array, intercept: Array, status: Status, history: History, tol: float
     ) -> MulticlassSolution:

@@ -22,11 +22,13 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import certify, dual_objective
+from mklref.certificate.allowance import dual_loss_error, primal_error, squares_error
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
 from mklref.native.images import Images
 from mklref.native.loops import loops
+from mklref.native.point import Point
 from mklref.problem import Problem
 from mklref.solution import History, Solution, Status
 
@@ -98,6 +100,15 @@ class Machine(ABC):
     def dual_objective(self, squares: Array) -> float:
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
         return dual_objective(self.problem, self.beta, squares)[0]
+
+    def rounding(self, point: Point) -> float:
+        """What the certificate of a point that was just assessed adds to its gap."""
+        problem, images = self.problem, self.images.values
+        above = primal_error(problem, point.beta, point.weights, images, point.squares, point.intercept, point.upper)
+        noise = squares_error(problem, point.beta, images)
+        below = point.lower - dual_objective(problem, point.beta, point.squares + noise)[0]
+        scores = point.weights @ images
+        return above + below + dual_loss_error(problem, point.beta, scores, point.intercept)
 
     def solution(
         self, beta: Array, weights: Array, intercept: float, status: Status, history: History, tol: float

@@ -59,7 +59,7 @@ _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
 _BEGINNING = 4
 _SPARE = 0.9
-"""Share of the tolerance that the gap may take; the rest is for rounding, which the certificate adds to it."""
+"""Share of the wanted gap up to which an allowance for rounding, which the certificate adds to it, is made up for."""
 _ARDUOUS = 200
 """Inner steps for each sample after which the beginning of a run counts as lost if no dual point was worth anything."""
 
@@ -96,6 +96,8 @@ class Outer:
         self.records: list[Record] = []
         self.stopped: Status | None = None
         self.lost = False
+        self.rounding = 0.0
+        """What the certificate will add to the gap, as far as it is known to matter."""
         self.zero = unit_of(self.problem) if isinstance(self.problem, Problem) else 0.0
         """What gaps are compared with where the optimum is 0."""
         self.guessed = True
@@ -120,7 +122,13 @@ class Outer:
         look_wider = _WIDER * point.working_gap
         while True:
             self.record(point)
-            target = self.target = _SPARE * self.tol * (max(abs(point.upper), self.zero) or 1.0)
+            wanted = self.tol * (max(abs(point.upper), self.zero) or 1.0)
+            target = self.target = wanted - self.rounding
+            if point.gap <= target:
+                rounding = self.machine.rounding(point)
+                if point.gap + rounding > wanted and rounding <= _SPARE * wanted:
+                    target = self.target = wanted - rounding
+                    self.rounding = rounding
             if point.gap <= target:
                 return Status.OPTIMAL
             if self.stopped is not None:

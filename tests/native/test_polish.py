@@ -111,7 +111,7 @@ def test_a_solution_of_zero_stays(regularizer):
     problem = make_problem(loss=EpsilonInsensitive(100.0), regularizer=regularizer, n=12)
     solution = solve(problem, polish=True)
     assert not solution.dual_coef.any()
-    assert solution.certificate.gap == 0.0
+    assert solution.certificate.gap == solution.certificate.rounding
     assert (
         polished(problem, replace(solution, certificate=replace(solution.certificate, upper=1.0)), 1e-6).objective
         == 0.0
