@@ -14,6 +14,8 @@ from mklref.kernels.validation import as_float_array, require_finite
 from mklref.losses import Loss, as_loss
 from mklref.regularizers import Regularizer, as_regularizer
 
+_SMALLEST_COST = float(np.finfo(float).tiny)
+
 
 class Problem:
     """A kernel machine whose kernel is learned.
@@ -97,7 +99,7 @@ class Problem:
         put("y", _checked_targets(y, self.n_samples, self.loss))
         put("sample_weight", _checked_sample_weight(sample_weight, self.n_samples))
         weight = np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
-        put("costs", _read_only(self.C * weight))
+        put("costs", _checked_costs(self.C, weight))
         self.regularizer.check(self.n_kernels)
         if isinstance(self.kernels, ArrayStack):
             self.kernels.require_psd()
@@ -164,6 +166,21 @@ def _checked_cost(C: Any) -> float:
             "For a hard margin use a large finite value."
         )
     return cost
+
+
+def _checked_costs(C: float, weight: Array) -> Array:
+    """C * sample_weight, where every product has all its digits."""
+    with np.errstate(over="ignore", under="ignore"):
+        costs = C * weight
+    bad = np.flatnonzero(~((costs >= _SMALLEST_COST) & np.isfinite(costs)))
+    if len(bad):
+        i = int(bad[0])
+        raise InvalidParameter(
+            f"C * sample_weight[{i}] = {C:g} * {weight[i]:g} leaves the range of double precision, "
+            f"[{_SMALLEST_COST:.3g}, {np.finfo(float).max:.3g}]. Rescale C or the weights; drop a sample that should "
+            "not count."
+        )
+    return _read_only(costs)
 
 
 def _checked_intercept(intercept: Any, loss: Loss) -> bool:

@@ -14,7 +14,8 @@ from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.kernels.stack import KernelStack, checked_blocks
+from mklref.kernels.blocks import checked_blocks
+from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import require_finite
 
 

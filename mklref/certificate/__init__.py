@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.intercept import best_intercept
-from mklref.certificate.numerical import certify, certify_each, dual_objective, repair
+from mklref.certificate.numerical import certify, certify_each, dual_objective
+from mklref.certificate.repaired import repair
 from mklref.certificate.verdict import Bounds, Certificate
 
 __all__ = [

@@ -13,6 +13,7 @@ A failure proves nothing. What does disprove is a vector: v'K v < 0 in exact ari
 
 from __future__ import annotations
 
+import hashlib
 from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -31,8 +32,25 @@ _PIECE = 128
 _ROUNDING_SHIFT = 1.1
 """Times the reduction: what a semidefinite matrix needs, whose computed eigenvalues are a little below 0."""
 _GROWTH = 1.5
-_PROVEN: WeakKeyDictionary[KernelStack, Array] = WeakKeyDictionary()
-"""Shifts that were found without a bound from the user, by stack: a proof costs n^3/3 operations a kernel."""
+_PROVEN: WeakKeyDictionary[KernelStack, tuple[str, Array]] = WeakKeyDictionary()
+"""Shifts that were found without a bound from the user, by stack, and the fingerprint of the matrices that they are of:
+a proof costs n^3/3 operations a kernel."""
+
+
+def fingerprint(stack: KernelStack) -> str:
+    """A hash of every entry of the matrices, which tells whether they were written to; one read of them.
+
+    Row by row sum_j w_j r_j mod 2^64, with the entries as integers w_j and odd random r_j: a single change always
+    shows, several ones but for about 2^-63. SHA-256 of all entries takes about fifteen times as long; it would stop a
+    forger too, but against forgers there is `mklref.verify`, which proves everything anew.
+    """
+    rows = []
+    factors = np.random.default_rng(0).integers(0, 2**63, size=stack.shape[1], dtype=np.uint64) * np.uint64(2)
+    factors += np.uint64(1)
+    for matrix in matrices(stack):
+        words = matrix.view(np.uint64 if matrix.dtype == np.float64 else np.uint32)
+        rows.append(np.einsum("ij,j->i", words, factors).tobytes())
+    return hashlib.sha256(b"".join(rows)).hexdigest()
 
 
 def proven_semidefinite(K: Array, shift: float = 0.0) -> bool:
@@ -116,14 +134,17 @@ def proven_shifts(stack: KernelStack, delta: Any = None) -> tuple[Array, Array]:
     InvalidParameter
         A delta that is negative, not finite, or not one number or one for each kernel.
     """
+    data = fingerprint(stack)
+    known, proven = _PROVEN.get(stack, ("", np.empty(0)))
     if delta is None:
-        if stack not in _PROVEN:
+        if known != data:
             found = [_smallest_shift(K, f"kernels[{m}]", psd_tolerance(K)) for m, K in enumerate(matrices(stack))]
-            _PROVEN[stack] = np.array(found)
-        return _PROVEN[stack], _PROVEN[stack]
+            proven = np.array(found)
+            _PROVEN[stack] = data, proven
+        return proven, proven
     allowed = _checked_delta(delta, len(stack))
-    if stack in _PROVEN and np.all(_PROVEN[stack] <= allowed):
-        return allowed, _PROVEN[stack]
+    if known == data and np.all(proven <= allowed):
+        return allowed, proven
     pairs = enumerate(zip(matrices(stack), allowed, strict=True))
     return allowed, np.array([_smallest_shift(K, f"kernels[{m}]", float(bound)) for m, (K, bound) in pairs])
 

@@ -18,9 +18,11 @@ import numpy as np
 import mklref
 from mklref._files import replacing, write_text
 from mklref._typing import Array
+from mklref.certificate.definite import fingerprint
 from mklref.certificate.products import matrices
 from mklref.certificate.unit import relative
 from mklref.certificate.verdict import Bounds
+from mklref.exceptions import InvalidInput
 
 if TYPE_CHECKING:
     from mklref.problem import Problem
@@ -47,6 +49,8 @@ class RigorousCertificate(Bounds):
     intercept: float
     """The certified b, likewise."""
     problem: Problem = field(repr=False)
+    fingerprint: str = field(repr=False)
+    """Hash of the kernels that were certified (`mklref.certificate.definite`)."""
 
     @property
     def gap(self) -> float:
@@ -80,8 +84,16 @@ class RigorousCertificate(Bounds):
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document, with hashes of the data; reads all kernels."""
+        """The document, with hashes of the data; reads all kernels.
+
+        Raises
+        ------
+        InvalidInput
+            The kernels were written to since they were certified.
+        """
         problem = self.problem
+        if fingerprint(problem.kernels) != self.fingerprint:
+            raise InvalidInput("the kernels were written to since they were certified; certify the point again.")
         return {
             "format": FORMAT,
             "mklref": mklref.__version__,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _NEAR = 1e-3
 """Share of the way from a kink to the middle of a piece: if V is linear there, h' is the same to the bit."""
 _LAST_BITS = 4 * float(np.finfo(float).eps)
+_FARTHEST = 1e300
+"""Intercepts beyond are not looked for: no slope changes its sign there."""
 _STEPS = 300
 """A quarter of them halve the interval: what is left of it at worst is 2^-75, and mostly the last bits of the zero."""
 
@@ -55,11 +57,11 @@ def best_intercept(problem: Problem, scores: Array) -> float:
 
 
 def _expand(slope: Callable[[float], float], centre: float) -> tuple[float, float]:
-    """An interval around a centre with slope(low) < 0 <= slope(high)."""
+    """An interval around a centre with slope(low) < 0 <= slope(high), if there is one among the floats."""
     below = above = 1.0 + abs(centre)
-    while slope(centre - below) >= 0.0:
+    while slope(centre - below) >= 0.0 and below < _FARTHEST:
         below *= 2.0
-    while slope(centre + above) < 0.0:
+    while slope(centre + above) < 0.0 and above < _FARTHEST:
         above *= 2.0
     return centre - below, centre + above
 

@@ -30,15 +30,16 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import loss_terms, penalty_terms
 from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
-from mklref.certificate.definite import proven_shifts
+from mklref.certificate.definite import fingerprint, proven_shifts
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.exact import Unbounded, dot, root_up, round_down, round_up, total
 from mklref.certificate.feasible import exactly_feasible
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.loss_terms import dual_term, exact_box, primal_losses, slopes
-from mklref.certificate.numerical import dual_objective, repair
+from mklref.certificate.numerical import dual_objective
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
+from mklref.certificate.repaired import repair
 from mklref.certificate.rounding import Interval, above, weighted_sum
 from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidKernel, InvalidParameter
@@ -123,6 +124,7 @@ def certify_rigorously(
         weights=found.weights,
         intercept=found.intercept,
         problem=problem,
+        fingerprint=fingerprint(problem.kernels),
     )
 
 

@@ -88,7 +88,7 @@ class Bounds:
         KeyError, TypeError, ValueError
             A field is missing or of the wrong type.
         """
-        convert: dict[str, Callable[[Any], Any]] = {"float": float, "int": int, "tuple[str, ...]": _texts}
+        convert: dict[str, Callable[[Any], Any]] = {"float": float, "int": int, "str": str, "tuple[str, ...]": _texts}
         return cls(**{field.name: convert[str(field.type)](facts[field.name]) for field in fields(cls)})
 
     def __str__(self) -> str:
@@ -113,6 +113,9 @@ class Certificate(Bounds):
     """The kernel whose weight disagrees most with the dual point."""
     regularizer_gap: float
     """The share R(rho) + R*(g) - rho'g of the gap, which vanishes when the weights fit the dual point."""
+    definiteness: str = field(default="assumed", kw_only=True)
+    """Whether the kernels are "proved" semidefinite, are it "by theorem", or are "assumed" to be: without it P* is
+    not bounded from below, however small the gap of a stationary point may be."""
 
     def explain(self) -> str:
         """What is certain, and what is wrong with the point, in words."""
@@ -120,6 +123,11 @@ class Certificate(Bounds):
         if self.relative_gap < -_WORTH_SAYING:
             lines.append(
                 "The gap is negative, which is impossible: a kernel is indefinite or a bound was tampered with."
+            )
+        if self.definiteness == "assumed":
+            lines.append(
+                "That every kernel is positive semidefinite is assumed: the proof would have taken too long. "
+                "mklref.kernels.check_psd proves it for one matrix, certify(..., rigorous=True) for all."
             )
         lines += [f"Infeasible: {violation}." for violation in self.violations]
         gain = self.objective - self.better_upper

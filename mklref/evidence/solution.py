@@ -14,7 +14,7 @@ from mklref._typing import Array
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.stationarity import Stationarity, judge
 from mklref.exceptions import InvalidInput
-from mklref.kernels.stack import checked_blocks
+from mklref.kernels.blocks import checked_blocks
 from mklref.kernels.validation import as_float_array, require_finite
 
 

@@ -13,15 +13,15 @@ the same five questions. `ArrayStack` holds the matrices; it copies nothing that
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel
-from mklref.kernels.validation import as_float_array, checked_gram, require_finite, require_psd
+from mklref.kernels.validation import as_float_array, checked_gram, require_gram, require_psd
 
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
@@ -31,6 +31,11 @@ _BLOCK = 1 << 22
 
 class KernelStack(ABC):
     """M positive semidefinite Gram matrices on the same n samples."""
+
+    @property
+    def definiteness(self) -> str:
+        """How it is known that they are semidefinite: "proved", "by theorem" or "assumed"."""
+        return "assumed"
 
     @property
     @abstractmethod
@@ -101,7 +106,8 @@ class ArrayStack(KernelStack):
     def trusted(cls, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> ArrayStack:
         """A stack of matrices known to be positive semidefinite, as principal submatrices of checked ones are."""
         made = cls(matrices, names)
-        made.__dict__["_psd_checked"] = True
+        made.__dict__["_gram_checked"] = True
+        made.__dict__["definiteness"] = "by theorem"
         return made
 
     @property
@@ -181,14 +187,27 @@ class ArrayStack(KernelStack):
         return np.stack([matrix.diagonal() for matrix in self.matrices]).astype(np.float64)
 
     @cached_property
-    def _psd_checked(self) -> bool:
-        for m, matrix in enumerate(self.matrices):
-            require_psd(matrix, label=f"kernels[{m}]", order_budget=len(self.matrices))
-        return True
+    def definiteness(self) -> str:
+        """Whether each matrix is "proved" semidefinite, is it "by theorem", or is "assumed" to be."""
+        proofs = [
+            require_psd(matrix, f"kernels[{m}]", len(self.matrices), partial(_product, matrix))
+            for m, matrix in enumerate(self.matrices)
+        ]
+        return "proved" if all(proofs) else "assumed"
 
     def require_psd(self) -> None:
         """Raise `InvalidKernel` if some matrix is not positive semidefinite; the answer is remembered."""
-        _ = self._psd_checked
+        self.require_gram()
+        _ = self.definiteness
+
+    @cached_property
+    def _gram_checked(self) -> bool:
+        require_gram(self.matrices)
+        return True
+
+    def require_gram(self) -> None:
+        """Raise `InvalidKernel` unless the matrices are what the stack was promised; the answer is remembered."""
+        _ = self._gram_checked
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
@@ -236,6 +255,8 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
         A matrix is symmetric only up to rounding; a symmetrised copy is used.
     """
     if isinstance(kernels, KernelStack):
+        if isinstance(kernels, ArrayStack):
+            kernels.require_gram()
         return kernels
     labelled = [(f"kernels[{m}]", matrix) for m, matrix in enumerate(_matrices(kernels))]
     if not labelled:
@@ -247,50 +268,9 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
         raise InvalidKernel(f"kernels have different shapes: {found}; all must be (n, n) for the same n samples.")
     dtype = np.result_type(*arrays)
     checked = [checked_gram(array.astype(dtype, copy=False), f"kernels[{m}]") for m, array in enumerate(arrays)]
-    return ArrayStack(checked, names)
-
-
-def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator[Array]:
-    """The blocks k_m(new sample, training sample), one after the other, float64 (k, n).
-
-    Parameters
-    ----------
-    kernels_new : array (M, k, n), sequence of (k, n) arrays, or KernelStack
-    n_kernels, n_samples : int
-        M and n.
-
-    Raises
-    ------
-    InvalidInput
-        Wrong number of kernels or of training samples, with both numbers; or entries that are not finite.
-    InvalidType
-        Complex, sparse, masked, object or bool data.
-    """
-    matrices = kernels_new if isinstance(kernels_new, list | tuple) else _members(kernels_new)
-    if len(matrices) != n_kernels:
-        raise InvalidInput(f"kernels_new holds {len(matrices)} kernels, the solution has {n_kernels} weights.")
-    rows = 0
-    for m, raw in enumerate(matrices):
-        block = as_float_array(raw, f"kernels_new[{m}]", InvalidInput)
-        if block.ndim != 2 or block.shape[1] != n_samples:
-            raise InvalidInput(
-                f"kernels_new[{m}] has shape {block.shape}; expected (k, {n_samples}): "
-                "rows are new samples, columns are the training samples."
-            )
-        require_finite(block, f"kernels_new[{m}]", InvalidInput)
-        rows = rows if m else len(block)
-        if len(block) != rows:
-            raise InvalidInput(f"kernels_new[{m}] has {len(block)} rows, kernels_new[0] has {rows}.")
-        yield block.astype(np.float64, copy=False)
-
-
-def _members(kernels_new: Any) -> list[Any]:
-    """The (k, n) members of an (M, k, n) array or of a stack."""
-    given = kernels_new.dense() if isinstance(kernels_new, KernelStack) else kernels_new
-    array = as_float_array(given, "kernels_new", InvalidInput)
-    if array.ndim != 3:
-        raise InvalidInput(f"kernels_new has shape {array.shape}; expected (M, k, n).")
-    return list(array)
+    made = ArrayStack(checked, names)
+    made.__dict__["_gram_checked"] = True
+    return made
 
 
 def _matrices(kernels: Any) -> Iterable[Any]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mklref._typing import FloatArray
+from mklref._typing import Array, FloatArray
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.kernels.lanczos import smallest_ritz
 
 FULL_CHECK_FLOPS = 2e10
 """Floating point operations up to which `Problem` factorises every kernel to prove it semidefinite."""
+
+_EXAMINATION_FLOPS = 4e9
+"""The same for the search for a negative eigenvalue where that is too much."""
+_FEWEST, _MOST = 8, 60
+"""Products with each kernel in that search."""
 
 INDEFINITE_REMEDY = (
     "Drop the kernel, clip its negative eigenvalues, or use mixed-norm synthesis, which allows indefinite kernels."
@@ -117,6 +124,21 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     return matrix.T if matrix.flags.f_contiguous else np.ascontiguousarray(matrix)
 
 
+def require_gram(matrices: Sequence[FloatArray]) -> None:
+    """Raise `InvalidKernel` unless the matrices are what `checked_gram` returns, all of one order and type."""
+    (n, *_), dtype = matrices[0].shape, matrices[0].dtype
+    remedy = "give the matrices to mklref.kernels.stack, which checks and converts them."
+    for m, matrix in enumerate(matrices):
+        if matrix.shape != (n, n) or matrix.dtype != dtype or not matrix.flags.c_contiguous:
+            raise InvalidKernel(
+                f"kernels[{m}] has shape {matrix.shape} and type {matrix.dtype}, kernels[0] has order {n} and type "
+                f"{dtype}, or it is not C-contiguous; {remedy}"
+            )
+        require_finite(matrix, f"kernels[{m}]")
+        if _asymmetry(matrix)[0] > 0.0:
+            raise InvalidKernel(f"kernels[{m}] is not exactly symmetric; {remedy}")
+
+
 def symmetry_tolerance(matrix: FloatArray) -> float:
     """64 sqrt(n) rounding units of the largest entry: what summation in another order may leave."""
     unit = float(np.finfo(matrix.dtype).eps)
@@ -144,20 +166,28 @@ def psd_tolerance(matrix: FloatArray) -> float:
     return 8.0 * len(matrix) * float(np.finfo(matrix.dtype).eps) * trace
 
 
-def require_psd(matrix: FloatArray, label: str, order_budget: int = 1) -> None:
-    """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding, with the proof in the message.
+def require_psd(
+    matrix: FloatArray, label: str, order_budget: int = 1, product: Callable[[Array], Array] | None = None
+) -> bool:
+    """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding; says whether it is proved not to be.
 
     The 2x2 principal minors are always checked (one pass). The full check is a Cholesky factorisation of
     K + tolerance I; it is made when `order_budget` such checks stay below 2e10 operations (under a second).
-    Beyond that size an indefinite kernel can slip through here; the certificate still reports beta'K beta < 0.
+    Beyond that size Lanczos' method looks for a vector with v'K v < 0, for as many products K v (`product`) as fit
+    into a fifth of that time. An indefinite kernel may slip through; certificates say that definiteness is assumed.
     """
     tolerance = psd_tolerance(matrix)
     _require_minors(matrix, label, tolerance)
     if order_budget * len(matrix) ** 3 / 3.0 > FULL_CHECK_FLOPS:
-        return
+        steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
+        found = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
+        if found < -tolerance:
+            raise _indefinite(label, found, tolerance)
+        return False
     smallest = smallest_eigenvalue_if_negative(matrix, tolerance)
     if smallest is not None:
         raise _indefinite(label, smallest, tolerance)
+    return True
 
 
 def check_psd(K: Any, *, tolerance: float | None = None) -> float:

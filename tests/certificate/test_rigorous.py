@@ -136,8 +136,7 @@ def indefinite(smallest):
     values[0] = smallest
     repaired = (vectors * values) @ vectors.T
     K[2] = 0.5 * (repaired + repaired.T)
-    stack = ArrayStack(K)
-    stack.__dict__["_psd_checked"] = True
+    stack = ArrayStack.trusted(K)
     return Problem(stack, problem.y, regularizer=Lp(2)), vectors[:, 0]
 
 
@@ -163,8 +162,7 @@ def test_an_asymmetric_stack_proves_nothing():
     problem = definite()
     K = list(problem.kernels.dense().copy())
     K[0][0, 1] += 1e-15
-    stack = ArrayStack(K)
-    stack.__dict__["_psd_checked"] = True
+    stack = ArrayStack.trusted(K)
     with pytest.raises(InvalidKernel, match=r"kernels\[0\] is not exactly symmetric"):
         certify(Problem(stack, problem.y), 0.1 * problem.y, rigorous=True)
 

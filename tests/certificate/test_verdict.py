@@ -18,6 +18,7 @@ def certificate(**changes):
         "unit": 0.0,
         "rounding": 0.0,
         "objective": 1.5,
+        "definiteness": "proved",
         "intercept": 0.0,
         "better_intercept": 0.0,
         "better_upper": 1.5,

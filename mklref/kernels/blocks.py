@@ -1,0 +1,56 @@
+"""Kernels between new and training samples, as users hand them over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidInput
+from mklref.kernels.stack import KernelStack
+from mklref.kernels.validation import as_float_array, require_finite
+
+
+def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator[Array]:
+    """The blocks k_m(new sample, training sample), one after the other, float64 (k, n).
+
+    Parameters
+    ----------
+    kernels_new : array (M, k, n), sequence of (k, n) arrays, or KernelStack
+    n_kernels, n_samples : int
+        M and n.
+
+    Raises
+    ------
+    InvalidInput
+        Wrong number of kernels or of training samples, with both numbers; or entries that are not finite.
+    InvalidType
+        Complex, sparse, masked, object or bool data.
+    """
+    matrices = kernels_new if isinstance(kernels_new, list | tuple) else _members(kernels_new)
+    if len(matrices) != n_kernels:
+        raise InvalidInput(f"kernels_new holds {len(matrices)} kernels, the solution has {n_kernels} weights.")
+    rows = 0
+    for m, raw in enumerate(matrices):
+        block = as_float_array(raw, f"kernels_new[{m}]", InvalidInput)
+        if block.ndim != 2 or block.shape[1] != n_samples:
+            raise InvalidInput(
+                f"kernels_new[{m}] has shape {block.shape}; expected (k, {n_samples}): "
+                "rows are new samples, columns are the training samples."
+            )
+        require_finite(block, f"kernels_new[{m}]", InvalidInput)
+        rows = rows if m else len(block)
+        if len(block) != rows:
+            raise InvalidInput(f"kernels_new[{m}] has {len(block)} rows, kernels_new[0] has {rows}.")
+        yield block.astype(np.float64, copy=False)
+
+
+def _members(kernels_new: Any) -> list[Any]:
+    """The (k, n) members of an (M, k, n) array or of a stack."""
+    given = kernels_new.dense() if isinstance(kernels_new, KernelStack) else kernels_new
+    array = as_float_array(given, "kernels_new", InvalidInput)
+    if array.ndim != 3:
+        raise InvalidInput(f"kernels_new has shape {array.shape}; expected (M, k, n).")
+    return list(array)
