@@ -10,7 +10,7 @@ import pytest
 from makers import DEGENERATE, LOSSES, Frame, make_kernels, make_problem, make_samples
 
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, MKLError
-from mklref.kernels import stack
+from mklref.kernels import ArrayStack, stack
 from mklref.losses import EpsilonInsensitive, Hinge
 from mklref.problem import Problem
 from mklref.regularizers import Fixed, Lp, Power
@@ -32,6 +32,25 @@ def test_defaults(K):
     assert problem.intercept_cost == 0.0
     np.testing.assert_array_equal(problem.costs, np.ones(N))
     assert repr(problem) == "Problem(M=3, n=8, C=1, loss=hinge, regularizer=Lp(1), intercept=True)"
+
+
+@pytest.mark.parametrize(("C", "weight"), [(1e-200, 1e-300), (1e-200, 1e-110), (1e200, 1e200)])
+def test_costs_that_leave_double_precision_are_refused(K, C, weight):
+    with pytest.raises(InvalidParameter, match=r"C \* sample_weight\[2\] = .* leaves the range of double precision"):
+        Problem(K, LABELS, C=C, sample_weight=np.where(np.arange(N) == 2, weight, 1.0))
+
+
+def test_a_stack_that_nobody_checked_is_checked(K):
+    for index, value, says in (
+        ((1, 2), np.nan, r"kernels\[1\]\[1, 2\] is nan"),
+        ((1, 2), 0.5, "not exactly symmetric"),
+    ):
+        matrices = [np.array(matrix, dtype=float) for matrix in K]
+        matrices[1][index] = value
+        with pytest.raises(InvalidKernel, match=says):
+            Problem(ArrayStack(matrices), LABELS)
+    with pytest.raises(InvalidKernel, match=r"kernels\[1\] has shape \(2, 2\)"):
+        Problem(ArrayStack([np.eye(N), np.eye(2)]), LABELS)
 
 
 def test_costs_are_C_times_the_sample_weights(K):

@@ -48,7 +48,7 @@ def fingerprint(stack: KernelStack) -> str:
     factors = np.random.default_rng(0).integers(0, 2**63, size=stack.shape[1], dtype=np.uint64) * np.uint64(2)
     factors += np.uint64(1)
     for matrix in matrices(stack):
-        words = matrix.view(np.uint64 if matrix.dtype == np.float64 else np.uint32)
+        words: Any = matrix.view(np.uint64 if matrix.dtype == np.float64 else np.uint32)
         rows.append(np.einsum("ij,j->i", words, factors).tobytes())
     return hashlib.sha256(b"".join(rows)).hexdigest()
 

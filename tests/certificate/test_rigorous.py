@@ -13,7 +13,8 @@ from makers import LOSSES, make_kernels, make_problem, make_samples
 
 from mklref import certify, solve
 from mklref.certificate import RigorousCertificate, products, rigorous
-from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
+from mklref.certificate.definite import fingerprint
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable
 from mklref.kernels import ArrayStack
 from mklref.losses import Hinge
 from mklref.problem import Problem
@@ -126,6 +127,33 @@ def test_a_delta_that_cannot_be_proven_is_refused():
         certify(problem, 0.1 * problem.y, rigorous=True, delta=[0.0, 1.0])
     with pytest.raises(InvalidParameter, match=r"delta\[0\] is nan"):
         certify(problem, 0.1 * problem.y, rigorous=True, delta=[math.nan])
+
+
+def test_a_proof_belongs_to_the_bytes_of_the_kernels():
+    """Kernels that are written to after a certificate are proven anew, and the old certificate is not written."""
+    problem = definite()
+    K = [np.array(matrix) for matrix in problem.kernels.dense()]
+    problem = problem.replace(kernels=K)
+    old = certify(problem, 0.1 * problem.y, rigorous=True)
+    assert old.to_dict()["claim"]["tier"] == old.tier == 1
+    assert problem.kernels.matrices[0] is K[0]  # never copied
+    K[0][:] = np.diag(np.where(np.arange(len(K[0])) == 3, -0.01, 1.0))
+    with pytest.raises(InvalidKernel, match=r"kernels\[0\] is not positive semidefinite"):
+        certify(problem, 0.1 * problem.y, rigorous=True)
+    with pytest.raises(InvalidInput, match="written to since they were certified"):
+        old.to_dict()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_change_changes_the_fingerprint(dtype, rng):
+    K = rng.normal(size=(2, 7, 7)).astype(dtype)
+    seen = {fingerprint(ArrayStack(list(K)))}
+    for index in [(0, 0, 0), (1, 6, 6), (0, 3, 4)]:
+        changed = K.copy()
+        changed[index] = np.nextafter(changed[index], dtype(9.0))
+        seen.add(fingerprint(ArrayStack(list(changed))))
+    seen |= {fingerprint(ArrayStack([K[1], K[0]])), fingerprint(ArrayStack(list(-K)))}
+    assert len(seen) == 6
 
 
 def indefinite(smallest):

@@ -227,10 +227,20 @@ def test_the_border_of_definiteness_is_8_n_eps_trace(rng, dtype):
         stack([spectrum(rng, eigenvalues, dtype)]).require_psd()
 
 
-def test_beyond_the_budget_only_minors_are_checked(rng, monkeypatch):
+def test_beyond_the_budget_a_negative_eigenvalue_is_looked_for(rng, monkeypatch):
     monkeypatch.setattr("mklref.kernels.validation.FULL_CHECK_FLOPS", 0.0)
     sneaky = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])  # every 2x2 minor is positive
-    stack([sneaky]).require_psd()
+    with pytest.raises(InvalidKernel, match=r"kernels\[1\] .* smallest eigenvalue -0.8"):
+        stack([np.eye(3), sneaky]).require_psd()
+    X = rng.normal(size=(300, 3))
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2)) + 0.05 * np.eye(300)
+    for dtype in (np.float64, np.float32):
+        unproved = stack([K.astype(dtype)])
+        unproved.require_psd()
+        assert unproved.definiteness == "assumed"
+        v = rng.normal(size=300)
+        with pytest.raises(InvalidKernel, match="smallest eigenvalue -0"):
+            stack([(K - 0.7 / (v @ v) * np.outer(v, v)).astype(dtype)]).require_psd()
     with pytest.raises(InvalidKernel, match="smallest eigenvalue"):
         check_psd(sneaky)
     with pytest.raises(InvalidKernel, match="minor"):

@@ -121,7 +121,8 @@ def _points(problem: Problem, rng: np.random.Generator) -> Iterator[dict[str, An
     beta, theta, b = solution.dual_coef, solution.weights, solution.intercept
     yield {"dual_coef": beta, "weights": theta, "intercept": b}
     yield {"dual_coef": beta}
-    coarse = beta.astype(np.float32).astype(float)
+    with np.errstate(over="ignore"):
+        coarse = beta.astype(np.float32).astype(float)
     yield {"dual_coef": coarse if np.all(np.isfinite(coarse)) else beta, "weights": theta}
     yield {"dual_coef": beta * 10.0 ** rng.uniform(-3, 3), "weights": theta}
 

@@ -1,0 +1,113 @@
+"""Rounding errors of numerical certificates: what the allowance covers, what it costs, and that its absence shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import LOSSES, make_problem
+
+from mklref import Fixed, Lp, Problem, Status, certify, solve
+from mklref.certificate import numerical
+from mklref.certificate.allowance import growth
+from mklref.exceptions import InvalidKernel
+from mklref.kernels import ArrayStack
+from validation.attack.certificates import attack, exact_primal
+
+SEEDS = range(4)
+
+
+def large(seed, n=24):
+    """A kernel of rank one and entries about 1e6 with C = 1e5: the optimum is 1e10 times smaller than |K| C^2."""
+    rng = np.random.default_rng(seed)
+    z = np.rint(1e3 * rng.normal(size=n))
+    y = np.where(rng.permutation(n) < n // 2, 1.0, -1.0)
+    return Problem([np.outer(z, z)], y, C=1e5, regularizer=Lp(1))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounds_that_rounding_spoils_are_wide_enough_and_say_so(seed):
+    problem = large(seed)
+    solution = solve(problem)
+    point = {"dual_coef": solution.dual_coef, "weights": solution.weights, "intercept": solution.intercept}
+    certificate, proven = certify(problem, **point), certify(problem, **point, rigorous=True, backend="exact")
+    assert certificate.lower <= proven.upper
+    assert certificate.upper >= max(proven.lower, float(exact_primal(problem, point, solution.intercept)))
+    assert certificate.rounding > 1e-9 * certificate.size
+    assert solution.objective == certificate.objective < certificate.upper
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_ordinary_problems_lose_no_digit_that_a_solver_has(loss):
+    problem = make_problem(loss=loss, regularizer=Lp(2), seed=3, n=30)
+    certificate = solve(problem, tol=1e-9).certificate
+    assert 0.0 < certificate.rounding <= 1e-12 * certificate.size
+    assert "Rounding" not in certificate.explain()
+
+
+def test_a_point_whose_rounding_exceeds_the_tolerance_is_not_optimal():
+    problem = make_problem(seed=3, n=24, M=5, C=1e15)
+    solution = solve(problem)
+    assert solution.certificate.rounding > 1e-6 * solution.certificate.size
+    assert not solution.certificate.is_optimal()
+    assert solution.status is not Status.OPTIMAL
+    assert "certify(..., rigorous=True)" in solution.certificate.explain()
+
+
+def test_the_allowance_does_not_depend_on_the_units():
+    problem = make_problem(regularizer=Lp(2), seed=3, n=24, C=2.0)
+    beta = solve(problem).dual_coef
+    one = certify(problem, beta)
+    for c in (2.0**-300, 2.0**300):
+        other = certify(problem.replace(kernels=list(problem.kernels.dense() * c), C=2.0 / c), beta / c)
+        assert other.rounding * c == pytest.approx(one.rounding, rel=1e-9)
+
+
+def test_nothing_is_found_by_an_attack():
+    assert attack(60, np.random.default_rng(1)) == []
+
+
+def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):
+    monkeypatch.setattr(numerical, "primal_error", lambda *_: 0.0)
+    monkeypatch.setattr(numerical, "dual_loss_error", lambda *_: 0.0)
+    monkeypatch.setattr(numerical, "squares_error", lambda problem, *_: np.zeros(problem.n_kernels))
+    found = attack(15, np.random.default_rng(1))
+    assert any("excludes [" in text for text in found)
+    assert any("is below the primal objective of its own point" in text for text in found)
+
+
+def test_a_sum_of_equal_signs_errs_by_less_than_its_growth():
+    """A constant kernel makes every rounding error of a sum the same: the worst case of the square root."""
+    n = 1500
+    problem = Problem(
+        [np.full((n, n), 0.1)], np.where(np.arange(n) < n / 2, 1.0, -1.0), C=1.0, regularizer=Fixed([1.0])
+    )
+    beta = np.where(np.arange(n) < n / 2, 0.1, -1e-3)
+    image = float(problem.kernels.apply(beta)[0, 0])
+    exact = 0.1 * (750 * 0.1 - 750 * 1e-3)
+    assert abs(image - exact) <= growth(n) * 2.0**-53 * 0.1 * np.abs(beta).sum()
+
+
+# --- what is assumed -----------------------------------------------------------------------------------------------------
+
+
+def test_certificates_say_how_definiteness_is_known(monkeypatch):
+    problem = make_problem(n=20)
+    beta = 0.1 * problem.y
+    assert certify(problem, beta).definiteness == "proved"
+    assert "assumed" not in certify(problem, beta).explain()
+    trusted = problem.replace(kernels=ArrayStack.trusted(list(problem.kernels.dense())))
+    assert certify(trusted, beta).definiteness == "by theorem"
+    monkeypatch.setattr("mklref.kernels.validation.FULL_CHECK_FLOPS", 0.0)
+    certificate = solve(problem.replace(kernels=list(problem.kernels.dense()))).certificate
+    assert certificate.definiteness == "assumed"
+    assert "That every kernel is positive semidefinite is assumed" in certificate.explain()
+
+
+def test_an_indefinite_kernel_beyond_the_budget_does_not_end_optimal(monkeypatch, rng):
+    """Its stationary points have a gap of 0, whatever they are worth."""
+    monkeypatch.setattr("mklref.kernels.validation.FULL_CHECK_FLOPS", 0.0)
+    X = rng.normal(size=(200, 5))
+    v = rng.normal(size=200)
+    K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2)) - 0.7 * np.outer(v, v) / (v @ v)
+    with pytest.raises(InvalidKernel, match="smallest eigenvalue -0"):
+        Problem([K], np.sign(X[:, 0]))

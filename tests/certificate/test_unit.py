@@ -1,0 +1,67 @@
+"""One relative gap: what is small is not optimal, in whatever unit, and what is 0 has a unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import LOSSES, make_problem
+from sklearn.datasets import load_breast_cancer
+
+from mklref import Lp, Problem, Status, certify, solve, verify
+from mklref.certificate.unit import unit_of
+
+REAL = [loss for loss in LOSSES if loss.targets == "real"]
+
+
+def test_zero_is_not_optimal_for_small_targets():
+    """Squared loss with targets of 1e-5: the gap of beta = 0 is far below 1e-6, and no share of P* at all."""
+    problem = make_problem(loss="squared", seed=3, n=24)
+    problem = problem.replace(y=1e-5 * np.where(np.arange(24) % 2, 1.0, -1.0), kernels=[np.eye(24)], C=600.0)
+    nothing = certify(problem, np.zeros(24))
+    assert nothing.gap < 1e-6
+    assert not nothing.is_optimal()
+    solution = solve(problem)
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective < nothing.upper / 300
+
+
+def test_an_interval_that_spans_three_decades_is_not_optimal():
+    """Breast cancer with a raw cubic kernel: entries of 1e20, an optimum of 1e-9."""
+    X, target = load_breast_cancer(return_X_y=True)
+    X, y = X[:150], np.where(target[:150] == 1, 1.0, -1.0)
+    K = (X @ X.T + 1.0) ** 3
+    solution = solve(Problem([0.5 * (K + K.T)], y, C=1.0), max_iter=20, max_time=20.0)
+    certificate = solution.certificate
+    assert certificate.gap < 1e-6
+    assert (solution.status is Status.OPTIMAL) is (certificate.gap <= 1e-6 * certificate.upper)
+
+
+@pytest.mark.parametrize("loss", REAL, ids=str)
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_constant_targets_have_a_unit_and_other_targets_none(loss, scale):
+    problem = make_problem(loss=loss, seed=3, n=24)
+    constant = problem.replace(y=np.full(24, 0.3 * scale))
+    assert unit_of(constant) > 0.0
+    assert certify(constant, np.zeros(24)).is_optimal(1e-12)
+    spread = problem.replace(y=scale * np.linspace(-1.0, 1.0, 24))
+    tube = getattr(loss, "epsilon", 0.0)
+    assert (unit_of(spread) > 0.0) is (scale <= tube)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_checker_states_the_same_relative_gap(loss):
+    problem = make_problem(loss=loss, regularizer=Lp(1.5), seed=3, n=12)
+    solution = solve(problem, tol=1e-9)
+    for y in (problem.y, np.full(12, 0.25)) if loss.targets == "real" else (problem.y,):
+        own = problem.replace(y=y)
+        beta = solution.dual_coef if y is problem.y else np.zeros(12)
+        certificate = certify(own, beta, rigorous=True)
+        lines = verify.verify(certificate.to_dict(), own.kernels.dense(), own.y)
+        (stated,) = (float(line.split(":")[1]) for line in lines if line.startswith("relative gap"))
+        assert stated == pytest.approx(certificate.relative_gap, rel=0.06, abs=1e-300)
+
+
+def test_solutions_and_their_records_agree():
+    problem = make_problem(loss="one_class", seed=3, n=24)
+    solution = solve(problem)
+    assert solution.history.records[-1].unit == solution.certificate.unit == unit_of(problem) > 0.0
