@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from makers import LOSSES, make_problem
 
-from mklref import Fixed, Lp, Problem, Status, certify, solve
+from mklref import Lp, Problem, Status, certify, solve
 from mklref.certificate import numerical
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
@@ -87,7 +87,7 @@ def test_a_sum_of_equal_signs_errs_by_less_than_its_growth():
     assert abs(image - exact) <= growth(n) * 2.0**-53 * 0.1 * np.abs(beta).sum()
 
 
-# --- what is assumed -----------------------------------------------------------------------------------------------------
+# --- what is assumed -----------------------------------------------------------------------------------------------
 
 
 def test_certificates_say_how_definiteness_is_known(monkeypatch):

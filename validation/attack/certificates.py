@@ -4,10 +4,12 @@ A case is a small problem whose kernels and costs have scales from 1e-8 to 1e16 
 whose kernels are dense, of rank one, constant, duplicated or ill-conditioned, in float64 or float32. Its points are the
 solution of `mklref.solve`, the same rounded to float32, and the same far off in scale. Truth comes from these points in
 exact arithmetic, `certify(..., rigorous=True, backend="exact")`: with L the largest proven lower bound and U the
-smallest proven upper bound, L <= P* <= U.
+smallest proven upper bound, L <= P* <= U. These hold for all semidefinite matrices within delta of kernels that cannot
+be proven definite; for kernels that are semidefinite by construction (`EXACT`) the objectives of the points are also
+taken in rational arithmetic, as `mklref.verify` computes them, with delta = 0.
 
     lower <= U and upper >= L      for every numerical certificate: else it excludes P*
-    upper >= primal objective      at the very point, as `mklref.verify` computes it in rational numbers
+    upper >= primal objective      at the very point, in rational arithmetic
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ LOSSES = (
     "one_class",
     "density_level_set",
 )
+EXACT = ("integers", "constant")
+"""Shapes of kernels that are semidefinite in exact arithmetic: A A' with integers, times a power of two."""
 SHAPES = ("dense", "rank one", "integers", "constant", "duplicated", "ill-conditioned")
 
 
@@ -65,6 +69,16 @@ def findings(problem: Problem, words: str, rng: np.random.Generator) -> Iterator
     except MKLError:
         return  # refused, with a reason
     lower, upper = max(bounds.lower for bounds in proven), min(bounds.upper for bounds in proven)
+    if words.startswith(EXACT):
+        lower = max(
+            lower, *(_down(exact_dual(problem, bounds.dual_coef)) for bounds in proven if bounds.lower > -np.inf)
+        )
+        own = (
+            exact_primal(problem, point, c.intercept)
+            for point, c in zip(points, found, strict=True)
+            if "weights" in point
+        )
+        upper = min(upper, *(float(np.nextafter(float(value), np.inf)) for value in own))
     for point, certificate in zip(points, found, strict=True):
         accepted = "accepted" if certificate.is_optimal() else "not accepted"
         if certificate.lower > upper or certificate.upper < lower:
@@ -79,6 +93,8 @@ def random_case(rng: np.random.Generator) -> tuple[Problem, str]:
     wide = rng.random() < 0.1
     scale, C = (10.0 ** rng.uniform(*((-130, 130) if wide else (-8, 16))) for _ in range(2))
     shape, loss = str(rng.choice(SHAPES)), str(rng.choice(LOSSES))
+    if shape in EXACT:
+        scale = 2.0 ** round(np.log2(scale))
     kernels = scale * np.stack([_kernel(shape, n, rng) for _ in range(M)])
     if shape == "duplicated":
         kernels[:] = kernels[0]
@@ -105,7 +121,7 @@ def _kernel(shape: str, n: int, rng: np.random.Generator) -> Array:
     if shape == "constant":
         return np.ones((n, n))
     if shape == "integers":  # exactly semidefinite, of low rank
-        A = rng.integers(-9, 10, size=(n, 2)).astype(float)
+        A = rng.integers(-9, 10, size=(n, int(rng.integers(1, 3)))).astype(float)
         return A @ A.T
     A = rng.normal(size=(n, 1 if shape == "rank one" else n))
     if shape == "ill-conditioned":
@@ -128,7 +144,7 @@ def _points(problem: Problem, rng: np.random.Generator) -> Iterator[dict[str, An
 
 
 def _below_its_objective(problem: Problem, point: dict[str, Any], certificate: Certificate) -> bool:
-    """Whether upper < primal objective at (beta, theta, b), in rational numbers."""
+    """Whether upper < primal objective at (beta, theta, b)."""
     if not np.isfinite(certificate.upper) or point.get("weights") is None:
         return False
     return Fraction(certificate.upper) + Fraction(TINY) < exact_primal(problem, point, certificate.intercept)
@@ -136,21 +152,39 @@ def _below_its_objective(problem: Problem, point: dict[str, Any], certificate: C
 
 def exact_primal(problem: Problem, point: dict[str, Any], intercept: float) -> Fraction:
     """The primal objective at a point: exact but for powers and logarithms, which have 60 digits."""
-    loss, regularizer = (
-        {"name": name, **_parameters(owner)}
-        for name, owner in (
-            (problem.loss.name, problem.loss),
-            (type(problem.regularizer).__name__, problem.regularizer),
-        )
-    )
     with localcontext(verify._CONTEXT):
         beta, theta = ([Fraction(x) for x in point[name].tolist()] for name in ("dual_coef", "weights"))
-        images, squares = verify._products(problem.kernels.dense().astype(float), beta)
+        loss, penalty, _, images, squares = _terms(problem, beta)
         b = Fraction(intercept)
         scores = [sum((t * f[i] for t, f in zip(theta, images, strict=True)), b) for i in range(problem.n_samples)]
-        y, costs = ([Fraction(x) for x in array.tolist()] for array in (problem.y, problem.costs))
-        losses = verify._Loss(loss, y, costs).values(scores)
-        penalty, _ = verify.penalties(regularizer, problem.n_kernels)
-        rho = [t * t * max(x, Fraction(0)) for t, x in zip(theta, squares, strict=True)]
-        value = sum((c * v for c, v in zip(costs, losses, strict=True)), penalty(rho))
-        return value + Fraction(problem.intercept_cost) * b
+        rho = [t * t * q for t, q in zip(theta, squares, strict=True)]
+        costs = map(Fraction, problem.costs.tolist())
+        losses = sum((c * v for c, v in zip(costs, loss.values(scores), strict=True)), penalty(rho))
+        return losses + Fraction(problem.intercept_cost) * b
+
+
+def exact_dual(problem: Problem, dual_coef: Array) -> Fraction:
+    """The dual objective at a point that is feasible exactly, likewise."""
+    with localcontext(verify._CONTEXT):
+        beta = [Fraction(x) for x in dual_coef.tolist()]
+        loss, _, penalty, _, squares = _terms(problem, beta)
+        value: Fraction = loss.dual(beta) - penalty(squares)
+        return value
+
+
+def _terms(problem: Problem, beta: list[Fraction]) -> tuple[Any, Any, Any, list[list[Fraction]], list[Fraction]]:
+    """Loss, R, R*, K_m beta and beta'K_m beta >= 0."""
+    y, costs = ([Fraction(x) for x in array.tolist()] for array in (problem.y, problem.costs))
+    loss, regularizer = problem.loss, problem.regularizer
+    images, squares = verify._products(problem.kernels.dense().astype(float), beta)
+    return (
+        verify._Loss({"name": loss.name, **_parameters(loss)}, y, costs),
+        *verify.penalties({"name": type(regularizer).__name__, **_parameters(regularizer)}, problem.n_kernels),
+        images,
+        [max(q, Fraction(0)) for q in squares],
+    )
+
+
+def _down(x: Fraction) -> float:
+    """A float next to x that is no larger, but for the 60 digits."""
+    return float(np.nextafter(float(x), -np.inf))
