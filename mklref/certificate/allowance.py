@@ -73,6 +73,15 @@ def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> f
     return error + missed * (abs(b) + float(y.max()) + float(t.max()))
 
 
+def entries_error(problem: Problem, beta: Array, theta: Array) -> float:
+    """What the rounding of kernels to their dtype does to sum_m theta_m q_m: eps sum_m theta_m (d_m'|beta|)^2.
+
+    A kernel that was semidefinite before may have become indefinite by as much.
+    """
+    reach = _lengths(problem) @ np.abs(beta)
+    return float(np.finfo(problem.kernels.dtype).eps) * float(np.abs(theta) @ (reach * reach))
+
+
 def _lengths(problem: Problem) -> Array:
     """d (M, n), whose products with d'|beta| bound |K_m||beta|."""
     return np.asarray(np.sqrt(np.maximum(problem.kernels.own_diagonals, 0.0)))

@@ -6,8 +6,8 @@ Every row is one solver's answer with its certificate lower <= P* <= upper. The 
     native relative gap    <= tol
     every other row's gap  <= reference_tol               a conic solver certifies less than it claims
 
-Nothing a solver says about itself enters the verdict. Bounds are computed in float64, so intervals are compared
-with the allowance of `rounding`.
+Nothing a solver says about itself enters the verdict. Certified bounds allow for rounding in float64; that of the
+kernels as they are stored is the allowance of `rounding`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from mklref import native, reference
+from mklref.certificate.allowance import entries_error
 from mklref.crosscheck.result import NATIVE, CrossCheck, Row
 from mklref.exceptions import InvalidParameter, InvalidType, MKLError, MKLWarning, NotApplicable
 from mklref.formulations import factorize
@@ -101,18 +100,12 @@ def crosscheck(
 
 
 def rounding(problem: Problem, solution: Solution) -> float:
-    """How far rounding may move a certified bound: an a-priori estimate, not a proof.
+    """How far certified bounds may contradict those of another point because kernels are rounded: no proof.
 
-    A sum of k products carries a relative error of k eps of the sum of their magnitudes. Scores are sums over n
-    samples and M kernels; with |K_ij| <= sqrt(K_ii K_jj) and c_i |V'| = |beta_i| near an optimum, the summed
-    losses and the quadratic forms are off by about (n + M) eps ||beta||^2 sum_m theta_m tr K_m at most. The
-    factor 8 covers kernels that are positive semidefinite up to rounding only; eps is that of the stored kernels.
+    Certificates allow for the rounding of their own sums. That of the kernels is no error in them, but makes kernels
+    indefinite, for which no weak duality holds (`mklref.certificate.allowance`).
     """
-    eps = float(np.finfo(problem.kernels.dtype).eps)
-    certificate, beta = solution.certificate, solution.dual_coef
-    quadratic = float(beta @ beta) * float(np.abs(solution.weights) @ problem.kernels.traces())
-    bounds = sum(abs(bound) for bound in (certificate.lower, certificate.upper) if np.isfinite(bound))
-    return 8.0 * (problem.n_samples + problem.n_kernels) * eps * (quadratic + bounds)
+    return entries_error(problem, solution.dual_coef, solution.weights)
 
 
 def chosen_formulations(problem: Problem, names: Sequence[str] | None) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class Row:
     allowed: float
     """The largest relative gap with which this row passes."""
     rounding: float = 0.0
-    """By how much each bound may be off for rounding errors of float64."""
+    """By how much each bound may be off because the kernels are semidefinite only up to rounding."""
 
     @property
     def label(self) -> str:

@@ -70,15 +70,11 @@ def findings(problem: Problem, words: str, rng: np.random.Generator) -> Iterator
         return  # refused, with a reason
     lower, upper = max(bounds.lower for bounds in proven), min(bounds.upper for bounds in proven)
     if words.startswith(EXACT):
-        lower = max(
-            lower, *(_down(exact_dual(problem, bounds.dual_coef)) for bounds in proven if bounds.lower > -np.inf)
-        )
-        own = (
-            exact_primal(problem, point, c.intercept)
-            for point, c in zip(points, found, strict=True)
-            if "weights" in point
-        )
-        upper = min(upper, *(float(np.nextafter(float(value), np.inf)) for value in own))
+        duals = [exact_dual(problem, bounds.dual_coef) for bounds in proven if bounds.lower > -np.inf]
+        lower = max([lower, *(float(np.nextafter(float(value), -np.inf)) for value in duals)])
+        pairs = zip(points, found, strict=True)
+        primals = [exact_primal(problem, point, c.intercept) for point, c in pairs if "weights" in point]
+        upper = min([upper, *(float(np.nextafter(float(value), np.inf)) for value in primals)])
     for point, certificate in zip(points, found, strict=True):
         accepted = "accepted" if certificate.is_optimal() else "not accepted"
         if certificate.lower > upper or certificate.upper < lower:
@@ -183,8 +179,3 @@ def _terms(problem: Problem, beta: list[Fraction]) -> tuple[Any, Any, Any, list[
         images,
         [max(q, Fraction(0)) for q in squares],
     )
-
-
-def _down(x: Fraction) -> float:
-    """A float next to x that is no larger, but for the 60 digits."""
-    return float(np.nextafter(float(x), -np.inf))
