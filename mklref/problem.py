@@ -34,8 +34,8 @@ class Problem:
     ----------
     kernels : array (M, n, n), sequence of (n, n) arrays, or KernelStack
         Symmetric positive semidefinite Gram matrices, float64 or float32; never copied if they are contiguous.
-        Definiteness is proved by Cholesky factorisation while that takes under a second (M n^3 <= 6e10), and
-        by 2x2 minors alone beyond; see `mklref.kernels.check_psd` for the full check of one matrix.
+        Definiteness is proved by Cholesky factorisation while that takes under a second (M n^3 <= 6e10); beyond, 2x2
+        minors and a search for a negative eigenvalue have to do, and certificates say that definiteness is assumed.
     y : array (n,)
         Labels -1 and +1, real targets, or all ones, as the loss requires.
     C : float
@@ -58,7 +58,8 @@ class Problem:
     InvalidTarget
         y of the wrong length, not finite, with labels other than -1 and +1, or with one class only.
     InvalidParameter
-        C outside (0, inf), bad sample weights, or a loss and an intercept that do not go together.
+        C outside (0, inf), bad sample weights, products of both that leave double precision, or a loss and an
+        intercept that do not go together.
 
     Notes
     -----
