@@ -198,12 +198,11 @@ def test_rounding_bounds_the_error_of_float32_and_float64_certificates():
     squares = np.einsum("i,mij,j->m", beta.astype(np.longdouble), K, beta.astype(np.longdouble))
     norms = np.sum(theta * np.sqrt(squares))
     upper = 100.0 * np.sum(np.maximum(0, 1 - problem.y * scores)) + norms**2 / 2
-    error = abs(float(upper - solution.certificate.upper))
-    allowed = rounding(problem, solution)
-    assert error <= allowed
-    assert allowed <= 1e-9 * solution.certificate.upper
+    assert abs(float(upper - solution.certificate.objective)) <= solution.certificate.rounding
+    assert solution.certificate.rounding <= 1e-9 * solution.certificate.upper
+    assert rounding(problem, solution) <= 1e-9 * solution.certificate.upper
     single = problem.replace(kernels=problem.kernels.dense().astype(np.float32))
-    assert rounding(single, solution) > 1e8 * allowed
+    assert rounding(single, solution) == pytest.approx(2.0**29 * rounding(problem, solution), rel=1e-6)
 
 
 def test_progress_is_told_before_each_row(problem):

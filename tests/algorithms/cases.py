@@ -34,7 +34,7 @@ def complaints(problem, solution, tol, truth=None):
         found.append(f"it ends as {solution.status.name}")
     if not -1e-12 * abs(again.upper) <= again.gap <= tol * abs(again.upper):
         found.append(f"its relative gap is {again.gap / abs(again.upper):.1e}")
-    if solution.certificate != again or solution.objective != again.upper:
+    if solution.certificate != again or solution.objective != again.objective:
         found.append("its certificate is not that of its arrays")
     if again.violations:
         found.append(f"it is infeasible: {again.violations[0]}")
