@@ -6,9 +6,12 @@ import errno
 import json
 import os
 import shutil
+import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
@@ -20,7 +23,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mklref.exceptions import InvalidType, UnsafeFile
+from mklref._untrusted import limit, parse_json, require_room
+from mklref.exceptions import InvalidType, MKLError, UnsafeFile
 
 _FACTS = "facts"
 _PART = ".part"
@@ -29,13 +33,24 @@ _OWNERS = {
     "mklref-synthesis-1": "mklref.synthesis.SynthesisSolution",
 }
 """Who reads which format."""
-_MAX_BYTES = 64 * 2**30
-"""What a file may unpack to: beyond this it is taken for an attack or a mistake."""
 _MAX_HEADER = 1 << 16
+_KINDS = "biufUS"
+"""Booleans, integers, floats and texts: what this package writes."""
+_CHUNK = 1 << 20
+_LAST_CHARACTER, _SURROGATES = 0x10FFFF, (0xD800, 0xDFFF)
 
-_ARCHIVE_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+_ARCHIVE_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    MemoryError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
 """What zipfile raises on damage, depending on the byte that is wrong."""
-_HEADER_DAMAGE = (ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError)
+_HEADER_DAMAGE = (Warning, ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError)
 """What NumPy's parser of headers raises on damage."""
 
 
@@ -102,14 +117,20 @@ def packed_arrays(arrays: dict[str, Any], facts: dict[str, Any]) -> bytes:
     return content.getvalue()
 
 
-def read_arrays(path: str | PathLike[str], *, max_bytes: int = _MAX_BYTES) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read arrays and facts; a file without facts yields an empty dictionary.
+def read_arrays(path: str | PathLike[str], *, max_bytes: int | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read arrays and facts; a file without facts yields an empty dictionary. The one reader of NPZ of this package.
+
+    Parameters
+    ----------
+    path : path
+    max_bytes : int, optional
+        What the file may unpack to; by default `MKLREF_MAX_BYTES` of the environment, or 4 GiB.
 
     Raises
     ------
     UnsafeFile
-        Not a zip, truncated, holding pickled objects, unpacking to more than max_bytes, or claiming more data
-        than it carries.
+        Not a zip, truncated, holding pickled objects, unpacking to more than max_bytes or than there is memory,
+        claiming another size than it has, or holding two arrays of one name.
     FileNotFoundError, PermissionError
         As `open` does.
     InvalidType
@@ -117,17 +138,23 @@ def read_arrays(path: str | PathLike[str], *, max_bytes: int = _MAX_BYTES) -> tu
     """
     _require_path(path)
     with open(path, "rb") as file:  # noqa: PTH123  (any path-like; its errors are the caller's, not damage)
-        try:
-            with zipfile.ZipFile(file) as archive:
-                members = archive.infolist()
-                unpacked = sum(info.file_size for info in members)
-                if unpacked > max_bytes:
-                    raise UnsafeFile(f"{path} unpacks to {unpacked} bytes; at most {max_bytes} are read.")
-                arrays = {_key(info): _read_member(archive, info, path) for info in members}
-        except UnsafeFile:
-            raise
-        except _ARCHIVE_DAMAGE as damaged:
-            raise UnsafeFile(f"{path} is not a readable .npz file: {damaged}.") from damaged
+        return read_archive(file, path, max_bytes)
+
+
+def read_archive(
+    file: BinaryIO, path: str | PathLike[str], max_bytes: int | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As `read_arrays`, from an open file, which is called `path` in errors."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            require_room(path, sum(info.file_size for info in members), limit(max_bytes))
+            _require_distinct(members, path)
+            arrays = {_key(info): _read_member(archive, info, path) for info in members}
+    except MKLError:
+        raise
+    except _ARCHIVE_DAMAGE as damaged:
+        raise UnsafeFile(f"{path} is not a readable .npz file: {damaged}.") from damaged
     return arrays, _facts(arrays.pop(_FACTS, None), path)
 
 
@@ -191,10 +218,9 @@ def _require_path(path: Any) -> None:
 def _facts(text: Any, path: str | PathLike[str]) -> dict[str, Any]:
     if text is None:
         return {}
-    try:
-        facts = json.loads(text.tobytes())
-    except (ValueError, RecursionError) as damaged:
-        raise UnsafeFile(f"{path} carries damaged facts: {damaged}.") from damaged
+    if text.dtype != np.uint8 or text.ndim != 1:
+        raise UnsafeFile(f"{path} carries facts as {text.dtype} of shape {text.shape}; expected the bytes of a text.")
+    facts = parse_json(text.tobytes(), f"{path}, member {_FACTS!r}", nonfinite=True)
     if not isinstance(facts, dict):
         raise UnsafeFile(f"{path} carries facts of type {type(facts).__name__}; expected an object.")
     return facts
@@ -204,26 +230,51 @@ def _key(info: zipfile.ZipInfo) -> str:
     return info.filename.removesuffix(".npy")
 
 
+def _require_distinct(members: list[zipfile.ZipInfo], path: str | PathLike[str]) -> None:
+    """One member for each name: of `y.npy` twice, or beside `y`, every reader takes another one."""
+    for name, count in Counter(map(_key, members)).items():
+        if count > 1:
+            raise UnsafeFile(f"{path} holds {count} arrays of the name {name!r}; readers differ in which they take.")
+
+
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLike[str]) -> Any:
     """One array, after its header has been compared with the size that the archive declares."""
     where = f"{path}, member {info.filename!r}"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise UnsafeFile(f"{where} is packed by a method that NumPy does not write.")
-    with archive.open(info) as member:
+    with archive.open(info) as member, warnings.catch_warnings():
+        warnings.simplefilter("error")  # of headers as Python 2 wrote them
         try:
             version = np.lib.format.read_magic(member)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(member, max_header_size=_MAX_HEADER)
+            shape, fortran_order, dtype = read(member, max_header_size=_MAX_HEADER)
         except _HEADER_DAMAGE as damaged:
             raise UnsafeFile(f"{where} is not an array: {damaged}.") from damaged
-    if dtype.hasobject:
-        raise UnsafeFile(f"{where} holds pickled Python objects, which are never loaded; save plain numeric arrays.")
-    if dtype.kind == "V" or dtype.itemsize == 0:
-        raise UnsafeFile(f"{where} holds items of type {dtype}; expected plain numbers or text.")
-    size = dtype.itemsize * prod(shape)
-    if size > info.file_size:
-        raise UnsafeFile(f"{where} claims {size} bytes of data and carries {info.file_size}.")
-    try:
-        return np.lib.format.read_array(BytesIO(archive.read(info)), allow_pickle=False)
-    except ValueError as damaged:
-        raise UnsafeFile(f"{where} is damaged: {damaged}.") from damaged
+        if dtype.hasobject:
+            raise UnsafeFile(
+                f"{where} holds pickled Python objects, which are never loaded; save plain numeric arrays."
+            )
+        if dtype.kind not in _KINDS or dtype.itemsize == 0:
+            raise UnsafeFile(f"{where} holds items of type {dtype}; expected plain numbers or text.")
+        size, carried = dtype.itemsize * prod(shape), info.file_size - member.tell()
+        if min(shape, default=0) < 0 or size != carried:
+            raise UnsafeFile(f"{where} claims {size} bytes of data and carries {carried}.")
+        data = np.empty(size, dtype=np.uint8)
+        at = 0
+        while chunk := member.read(_CHUNK):  # to the end, where the checksum is compared
+            data[at : at + len(chunk)] = np.frombuffer(chunk, dtype=np.uint8)
+            at += len(chunk)
+    if at < size:
+        raise UnsafeFile(f"{where} is damaged: it ends after {at} of {size} bytes.")
+    _require_sound(data, dtype, where)
+    return data.view(dtype).reshape(shape, order="F" if fortran_order else "C")
+
+
+def _require_sound(data: Any, dtype: Any, where: str) -> None:
+    """Booleans are 0 or 1, and texts consist of characters."""
+    if dtype.kind == "b" and data.max(initial=0) > 1:
+        raise UnsafeFile(f"{where} is damaged: a byte of {data.max()} is neither true nor false.")
+    if dtype.kind == "U":
+        codes = data.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+        if np.any((codes > _LAST_CHARACTER) | ((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1]))):
+            raise UnsafeFile(f"{where} is damaged: it holds texts of what is no character.")

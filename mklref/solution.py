@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
@@ -13,6 +14,7 @@ from mklref._files import read_arrays, require_format, write_arrays
 from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.certificate.unit import relative
+from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.blocks import checked_blocks
 from mklref.kernels.stack import KernelStack
@@ -145,27 +147,38 @@ class Solution:
         UnsafeFile
             Damaged, truncated, hostile or foreign files.
         """
-        arrays, facts = read_arrays(path, max_bytes=_MAX_BYTES)
+        arrays, facts = read_arrays(path)
         try:
             require_format(path, facts["format"], _FORMAT)
+            require_names(facts, _FACTS, "facts")
+            require_names(arrays, _ARRAYS, "arrays")
+            require_finite(np.array([saved(facts, "intercept", float)]), "intercept")
             return cls(
                 dual_coef=saved_array(arrays["dual_coef"], "dual_coef"),
                 weights=saved_array(arrays["weights"], "weights"),
-                intercept=float(facts["intercept"]),
-                objective=float(facts["objective"]),
+                intercept=saved(facts, "intercept", float),
+                objective=saved(facts, "objective", float),
                 certificate=Certificate.from_dict(facts["certificate"]),
-                status=Status[facts["status"]],
-                solver=str(facts["solver"]),
+                status=Status[saved(facts, "status", str)],
+                solver=saved(facts, "solver", str),
             )
-        except (KeyError, TypeError, ValueError, OverflowError) as damaged:
+        except (KeyError, TypeError, ValueError) as damaged:
             if isinstance(damaged, UnsafeFile):
                 raise
             raise UnsafeFile(f"{path} is not a saved Solution: {damaged!r}.") from damaged
 
 
 _FORMAT = "mklref-solution-1"
-_MAX_BYTES = 2**30
-"""What a model file may unpack to; its vectors have one entry for each sample and each kernel."""
+_ARRAYS = ("dual_coef", "weights")
+_FACTS = ("format", "intercept", "objective", "status", "solver", "certificate")
+
+
+def require_names(found: Collection[str], expected: Collection[str], what: str) -> None:
+    """Raise `ValueError` unless a file holds exactly these `what`: one that is unknown may change what others mean."""
+    if set(found) != set(expected):
+        raise ValueError(
+            f"its {what} are {', '.join(sorted(found)) or 'none'}; expected {', '.join(sorted(expected))}."
+        )
 
 
 def saved_array(array: Any, label: str, ndim: int = 1) -> Array:

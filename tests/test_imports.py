@@ -21,6 +21,7 @@ PACKAGE = Path(mklref.__file__).parent
 ORDER = (
     "_typing",
     "exceptions",
+    "_untrusted",
     "_files",
     "progress",
     "kernels",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidParameter
+
+T = TypeVar("T")
 
 _WORTH_SAYING = 1e-9
 """Relative size from which a better intercept, or a negative gap, is worth a sentence."""
@@ -88,8 +89,11 @@ class Bounds:
         KeyError, TypeError, ValueError
             A field is missing or of the wrong type.
         """
-        convert: dict[str, Callable[[Any], Any]] = {"float": float, "int": int, "str": str, "tuple[str, ...]": _texts}
-        return cls(**{field.name: convert[str(field.type)](facts[field.name]) for field in fields(cls)})
+        names = [field.name for field in fields(cls)]
+        if not isinstance(facts, dict) or set(facts) != set(names):
+            raise KeyError(f"the fields of {cls.__name__} are {', '.join(names)}")
+        kinds: dict[str, Any] = {"float": float, "int": int, "str": str, "tuple[str, ...]": tuple}
+        return cls(**{field.name: saved(facts, field.name, kinds[str(field.type)]) for field in fields(cls)})
 
     def __str__(self) -> str:
         return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"
@@ -162,7 +166,19 @@ class Certificate(Bounds):
         return "\n".join(lines)
 
 
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise TypeError(f"expected texts, found {values!r}")
-    return tuple(values)
+def saved(facts: dict[str, Any], name: str, kind: type[T]) -> T:
+    """A value from a file: float, int, bool, str, or tuple for a list of texts; an integer is a float as well.
+
+    Raises
+    ------
+    KeyError, TypeError
+        It is missing, or of another type: nothing is converted, since True is not 1 and "1" neither.
+    """
+    value = facts[name]
+    if kind is float and type(value) is int:
+        value = float(value)
+    if kind is tuple and isinstance(value, list | tuple) and all(isinstance(text, str) for text in value):
+        value = tuple(value)
+    if type(value) is not kind:
+        raise TypeError(f"{name} = {str(value)[:80]} is no {'list of texts' if kind is tuple else kind.__name__}")
+    return value

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from mklref._files import read_arrays, require_format, write_arrays
 from mklref._typing import Array
 from mklref.certificate import Bounds
+from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.validation import as_float_array, require_finite
-from mklref.solution import History, Status, saved_array
+from mklref.solution import History, Status, require_names, saved_array
 from mklref.synthesis.problem import scores
 
 _FORMAT = "mklref-synthesis-1"
-_MAX_BYTES = 2**32
-"""What a model file may unpack to; its coefficients are one number for each column of the kernels."""
+_ARRAYS = ("coef", "dual_coef")
+_FACTS = ("format", "objective", "status", "constant", "solver", "certificate")
 
 
 @dataclass(frozen=True)
@@ -121,22 +122,24 @@ class SynthesisSolution:
         InvalidType
             No path.
         """
-        arrays, facts = read_arrays(path, max_bytes=_MAX_BYTES)
+        arrays, facts = read_arrays(path)
         try:
             require_format(path, facts["format"], _FORMAT)
-            coef, constant = saved_array(arrays["coef"], "coef", 2), facts["constant"]
-            if not isinstance(constant, bool) or not coef.size or len(coef) <= constant:
+            require_names(facts, _FACTS, "facts")
+            require_names(arrays, _ARRAYS, "arrays")
+            coef, constant = saved_array(arrays["coef"], "coef", 2), saved(facts, "constant", bool)
+            if not coef.size or len(coef) <= constant:
                 raise ValueError(f"coef {coef.shape} does not go with constant = {constant!r}")
             return cls(
                 coef=coef,
                 dual_coef=saved_array(arrays["dual_coef"], "dual_coef"),
-                objective=float(facts["objective"]),
+                objective=saved(facts, "objective", float),
                 certificate=Bounds.from_dict(facts["certificate"]),
-                status=Status[facts["status"]],
+                status=Status[saved(facts, "status", str)],
                 constant=constant,
-                solver=str(facts["solver"]),
+                solver=saved(facts, "solver", str),
             )
-        except (KeyError, TypeError, ValueError, OverflowError) as damaged:
+        except (KeyError, TypeError, ValueError) as damaged:
             if isinstance(damaged, UnsafeFile):
                 raise
             raise UnsafeFile(f"{path} is not a saved SynthesisSolution: {damaged!r}.") from damaged

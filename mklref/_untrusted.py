@@ -1,0 +1,187 @@
+"""What every reader asks of a stranger's file first: does it fit into memory, and can it be read in one way only."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter, UnsafeFile
+
+LIMIT = "MKLREF_MAX_BYTES"
+"""Environment variable with the number of bytes that a file may unpack to."""
+_DEFAULT = 4 * 2**30
+_CHUNK = 1 << 20
+_INTEGER_DIGITS = 19
+"""Of the integers that are kept as such; longer ones become floats, as in every other language."""
+_NONFINITE = ("inf", "-inf", "nan")
+
+
+def limit(max_bytes: int | None = None) -> int:
+    """What a file may unpack to: `max_bytes` if it is given, else what MKLREF_MAX_BYTES says, else 4 GiB.
+
+    Raises
+    ------
+    InvalidParameter
+        MKLREF_MAX_BYTES is no positive integer.
+    """
+    if max_bytes is not None:
+        return max_bytes
+    text = os.environ.get(LIMIT)
+    if text is None:
+        return _DEFAULT
+    if not (text.isascii() and text.isdecimal() and len(text) <= _INTEGER_DIGITS and int(text)):
+        raise InvalidParameter(f"{LIMIT} = {text[:40]!r} must be a positive number of bytes, for instance {_DEFAULT}.")
+    return int(text)
+
+
+def require_room(where: object, size: int, most: int) -> None:
+    """Raise `UnsafeFile` if `size` bytes are more than `most`, or than there is memory; asked before any are taken."""
+    if size > most:
+        raise UnsafeFile(
+            f"{where} unpacks to {size} bytes; at most {most} are read. If you trust the file, set {LIMIT} in the "
+            "environment to a larger number."
+        )
+    free = _free_memory()
+    if size > free:
+        raise UnsafeFile(f"{where} unpacks to {size} bytes, and {free:.0f} bytes of memory are free.")
+
+
+def _free_memory() -> float:
+    """Bytes that can be had without swapping: of the machine and of its control group; inf where neither says so."""
+    bounds = [np.inf]
+    machine, group = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
+    if machine.is_file():
+        lines = dict(line.split(":", 1) for line in machine.read_text(encoding="ascii").splitlines() if ":" in line)
+        bounds += [1024.0 * int(lines[name].split()[0]) for name in ("MemAvailable",) if name in lines]
+    if group.is_file() and (text := group.read_text(encoding="ascii").strip()).isdecimal():
+        bounds.append(float(text))
+    return min(bounds)
+
+
+def read_bytes(path: Path, max_bytes: int) -> bytes:
+    """The content of a file that is no longer than `max_bytes`, whatever its size said.
+
+    Raises
+    ------
+    UnsafeFile
+        It is longer, or longer than there is memory.
+    OSError
+        As `open` does.
+    """
+    require_room(path, path.stat().st_size, max_bytes)
+    with path.open("rb") as file:
+        return b"".join(_chunks(file, path, max_bytes))
+
+
+def unpacked(path: Path, max_bytes: int) -> bytes:
+    """The content of a gzip file. Nothing is kept of one that unpacks to more than `max_bytes`.
+
+    Raises
+    ------
+    UnsafeFile
+        It unpacks to more, or to more than there is memory.
+    OSError, EOFError, zlib.error
+        As `gzip.open` does.
+    """
+    size = gzip_size(path, max_bytes)
+    require_room(path, size, max_bytes)
+    with gzip.open(path, "rb") as file:
+        return b"".join(_chunks(file, path, size))
+
+
+def gzip_size(path: Path, max_bytes: int) -> int:
+    """To how many bytes a gzip file unpacks, found by unpacking it piece by piece; errors as of `unpacked`."""
+    with gzip.open(path, "rb") as file:
+        return sum(map(len, _chunks(file, path, max_bytes)))
+
+
+def _chunks(file: IO[bytes] | gzip.GzipFile, where: object, most: int) -> Any:
+    left = most
+    while chunk := file.read(_CHUNK):
+        left -= len(chunk)
+        if left < 0:
+            require_room(where, most - left, most)
+        yield chunk
+
+
+def parse_json(text: bytes, where: str | PathLike[str], *, nonfinite: bool = False) -> Any:
+    """JSON that means one thing: no key twice, no number beyond float64, no half of a character.
+
+    Parameters
+    ----------
+    text : bytes
+        In UTF-8.
+    where : path
+        For the message.
+    nonfinite : bool
+        Accept NaN and Infinity, which are Python's and not JSON's.
+
+    Raises
+    ------
+    UnsafeFile
+        Anything else.
+    """
+
+    def constant(name: str) -> float:
+        if not nonfinite:
+            raise ValueError(f"{name} is no number of JSON")
+        return float(name.replace("Infinity", "inf"))
+
+    try:
+        value = json.loads(
+            text.decode("utf-8"), object_pairs_hook=_unique, parse_int=_integer, parse_float=_float,
+            parse_constant=constant,
+        )  # fmt: skip
+        if b"\\ud" in text.lower():
+            json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses a surrogate without the other one
+    except (ValueError, RecursionError) as damaged:
+        raise UnsafeFile(f"{where} is no JSON: {damaged}.") from damaged
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the name {name[:80]!r} is there twice")
+        found[name] = value
+    return found
+
+
+def _integer(digits: str) -> float:
+    return int(digits) if len(digits) <= _INTEGER_DIGITS else _float(digits)
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if np.isinf(value):
+        raise ValueError(f"the number {digits[:40]} is beyond float64")
+    return value
+
+
+def numbers_of(value: Any) -> Array:
+    """Nested lists of numbers as an array; the texts "inf", "-inf" and "nan" stand for what JSON cannot write.
+
+    Raises
+    ------
+    ValueError
+        Anything else among them, such as texts, true or null; lists of different lengths.
+    """
+    return np.array(_plain(value), dtype=np.float64)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, str) and value in _NONFINITE:
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{str(value)[:40]!r} is no number")
+    return value
