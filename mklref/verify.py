@@ -16,6 +16,9 @@ Products and sums are exact, in Python integers and fractions. Logarithms and po
 60 are relied on. K + delta I = L L' + c I + R is semidefinite if ||R||_F <= c, whoever computed L: that residual is the
 one thing taken from float64, with its error bound for rounding to nearest.
 
+A certificate has the fields of its format and no other, each once and of its type, and numbers in the spelling of
+`float.hex`; of an archive that holds two members for one name nothing is read, since readers differ in which they take.
+
 Exit codes: 0 confirmed, 1 not confirmed, 2 the files cannot be read, or state no problem.
 """
 
@@ -24,7 +27,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import re
 import sys
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -52,6 +59,10 @@ _INFLATION = 1032
 """What the deflate method packs into one byte at most."""
 _HEADER = 65536
 """Bytes before the numbers of an array, at most."""
+LIMIT = "MKLREF_MAX_BYTES"
+"""Environment variable: what a file may unpack to, 4 GiB by default."""
+_ARRAYS = {"kernels": (3, ("float32", "float64")), "y": (1, ("float64",))}
+"""Axes and types of the arrays."""
 _DAMAGE = (
     ArithmeticError,
     AttributeError,
@@ -60,8 +71,11 @@ _DAMAGE = (
     MemoryError,
     OSError,
     RuntimeError,
+    SyntaxError,
     TypeError,
     ValueError,
+    Warning,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -103,61 +117,133 @@ def _say(code: int, line: str) -> int:
 
 # --- reading -------------------------------------------------------------------------------------------------------
 
+_SCHEMA: dict[str, Any] = {
+    "format": str,
+    "mklref": str,
+    "claim": {"lower": float, "upper": float, "tier": int, "delta": [float]},
+    "backend": str,
+    "problem": {"loss": dict, "regularizer": dict, "costs": [float], "intercept": bool},
+    "point": {"dual_coef": [float], "weights": [float], "intercept": float},
+    "data": {name: {"shape": [int], "dtype": str, "sha256": str} for name in ("kernels", "y")},
+}
+"""The fields and their types; float stands for a text of `float.hex`, and `_PARAMETERS` has the rest."""
+
 
 def read_certificate(path: Path) -> dict[str, Any]:
-    """The JSON document, if it has the format that this program knows."""
-    certificate = json.loads(path.read_text(encoding="utf-8"))
+    """The JSON document, if it is of the format that this program knows, field by field."""
+    if not path.is_file():
+        raise Unreadable(f"{path} is no file.")
+    _require_room(path, path.stat().st_size)
+    certificate = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
     if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
         raise Unreadable(f"{path} is not a certificate of the format {FORMAT}.")
+    _require(certificate, _SCHEMA, "certificate")
     return certificate
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise Unreadable(f"a field is given twice in {str([name for name, _ in pairs])[:200]}.")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> None:
+    raise Unreadable(f"{name} is no number of JSON.")
+
+
+def _require(value: Any, schema: Any, where: str) -> None:
+    """Raise `Unreadable` unless a value has all fields of the schema and no other, each of its type."""
+    if isinstance(schema, dict):
+        if not isinstance(value, dict) or set(value) != set(schema):
+            found = sorted(value) if isinstance(value, dict) else value
+            raise Unreadable(f"{where} consists of {str(found)[:200]}, needed are the fields {sorted(schema)}.")
+        for name, part in schema.items():
+            _require(value[name], part, f"{where}.{name}")
+    elif isinstance(schema, list):
+        if not isinstance(value, list):
+            raise Unreadable(f"{where} = {str(value)[:200]} is no list.")
+        for i, entry in enumerate(value):
+            _require(entry, schema[0], f"{where}[{i}]")
+    elif schema is float:
+        number(value, where)
+    elif type(value) is not schema:
+        raise Unreadable(f"{where} = {str(value)[:200]!r} is not of the type {schema.__name__}.")
+
+
 def read_data(path: Path, certificate: dict[str, Any]) -> tuple[Any, Any]:
-    """The arrays, once their sizes are known to be those of the certificate and of the file."""
-    found = []
-    for name, axes, types in (("kernels", 3, ("float32", "float64")), ("y", 1, ("float64",))):
-        facts = certificate["data"][name]
-        shape, kind = facts["shape"], facts["dtype"]
-        if kind not in types or len(shape) != axes or not all(type(k) is int and k > 0 for k in shape):
-            raise Unreadable(f"{name} is certified with shape {shape} and type {kind}, which no {name} have.")
-        _require_header(path, name, shape, kind)
-        with np.load(path, allow_pickle=False) as arrays:
-            array = arrays[name]
-        digest = hashlib.sha256(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data).hexdigest()
-        if digest != facts["sha256"]:
-            raise Refuted(f"{name} in {path} is not the array that was certified: its SHA-256 differs.")
-        found.append(array.astype(np.float64))
-    return found[0], found[1]
+    """The arrays, once their sizes are known to be those of the certificate and of the file.
+
+    What is returned was made of the bytes that were hashed. An archive with two members for one name is refused, as
+    readers differ in which of them they take.
+    """
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
+        for name in ("kernels", "y"):
+            if names.count(name) > 1:
+                raise Unreadable(f"{path} holds {names.count(name)} arrays {name!r}.")
+        kernels, y = (_array(archive, path, name, certificate["data"][name]) for name in ("kernels", "y"))
+    return kernels, y
 
 
-def _require_header(path: Path, name: str, shape: list[int], kind: str) -> None:
-    """Raise `Unreadable` unless the array in the file has this shape and type, and the file is long enough for it."""
+def _array(archive: zipfile.ZipFile, path: Path, name: str, facts: dict[str, Any]) -> Any:
+    """One array as float64, if its shape, type and SHA-256 are those of the certificate."""
+    axes, types = _ARRAYS[name]
+    shape, kind = facts["shape"], facts["dtype"]
+    if kind not in types or len(shape) != axes or min(shape) <= 0:
+        raise Unreadable(f"{name} is certified with shape {str(shape)[:80]} and type {kind}, which no {name} have.")
+    if f"{name}.npy" not in archive.namelist():
+        raise Unreadable(f"{path} holds no array {name!r}.")
+    info = archive.getinfo(f"{name}.npy")
     size = math.prod(shape) * np.dtype(kind).itemsize
-    with zipfile.ZipFile(path) as archive:
-        if f"{name}.npy" not in archive.namelist():
-            raise Unreadable(f"{path} holds no array {name!r}.")
-        claimed = archive.getinfo(f"{name}.npy").file_size
-        if not size <= claimed <= size + _HEADER or size > _INFLATION * path.stat().st_size:
-            raise Unreadable(f"{path} is too short or too long for {name} of shape {shape} and type {kind}.")
-        with archive.open(f"{name}.npy") as member:
-            version = np.lib.format.read_magic(member)
-            if version not in ((1, 0), (2, 0)):
-                raise Unreadable(f"{name} in {path} has a header of version {version}.")
-            read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
-            found, _, dtype = read(member)
-    if list(found) != shape or str(dtype) != kind:
-        raise Unreadable(f"{name} in {path} has shape {found} and type {dtype}, certified are {shape} and {kind}.")
+    if not size <= info.file_size <= size + _HEADER or size > _INFLATION * path.stat().st_size:
+        raise Unreadable(f"{path} is too short or too long for {name} of shape {str(shape)[:80]} and type {kind}.")
+    _require_room(f"{name} in {path}", size)
+    with archive.open(info) as member, warnings.catch_warnings():
+        warnings.simplefilter("error")  # of headers as Python 2 wrote them
+        version = np.lib.format.read_magic(member)
+        if version not in ((1, 0), (2, 0)):
+            raise Unreadable(f"{name} in {path} has a header of version {version}.")
+        read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
+        found, columns_first, dtype = read(member)
+        if list(found) != shape or dtype != np.dtype(kind).newbyteorder("<"):
+            raise Unreadable(f"{name} in {path} has shape {found} and type {dtype}, certified are {shape} and {kind}.")
+        content = member.read()
+    if len(content) != size:
+        raise Unreadable(f"{path} is too short or too long for {name}: {len(content)} bytes of {size}.")
+    array = np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if columns_first else "C")
+    array = np.ascontiguousarray(array)
+    if hashlib.sha256(array.data).hexdigest() != facts["sha256"]:
+        raise Refuted(f"{name} in {path} is not the array that was certified: its SHA-256 differs.")
+    return array.astype(np.float64)
 
 
-def number(text: Any) -> float:
-    """A float in hexadecimal."""
-    if not isinstance(text, str):
-        raise Unreadable(f"{text!r} is no float in hexadecimal.")
-    return float.fromhex(text)
+def _require_room(what: object, size: int) -> None:
+    """Raise `Unreadable` if `size` bytes are more than the limit, or than there is memory where that is known."""
+    text, memory = os.environ.get(LIMIT, str(4 * 2**30)), Path("/proc/meminfo")
+    if not re.fullmatch("[1-9][0-9]{0,18}", text):
+        raise Unreadable(f"{LIMIT} = {text[:40]!r} is no number of bytes.")
+    if size > int(text):
+        raise Unreadable(f"{what} has {size} bytes; at most {text} are read ({LIMIT} in the environment).")
+    free = re.search(r"MemAvailable: +(\d+) kB", memory.read_text(encoding="ascii")) if memory.is_file() else None
+    if free and size > 1024 * int(free[1]):
+        raise Unreadable(f"{what} has {size} bytes, and {1024 * int(free[1])} bytes of memory are free.")
+
+
+def number(text: Any, where: str = "a number") -> float:
+    """A float in hexadecimal, in the spelling of `float.hex`: "0x1.8000000000000p+1" and no other for 3."""
+    try:
+        value = float.fromhex(text)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not isinstance(text, str) or value.hex() != text:
+        raise Unreadable(f"{where} = {str(text)[:80]!r} is no float in hexadecimal as float.hex writes it.")
+    return value
 
 
 def floats(texts: Any) -> list[float]:
     """Hexadecimal floats, all finite."""
+    if not isinstance(texts, list):
+        raise Unreadable(f"{str(texts)[:200]} is no list of floats in hexadecimal.")
     values = list(map(number, texts))
     if not all(map(math.isfinite, values)):
         raise Unreadable("a number in the certificate is not finite.")
@@ -174,6 +260,7 @@ def verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
 
 
 def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
+    _require(certificate, _SCHEMA, "certificate")
     claim, problem, point = certificate["claim"], certificate["problem"], certificate["point"]
     M, n = len(kernels), len(y)
     if kernels.shape != (M, n, n) or y.shape != (n,) or not M or not n:
@@ -190,11 +277,9 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
         raise Refuted("a weight or a radius is negative.")
     if min(costs) <= 0:
         raise Unreadable("a cost is not positive.")
-    if type(claim["tier"]) is not int or claim["tier"] != (2 if any(delta) else 1):
-        raise Refuted(f"tier {claim['tier']} does not go with the radii delta.")
+    if claim["tier"] != (2 if any(delta) else 1):
+        raise Refuted(f"tier {str(claim['tier'])[:40]} does not go with the radii delta.")
     intercept = problem["intercept"]
-    if type(intercept) is not bool:
-        raise Unreadable(f"intercept is {intercept!r}, neither true nor false.")
     if certificate["backend"] not in _BACKENDS:
         raise Unreadable(f"unknown backend {certificate['backend']!r}.")
     loss = _Loss(problem["loss"], targets, costs)
@@ -312,8 +397,8 @@ class _Loss:
     """V, |V'|, the box and the dual term, for targets y and costs c as fractions."""
 
     def __init__(self, statement: dict[str, Any], y: list[Fraction], costs: list[Fraction]) -> None:
-        self.name, self.y, self.costs = statement["name"], y, costs
         parameters = {key: Fraction(value) for key, value in _numbers("loss", statement).items()}
+        self.name, self.y, self.costs = statement["name"], y, costs
         self.epsilon = parameters.get("epsilon", Fraction(0))
         self.delta, self.tau = parameters.get("delta", Fraction(1)), parameters.get("tau", Fraction(1, 2))
         self.margin, self.quadratic = _LOSSES[self.name]
@@ -453,8 +538,8 @@ _LISTS = {"Fixed": {"weights"}, "Groups": {"groups"}}
 
 def _numbers(kind: str, statement: dict[str, Any]) -> dict[str, float]:
     """The numeric parameters of a loss or regulariser: all of them, nothing else, each in its interval."""
-    name = statement["name"]
-    if name not in _PARAMETERS[kind]:
+    name = statement.get("name")
+    if not isinstance(name, str) or name not in _PARAMETERS[kind]:
         raise Unreadable(f"unknown {kind} {name!r}.")
     ranges = _PARAMETERS[kind][name]
     expected = {"name", *ranges, *_LISTS.get(name, ())}
@@ -494,6 +579,8 @@ def penalties(statement: dict[str, Any], M: int) -> tuple[Bound, Bound]:
             lambda x: _norm(x, 1 - inverse) ** 2 / (16 * mu),
         )
     p, q, groups = Fraction(numbers["p"]), Fraction(numbers["q"]), statement["groups"]
+    if not isinstance(groups, list):
+        raise Unreadable(f"groups = {str(groups)[:200]} is no list of groups.")
     if not all(groups) or sorted(m for group in groups for m in _indices(group)) != list(range(M)):
         raise Unreadable("the groups are no partition of the kernels, or one is empty.")
     if p + q > 1 + _TIE:

@@ -339,7 +339,7 @@ STATEMENTS = {
     "targets": ("squared", ("problem", "loss"), {"name": "hinge"}, "needs targets -1 and 1"),
     "cost": ("hinge", ("problem", "costs", 0), (0.0).hex(), "a cost is not positive"),
     "infinite cost": ("hinge", ("problem", "costs", 0), "inf", "not finite"),
-    "intercept": ("hinge", ("problem", "intercept"), "no", "neither true nor false"),
+    "intercept": ("hinge", ("problem", "intercept"), "no", "'no' is not of the type bool"),
     "no intercept": ("one_class", ("problem", "intercept"), False, "only defined with an intercept"),
     "an intercept": ("density_level_set", ("problem", "intercept"), True, "not defined with an intercept"),
     "backend": ("hinge", ("backend",), "exakt", "unknown backend 'exakt'"),
@@ -363,6 +363,142 @@ def test_other_statements_out_of_range_state_no_problem(lie, tmp_path, capsys):
     (tmp_path / "c.json").write_text(json.dumps(facts))
     assert verify.main([str(tmp_path / "c.json")]) == 2
     assert re.search(f"cannot be read: .*{message}", capsys.readouterr().err)
+
+
+MALFORMED = {
+    "decimal": (("claim", "upper"), "2.9", "'2.9' is no float in hexadecimal"),
+    "no point": (("claim", "upper"), "0x3p+0", "no float in hexadecimal as float.hex writes it"),
+    "another spelling": (("claim", "upper"), "0X1.8000000000000P+1", "no float in hexadecimal"),
+    "blanks": (("claim", "upper"), " 0x1.8000000000000p+1", "no float in hexadecimal"),
+    "long name of infinity": (("claim", "upper"), "infinity", "no float in hexadecimal"),
+    "a number": (("claim", "upper"), 3.0, "no float in hexadecimal"),
+    "overflow": (("claim", "upper"), "0x1p+5000", "no float in hexadecimal"),
+    "vectors as objects": (("point", "weights"), dict.fromkeys("0123", (1.0).hex()), "is no list"),
+    "vectors as texts": (("point", "weights"), "0x1p+0", "is no list"),
+    "fixed weights as an object": (("problem", "regularizer"), {"name": "Fixed", "weights": {}}, "is no list"),
+    "groups as an object": (
+        ("problem", "regularizer"),
+        {"name": "Groups", "p": (0.5).hex(), "q": (0.5).hex(), "groups": {"a": [0, 1, 2, 3]}},
+        "is no list of groups",
+    ),
+    "tier a truth": (("claim", "tier"), True, "tier = 'True' is not of the type int"),
+    "tier a float": (("claim", "tier"), 1.0, "tier = '1.0' is not of the type int"),
+    "true in a shape": (("data", "y", "shape"), [True], "is not of the type int"),
+    "a shape of floats": (("data", "y", "shape"), [15.0], "is not of the type int"),
+    "no name of a loss": (("problem", "loss"), {}, "unknown loss None"),
+    "a list as a name": (("problem", "loss"), {"name": []}, "unknown loss"),
+    "a list as a loss": (("problem", "loss"), [], "is not of the type dict"),
+    "a claim of optimality": (("optimal",), True, "needed are the fields"),
+    "more in the claim": (("claim", "optimal"), True, "needed are the fields"),
+    "more in the problem": (("problem", "C"), (1.0).hex(), "needed are the fields"),
+    "more in the point": (("point", "status"), "OPTIMAL", "needed are the fields"),
+    "more in the data": (("data", "x"), {}, "needed are the fields"),
+    "more about the data": (("data", "y", "file"), "y.npy", "needed are the fields"),
+}
+
+
+@pytest.mark.parametrize("lie", MALFORMED)
+def test_what_is_not_the_schema_is_refused(case, files, lie, capsys):
+    path, to, message = MALFORMED[lie]
+    facts = copy.deepcopy(case[1])
+    place = facts
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    files[0].write_text(json.dumps(facts))
+    assert verify.main([str(files[0])]) == 2
+    assert message in capsys.readouterr().err
+    with pytest.raises(verify.Unreadable, match=re.escape(message)):
+        verify.verify(facts, case[0].kernels.dense(), case[0].y)
+
+
+@pytest.mark.parametrize("part", ["format", "claim", "upper", "dtype", "weights", "name"])
+def test_fields_that_are_given_twice_are_refused(case, files, part, capsys):
+    """Readers differ in which of them they take: the one that is shown must not be another than the one checked."""
+    text = json.dumps(case[1])
+    files[0].write_text(text.replace(f'"{part}": ', f'"{part}": "0x1.0000000000000p-50", "{part}": ', 1))
+    assert verify.main([str(files[0])]) == 2
+    assert "a field is given twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("constant", ["NaN", "-Infinity"])
+def test_constants_that_json_does_not_have_are_refused(case, files, constant, capsys):
+    files[0].write_text(json.dumps(case[1]).replace('"tier": 1', f'"tier": {constant}'))
+    assert verify.main([str(files[0])]) == 2
+    assert f"{constant} is no number of JSON" in capsys.readouterr().err
+
+
+def member(array) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(array))
+    return file.getvalue()
+
+
+def forged(case, data, *names):
+    """An archive with members of these names: the certified arrays, and for a capital letter others in their place."""
+    problem, _ = case
+    K, y = problem.kernels.dense(), problem.y
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in names:
+            archive.writestr(name.lower(), member({"k": K, "K": 1e-9 * K, "y": y, "Y": -y}[name[0]]))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("kernels.npy", "Kernels", "y.npy"),
+        ("Kernels", "kernels.npy", "y.npy"),
+        ("kernels.npy", "Kernels.npy", "y.npy"),
+        ("Kernels.npy", "kernels.npy", "y.npy"),
+        ("kernels.npy", "y.npy", "Y"),
+        ("kernels.npy", "Y.npy", "y.npy"),
+        ("kernels", "y.npy"),
+    ],
+)
+def test_data_are_what_was_hashed(case, files, names, capsys):
+    """np.load takes a member `kernels` before `kernels.npy`, and of two `kernels.npy` the last one."""
+    forged(case, files[1], "kernels.npy", "y.npy")
+    assert verify.main([*map(str, files)]) == 0
+    forged(case, files[1], *names)
+    assert verify.main([*map(str, files)]) == 2
+    assert re.search("holds (2|no) arrays? '(kernels|y)'", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("kind", [">f8", "<f4", "<i8"])
+def test_arrays_of_another_type_are_not_the_certified_ones(case, files, kind, capsys):
+    problem, _ = case
+    np.savez(files[1], kernels=problem.kernels.dense(), y=problem.y.astype(kind))
+    assert verify.main([*map(str, files)]) == 2
+    assert re.search("too short or too long|has shape", capsys.readouterr().err)
+
+
+def test_the_order_of_the_axes_in_the_file_does_not_matter(case, files):
+    problem, _ = case
+    np.savez(files[1], kernels=np.asfortranarray(problem.kernels.dense()), y=problem.y, x=np.ones(3))
+    assert verify.main([*map(str, files)]) == 0
+
+
+def test_bytes_after_an_array_are_not_its_own(case, files, capsys):
+    problem, _ = case
+    with zipfile.ZipFile(files[1], "w") as archive:
+        archive.writestr("kernels.npy", member(problem.kernels.dense()) + bytes(8))
+        archive.writestr("y.npy", member(problem.y))
+    assert verify.main([*map(str, files)]) == 2
+    assert "too short or too long" in capsys.readouterr().err
+
+
+def test_data_beyond_the_limit_are_not_read(files, monkeypatch, capsys):
+    monkeypatch.setenv("MKLREF_MAX_BYTES", "9000")
+    assert verify.main([*map(str, files)]) == 0
+    monkeypatch.setenv("MKLREF_MAX_BYTES", "7000")
+    assert verify.main([*map(str, files)]) == 2
+    monkeypatch.setenv("MKLREF_MAX_BYTES", "1e9")
+    assert verify.main([*map(str, files)]) == 2
+    said = capsys.readouterr().err
+    assert "kernels in" in said
+    assert "has 7200 bytes; at most 7000 are read (MKLREF_MAX_BYTES" in said
+    assert "MKLREF_MAX_BYTES = '1e9' is no number of bytes" in said
 
 
 @pytest.mark.parametrize("change", ["asymmetric", "nan", "complex"])
