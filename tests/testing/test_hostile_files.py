@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
+import struct
 import zlib
 from pathlib import Path
 
@@ -13,8 +15,9 @@ import pytest
 from makers import make_problem
 from scipy.io import savemat
 
+from mklref._files import write_arrays
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.testing.vectors import problem_from_record, read_record, record_of_problem, write_record
+from mklref.testing.vectors import problem_from_record, read_problem, read_record, record_of_problem, write_record
 
 # JSON and CSV
 
@@ -41,7 +44,6 @@ def json_with(tmp_path, **changes) -> Path:
         None,
         ["p.kernels.csv"],
         "a\0b",
-        "\ud800",
     ],
 )
 def test_tables_come_from_beside_the_file(tmp_path, file):
@@ -59,14 +61,42 @@ def test_links_to_other_directories_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "shape", [[2, 4, 400000], [10**9, 10**9, 4], [2, 4], [2, -4, 4], [2.0, 4, 4], "many", [32], [1, 4, 4]]
+    "shape",
+    [
+        [True, 4, 4],
+        [2, 4, 10**30],
+        [2, 4, 400000],
+        [10**9, 10**9, 4],
+        [2, 4],
+        [2, -4, 4],
+        [2.0, 4, 4],
+        "many",
+        [32],
+        [1, 4, 4],
+    ],
 )
 def test_shapes_are_compared_with_the_file(tmp_path, shape):
     with pytest.raises(UnsafeFile, match="shape"):
         read_record(json_with(tmp_path, shape=shape))
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{", '{"y": {"a": 1}}', '{"y": [1, "x"]}', "[" * 100000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1, 2]",
+        "{",
+        "C" * 400,
+        '{"C": ' + "9" * 400 + "}",
+        '{"C": 1, "C": 2}',
+        '{"C": NaN}',
+        '{"y": ["1"]}',
+        '{"y": [true]}',
+        '{"y": {"a": 1}}',
+        '{"y": [1, "x"]}',
+        "[" * 100000,
+    ],
+)
 def test_damaged_json(tmp_path, text):
     (tmp_path / "p.json").write_text(text)
     with pytest.raises(UnsafeFile):
@@ -81,6 +111,41 @@ def test_damaged_csv(tmp_path):
         read_record(path)
 
 
+def test_tables_are_never_unpacked(tmp_path):
+    """A name that ends in .gz would have let a reader unpack what was measured packed."""
+    path = json_with(tmp_path, file="p.kernels.csv.gz")
+    numbers = ("0," * 10**6).encode()
+    (tmp_path / "p.kernels.csv.gz").write_bytes(gzip.compress(numbers)[:300])
+    with pytest.raises(UnsafeFile, match=r"p\.kernels\.csv\.gz is damaged: 'ascii' codec"):
+        read_record(path)
+
+
+def test_tables_have_no_comments(tmp_path):
+    path = json_with(tmp_path)
+    table = tmp_path / "p.kernels.csv"
+    table.write_text("#" + table.read_text())
+    with pytest.raises(UnsafeFile, match=r"p\.kernels\.csv is damaged"):
+        read_record(path)
+
+
+def test_tables_have_no_further_fields(tmp_path):
+    with pytest.raises(UnsafeFile, match="has the fields file, shape, order; expected file and shape"):
+        read_record(json_with(tmp_path, order="F"))
+
+
+def test_facts_and_arrays_of_an_archive_have_different_names(tmp_path):
+    write_arrays(tmp_path / "p.npz", {"kernels": np.eye(2)[None], "y": np.ones(2), "C": np.array(1.0)}, {"C": 2.0})
+    with pytest.raises(UnsafeFile, match="has 'C' as an array and among its facts"):
+        read_record(tmp_path / "p.npz")
+
+
+def test_facts_that_are_no_scalars_are_not_passed_over(tmp_path):
+    arrays = {"kernels": np.eye(2)[None], "y": np.array([1.0, -1.0])}
+    write_arrays(tmp_path / "p.npz", arrays, {"sample_weights": [1.0, 2.0]})
+    with pytest.raises(InvalidInput, match=r"sample_weights \(is sample_weight meant\?\)"):
+        read_problem(tmp_path / "p.npz")
+
+
 # MAT and HDF5
 
 
@@ -88,7 +153,7 @@ def test_mat_files_unpack_to_no_more_than_allowed(tmp_path):
     path = tmp_path / "bomb.mat"
     savemat(path, {"kernels": np.zeros((300, 300))}, do_compression=True)
     assert path.stat().st_size < 5000
-    with pytest.raises(UnsafeFile, match="unpacks to more than 100000 bytes"):
+    with pytest.raises(UnsafeFile, match="unpacks to more than the 100000 bytes"):
         read_record(path, max_bytes=100_000)
     with pytest.raises(UnsafeFile, match="at most 100 are read"):
         read_record(path, max_bytes=100)
@@ -108,7 +173,8 @@ def mat_header() -> bytes:
 
 
 def element(kind: int, content: bytes) -> bytes:
-    return kind.to_bytes(4, "little") + len(content).to_bytes(4, "little") + content + b"\0" * (-len(content) % 8)
+    padding = 0 if kind == 15 else -len(content) % 8
+    return kind.to_bytes(4, "little") + len(content).to_bytes(4, "little") + content + bytes(padding)
 
 
 def matrix(shape, data: bytes, kind: int = 6) -> bytes:
@@ -124,10 +190,41 @@ def test_the_handmade_mat_file_is_sound(tmp_path):
     assert read_record(tmp_path / "p.mat")["y"].tolist() == [1.0, -1.0]
 
 
+def test_characters_that_are_stored_as_floats_are_refused(tmp_path):
+    text = element(14, element(6, bytes([4, 0, 0, 0]) + bytes(4)) + element(5, struct.pack("<ii", 1, 2))
+                   + element(1, b"loss") + element(9, np.array([1.0, 2.0]).tobytes()))  # fmt: skip
+    (tmp_path / "p.mat").write_bytes(mat_header() + text)
+    with pytest.raises(UnsafeFile, match="'loss', of MATLAB class 4, is stored as items of type 9"):
+        read_record(tmp_path / "p.mat")
+
+
+def test_texts_of_a_mat_file_are_one_row(tmp_path):
+    savemat(tmp_path / "p.mat", {"loss": np.array(["hinge", "huber"])})
+    with pytest.raises(UnsafeFile, match="'loss' is a matrix of characters with 2 rows; expected one text"):
+        read_record(tmp_path / "p.mat")
+    savemat(tmp_path / "p.mat", {"loss": "hinge", "name": "", "info_unit": "µ", "info_none": np.zeros((0, 2))})
+    found = read_record(tmp_path / "p.mat")
+    assert (found["loss"], found["name"], found["info_unit"], found["info_none"].size) == ("hinge", "", "µ", 0)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_variables_that_a_mat_file_has_twice_are_refused(tmp_path, compressed):
+    (tmp_path / "p.mat").write_bytes(
+        mat_header() + b"".join(
+            element(15, zlib.compress(one)) if compressed else one
+            for one in (matrix((1, 1), np.float64(value).tobytes()) for value in (1.0, 2.0))
+        )
+    )  # fmt: skip
+    with pytest.raises(UnsafeFile, match="holds 2 variables of the name 'y'"):
+        read_record(tmp_path / "p.mat")
+
+
 @pytest.mark.parametrize(
     "content",
     [
         b"",
+        matrix((2, 1), np.ones(2).tobytes() + bytes(8)),
+        matrix((2,), np.ones(2).tobytes()),
         matrix((2**30, 2**30), bytes(16)),
         matrix((-1, 2), bytes(16)),
         matrix((2, 1), bytes(16), kind=1),
@@ -141,8 +238,8 @@ def test_the_handmade_mat_file_is_sound(tmp_path):
         element(15, b"nonsense"),
         bytes(5),
     ],
-    ids=["empty-is-fine", "huge", "negative", "cell", "object", "no-parts", "flags-only", "bare", "long", "packed-huge",
-         "packed-truncated", "packed-nonsense", "short"],
+    ids=["empty-is-fine", "more-than-it-says", "one-axis", "huge", "negative", "cell", "object", "no-parts",
+         "flags-only", "bare", "long", "packed-huge", "packed-truncated", "packed-nonsense", "short"],
 )  # fmt: skip
 def test_hostile_mat_files(tmp_path, content):
     (tmp_path / "p.mat").write_bytes(mat_header() + content)
@@ -204,12 +301,49 @@ def test_hdf5_of_hostile_size_and_type(tmp_path):
     with h5py.File(path, "w") as file:
         file.create_dataset("kernels", shape=(10**5, 10**5), dtype="f8", chunks=(100, 100), compression="gzip")
     assert path.stat().st_size < 10**5
-    with pytest.raises(UnsafeFile, match="holds more than"):
+    with pytest.raises(UnsafeFile, match="unpacks to 80000000000 bytes; at most 4294967296 are read"):
         read_record(path)
     with h5py.File(path, "w") as file:
         file.create_dataset("kernels", data=[[b"a", b"b"]], dtype=h5py.special_dtype(vlen=bytes))
     with pytest.raises(UnsafeFile, match="expected numbers or a text"):
         read_record(path)
+    with h5py.File(path, "w") as file:
+        file.create_group("C")
+    with pytest.raises(UnsafeFile, match="'C' is a group; expected numbers or a text"):
+        read_record(path)
+    with h5py.File(path, "w") as file:
+        file["C"] = h5py.Empty("f8")
+    with pytest.raises(UnsafeFile, match="'C' is empty, without a shape"):
+        read_record(path)
+    with h5py.File(path, "w") as file:
+        file["C"] = 2.0 + 1.0j
+    with pytest.raises(UnsafeFile, match="'C' holds items of type complex128"):
+        read_record(path)
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(50))
     with pytest.raises(UnsafeFile, match="is not a readable HDF5 file"):
         read_record(path)
+
+
+def matlab_7_3(path, content) -> None:
+    """A file of version 7.3 with these data sets: (values, class, whether it is empty)."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, (values, kind, empty) in content.items():
+            file[name] = values
+            file[name].attrs["MATLAB_class"] = np.bytes_(kind)
+            if empty:
+                file[name].attrs["MATLAB_empty"] = np.uint8(1)
+        file.create_group("#refs#")
+
+
+def test_texts_and_empty_arrays_of_matlab_7_3(tmp_path):
+    letters = np.array([[ord(letter)] for letter in "hinge"], dtype=np.uint16)
+    shape = np.array([0, 0], dtype=np.uint64)
+    matlab_7_3(
+        tmp_path / "p.mat", {"loss": (letters, b"char", 0), "name": (shape, b"char", 1), "w": (shape, b"double", 1)}
+    )
+    found = read_record(tmp_path / "p.mat")
+    assert (found["loss"], found["name"], found["w"].size) == ("hinge", "", 0)
+    for bad in (letters.astype(float), np.hstack([letters, letters]), letters.ravel()):
+        matlab_7_3(tmp_path / "p.mat", {"loss": (bad, b"char", 0)})
+        with pytest.raises(UnsafeFile, match="is not one row of characters"):
+            read_record(tmp_path / "p.mat")

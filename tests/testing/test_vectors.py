@@ -63,6 +63,19 @@ def test_unknown_formats_and_words(tmp_path):
         export_vectors(tmp_path, include=["tie"])
 
 
+def test_nothing_is_written_through_links(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("mine")
+    folder = tmp_path / "vectors"
+    folder.mkdir()
+    (folder / "two-samples.json").symlink_to(secret)
+    with pytest.raises(InvalidInput, match=r"two-samples\.json is a link to .*secret\.txt; remove it"):
+        export_vectors(folder, include=["two-samples"])
+    assert main(["vectors", str(folder), "--include", "two-samples"]) == 2
+    assert secret.read_text() == "mine"
+    assert list(folder.iterdir()) == [folder / "two-samples.json"]
+
+
 def answers(folder: Path, target: Path, spoiled: str = "") -> Path:
     """A solution for every problem but the last, in changing formats."""
     target.mkdir()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from mklref._untrusted import parse_json, read_bytes
 from mklref.exceptions import InvalidInput, InvalidKernel, MKLError, NotApplicable, UnsafeFile
 from mklref.testing.case import Case
 from mklref.testing.diagnosis import judge, proven
@@ -92,8 +92,9 @@ def _statements(index: Path) -> dict[str, str]:
             f"{index} is {index.stat().st_size} bytes long; write it anew by: mklref vectors {index.parent} --force"
         )
     try:
-        return {str(row["name"]): str(row["statement"]) for row in json.loads(index.read_bytes())["problems"]}
-    except (ValueError, KeyError, TypeError, RecursionError) as damaged:
+        facts = parse_json(read_bytes(index, _MAX_INDEX), index)
+        return {str(row["name"]): str(row["statement"]) for row in facts["problems"]}
+    except (KeyError, TypeError, UnsafeFile) as damaged:
         raise UnsafeFile(f"{index} is no index of problems: {damaged!r}.") from damaged
 
 

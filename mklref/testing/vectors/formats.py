@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mklref._files import read_arrays, write_arrays
-from mklref.exceptions import InvalidInput, MKLError
+from mklref._untrusted import limit
+from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
 from mklref.problem import Problem
 from mklref.testing.answer import Answer
 from mklref.testing.vectors import hdf5, matlab, plain
@@ -20,12 +21,15 @@ Content = TypeVar("Content")
 
 SUFFIXES = (".npz", ".mat", ".h5", ".hdf5", ".json")
 
-MAX_BYTES = 8 * 2**30
-"""What a file may unpack to."""
 
-
-def read_record(path: str | PathLike[str], *, max_bytes: int = MAX_BYTES) -> Record:
+def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> Record:
     """Read a problem or a solution; the suffix says how.
+
+    Parameters
+    ----------
+    path : path
+    max_bytes : int, optional
+        What the file may unpack to; by default `MKLREF_MAX_BYTES` of the environment, or 4 GiB.
 
     Raises
     ------
@@ -38,17 +42,18 @@ def read_record(path: str | PathLike[str], *, max_bytes: int = MAX_BYTES) -> Rec
     OSError
         As `open` does.
     """
-    file = Path(path)
+    file, most = Path(path), limit(max_bytes)
     if file.suffix == ".npz":
-        arrays, facts = read_arrays(file, max_bytes=max_bytes)
-        scalars = {name: value for name, value in facts.items() if isinstance(value, str | int | float)}
-        return {**scalars, **{name: _plain(array) for name, array in arrays.items()}}
+        arrays, facts = read_arrays(file, max_bytes=most)
+        for name in arrays.keys() & facts.keys():
+            raise UnsafeFile(f"{path} has {name!r} as an array and among its facts.")
+        return {**facts, **{name: _plain(array) for name, array in arrays.items()}}
     if file.suffix == ".mat" and not hdf5.is_hdf5(file):
-        return matlab.read(file, max_bytes)
+        return matlab.read(file, most)
     if file.suffix in (".mat", ".h5", ".hdf5"):
-        return hdf5.read(file, max_bytes)
+        return hdf5.read(file, most)
     if file.suffix == ".json":
-        return plain.read(file, max_bytes)
+        return plain.read(file, most)
     raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from io import BytesIO
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mklref._files import replacing
-from mklref.exceptions import MissingExtra, UnsafeFile
+from mklref._untrusted import require_room
+from mklref.exceptions import MissingExtra, MKLError, UnsafeFile
 from mklref.testing.vectors.schema import Record
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _MATLAB_HEADER = 512
+_OF_MATLAB = ("#refs#", "#subsystem#")
+"""Groups in which MATLAB keeps what cells and objects refer to."""
 
 
 def is_hdf5(path: Path) -> bool:
@@ -60,47 +64,50 @@ def read(path: Path, max_bytes: int) -> Record:
     try:
         with h5py.File(path, "r") as file:
             matlab = file.userblock_size == _MATLAB_HEADER
-            left = max_bytes
-            record: Record = {}
-            for name in file:
-                dataset = _plain_dataset(file, name, path)
-                if dataset is None:
-                    continue
-                left -= dataset.size * dataset.dtype.itemsize
-                if left < 0:
-                    raise UnsafeFile(f"{path} holds more than {max_bytes} bytes.")
-                record[name] = _value(dataset, name, path, matlab)
-            return record
-    except (OSError, RuntimeError, KeyError, ValueError) as damaged:
-        if isinstance(damaged, UnsafeFile | FileNotFoundError | PermissionError):
-            raise
+            datasets = {name: _plain_dataset(file, name, path) for name in file if not (matlab and name in _OF_MATLAB)}
+            require_room(path, sum(_size(dataset) for dataset in datasets.values()), max_bytes)
+            return {name: _value(dataset, name, path, matlab) for name, dataset in datasets.items()}
+    except (FileNotFoundError, PermissionError, MKLError):
+        raise
+    except (OSError, RuntimeError, LookupError, ArithmeticError, MemoryError, TypeError, ValueError) as damaged:
         raise UnsafeFile(f"{path} is not a readable HDF5 file: {damaged}.") from damaged
 
 
 def _plain_dataset(file: Any, name: str, path: Path) -> Any:
-    """A data set of this file, or None for a group."""
+    """A data set of this file."""
     import h5py
 
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
         raise UnsafeFile(f"{path}: {name!r} is a link; only data in the file itself are read.")
     dataset = file[name]
     if not isinstance(dataset, h5py.Dataset):
-        return None
+        raise UnsafeFile(f"{path}: {name!r} is a {type(dataset).__name__.lower()}; expected numbers or a text.")
     if dataset.external or dataset.is_virtual:
         raise UnsafeFile(f"{path}: {name!r} is kept in another file; only data in the file itself are read.")
     return dataset
 
 
+def _size(dataset: Any) -> int:
+    """Bytes in memory; a data set without a space of its own, h5py.Empty, has none."""
+    return 0 if dataset.shape is None else prod(dataset.shape) * dataset.dtype.itemsize
+
+
 def _value(dataset: Any, name: str, path: Path, matlab: bool) -> Any:
     import h5py
 
+    if dataset.shape is None:
+        raise UnsafeFile(f"{path}: {name!r} is empty, without a shape; leave it out, or write numbers.")
     if h5py.check_string_dtype(dataset.dtype) is not None and dataset.shape == ():
         return dataset.asstr()[()]
     if dataset.dtype.kind not in "biuf":
         raise UnsafeFile(f"{path}: {name!r} holds items of type {dataset.dtype}; expected numbers or a text.")
     array = dataset[()]
+    if matlab and "MATLAB_empty" in dataset.attrs:  # what it holds is its shape
+        array = np.zeros(0)
     if matlab and dataset.attrs.get("MATLAB_class") == b"char":
-        return "".join(map(chr, np.ravel(array)))
+        if array.size and (array.dtype.kind != "u" or array.ndim != 2 or array.shape[1] != 1):
+            raise UnsafeFile(f"{path}: {name!r}, {array.dtype} of shape {array.shape}, is not one row of characters.")
+        return array.astype(np.uint16).tobytes().decode("utf-16")
     if np.ndim(array) == 0:
         return array
     if name == "kernels":  # M slices of symmetric matrices: MATLAB's axes in reverse are (M, n, n)

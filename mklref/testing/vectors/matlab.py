@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,22 @@ from typing import Any
 import numpy as np
 
 from mklref._files import replacing
+from mklref._untrusted import LIMIT, read_bytes, require_room
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.testing.vectors.schema import Record
 
 _HEADER = 128
+_PIECE = 1 << 20
 _COMPRESSED, _MATRIX = 15, 14
 _NUMERIC, _CHAR = range(6, 16), 4
 """mxDOUBLE_CLASS .. mxUINT64_CLASS, and mxCHAR_CLASS; cells, structures, objects and functions are not read."""
-_LOGICAL = 0x02
+_COMPLEX = 0x0800
+"""The flag of a matrix with imaginary parts."""
+_NUMBERS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
+"""Bytes of miINT8 .. miUINT64, by which MATLAB stores numbers, often in a smaller type than that of their class."""
+_UTF8 = 16
+_CHARACTERS = {1: 1, 2: 1, 3: 2, 4: 2, _UTF8: 1, 17: 2, 18: 4}
+"""Bytes of a character in miINT8 .. miUINT16 and miUTF8 .. miUTF32."""
 
 
 def write(path: Path, record: Mapping[str, Any]) -> None:
@@ -47,18 +57,19 @@ def read(path: Path, max_bytes: int) -> Record:
     """
     from scipy.io import loadmat
 
-    if path.stat().st_size > max_bytes:
-        raise UnsafeFile(f"{path} has {path.stat().st_size} bytes; at most {max_bytes} are read.")
-    _require_sound(path.read_bytes(), path, max_bytes)
+    data = read_bytes(path, max_bytes)
+    _require_sound(data, path, max_bytes)
     try:
-        found = loadmat(path, appendmat=False)
-    except (ValueError, TypeError, OSError, NotImplementedError, zlib.error) as damaged:
+        found = loadmat(BytesIO(data))
+    except (ValueError, TypeError, OSError, NotImplementedError, MemoryError, zlib.error) as damaged:
         raise UnsafeFile(f"{path} is damaged: {damaged}.") from damaged
-    return {name: _inwards(name, value) for name, value in found.items() if not name.startswith("__")}
+    return {name: _inwards(name, value, path) for name, value in found.items() if not name.startswith("__")}
 
 
-def _inwards(name: str, value: Any) -> Any:
+def _inwards(name: str, value: Any, path: Path) -> Any:
     if value.dtype.kind == "U":
+        if value.size > 1:
+            raise UnsafeFile(f"{path}: {name!r} is a matrix of characters with {value.size} rows; expected one text.")
         return "" if not value.size else str(value.ravel()[0])
     if name == "kernels":  # MATLAB drops a last axis of length 1
         stack = value if value.ndim == 3 else value[:, :, None]
@@ -75,39 +86,64 @@ def _require_sound(data: bytes, path: Path, max_bytes: int) -> None:
     if len(data) < _HEADER or data[126:128] not in (b"IM", b"MI"):
         raise UnsafeFile(f"{path} is not a MAT file of version 5 to 7; use save('-v7', ...) or HDF5.")
     order = "<" if data[126:128] == b"IM" else ">"
-    left = max_bytes
+    left, names = max_bytes, []
     for kind, content in _elements(data[_HEADER:], order, path):
-        unpacked = content
+        inner = iter([(kind, content)])
         if kind == _COMPRESSED:
-            engine = zlib.decompressobj()
-            try:
-                unpacked = engine.decompress(content, left)
-            except zlib.error as damaged:
-                raise UnsafeFile(f"{path} is damaged: {damaged}.") from damaged
-            if engine.unconsumed_tail:
-                raise UnsafeFile(f"{path} unpacks to more than {max_bytes} bytes.")
-            if not engine.eof:
-                raise UnsafeFile(f"{path} is truncated.")
-        left = max(left - len(unpacked), 1)
-        inner = _elements(unpacked, order, path) if kind == _COMPRESSED else iter([(kind, content)])
+            unpacked = _unpacked(content, left, path)
+            left -= len(unpacked)
+            inner = _elements(unpacked, order, path)
         for inner_kind, matrix in inner:
             if inner_kind != _MATRIX:
                 raise UnsafeFile(f"{path} holds an element of type {inner_kind}; expected matrices.")
-            _require_plain(list(_elements(matrix, order, path)), order, path)
+            names.append(_plain_name(list(_elements(matrix, order, path)), order, path))
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UnsafeFile(f"{path} holds {count} variables of the name {name!r}.")
 
 
-def _require_plain(parts: list[tuple[int, bytes]], order: str, path: Path) -> None:
-    """Flags, dimensions, name, and as many numbers as the dimensions say."""
-    if len(parts) < 3 or len(parts[0][1]) < 4 or len(parts[1][1]) % 4:
-        raise UnsafeFile(f"{path} holds a matrix without flags, dimensions or name.")
-    kind = struct.unpack(f"{order}I", parts[0][1][:4])[0] & 0xFF
+def _unpacked(content: bytes, left: int, path: Path) -> bytes:
+    """What a packed element holds, at most `left` bytes; unpacked piece by piece first, to know how much it is."""
+    engine, size, rest = zlib.decompressobj(), 0, content
+    try:
+        while not engine.eof:
+            piece = engine.decompress(rest, _PIECE)
+            size, rest = size + len(piece), engine.unconsumed_tail
+            if size > left:
+                raise UnsafeFile(f"{path} unpacks to more than the {left} bytes that are read; set {LIMIT} for more.")
+            if not (piece or rest or engine.eof):
+                raise UnsafeFile(f"{path} is truncated.")
+        if engine.unused_data:
+            raise UnsafeFile(f"{path} is damaged: bytes follow the end of a packed element.")
+        require_room(path, size, left)
+        return zlib.decompress(content)
+    except zlib.error as damaged:
+        raise UnsafeFile(f"{path} is damaged: {damaged}.") from damaged
+
+
+def _plain_name(parts: list[tuple[int, bytes]], order: str, path: Path) -> str:
+    """The name of a matrix with flags, dimensions, and as many real numbers or characters as the dimensions say."""
+    if not 4 <= len(parts) <= 5 or len(parts[0][1]) < 4 or len(parts[1][1]) % 4:
+        raise UnsafeFile(f"{path} holds a matrix of {len(parts)} parts; expected flags, dimensions, name and numbers.")
+    flags = struct.unpack(f"{order}I", parts[0][1][:4])[0]
+    kind = flags & 0xFF
     name = parts[2][1].decode("latin-1")
     shape = struct.unpack(f"{order}{len(parts[1][1]) // 4}i", parts[1][1])
+    if name.startswith("__"):
+        raise UnsafeFile(f"{path}: {name!r} is no name of a variable.")
     if kind not in _NUMERIC and kind != _CHAR:
         raise UnsafeFile(f"{path}: {name!r} is of MATLAB class {kind}; only full arrays of numbers and texts are read.")
-    carried = len(parts[3][1]) if len(parts) > 3 else 0
-    if min(shape, default=0) < 0 or prod(shape) > carried:
+    if flags & _COMPLEX or len(parts) == 5:
+        raise UnsafeFile(f"{path}: {name!r} holds complex numbers; only real ones are read.")
+    stored, content = parts[3]
+    width = (_CHARACTERS if kind == _CHAR else _NUMBERS).get(stored)
+    if width is None:
+        raise UnsafeFile(f"{path}: {name!r}, of MATLAB class {kind}, is stored as items of type {stored}.")
+    size, carried = prod(shape), len(content)
+    fits = width * size == carried or (stored == _UTF8 and size <= carried)  # there a character has one byte to four
+    if len(shape) < 2 or min(shape) < 0 or not fits:
         raise UnsafeFile(f"{path}: {name!r} claims the shape {shape} and carries {carried} bytes.")
+    return name
 
 
 def _elements(data: bytes, order: str, path: Path) -> Iterator[tuple[int, bytes]]:

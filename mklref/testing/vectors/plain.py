@@ -17,11 +17,14 @@ import numpy as np
 
 from mklref._files import write_text
 from mklref._typing import Array
+from mklref._untrusted import numbers_of, parse_json, read_bytes, require_room
 from mklref.exceptions import UnsafeFile
 from mklref.testing.vectors.schema import Record
 
 _LONGEST, _SHORTEST = 40, 2
 """Characters of a number in a CSV file with its separator."""
+_BYTES = 8
+"""Of a number in memory."""
 _MAX_JSON = 2**26
 
 
@@ -52,14 +55,12 @@ def read(path: Path, max_bytes: int) -> Record:
     Raises
     ------
     UnsafeFile
-        No JSON object, a table in another directory, of another size than it declares, or of more than max_bytes.
+        No JSON object, a name that is given twice, a table in another directory, of another size than it declares, or
+        of more than max_bytes.
     """
     if path.stat().st_size > min(max_bytes, _MAX_JSON):
         raise UnsafeFile(f"{path} is {path.stat().st_size} bytes long; put large tables into CSV files.")
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as damaged:
-        raise UnsafeFile(f"{path} is no JSON: {damaged}.") from damaged
+    facts = parse_json(read_bytes(path, _MAX_JSON), path)
     if not isinstance(facts, dict):
         raise UnsafeFile(f"{path} holds a {type(facts).__name__}; expected an object.")
     given = {name: value for name, value in facts.items() if name != "hex" and value is not None}
@@ -74,17 +75,18 @@ def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
     if isinstance(value, str | int | float):
         return value
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise UnsafeFile(f"{path}: {name!r} is no number, text or array of numbers.") from None
-    return array
+        return numbers_of(value)
+    except ValueError as damaged:
+        raise UnsafeFile(f"{path}: {name!r} is no number, text or array of numbers: {damaged}.") from None
 
 
 def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Array:
-    file, shape = facts.get("file"), facts.get("shape")
+    if set(facts) != {"file", "shape"}:
+        raise UnsafeFile(f"{path}: {name!r} has the fields {', '.join(facts) or 'none'}; expected file and shape.")
+    file, shape = facts["file"], facts["shape"]
     if not isinstance(file, str) or Path(file).name != file or not file.isprintable() or "\\" in file:
         raise UnsafeFile(f"{path}: {name!r} names the file {file!r}; give the plain name of a file beside this one.")
-    if not isinstance(shape, list) or len(shape) < 2 or not all(isinstance(k, int) and k > 0 for k in shape):
+    if not isinstance(shape, list) or len(shape) < 2 or not all(type(k) is int and k > 0 for k in shape):
         raise UnsafeFile(f"{path}: {name!r} has the shape {shape!r}; expected positive integers.")
     target = path.parent / file
     if target.resolve().parent != path.parent.resolve():
@@ -92,8 +94,10 @@ def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Arra
     entries, size = prod(shape), target.stat().st_size
     if not _SHORTEST * entries - 1 <= size <= min(_LONGEST * entries, max_bytes):
         raise UnsafeFile(f"{target} has {size} bytes, which do not fit the shape {shape}.")
+    require_room(target, _BYTES * entries, max_bytes)
     try:
-        rows = np.loadtxt(target, delimiter=",", ndmin=2, dtype=np.float64)
+        with target.open(encoding="ascii") as lines:
+            rows = np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float64, comments=None)
     except ValueError as damaged:
         raise UnsafeFile(f"{target} is damaged: {damaged}.") from damaged
     if rows.shape != (entries // shape[-1], shape[-1]):

@@ -52,8 +52,10 @@ _PROBLEM_FIELDS = (
 )  # fmt: skip
 _SOLUTION_FIELDS = (
     "dual_coef", "weights", "intercept", "objective", "lower", "converged", "format", "name", "status", "solver",
+    "certificate",  # of a saved `Solution`, whose other entries are claims that are checked
 )  # fmt: skip
 _FREE = "info_"
+_VECTORS = ("weights", "scale", "omega")
 
 REGULARIZERS: dict[str, type] = {
     kind.__name__: kind
@@ -94,21 +96,20 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
     """
     require(record, "kernels", "y")
     loss, regularizer = _loss(record), _regularizer(record)
-    named = record.get("regularizer", "l1") in NAMED
+    named = _text(record, "regularizer", "l1") in NAMED
     parameters = [*_parameters("loss", loss), *({} if named else _parameters("regularizer", regularizer))]
     _require_known(record, PROBLEM, [*_PROBLEM_FIELDS, *parameters])
-    intercept = _number(record.get("intercept", 1.0), "intercept")
-    if intercept not in (0.0, 1.0):
-        raise InvalidParameter(f"intercept = {intercept:g}; give 1 or 0.")
+    for name in ("lower", "upper"):
+        _number(record.get(name, 0.0), name)
     weight = record.get("sample_weight")
     return Problem(
         np.asarray(record["kernels"]),
-        np.ravel(record["y"]),
+        _vector(record["y"], "y"),
         C=_number(record.get("C", 1.0), "C"),
         loss=loss,
         regularizer=regularizer,
-        intercept=bool(intercept),
-        sample_weight=None if weight is None else np.ravel(weight),
+        intercept=_flag(record.get("intercept", 1.0), "intercept"),
+        sample_weight=None if weight is None else _vector(weight, "sample_weight"),
     )
 
 
@@ -126,12 +127,12 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
     numbers = {name: _number(record[name], name) for name in ("intercept", "objective", "lower") if name in record}
     converged = record.get("converged")
     return Answer(
-        np.ravel(record["dual_coef"]),
-        None if weights is None else np.ravel(weights),
+        _vector(record["dual_coef"], "dual_coef"),
+        None if weights is None else _vector(weights, "weights"),
         numbers.get("intercept"),
         numbers.get("objective"),
         numbers.get("lower"),
-        None if converged is None else bool(_number(converged, "converged")),
+        None if converged is None else _flag(converged, "converged"),
     )
 
 
@@ -145,7 +146,7 @@ def require(record: Mapping[str, Any], *names: str) -> None:
 
 def _require_known(record: Mapping[str, Any], kind: str, known: Sequence[str]) -> None:
     """Raise `InvalidInput` that names what the schema does not have, and what was probably meant."""
-    if (found := record.get("format", kind)) != kind:
+    if (found := _text(record, "format", kind)) != kind:
         raise InvalidInput(f"format = {found!r}; expected {kind!r}, or no format at all.")
     unknown = [name for name in record if name not in known and not name.startswith(_FREE)]
     if unknown:
@@ -185,14 +186,14 @@ def _parameters(prefix: str, thing: Any) -> Record:
 
 
 def _loss(record: Mapping[str, Any]) -> Loss:
-    name = str(record.get("loss", "hinge"))
+    name = _text(record, "loss", "hinge")
     if name not in LOSSES:
         raise InvalidParameter(f"loss = {name!r} is unknown; known names: {', '.join(LOSSES)}.")
     return LOSSES[name](**_arguments(record, "loss", LOSSES[name]))
 
 
 def _regularizer(record: Mapping[str, Any]) -> Regularizer:
-    name = str(record.get("regularizer", "l1"))
+    name = _text(record, "regularizer", "l1")
     if name in NAMED:
         return NAMED[name]
     if name not in REGULARIZERS:
@@ -211,15 +212,17 @@ def _arguments(record: Mapping[str, Any], prefix: str, kind: type) -> dict[str, 
             continue
         value = record[name]
         if field.name == "groups":
-            arguments["groups"] = _groups_of_numbers(np.ravel(value))
+            arguments["groups"] = _groups_of_numbers(_vector(value, name), name)
         elif isinstance(value, str) and value in CONCAVE:
             arguments[field.name] = CONCAVE[value](**_arguments(record, name, CONCAVE[value]))
         elif isinstance(value, str) and field.name == "form":
             arguments[field.name] = value
-        elif np.size(value) == 1 and field.name not in ("weights", "scale", "omega", "E"):
-            arguments[field.name] = _number(value, name)
+        elif field.name == "E":
+            arguments[field.name] = np.asarray(value)
+        elif field.name in _VECTORS:
+            arguments[field.name] = _vector(value, name)
         else:
-            arguments[field.name] = np.asarray(value) if field.name == "E" else np.ravel(value)
+            arguments[field.name] = _number(value, name)
     try:
         kind(**arguments)
     except TypeError as error:
@@ -235,14 +238,41 @@ def _numbers_of_groups(groups: Any) -> Array:
     return numbers
 
 
-def _groups_of_numbers(numbers: Array) -> tuple[tuple[int, ...], ...]:
+def _groups_of_numbers(numbers: Array, name: str) -> tuple[tuple[int, ...], ...]:
+    if not np.array_equal(numbers, np.round(numbers)):  # which refuses NaN too
+        raise InvalidParameter(f"{name} = {numbers}; give the number of the group of each kernel, counted from 1.")
     return tuple(tuple(int(m) for m in np.flatnonzero(numbers == number)) for number in np.unique(numbers))
 
 
+def _text(record: Mapping[str, Any], name: str, default: str) -> str:
+    value = record.get(name, default)
+    if not isinstance(value, str):
+        raise InvalidParameter(f"{name} = {_shown(value)} is no text.")
+    return value
+
+
+def _vector(value: Any, name: str) -> Array:
+    """Numbers along one axis, row or column; converted to float64 by the class that takes them."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" or array.size != max(array.shape, default=1):
+        raise InvalidInput(f"{name} = {_shown(value)} is no vector of numbers.")
+    return array.ravel()
+
+
 def _number(value: Any, name: str) -> float:
-    if np.size(value) == 1:
-        try:
-            return float(np.ravel(value)[0])
-        except (TypeError, ValueError):
-            pass
-    raise InvalidParameter(f"{name} = {value!r} is no number.")
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "iuf":
+        raise InvalidParameter(f"{name} = {_shown(value)} is no number.")
+    return float(array.ravel()[0])
+
+
+def _flag(value: Any, name: str) -> bool:
+    """True, false, 1 or 0."""
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "biuf" or array.ravel()[0] not in (0, 1):
+        raise InvalidParameter(f"{name} = {_shown(value)}; give true or false, 1 or 0.")
+    return bool(array.ravel()[0])
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:80]
