@@ -7,19 +7,21 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Collection, Sequence
-from io import StringIO
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref._untrusted import gzip_size, limit, require_room
 from mklref.datasets.record import Dataset
 from mklref.exceptions import InvalidInput, InvalidParameter
 
-_FIRST_ROW = re.compile(r'(?:[^"\r\n]|"[^"]*")*')
-_QUOTED = re.compile(r'"[^"]*"')
+_SEPARATORS = ",;\t"
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
@@ -52,22 +54,25 @@ def read_csv(
         As `open` does.
     """
     path = Path(path)
-    header, lines = _cells(path)
+    header, rows = _rows(path)
     _check_header(path, header)
     if len(header) < 2:
         raise InvalidInput(f"{path} has {len(header)} columns; expected a header with variables and a target.")
     unknown = sorted(set(ignore) - set(header))
     if unknown:
-        raise InvalidParameter(f"ignore names {unknown[0]!r}, no column of {path}; its columns: {', '.join(header)}.")
-    column = _target_column(path, header, target)
-    used = [j for j, name in enumerate(header) if j != column and name not in ignore]
+        raise InvalidParameter(f"ignore names {unknown[0]!r}, no column of {path}; its columns: {_first(header)}.")
+    column, left_out = _target_column(path, header, target), set(ignore)
+    used = [j for j, name in enumerate(header) if j != column and name not in left_out]
     if not used or header[column] in ignore:
         raise InvalidParameter(f"{path}: without the columns to ignore there is no variable or no target left.")
     _check_names(path, header, [*used, column])
-    X = np.array([_numbers(path, line, header, cells, used, missing) for line, cells in lines])
+    X, targets = [], []
+    for line, cells in rows:
+        X.append(_numbers(path, line, header, cells, used, missing))
+        targets.append((line, cells[column]))
     features = tuple(header[j] for j in used)
-    y = _targets(path, lines, header, column)
-    return Dataset(path.name, X, y, features, str(path), target=header[column])
+    y = _targets(path, targets, header[column])
+    return Dataset(path.name, np.array(X), y, features, str(path), target=header[column])
 
 
 def read_samples(path: str | os.PathLike[str], features: Sequence[str], target: str | None = None) -> tuple[Array, Any]:
@@ -96,117 +101,150 @@ def read_samples(path: str | os.PathLike[str], features: Sequence[str], target: 
         As `open` does.
     """
     path = Path(path)
-    header, lines = _cells(path)
-    lacking = [name for name in features if name not in header]
+    header, rows = _rows(path)
+    places = {name: j for j, name in reversed(list(enumerate(header)))}
+    lacking = [name for name in features if name not in places]
     if lacking:
         _check_header(path, header)
-        there = ", ".join(header[:8]) + (", ..." if len(header) > 8 else "")
         raise InvalidInput(
             f"{path} lacks the column {lacking[0]!r} that the model reads ({len(lacking)} of {len(features)} are not "
-            f"there); its columns: {there}. Name them as in the table that the model was fitted to."
+            f"there); its columns: {_first(header)}. Name them as in the table that the model was fitted to."
         )
-    used = [header.index(name) for name in features]
-    column = header.index(target) if target in header else None
+    used = [places[name] for name in features]
+    column = None if target is None else places.get(target)
     _check_names(path, header, used if column is None else [*used, column])
-    X = np.array([_numbers(path, line, header, cells, used, False) for line, cells in lines])
-    if column is None or any(_is_missing(cells[column]) for _, cells in lines):
-        return X, None
-    return X, _targets(path, lines, header, column)
+    X, targets = [], []
+    for line, cells in rows:
+        X.append(_numbers(path, line, header, cells, used, False))
+        targets.append((line, "" if column is None else cells[column]))
+    if column is None or any(_is_missing(cell) for _, cell in targets):
+        return np.array(X), None
+    return np.array(X), _targets(path, targets, header[column])
 
 
-def _cells(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header and every row, with line numbers."""
+Rows = Iterator[tuple[int, list[str]]]
+"""Cells, with the number of the line that they end in."""
+
+
+def _rows(path: Path) -> tuple[list[str], Rows]:
+    """The header, and every row, as wide as it: at least one. Rows are read one at a time."""
+    rows = _cells(path)
+    _, header = next(rows, (0, None))
+    if header is None:
+        raise InvalidInput(f"{path} is empty; expected a header, and a line for each sample.")
+    first = next(rows, None)
+    if first is None:
+        raise InvalidInput(f"{path} has a header and no rows.")
+    return header, _as_wide(path, len(header), chain([first], rows))
+
+
+def _as_wide(path: Path, width: int, rows: Rows) -> Rows:
+    for line, cells in rows:
+        if len(cells) != width:
+            raise InvalidInput(f"{path}, line {line}: {len(cells)} cells, the header has {width}.")
+        yield line, cells
+
+
+def _cells(path: Path) -> Rows:
+    """The rows that are not blank."""
     try:
-        rows = _read(path)
+        packed = path.suffix == ".gz"
+        require_room(path, gzip_size(path, limit()) if packed else path.stat().st_size, limit())
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
+            delimiter = _delimiter(file)
+            file.seek(0)
+            reader = csv.reader(file, delimiter=delimiter)
+            for cells in reader:
+                if any("\0" in cell for cell in cells):
+                    raise InvalidInput(f"{path}, line {reader.line_num}: a zero byte, which no text has.")
+                if cells:
+                    yield reader.line_num, [cell.strip() for cell in cells]
     except UnicodeDecodeError as damaged:
         raise InvalidInput(f"{path} is not a readable CSV file: {damaged}. Save it as UTF-8.") from damaged
     except (csv.Error, gzip.BadGzipFile, zlib.error, EOFError) as damaged:
         raise InvalidInput(f"{path} is not a readable CSV file: {damaged}.") from damaged
-    if not rows:
-        raise InvalidInput(f"{path} is empty; expected a header, and a line for each sample.")
-    (_, header), *lines = rows
-    if not lines:
-        raise InvalidInput(f"{path} has a header and no rows.")
-    for line, cells in lines:
-        if len(cells) != len(header):
-            raise InvalidInput(f"{path}, line {line}: {len(cells)} cells, the header has {len(header)}.")
-    return header, lines
 
 
-def _read(path: Path) -> list[tuple[int, list[str]]]:
-    """The rows that are not blank, with the numbers of the lines that they end in."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        text = file.read()
-    reader = csv.reader(StringIO(text, newline=""), delimiter=_delimiter(text))
-    return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells]
+def _delimiter(lines: Iterable[str]) -> str:
+    """The separator that is most frequent in the header, outside of quotes; a quoted name may go over several lines."""
+    counts, quoted = Counter[str](), False
+    for line in lines:
+        for k, part in enumerate(line.split('"')):
+            quoted ^= k > 0
+            counts.update({} if quoted else {mark: part.count(mark) for mark in _SEPARATORS})
+        if not quoted and line.strip("\r\n"):
+            break
+    return max(_SEPARATORS, key=counts.__getitem__)
 
 
-def _delimiter(text: str) -> str:
-    """The separator that is most frequent in the header, outside of quotes."""
-    header = _FIRST_ROW.match(text.lstrip("\r\n")).group()  # type: ignore[union-attr]
-    return max(",;\t", key=_QUOTED.sub("", header).count)
+def _first(header: list[str]) -> str:
+    """The names of some columns, for a message."""
+    return ", ".join(name[:40] for name in header[:8]) + (", ..." if len(header) > 8 else "")
 
 
 def _check_header(path: Path, header: list[str]) -> None:
     """A first row of data is none: numbers only, or numbers and one class. Variables may be counted: 0,1,2,y."""
     numbers = [name for name in header if _is_number(name)]
-    counted = all(name.isdecimal() for name in numbers) and numbers == sorted(numbers, key=int)
+    counted = all(name.isdecimal() for name in numbers) and numbers == sorted(numbers, key=_size)
     if len(numbers) == len(header) or (len(numbers) == len(header) - 1 and not counted):
-        raise InvalidInput(
-            f"{path} has no header: line 1 holds {', '.join(header[:8])}. Name the columns in a first line."
-        )
+        raise InvalidInput(f"{path} has no header: line 1 holds {_first(header)}. Name the columns in a first line.")
+
+
+def _size(decimals: str) -> tuple[int, str]:
+    """By which integers of any length are sorted, of which Python reads no more than 4300 digits."""
+    digits = decimals.lstrip("0")
+    return len(digits), digits
 
 
 def _check_names(path: Path, header: list[str], used: list[int]) -> None:
     """The columns that are read have names, and each one its own."""
+    counts = Counter(header)
     for j in used:
         if not header[j]:
             raise InvalidInput(
                 f"{path}: column {j + 1} of {len(header)} has no name. Name it in the header, or leave it out: pandas "
                 "writes row numbers so, unless index=False, and lines that end in a separator have an empty last one."
             )
-        if header.count(header[j]) > 1:
-            raise InvalidInput(f"{path} has several columns named {header[j]!r}; rename them.")
+        if counts[header[j]] > 1:
+            raise InvalidInput(f"{path} has several columns named {header[j][:80]!r}; rename them.")
 
 
 def _target_column(path: Path, header: list[str], target: str | None) -> int:
     if target is None:
         return len(header) - 1
     if target not in header:
-        raise InvalidParameter(f"target = {target!r} is no column of {path}; its columns: {', '.join(header)}.")
+        raise InvalidParameter(f"target = {target!r} is no column of {path}; its columns: {_first(header)}.")
     return header.index(target)
 
 
-def _numbers(path: Path, line: int, header: list[str], cells: list[str], used: list[int], missing: bool) -> list[float]:
+def _numbers(path: Path, line: int, header: list[str], cells: list[str], used: list[int], missing: bool) -> Array:
     """The variables of one row."""
-    values = []
-    for j in used:
+    values = np.full(len(used), np.nan)
+    for k, j in enumerate(used):
         cell = cells[j]
         if missing and not cell:
-            values.append(np.nan)
             continue
-        if not _is_number(cell) or not np.isfinite(float(cell)):
-            what = "is missing" if not cell else f"is {cell!r}, not a finite number"
+        if not _is_number(cell) or not isfinite(float(cell)):
+            what = "is missing" if not cell else f"is {cell[:80]!r}, not a finite number"
             what += " (write the decimal comma as a point)" if _DECIMAL_COMMA.fullmatch(cell) else ""
             raise InvalidInput(
-                f"{path}, line {line}: column {header[j]!r} {what}. Impute or encode it, drop the row, or ignore the "
-                "column (--ignore in a shell)."
+                f"{path}, line {line}: column {header[j][:80]!r} {what}. Impute or encode it, drop the row, or ignore "
+                "the column (--ignore in a shell)."
             )
-        values.append(float(cell))
+        values[k] = float(cell)
     return values
 
 
-def _targets(path: Path, lines: list[tuple[int, list[str]]], header: list[str], column: int) -> Any:
-    raw = [cells[column] for _, cells in lines]
-    for (line, _), cell in zip(lines, raw, strict=True):
+def _targets(path: Path, targets: list[tuple[int, str]], name: str) -> Any:
+    raw = [cell for _, cell in targets]
+    for line, cell in targets:
         if _is_missing(cell):
-            raise InvalidInput(f"{path}, line {line}: target {header[column]!r} is {cell!r}; drop the row.")
+            raise InvalidInput(f"{path}, line {line}: target {name!r} is {cell[:80]!r}; drop the row.")
     return np.array([float(cell) for cell in raw]) if all(map(_is_number, raw)) else np.array(raw)
 
 
 def _is_missing(target: str) -> bool:
-    return not target or target.lower() in ("nan", "inf", "-inf")
+    return not target or (_is_number(target) and not isfinite(float(target)))
 
 
 def _is_number(cell: str) -> bool:

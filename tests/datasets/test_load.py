@@ -136,6 +136,45 @@ def test_csv_that_is_none(csv, tmp_path):
         datasets.read_csv(csv(TABLE), target="z")
 
 
+def test_a_table_of_50000_columns_is_read(csv):
+    """In the time that its cells take: no search through all names for each name."""
+    names = [f"v{j}" for j in range(50_000)]
+    path = csv("\n".join([",".join([*names, "y"]), ",".join(["1"] * 50_000 + ["a"]), ",".join(["2"] * 50_000 + ["b"])]))
+    data = datasets.read_csv(path, ignore=names[:100])
+    assert data.X.shape == (2, 49_900)
+    X, y = datasets.read_samples(path, names[::-1], "y")
+    assert (X.shape, y.tolist()) == ((2, 50_000), ["a", "b"])
+    with pytest.raises(InvalidParameter) as refused:
+        datasets.read_csv(path, "z")
+    assert len(str(refused.value)) < 300
+
+
+def test_a_header_of_5000_digits_is_refused_in_words(csv):
+    with pytest.raises(InvalidInput, match="has no header: line 1 holds 2222") as refused:
+        datasets.read_csv(csv("2" * 5000 + "," + "1" * 5000 + ",y\n1,2,3\n"))
+    assert len(str(refused.value)) < 300
+
+
+def test_zero_bytes_are_refused(csv):
+    """NumPy drops them from the end of a text, so that two classes would become one."""
+    with pytest.raises(InvalidInput, match="line 2: a zero byte"):
+        datasets.read_csv(csv(TABLE.replace("yes", "yes\0")))
+
+
+def test_tables_beyond_the_limit_are_not_unpacked(csv, monkeypatch):
+    path = csv(TABLE + "0,0,no\n" * 10**5, "data.csv.gz")
+    assert path.stat().st_size < 5000
+    monkeypatch.setenv("MKLREF_MAX_BYTES", "100000")
+    with pytest.raises(UnsafeFile, match="at most 100000 are read"):
+        datasets.read_csv(path)
+
+
+@pytest.mark.parametrize("target", ["Infinity", "+inf", "-nan", "1e999"])
+def test_targets_that_are_not_finite_are_missing(csv, target):
+    with pytest.raises(InvalidInput, match="line 5: target 'class' is"):
+        datasets.read_csv(csv(TABLE + f"1,2,{target}\n"))
+
+
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
     """A data directory with one good set, one that was changed, and one that points outside."""
@@ -173,10 +212,22 @@ def test_directory(directory):
         datasets.load("pictures")
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"data_sets": [{"name": "x"}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{",
+        '{"data_sets": [{"name": "x"}]}',
+        '{"data_sets": [{"name": ["x"], "files": []}]}',
+        '{"data_sets": [{"name": "x", "files": {}}]}',
+        '{"data_sets": [{"name": "x", "files": [{"path": 1, "sha256": "0"}]}]}',
+        '{"data_sets": [], "data_sets": []}',
+        '{"data_sets": 1}',
+    ],
+)
 def test_damaged_manifest(directory, text):
     (directory / "MANIFEST.json").write_text(text)
-    with pytest.raises(UnsafeFile, match="not a manifest"):
+    with pytest.raises(UnsafeFile, match=r"not a manifest|is no JSON"):
         datasets.load("good")
 
 
@@ -212,6 +263,23 @@ def test_realisations_come_with_their_set_which_is_found_without_its_folder(dire
     assert data.name == "ida/banana"
     assert [(s.train.tolist(), s.test.tolist()) for s in data.splits] == [([0], [2, 1]), ([2], [0, 1])]
     assert data.take([2, 0]).splits == ()
+
+
+@pytest.mark.parametrize(
+    "bad", [([0], [1]), ([[0.5]], [[1.5]]), ([[0], [1]], [[2]]), (np.zeros((1, 0)), np.zeros((1, 0))), (0, 1)]
+)
+def test_splits_that_are_no_row_numbers(directory, bad):
+    add_set(directory, "bad", {"data.csv.gz": gzip.compress(TABLE.encode()), "splits.npz": splits(*bad)})
+    with pytest.raises(UnsafeFile, match="are no matrices of row numbers"):
+        datasets.load("bad")
+
+
+def test_a_manifest_names_each_set_once(directory):
+    facts = json.loads((directory / "MANIFEST.json").read_text())
+    facts["data_sets"] += facts["data_sets"][:1]
+    (directory / "MANIFEST.json").write_text(json.dumps(facts))
+    with pytest.raises(UnsafeFile, match="names 2 data sets 'good'"):
+        datasets.load("good")
 
 
 @pytest.mark.parametrize("bad", [([[0]], [[3]]), ([[-1]], [[1]]), ([[0]], [[0]])])
