@@ -93,7 +93,8 @@ def _one_line(error: Exception) -> str:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"mklref: {line}\n")
+    """One line; what a file has put into it moves no cursor and colours nothing."""
+    sys.stderr.write(f"mklref: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in line)}\n")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

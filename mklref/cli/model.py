@@ -5,20 +5,21 @@ z_j = (x_j - mean_j) / scale_j     with the statistics of the samples it was fit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 
-from mklref._files import packed_arrays, read_arrays, write_arrays
+from mklref._files import packed_arrays, read_archive, read_arrays, write_arrays
 from mklref._typing import Array
+from mklref.certificate.verdict import saved
 from mklref.datasets import Dataset
 from mklref.datasets.record import mean_and_deviation
 from mklref.estimators import MKLClassifier, MKLRegressor
+from mklref.estimators.persistence import variables_of
 from mklref.exceptions import InvalidInput, UnsafeFile
+from mklref.solution import require_names
 
 _FORMAT = "mklref-table-model-1"
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (MKLClassifier, MKLRegressor)}
@@ -43,6 +44,16 @@ class Scale:
     def original(self, values: Array) -> Array:
         """Back again."""
         return np.asarray(values * self.deviation + self.mean)
+
+
+def _scale(mean: Any, deviation: Any, *, shape: tuple[int, ...]) -> Scale:
+    """Those of a file, if they are finite float64 numbers of this shape, and no deviation is 0."""
+    for values in (mean, deviation):
+        if values.dtype != np.float64 or values.shape != shape or not np.isfinite(values).all():
+            raise ValueError("its scales do not fit its columns")
+    if not np.all(deviation > 0.0):
+        raise ValueError("a deviation is not positive")
+    return Scale(mean, deviation)
 
 
 @dataclass(frozen=True)
@@ -111,16 +122,17 @@ class TableModel:
         if facts.get("format") != _FORMAT:
             raise UnsafeFile(f"{path} is no model of a table; write one by: mklref fit DATA.csv --save {path}.")
         try:
-            features: Sequence[str] = [str(name) for name in facts["features"]]
-            mean, deviation = arrays["mean"], arrays["deviation"]
-            if not mean.shape == deviation.shape == (len(features),) or not (deviation > 0.0).all():
-                raise ValueError("its scales do not fit its columns")
-            with TemporaryDirectory() as folder:
-                inner = Path(folder) / "estimator.npz"
-                inner.write_bytes(arrays["estimator"].tobytes())
-                estimator = _KINDS[facts["kind"]].load(inner)
-            units = arrays.get("target_scale")
-            target_scale = None if units is None else Scale(units[0], units[1])
-            return cls(estimator, tuple(features), str(facts["target"]), Scale(mean, deviation), target_scale)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
+            require_names(facts, ("format", "kind", "features", "target"), "facts")
+            kind = _KINDS[saved(facts, "kind", str)]
+            units = () if kind is MKLClassifier else ("target_scale",)
+            require_names(arrays, ("mean", "deviation", "estimator", *units), "arrays")
+            features = saved(facts, "features", tuple)
+            where = f"{path}, member 'estimator'"
+            estimator = kind._loaded(*read_archive(BytesIO(arrays["estimator"].tobytes()), where), where)
+            if tuple(variables_of(estimator)) != features:
+                raise ValueError("its columns are not those of its estimator")
+            target_scale = _scale(*arrays["target_scale"], shape=()) if units else None
+            scale = _scale(arrays["mean"], arrays["deviation"], shape=(len(features),))
+            return cls(estimator, features, saved(facts, "target", str), scale, target_scale)
+        except (KeyError, TypeError, ValueError) as damaged:
             raise UnsafeFile(f"{path} is not a model of a table: {damaged}") from damaged

@@ -21,6 +21,9 @@ T = TypeVar("T")
 SAMPLES = 150
 """What `crosscheck` takes of a table: conic solvers are a reference, no racers."""
 
+_DIGITS = 1000
+"""Of an integer, at most."""
+
 NORMALIZATIONS = ("trace", "multiplicative", "spherical", "none")
 
 
@@ -183,8 +186,8 @@ def number(text: str) -> float:
     """A number, also as a fraction: 1e-6, 4/3, inf."""
     try:
         return float(Fraction(text)) if "/" in text else float(text)
-    except (ValueError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    except (ValueError, ArithmeticError):
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number") from None
 
 
 def exponent(text: str) -> float:
@@ -199,15 +202,15 @@ def sample_count(text: str) -> int:
     """A number of samples, or "all"."""
     if text == "all":
         return sys.maxsize
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither 'all' nor an integer of at least 2")
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is neither 'all' nor an integer of at least 2")
     return int(text)
 
 
 def seed(text: str) -> int:
     """A nonnegative integer."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a nonnegative integer")
+    if not text.isdecimal() or len(text) > _DIGITS:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a nonnegative integer")
     return int(text)
 
 

@@ -15,12 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 from mklref import losses, regularizers
 from mklref._files import read_arrays, write_arrays
 from mklref._typing import Array
+from mklref._untrusted import numbers_of
 from mklref.certificate import Bounds, Certificate
 from mklref.estimators.gram import PRECOMPUTED, NewKernels, Precomputed, family_of
+from mklref.estimators.saved import require_model
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.kernels import FittedFamily
 from mklref.kernels.functions import grouped
 from mklref.kernels.transforms import Centering, Projection, Scaling, Transform
+from mklref.solution import require_names
 
 _FORMAT = "mklref-estimator-1"
 _KNOWN = {name: kind for home in (losses, regularizers) for name, kind in vars(home).items() if isinstance(kind, type)}
@@ -110,14 +113,18 @@ class Persistent:
         UnsafeFile
             Damaged, truncated, hostile or foreign files, and models of another class.
         """
-        arrays, facts = read_arrays(path)
+        return cls._loaded(*read_arrays(path), path)
+
+    @classmethod
+    def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: str | PathLike[str]) -> Self:
         if facts.get("format") != _FORMAT:
             raise UnsafeFile(f"{path} has format {facts.get('format')!r}; this version reads {_FORMAT!r}.")
         if facts.get("estimator") != cls.__name__:
             raise UnsafeFile(f"{path} holds a {facts.get('estimator')}; load it with {facts.get('estimator')}.load.")
         try:
+            require_model(cast(Any, cls)._get_param_names(), "classes_" in cls.__annotations__, arrays, facts)
             return cls._restored(arrays, facts)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
+        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as damaged:
             raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
 
     @classmethod
@@ -126,13 +133,10 @@ class Persistent:
         model._remember_parameters()
         for name in _FITTED:
             setattr(model, name, arrays[name.strip("_")])
-        model.n_features_in_, model.n_iter_ = int(facts["n_features_in"]), int(facts["n_iter"])
-        model.kernel_names_ = tuple(map(str, facts["kernel_names"]))
+        model.n_features_in_, model.n_iter_ = facts["n_features_in"], facts["n_iter"]
+        model.kernel_names_ = tuple(facts["kernel_names"])
         kinds = [Certificate if "better_upper" in bounds else Bounds for bounds in facts["certificates"]]
-        certificates = tuple(
-            kind(**{**bounds, "violations": tuple(bounds["violations"])})
-            for kind, bounds in zip(kinds, facts["certificates"], strict=True)
-        )
+        certificates = tuple(kind.from_dict(own) for kind, own in zip(kinds, facts["certificates"], strict=True))
         model.certificate_ = certificates if model.weights_.ndim == 2 else certificates[0]
         if "classes" in arrays:
             model.classes_ = arrays["classes"]
@@ -141,15 +145,19 @@ class Persistent:
         model._new_kernels = _new_kernels(model, arrays, facts)
         if not model._is_precomputed():
             model.kernel_groups_ = grouped(model._new_kernels.kernels, variables_of(model))
-        _check(model, arrays)
         return cast(Self, model)
 
 
 def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> NewKernels:
     transforms = _transforms_from_arrays(arrays, len(model.kernel_names_))
     if model.kernels == PRECOMPUTED:
-        return Precomputed(int(facts["n_training"]), arrays["kept"], bool(facts["last"]), transforms)
-    kernels = family_of(model.kernels).expand(variables_of(model))
+        _require_kernels(model, [f"K{m}" for m in range(len(transforms))])
+        return Precomputed(facts["n_training"], arrays["kept"], facts["last"], transforms)
+    variables = variables_of(model)
+    kernels = family_of(model.kernels).expand(variables)
+    _require_kernels(model, [kernel.name(variables) for kernel in kernels])
+    if any(kernel.takes_text != (arrays["samples"].dtype.kind == "U") for kernel in kernels):
+        raise ValueError("its kernels do not take its samples")
     return FittedFamily(arrays["samples"], kernels, transforms, model.kernel_names_)
 
 
@@ -158,47 +166,9 @@ def variables_of(model: Any) -> list[str]:
     return [str(name) for name in getattr(model, "feature_names_in_", (f"x{j}" for j in range(model.n_features_in_)))]
 
 
-def _check(model: Any, arrays: dict[str, Any]) -> None:
-    """Sizes that belong together, and indices that exist."""
-    M, (P, s) = len(model.kernel_names_), model.dual_coef_.shape
-    kernels = model._new_kernels
-    n = len(kernels.kept) if model.kernels == PRECOMPUTED else len(kernels.samples)
-    fits = [
-        np.shape(model.weights_) in ((M,), (P, M)),
-        np.shape(model.intercept_) == (P,),
-        np.shape(model._columns) == np.shape(model.support_) == (s,),
-        np.all((model._columns >= 0) & (model._columns < n)),
-        model.kernels == PRECOMPUTED or kernels.samples.shape == (n, model.n_features_in_),
-        model.kernels == PRECOMPUTED or len(kernels.kernels) == M,
-        all(arrays[name].shape == shape for name, shape in _statistics(M, n).items() if name in arrays),
-        all(array.dtype.kind == "f" and np.isfinite(array).all() for array in _numbers(arrays)),
-        not hasattr(model, "classes_") or _n_machines(len(model.classes_), model.strategy) == P,
-        np.min(model.weights_) >= 0.0,
-        len(variables_of(model)) == model.n_features_in_,
-    ]
-    if not all(fits):
-        raise ValueError("its arrays do not fit together")
-
-
-def _statistics(M: int, n: int) -> dict[str, tuple[int, ...]]:
-    """The shapes of the statistics of the normalisation."""
-    return {"means": (M, n), "totals": (M,), "factors": (M,), "norms": (M, n)}
-
-
-def _numbers(arrays: dict[str, Any]) -> list[Any]:
-    """All arrays of real numbers; the norm of a sample at the origin is written as inf."""
-    return [
-        np.where(array == np.inf, 0.0, array) if name == "norms" else array
-        for name, array in arrays.items()
-        if name not in ("support", "columns", "kept", "classes") and array.dtype.kind != "U"
-    ]
-
-
-def _n_machines(classes: int, strategy: str) -> int:
-    """One for two classes; else one for each class, or for each pair; none for fewer."""
-    if classes <= 2:
-        return max(0, classes - 1)
-    return classes if strategy == "one_vs_rest" else classes * (classes - 1) // 2
+def _require_kernels(model: Any, names: list[str]) -> None:
+    if list(model.kernel_names_) != names:
+        raise ValueError(f"its kernels are {', '.join(names[:8])}, not {', '.join(model.kernel_names_[:8])}")
 
 
 def _transforms_to_arrays(transforms: tuple[Transform, ...]) -> dict[str, Array]:
@@ -264,12 +234,17 @@ def _to_plain(value: Any, name: str) -> Any:
 
 
 def _from_plain(value: Any) -> Any:
+    """The inverse of `_to_plain`."""
     if isinstance(value, list):
         return tuple(_from_plain(entry) for entry in value)
-    if isinstance(value, dict) and "array" in value:
-        return np.array(value["array"], dtype=np.float64)
-    if isinstance(value, dict) and "pairs" in value:
-        return {_from_plain(key): _from_plain(entry) for key, entry in value["pairs"]}
+    if isinstance(value, dict) and set(value) == {"array"}:
+        return numbers_of(value["array"])
+    if isinstance(value, dict) and set(value) == {"pairs"}:
+        found = {_from_plain(key): _from_plain(entry) for key, entry in value["pairs"]}
+        if len(found) < len(value["pairs"]):
+            raise ValueError(f"a key is there twice in {value['pairs']}")
+        return found
     if isinstance(value, dict):
+        require_names(value, ("class", "fields"), "entries")
         return _KNOWN[value["class"]](**{key: _from_plain(entry) for key, entry in value["fields"].items()})
     return value

@@ -212,6 +212,17 @@ class Union(KernelFamily):
         return tuple(kernel for part in self.parts for kernel in part.expand(variables))
 
 
+_MOST = 10**6
+
+
+def require_few(kernels: int) -> None:
+    """Raise `InvalidParameter` if a family has more kernels than any problem: a few characters can ask for 100^9."""
+    if kernels > _MOST:
+        raise InvalidParameter(
+            f"the kernels are {kernels}, of which at most {_MOST} are made; give fewer of them, or fewer variables."
+        )
+
+
 @dataclass(frozen=True)
 class Products(KernelFamily):
     """Every kernel of the one family times every kernel of the other."""
@@ -221,8 +232,9 @@ class Products(KernelFamily):
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
         """The products, those of the first kernel on the left first."""
-        pairs = ((a, b) for a in self.left.expand(variables) for b in self.right.expand(variables))
-        return tuple(Product(pair) for pair in pairs)
+        left, right = self.left.expand(variables), self.right.expand(variables)
+        require_few(len(left) * len(right))
+        return tuple(Product((a, b)) for a in left for b in right)
 
 
 @dataclass(frozen=True)

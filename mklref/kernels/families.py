@@ -23,7 +23,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.base import Kernel, KernelFamily, Union
+from mklref.kernels.base import Kernel, KernelFamily, Union, require_few
 from mklref.kernels.functions import Function, Gaussian, Linear, OnVariable, Polynomial
 
 
@@ -35,6 +35,7 @@ class PerVariable(KernelFamily):
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
         """d times the kernels of the family."""
+        require_few(len(self.family.expand(variables[:1])) * len(variables))
         columns = enumerate(variables)
         return tuple(OnVariable(kernel, j) for j, name in columns for kernel in self.family.expand([name]))
 

@@ -237,7 +237,9 @@ def _on(item: str, arguments: list[str]) -> KernelFamily:
         raise _misread(item, "expected on(GROUP, COLUMNS, ITEMS), for instance on(blood, [iron, blood_*], rbf(1))")
     group, columns, *items = arguments
     inner = _split(columns[1:-1], item) if columns.startswith("[") and columns.endswith("]") else [columns]
-    chosen: list[str | int] = [int(column) if column.isdecimal() else _unquoted(column) for column in inner if column]
+    chosen: list[str | int] = [
+        int(column) if column.isdecimal() and len(column) < 10 else _unquoted(column) for column in inner if column
+    ]
     return on(_unquoted(group), chosen, _union(items))
 
 

@@ -227,6 +227,41 @@ def test_files_that_are_no_models(models, tmp_path, capsys):
             TableModel.load(str(other))
 
 
+@pytest.mark.parametrize(
+    ("arrays", "facts", "inner_arrays", "inner_facts", "says"),
+    [
+        ({}, {}, {}, {"n_features_in": 10**29}, "n_features_in = 1e+29 is no int"),
+        ({}, {}, {}, {"n_features_in": np.inf}, "n_features_in = inf is no int"),
+        ({}, {}, {}, {"n_features_in": 10**400}, "beyond float64"),
+        ({}, {}, {"classes": None}, {}, "expected classes, columns"),
+        ({}, {}, {"samples": None}, {}, "its arrays are"),
+        ({}, {"features": ["age", "height"]}, {}, {}, "its columns are not those of its estimator"),
+        ({}, {"features": 10**6}, {}, {}, "features = 1000000 is no list of texts"),
+        ({}, {"kind": ["MKLClassifier"]}, {}, {}, "kind = ['MKLClassifier'] is no str"),
+        ({}, {"kind": "MKLRegressor"}, {}, {}, "expected deviation, estimator, mean, target_scale"),
+        ({}, {"target": None}, {}, {}, "its facts are features, format, kind"),
+        ({"target_scale": np.ones(2)}, {}, {}, {}, "its arrays are"),
+        ({"mean": np.array([np.nan, 0.0])}, {}, {}, {}, "its scales do not fit"),
+        ({"deviation": np.array([1.0, -1.0])}, {}, {}, {}, "a deviation is not positive"),
+        ({"deviation": np.array(["1", "2"])}, {}, {}, {}, "its scales do not fit"),
+    ],
+)
+def test_hostile_models_are_one_line(models, tmp_path, capsys, arrays, facts, inner_arrays, inner_facts, says):
+    from mklref._files import read_arrays, write_arrays
+
+    def changed(path, more_arrays, more_facts):
+        parts = [old | new for old, new in zip(read_arrays(path), (more_arrays, more_facts), strict=True)]
+        kept = ({name: value for name, value in part.items() if value is not None} for part in parts)
+        write_arrays(tmp_path / "changed.npz", *kept)
+        return (tmp_path / "changed.npz").read_bytes()
+
+    (tmp_path / "inner.npz").write_bytes(read_arrays(models / "ill.npz")[0]["estimator"].tobytes())
+    inner = np.frombuffer(changed(tmp_path / "inner.npz", inner_arrays, inner_facts), dtype=np.uint8)
+    changed(models / "ill.npz", {"estimator": inner, **arrays}, facts)
+    assert main(["predict", str(tmp_path / "changed.npz"), str(models / "ill.csv")]) == 2
+    assert says in error(capsys)
+
+
 def test_scales(rng):
     X = rng.normal(size=(20, 3)) * [1.0, 50.0, 0.0] + [0.1, -7.0, 0.1]
     scale = Scale.of(X)

@@ -80,6 +80,24 @@ def test_options_that_do_not_go_with_kernels(error_line, npz):
         assert f"{option} does not go with" in error_line()
 
 
+def test_what_a_file_says_cannot_move_the_cursor(error_line, tmp_path):
+    np.savez(tmp_path / "bad.npz", **{"\x1b[2Jmine\r": np.ones(3)})
+    assert main(["solve", "--data", str(tmp_path / "bad.npz")]) == 2
+    assert r"holds \x1b[2Jmine and lacks kernels and y" in error_line()
+
+
+@pytest.mark.parametrize("text", ["1" + "0" * 400 + "/3", "1e999999/1", "9" * 5000 + "/7"])
+def test_numbers_beyond_float64_are_no_numbers(error_line, text):
+    assert main(["solve", "--C", text]) == 2
+    assert "is not a number" in error_line()
+
+
+def test_counts_of_5000_digits_are_none(error_line):
+    for option in ("--samples", "--seed"):
+        assert main(["solve", option, "9" * 5000]) == 2
+        assert len(error_line()) < 300
+
+
 def test_damaged_npz(error_line, tmp_path):
     path = tmp_path / "cut.npz"
     path.write_bytes(b"PK\x03\x04 not much of a zip")

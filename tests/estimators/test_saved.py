@@ -61,6 +61,79 @@ def test_saved_and_loaded(three_classes, name, tmp_path):
     assert getattr(loaded, "offset_", None) == getattr(model, "offset_", None)
 
 
+CHANGES = {
+    "absurd": {"n_features_in": 10**29},
+    "infinite": {"n_features_in": np.inf},
+    "not a number": {"n_iter": np.nan},
+    "a truth": {"n_features_in": True},
+    "another number": {"n_features_in": 3},
+    "a text": {"n_iter": "3"},
+    "negative": {"n_iter": -1},
+    "unknown": {"optimal": True},
+    "of precomputed kernels": {"last": True, "n_training": 36},
+    "one name": {"feature_names_in": ["age"]},
+    "a name twice": {"feature_names_in": ["age", "age"]},
+    "numbers as names": {"feature_names_in": [1, 2]},
+    "other kernels": {"kernel_names": ["linear", "rbf:0.5", "rbf:3"]},
+    "a text as names": {"kernel_names": "abc"},
+    "no certificate": {"certificates": []},
+    "a certificate of three": {"certificates": [{"lower": 1.0}]},
+    "no list": {"certificates": 1},
+    "no parameters": {"parameters": {}},
+    "parameters of another type": {"parameters": [1]},
+}
+PARAMETERS = {
+    "of no class of ours": {"norm": {"class": "Path", "fields": {}}},
+    "with more": {"norm": {"class": "Lp", "fields": {"p": 2.0}, "module": "os"}},
+    "out of range": {"norm": {"class": "Lp", "fields": {"p": 0.5}}},
+    "of texts": {"norm": {"array": ["1", "2"]}},
+    "a key twice": {"class_weight": {"pairs": [["low", 1.0], ["low", 2.0]]}},
+    "other kernels": {"kernels": "linear,rbf:0.5..2:3"},
+    "no kernels": {"kernels": 3},
+    "hostile kernels": {"kernels": "on(a,[" + "9" * 5000 + "],linear)"},
+    "more kernels than fit into memory": {"kernels": " * ".join(["rbf:0.1..10:100"] * 9)},
+    "precomputed": {"kernels": "precomputed"},
+    "another normalisation": {"normalize": "spherical"},
+    "an unknown normalisation": {"normalize": "unit"},
+    "another centring": {"center": True},
+    "another strategy": {"strategy": "one_vs_all"},
+    "unknown": {"optimal": True},
+}
+
+
+@pytest.fixture(scope="module")
+def saved_model(tmp_path_factory):
+    """A file, and what it holds."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(36, 2)), np.repeat(["low", "mid", "top"], 12)
+    path = tmp_path_factory.mktemp("model") / "model.npz"
+    MKLClassifier(SPECIFICATION).fit(X + 2.0 * (y == "mid")[:, None], y).save(path)
+    return path, *read_arrays(path)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_facts_that_are_refused(saved_model, tmp_path, change):
+    _, arrays, facts = saved_model
+    write_arrays(tmp_path / "m.npz", arrays, {**facts, **CHANGES[change]})
+    with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier"):
+        MKLClassifier.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("change", PARAMETERS)
+def test_parameters_that_are_refused(saved_model, tmp_path, change):
+    _, arrays, facts = saved_model
+    write_arrays(tmp_path / "m.npz", arrays, {**facts, "parameters": {**facts["parameters"], **PARAMETERS[change]}})
+    with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier"):
+        MKLClassifier.load(tmp_path / "m.npz")
+
+
+def test_integers_of_400_digits_are_refused(saved_model, tmp_path):
+    _, arrays, facts = saved_model
+    write_arrays(tmp_path / "m.npz", arrays, {**facts, "n_features_in": 10**400})
+    with pytest.raises(UnsafeFile, match=r"is no JSON: the number 1000.* is beyond float64"):
+        MKLClassifier.load(tmp_path / "m.npz")
+
+
 def test_files_that_are_refused(three_classes, tmp_path):
     X, y, _ = three_classes
     path = tmp_path / "model.npz"
@@ -78,7 +151,16 @@ def test_files_that_are_refused(three_classes, tmp_path):
         {"factors": arrays["factors"] * np.nan},
         {"factors": np.ones((3, 2))},
         {"means": np.ones((3, 2)), "totals": np.ones(3)},
-        {"dual_coef": arrays["dual_coef"] * 1j},
+        {"dual_coef": arrays["dual_coef"].astype(np.float32)},
+        {"columns": arrays["columns"].astype(float)},
+        {"columns": arrays["columns"][::-1]},
+        {"support": -arrays["support"]},
+        {"classes": arrays["classes"][::-1]},
+        {"classes": np.array([0.0, 1.0, np.nan])},
+        {"factors": -arrays["factors"]},
+        {"norms": np.ones((3, 36))},
+        {"optimal": np.ones(1)},
+        {"samples": arrays["samples"].astype(str)},
         {"classes": np.array(["low", "top"])},
         {"classes": np.array(["low"])},
         {"weights": -arrays["weights"]},
@@ -86,12 +168,14 @@ def test_files_that_are_refused(three_classes, tmp_path):
         write_arrays(path, {**arrays, **change}, facts)
         with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier"):
             MKLClassifier.load(path)
-    write_arrays(path, arrays, {**facts, "parameters": {"norm": {"class": "Path", "fields": {}}}})
-    with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier: KeyError"):
-        MKLClassifier.load(path)
-    write_arrays(path, arrays, {**facts, "feature_names_in": ["age"]})
-    with pytest.raises(UnsafeFile, match="do not fit together"):
-        MKLClassifier.load(path)
+    for lost in arrays:
+        write_arrays(path, {name: array for name, array in arrays.items() if name != lost}, facts)
+        with pytest.raises(UnsafeFile, match=r"is not a saved MKLClassifier: .*its arrays are"):
+            MKLClassifier.load(path)
+    for name in facts:
+        write_arrays(path, arrays, {key: fact for key, fact in facts.items() if key != name})
+        with pytest.raises(UnsafeFile, match=r"is not a saved MKLClassifier|has format None|holds a None"):
+            MKLClassifier.load(path)
     write_arrays(path, arrays, {**facts, "format": "other"})
     with pytest.raises(UnsafeFile, match="has format 'other'; this version reads 'mklref-estimator-1'"):
         MKLClassifier.load(path)

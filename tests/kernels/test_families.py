@@ -350,3 +350,11 @@ def test_misread_products_are_quoted(text):
 def test_kernels_compose_with_kernels_and_numbers_alone(other):
     for compose in (KernelFamily.__add__, KernelFamily.__mul__):
         assert compose(linear(), other) is NotImplemented
+
+
+@pytest.mark.parametrize(
+    ("text", "d"), [(" * ".join(["rbf:0.1..10:100"] * 9), 1), ("per_variable(poly:1..1000)", 2000)]
+)
+def test_more_kernels_than_any_problem_has_are_refused_before_they_are_made(text, d):
+    with pytest.raises(InvalidParameter, match=r"the kernels are \d+, of which at most 1000000 are made"):
+        parse(text).expand([f"x{j}" for j in range(d)])

@@ -1,0 +1,133 @@
+"""What a file has to hold to be a saved estimator: names, types, sizes and indices, before anything is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mklref.certificate.verdict import saved
+from mklref.estimators.gram import PRECOMPUTED
+from mklref.kernels.transforms import checked_method
+from mklref.multiclass import STRATEGIES
+from mklref.solution import require_names
+
+_FACTS = ("format", "estimator", "parameters", "n_features_in", "n_iter", "kernel_names", "certificates")
+_ARRAYS = ("weights", "dual_coef", "intercept", "support", "columns")
+
+
+def require_model(parameters: Sequence[str], classifies: bool, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Raise unless arrays and facts are those of one fitted model.
+
+    Parameters
+    ----------
+    parameters : sequence of str
+        The names of the parameters of the estimator.
+    classifies : bool
+        Whether it has classes.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        Something is missing or unknown, of another type, or does not fit the rest; the message says what.
+    """
+    given = saved(facts, "parameters", dict)
+    require_names(given, parameters, "parameters")
+    precomputed = given["kernels"] == PRECOMPUTED
+    optional = {"feature_names_in"} & set(facts)
+    require_names(facts, [*_FACTS, *(("n_training", "last") if precomputed else ()), *optional], "facts")
+    statistics = _statistics(given)
+    own = ["kept" if precomputed else "samples", *(["classes"] if classifies else [])]
+    require_names(arrays, [*_ARRAYS, *own, *statistics], "arrays")
+    d, M = saved(facts, "n_features_in", int), len(_texts(facts, "kernel_names"))
+    n = _n_samples(arrays, facts, d)
+    _require(M >= 1 and saved(facts, "n_iter", int) >= 0, "it has kernels, and a number of iterations")
+    if optional:
+        names = _texts(facts, "feature_names_in")
+        _require(len(names) == len(set(names)) == d, f"feature_names_in are {d} different names")
+    P = _require_machines(arrays, facts, M, n)
+    if classifies:
+        _require_classes(arrays["classes"], saved(given, "strategy", str), P)
+    else:
+        _require(P == 1, "it is one machine")
+    for name, positive in statistics.items():
+        shape = (M, n) if name in ("means", "norms") else (M,)
+        array = (
+            np.where(arrays[name] == np.inf, 1.0, arrays[name]) if name == "norms" else arrays[name]
+        )  # at the origin
+        _require_numbers(array, name, shape)
+        _require(not positive or bool(np.all(array > 0.0)), f"{name} is positive")
+
+
+def _statistics(parameters: dict[str, Any]) -> dict[str, bool]:
+    """The arrays of statistics that go with these parameters, and whether their entries are positive."""
+    center, method = saved(parameters, "center", bool), parameters["normalize"]
+    found = {"means": False, "totals": False} if center else {}
+    if method is None:
+        return found
+    return found | ({"norms": True} if checked_method(method) == "spherical" else {"factors": True})
+
+
+def _n_samples(arrays: dict[str, Any], facts: dict[str, Any], d: int) -> int:
+    """The number n of training samples that were used; d is that of variables, or of precomputed training samples."""
+    if "kept" in arrays:
+        kept = arrays["kept"]
+        saved(facts, "last", bool)
+        _require(saved(facts, "n_training", int) == d, "n_training is n_features_in")
+        _require_indices(kept, "kept", d)
+        return len(kept)
+    samples = arrays["samples"]
+    texts = samples.dtype.kind == "U"
+    _require(samples.ndim == 2 and samples.shape[1] == d >= 1, "samples is a matrix of n_features_in columns")
+    if not texts:
+        _require_numbers(samples, "samples", samples.shape)
+    return len(samples)
+
+
+def _require_machines(arrays: dict[str, Any], facts: dict[str, Any], M: int, n: int) -> int:
+    """The number P of machines, whose arrays fit M kernels and n samples."""
+    dual, weights = arrays["dual_coef"], arrays["weights"]
+    _require(dual.ndim == 2 and len(dual) >= 1, "dual_coef has a row for each machine")
+    P, s = map(int, dual.shape)
+    _require_numbers(dual, "dual_coef", (P, s))
+    _require_numbers(arrays["intercept"], "intercept", (P,))
+    _require_numbers(weights, "weights", (M,) if weights.ndim == 1 else (P, M))
+    _require(bool(np.all(weights >= 0.0)), "no entry of weights is negative")
+    _require_indices(arrays["columns"], "columns", n, s)
+    _require_indices(arrays["support"], "support", np.inf, s)
+    if "kept" in arrays:
+        _require(bool(np.all(arrays["support"] == arrays["kept"][arrays["columns"]])), "support is kept[columns]")
+    certificates = saved(facts, "certificates", list)
+    _require(len(certificates) == (1 if weights.ndim == 1 else P), "there is one certificate for each problem")
+    return P
+
+
+def _require_classes(classes: Any, strategy: str, P: int) -> None:
+    fits = classes.ndim == 1 and len(classes) >= 2 and classes.dtype.kind in "biufU"
+    _require(fits and bool(np.all(classes[:-1] < classes[1:])), "classes are different names or numbers, sorted")
+    _require(classes.dtype.kind != "f" or bool(np.isfinite(classes).all()), "classes are finite")
+    _require(strategy in STRATEGIES, f"strategy is one of {', '.join(STRATEGIES)}")
+    K = len(classes)
+    expected = 1 if K == 2 else K if strategy == "one_vs_rest" else K * (K - 1) // 2
+    _require(expected == P, f"{K} classes are told apart by {expected} machines")
+
+
+def _require_numbers(array: Any, name: str, shape: tuple[int, ...]) -> None:
+    fits = array.dtype == np.float64 and array.shape == shape and np.isfinite(array).all()
+    _require(bool(fits), f"{name} has finite float64 numbers, of shape {shape}")
+
+
+def _require_indices(array: Any, name: str, below: float, length: int | None = None) -> None:
+    fits = array.dtype.kind in "iu" and array.ndim == 1 and length in (None, len(array))
+    fits = fits and (not len(array) or (array[0] >= 0 and array[-1] < below and bool(np.all(array[:-1] < array[1:]))))
+    _require(fits, f"{name} has increasing indices")
+
+
+def _texts(facts: dict[str, Any], name: str) -> tuple[str, ...]:
+    return saved(facts, name, tuple)
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"its arrays do not fit together: not so that {what}")
