@@ -32,7 +32,8 @@ _STEPS_PER_SAMPLE = 100
 """Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
 nearly singular."""
 _LOOSE = 0.05
-"""The first machine is solved to this share of the spread of the gradient if its weights are a mere guess."""
+"""The first machine is solved to this share of the violation that it starts with if its weights are a mere guess: as
+long as beta = 0, its size says nothing of what a violation costs."""
 _FIRST = 0.005
 """And to this if they come from a part of the samples."""
 _SHARE = 0.01
@@ -68,8 +69,9 @@ class BoxMachine(Machine):
     def solve(self, gap: float) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
         total = float(np.abs(self.beta).sum())
-        spread = np.ptp(self.gradient) if self.problem.intercept else np.abs(self.gradient).max()
-        loosest = np.inf if self.solves else (_FIRST if self.informed else _LOOSE) * float(spread)
+        loosest = np.inf
+        if not self.solves or total == 0.0:
+            loosest = (_FIRST if self.informed else _LOOSE) * self._violation()
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
         tol = max(tol, _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max()))
         if self.solves:
@@ -82,6 +84,10 @@ class BoxMachine(Machine):
             self.beta = repaired
         self.solves += 1
         self.images.update(self.beta)
+
+    def _violation(self) -> float:
+        """By how much the optimality conditions are violated, in units of the score: a round without a step."""
+        return self._smo(np.inf)
 
     def _smo(self, tol: float) -> float:
         """One round of pair steps; returns the violation that is left."""
