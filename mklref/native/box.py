@@ -14,6 +14,7 @@ import scipy.linalg
 
 from mklref._typing import Array
 from mklref.certificate import repair
+from mklref.certificate.intercept import intercept_objective
 from mklref.losses import QuadraticDual
 from mklref.native.blas import blas_threads
 from mklref.native.cholesky import factorised, substituted
@@ -68,16 +69,21 @@ class BoxMachine(Machine):
 
     def solve(self, gap: float) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
-        total = float(np.abs(self.beta).sum())
+        total, (low, high) = float(np.abs(self.beta).sum()), self._multipliers()
         loosest = np.inf
         if not self.solves or total == 0.0:
-            loosest = (_FIRST if self.informed else _LOOSE) * self._violation()
+            loosest = (_FIRST if self.informed else _LOOSE) * (high - low)
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
-        tol = max(tol, _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max()))
+        least = _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max())
         if self.solves:
             self.form(self.free())
         for _ in range(_MOST_ROUNDS):
-            if self._smo(tol) <= tol or time.perf_counter() > self.deadline or not self._newton():
+            tol = max(tol, least)
+            if self._smo(tol) <= tol:
+                if tol == least or (excess := self._excess()) <= gap:
+                    break
+                tol *= max(_SHARE, 0.5 * gap / excess)  # sum |beta| was far too small to judge by
+            elif time.perf_counter() > self.deadline or not self._newton():
                 break
         repaired, violations = repair(self.problem, self.beta)
         if violations:  # huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong
@@ -85,9 +91,23 @@ class BoxMachine(Machine):
         self.solves += 1
         self.images.update(self.beta)
 
-    def _violation(self) -> float:
-        """By how much the optimality conditions are violated, in units of the score: a round without a step."""
-        return self._smo(np.inf)
+    def _multipliers(self) -> tuple[float, float]:
+        """Where they are in order, the optimality conditions hold with any -b between the two; else b = 0 alone counts.
+
+        They are the smallest right and the largest left derivative of the objective, 0 among them without intercept.
+        """
+        low = np.where(self.beta < self.upper, self.gradient + np.where(self.beta >= 0.0, 1.0, -1.0) * self.absolute, np.inf)
+        high = np.where(self.beta > self.lower, self.gradient + np.where(self.beta > 0.0, 1.0, -1.0) * self.absolute, -np.inf)
+        ends = float(low.min()), float(high.max())
+        return ends if self.problem.intercept else (min(ends[0], 0.0), max(ends[1], 0.0))
+
+    def _excess(self) -> float:
+        """The gap of the machine: its primal objective at these scores less its dual objective."""
+        problem, image = self.problem, self.gradient + self.linear - self.shift * self.beta
+        low, high = self._multipliers()
+        intercept = -0.5 * (low + high) if problem.intercept and np.isfinite(low + high) else 0.0
+        dual = self.linear @ self.beta - self.absolute * np.abs(self.beta).sum() - 0.5 * (self.shift * self.beta) @ self.beta
+        return intercept_objective(problem, image, intercept) + float(self.beta @ image - dual)
 
     def _smo(self, tol: float) -> float:
         """One round of pair steps; returns the violation that is left."""

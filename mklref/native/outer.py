@@ -122,7 +122,7 @@ class Outer:
         look_wider = _WIDER * point.working_gap
         while True:
             self.record(point)
-            wanted = self.tol * (max(abs(point.upper), self.zero) or 1.0)
+            wanted = self.tol * max(abs(point.upper), self.zero)
             target = self.target = wanted - self.rounding
             if point.gap <= target:
                 rounding = self.machine.rounding(point)
@@ -241,7 +241,7 @@ class Outer:
             return self.evaluate(point.weights)
         slope = -0.5 * float(point.squares @ direction)
         slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
-        t = 1.0
+        t = longest = self._worthwhile(point.weights, direction)
         while True:
             trial = self.evaluate(point.weights + t * direction if t < 1.0 else trial_weights)
             noise = 2.0 * max(trial.inner_gap, point.inner_gap)
@@ -252,15 +252,24 @@ class Outer:
                 return trial
             if self.record(trial):
                 return trial
-            if t < _SHORTEST:
+            if t < _SHORTEST * longest:
                 return self.closed_form_step(point)
             shorter = -0.5 * t * slope / (rise - t * slope) if slope < 0.0 else 0.0
-            if t == 1.0 and shorter < _FAR_OFF:
+            if t == longest and shorter < _FAR_OFF:
                 trial = self.closed_form_step(point)
                 if trial.merit - point.merit <= _FAR_OFF * slope:
                     return trial
                 self.record(trial)
             t *= min(0.5, max(0.1, shorter))
+
+    def _worthwhile(self, weights: Array, direction: Array) -> float:
+        """A step up to which psi alone does not exceed what is known to be possible: J >= 0, as beta = 0 says."""
+        penalty, t = self.problem.regularizer.weight_penalty, 1.0
+        if not self.problem.intercept_cost:
+            most = max(self.upper, penalty(weights))
+            while penalty(weights + t * direction) > most and t > np.finfo(float).tiny:
+                t *= 0.5
+        return t
 
     def closed_form_step(self, point: Point) -> Point:
         """The weights for the present block norms: the merit falls, however far the model is off (Kloft (17))."""
