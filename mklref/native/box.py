@@ -83,7 +83,9 @@ class BoxMachine(Machine):
                 if tol == least or (excess := self._excess()) <= gap:
                     break
                 tol *= max(_SHARE, 0.5 * gap / excess)  # sum |beta| was far too small to judge by
-            elif time.perf_counter() > self.deadline or not self._newton():
+            elif not self._newton():
+                break
+            if time.perf_counter() > self.deadline:
                 break
         repaired, violations = repair(self.problem, self.beta)
         if violations:  # huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong
@@ -133,14 +135,20 @@ class BoxMachine(Machine):
         return float(violation)
 
     def _newton(self) -> bool:
+        """Newton steps on the free samples, fewer each time, until a whole one; False if they change nothing."""
+        free, changed = self.free(), False
+        while len(free) and time.perf_counter() < self.deadline and self._newton_step(free):
+            before, free, changed = free, self.free(), True
+            if len(free) == len(before):
+                break
+        return changed
+
+    def _newton_step(self, free: Any) -> bool:
         """Solve the optimality conditions of the free samples as equations; False if that changes nothing.
 
         (Q_FF + shift) step + nu 1 = -gradient_F (with the slope of the absolute term), 1'step = 0, up to the
         first bound or kink on the way.
         """
-        free = self.free()
-        if not len(free):
-            return False
         root = self._factor(free)
         slope = self.gradient[free] + self.absolute * np.sign(self.beta[free])
         sides = np.stack([slope, np.ones(len(free))], axis=1)
