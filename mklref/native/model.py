@@ -87,7 +87,11 @@ def relatives(regularizer: Regularizer) -> list[Regularizer]:
 
 def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
     """Weights with qhat <= limit, to start where R* is finite: they minimise the model with psi = limit/2 1'theta."""
-    unit = float(theta.max())
+    lengths = np.sum(W**2, axis=0)
+    alone = np.divide(q - limit, 2.0 * lengths, out=np.zeros_like(q), where=lengths > 0.0)
+    unit = max(float(theta.max()), float(alone.max()))
+    if unit == 0.0:  # neither weights nor a curvature, of what lies outside
+        return theta
     scale = unit * float(q.max())
     P = (unit**2 / scale) * W.T @ W
     P.flat[:: len(q) + 1] += _RIDGE * max(1.0, float(np.trace(P)))

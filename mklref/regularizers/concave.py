@@ -183,10 +183,12 @@ class ConcaveBlock(Regularizer):
         return np.where(s > self.g.slopes.low, np.exp(high), 0.0)
 
     def dual_scale(self, g: Array) -> float:
-        """What takes the largest s just below the slope at infinity, if that is finite."""
+        """What takes the largest s just below the slope at infinity or, if R*(s) overflows, to that of a norm of 1."""
         top, limit = float(g.max()), self.g.slopes.high
         if top >= limit:
             return (1.0 - 4.0 * float(np.finfo(float).eps)) * limit / top
+        if np.isinf(self.conjugate(g)):
+            return min(1.0, 2.0 * float(self.g.derivative(np.ones(1))[0]) / top)
         return 1.0
 
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
