@@ -27,8 +27,10 @@ _FIRST, _FACTOR, _LAST = 0.1, 0.1, 1e-15
 """tau, as a share of the value of the model."""
 
 
-def mixed_step(regularizer: Regularizer, cuts: list[Cut], W: Array, centre: Array) -> tuple[Array, float, Array]:
-    """Minimise the model plus psi.
+def mixed_step(
+    regularizer: Regularizer, cuts: list[Cut], W: Array, centre: Array, deadline: float = np.inf
+) -> tuple[Array, float, Array]:
+    """Minimise the model plus psi, or stop somewhere on the way at the deadline.
 
     Returns
     -------
@@ -49,10 +51,10 @@ def mixed_step(regularizer: Regularizer, cuts: list[Cut], W: Array, centre: Arra
     tau = _FIRST * unit
     while tau > _LAST * unit:
         member = members.pop(0) if len(members) > 1 else members[0]
-        w = newton(member, known, V, w, D, tau, 0.0)
+        w = newton(member, known, V, w, D, tau, 0.0, deadline=deadline)
         tau *= _FACTOR
     for member in members:
-        w = newton(member, known, V, w, D, tau, 0.0)
+        w = newton(member, known, V, w, D, tau, 0.0, deadline=deadline)
     g = np.sqrt(np.maximum(known - 2.0 * V.T @ w, 0.0))
     weights = members[-1].weights_from_dual(g)
     if members[-1] is not regularizer:

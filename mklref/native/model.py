@@ -19,6 +19,7 @@ method.
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +46,10 @@ _WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
 
 
-def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Array:
+def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array, deadline: float = np.inf) -> Array:
     """Weights (M,) that minimise the model; feasible for psi, from smooth relatives where R* has kinks.
+
+    Past the deadline they are some weights.
 
     J falls along every ray of weights, its model need not: where the model has its minimum inside the weight set,
     every qhat is 0 and says nothing about the weights. The curvature is halved until that is no longer so; with
@@ -61,9 +64,9 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array) -> Arra
         if scale < 1.0:
             z = W @ _weights_inside(_WELL_INSIDE * scale**2 * float(q.max()), q, W, theta)
         for member in members if len(z) else ():
-            z = newton(member, centre, W, z, np.empty(0), 0.0, _ACCURACY, _COLLAPSED * float(q.max()))
+            z = newton(member, centre, W, z, np.empty(0), 0.0, _ACCURACY, _COLLAPSED * float(q.max()), deadline)
         qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
-        if qhat.max() > _COLLAPSED * q.max() or not q.any():
+        if qhat.max() > _COLLAPSED * q.max() or not q.any() or time.perf_counter() > deadline:
             break
         W = W / np.sqrt(2.0)
     else:
@@ -109,12 +112,13 @@ def newton(
     tau: float,
     tol: float,
     collapsed: float = -1.0,
+    deadline: float = np.inf,
 ) -> Array:
     """Minimise 1/2 ||z||^2 + R*(sqrt(qhat)) - D'share - tau sum log share, qhat = centre - 2 V'w, over w = (z, share).
 
     Newton's method with a line search, on 1'share = 1 if there are shares. Steep relatives overflow far from their
     minimum; such a step is never taken. It ends as soon as it crawls where all of qhat is below `collapsed`, at the
-    apex of the cone R*.
+    apex of the cone R*, and at the deadline.
     """
     f = len(w) - len(D)
     ones = np.append(np.zeros(f), np.ones_like(D))
@@ -149,7 +153,7 @@ def newton(
         else:
             break
         w, value, g = w + t * step, new_value, new_g
-        if t < _CRAWLING and float(g.max()) ** 2 <= collapsed:
+        if (t < _CRAWLING and float(g.max()) ** 2 <= collapsed) or time.perf_counter() > deadline:
             break
     return w
 

@@ -232,9 +232,8 @@ class Outer:
         psi = regularizer.polyhedral(self.problem.n_kernels)
         if psi is not None or self.kinked:
             return self.bundle.step(self, point, psi)
-        trial_weights = minimise(
-            regularizer, point.squares, self.machine.hessian_root(np.arange(self.problem.n_kernels)), point.weights
-        )
+        W = self.machine.hessian_root(np.arange(self.problem.n_kernels))
+        trial_weights = minimise(regularizer, point.squares, W, point.weights, self.deadline)
         direction = trial_weights - point.weights
         if not direction.any():
             self.inner_gap *= 0.1
