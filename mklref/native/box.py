@@ -27,7 +27,8 @@ _JITTER = 1e-13
 _MOST_FREE = 1600
 _MOST_ROUNDS = 30
 """Rounds of pair steps and a Newton step: what they have not reached is below rounding."""
-_ROUNDING = 16 * float(np.finfo(float).eps)
+_LAST_BIT = float(np.finfo(float).eps)
+_ROUNDING = 16 * _LAST_BIT
 """No violation below this share of the gradient's terms can be told from rounding."""
 _STEPS_PER_SAMPLE = 100
 """Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
@@ -184,7 +185,9 @@ class BoxMachine(Machine):
         """
         free = self.free()
         free = free[:: 1 + len(free) // _MOST_FREE]
-        if not self.diagonal[free].any():  # no free samples, or Q = 0 there: the curvature has no bound
+        scores = float(self.diagonal[free].max(initial=0.0) * np.abs(self.beta).max())
+        if scores <= _LAST_BIT * float(np.abs(self.linear).max()):
+            # No free samples, or Q = 0 there in the scores of the others: the curvature is that of far smaller weights.
             return np.zeros((0, len(kernels)))
         sides = np.vstack([self.images.values[np.ix_(kernels, free)], np.ones(len(free))]).T
         root = self._factor(free)

@@ -59,7 +59,8 @@ class Bundle:
         watched = np.flatnonzero(run.machine.images.watched)
         W = self.trust * run.machine.hessian_root(watched)
         always = [point.cut()]
-        if psi is not None and psi.normal is None and not run.problem.intercept_cost:
+        unbounded = run.bounded_dual if psi is None else psi.normal is None
+        if unbounded and not run.problem.intercept_cost:
             # Nothing else bounds the weights: beta = 0 says that J >= 0.
             always.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
         # Where the loss is smooth J is, and Newton's method goes on until it is slow.

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.model import compressed, newton, relatives
+from mklref.native.model import WELL_INSIDE, compressed, newton, relatives
 from mklref.native.steps import Cut
 from mklref.regularizers import Regularizer
 
@@ -44,10 +44,13 @@ def mixed_step(
     Q = np.stack([cut.squares for cut in cuts])
     offset = max(cut.at(centre) for cut in cuts)
     D = np.array([cut.dual_term for cut in cuts]) - offset
-    w, known = np.append(W @ centre, np.full(len(cuts), 1.0 / len(cuts))), 2.0 * W.T @ (W @ centre)
-    V = np.vstack([W, -0.5 * Q])
-    members = relatives(regularizer)
-    unit = regularizer.conjugate(np.sqrt(Q.max(axis=0)))
+    V, members, nothing = np.vstack([W, -0.5 * Q]), relatives(regularizer), ~Q.any(axis=1)
+    share, unit = np.full(len(cuts), 1.0 / len(cuts)), regularizer.conjugate(np.sqrt(Q.max(axis=0)))
+    if nothing.any():  # where R* has bounds, most of the share is that of beta = 0
+        inside = WELL_INSIDE * members[0].dual_scale(np.sqrt(Q.max(axis=0))) ** 2
+        share = inside * share + (1.0 - inside) * nothing / np.count_nonzero(nothing)
+        unit = float(np.abs(D).max())
+    w, known = np.append(W @ centre, share), 2.0 * W.T @ (W @ centre)
     tau = _FIRST * unit
     while tau > _LAST * unit:
         member = members.pop(0) if len(members) > 1 else members[0]

@@ -42,7 +42,7 @@ _CRAWLING = 0.1
 _MOST_HALVINGS = 60
 """After so many the curvature that is left is nothing."""
 _RIDGE = 1e-13
-_WELL_INSIDE = 0.98
+WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
 
 
@@ -62,7 +62,7 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array, deadlin
         z = W @ theta
         centre = q + 2.0 * W.T @ z
         if scale < 1.0:
-            z = W @ _weights_inside(_WELL_INSIDE * scale**2 * float(q.max()), q, W, theta)
+            z = W @ _weights_inside(WELL_INSIDE * scale**2 * float(q.max()), q, W, theta)
         for member in members if len(z) else ():
             z = newton(member, centre, W, z, np.empty(0), 0.0, _ACCURACY, _COLLAPSED * float(q.max()), deadline)
         qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
@@ -95,10 +95,10 @@ def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
     unit = max(float(theta.max()), float(alone.max()))
     if unit == 0.0:  # neither weights nor a curvature, of what lies outside
         return theta
-    scale = unit * float(q.max())
-    P = (unit**2 / scale) * W.T @ W
+    scale = float(q.max())
+    P = (unit / scale) * W.T @ W
     P.flat[:: len(q) + 1] += _RIDGE * max(1.0, float(np.trace(P)))
-    c = (unit / scale) * (0.5 * (limit - q) - W.T @ (W @ theta))
+    c = (0.5 * (limit - q) - W.T @ (W @ theta)) / scale
     return unit * QuadraticProgram(P, c, len(q), np.empty((0, len(q))), np.empty(0), None).solve(theta / unit)[0]
 
 

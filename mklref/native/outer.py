@@ -49,8 +49,8 @@ _WATCHED = 30
 _NEARLY = 0.9
 _WIDER = 0.1
 """The other kernels are looked at each time the gap on the watched ones has shrunk by this factor."""
-_PATIENCE = 12
-"""Outer iterations without a smaller gap or a lower objective after which rounding is held responsible."""
+_PATIENCE, _TRIALS = 12, 60
+"""Steps, and trial points, without a smaller gap or a lower objective after which rounding is held responsible."""
 _SUSPICIOUS = 3
 """After so many kinks of J are held responsible, where psi is curved."""
 _FAR = 1e100
@@ -88,7 +88,9 @@ class Outer:
             self.interior = Interior(self.problem.regularizer)
         self.kinked = False
         reach = self.problem.regularizer.dual_scale(np.full(self.problem.n_kernels, _FAR))
-        self.may_kink = self.interior is None and reach == 1.0  # a bundle mixes dual points of any size
+        self.bounded_dual = reach < 1.0
+        # A bundle mixes dual points of any size: where R* has bounds, beta = 0 has to be among them.
+        self.may_kink = self.interior is None and not (self.bounded_dual and self.problem.intercept_cost)
         self.bundle = Bundle()
         self.best: Point | None = None
         self.last: Point | None = None
@@ -116,7 +118,7 @@ class Outer:
         self.note(self.assess(weights))  # f = 0, or where the start is: nothing worse is returned
         point = self.evaluate(weights)
         self.unit = _UNIT * float(weights.max())
-        since_better = 0
+        since_better = last_better = 0
         smallest = lowest = np.inf
         sparse = self.problem.regularizer.polyhedral(self.problem.n_kernels) is not None
         look_wider = _WIDER * point.working_gap
@@ -139,14 +141,15 @@ class Outer:
                     continue
             better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
             since_better = 0 if better else since_better + 1
+            last_better = len(self.records) if better else last_better
             smallest, lowest = min(smallest, point.working_gap), min(lowest, point.upper)
             if since_better > _SUSPICIOUS and not self.kinked and self.may_kink and not sparse:
                 self.kinked, since_better = True, 0
-            if since_better > _PATIENCE:
+            if since_better > _PATIENCE or len(self.records) - last_better > _TRIALS:
                 point, known = self.bundle.central_path(self, point), point
                 if point is known:
                     return self.stopped or Status.STALLED
-                since_better = 0
+                since_better, last_better = 0, len(self.records)
                 continue
             ahead = _AHEAD * smallest if self.machine.informed else smallest
             self.inner_gap = min(self.inner_gap, max(target, min(ahead, _COARSE * abs(self.upper))))

@@ -21,6 +21,7 @@ from scipy.linalg import lapack
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.native.blas import blas_threads
+from mklref.native.cholesky import factorised
 from mklref.native.images import Images
 from mklref.native.machine import Machine
 from mklref.problem import Problem
@@ -140,7 +141,9 @@ class SmoothMachine(Machine):
         B.flat[:: len(B) + 1] += 1.0
         with blas_threads(len(B)):  # a symmetric matrix in rows is one in columns: no copy is made
             root, failed = lapack.dpotrf(B.T, lower=False, overwrite_a=True, clean=False)
-        if failed or not np.isfinite(root.diagonal().sum()):
+            if failed:  # Q is indefinite by rounding
+                root = factorised(np.eye(len(B)) + root_w[:, None] * self.rows * root_w).T
+        if not np.isfinite(root.diagonal().sum()):
             raise FloatingPointError("a matrix to be factorised is not finite")
         return root_w, root, lapack.dpotrs(root, root_w, lower=False)[0].ravel()
 
