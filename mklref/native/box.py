@@ -99,8 +99,12 @@ class BoxMachine(Machine):
 
         They are the smallest right and the largest left derivative of the objective, 0 among them without intercept.
         """
-        low = np.where(self.beta < self.upper, self.gradient + np.where(self.beta >= 0.0, 1.0, -1.0) * self.absolute, np.inf)
-        high = np.where(self.beta > self.lower, self.gradient + np.where(self.beta > 0.0, 1.0, -1.0) * self.absolute, -np.inf)
+        low = np.where(
+            self.beta < self.upper, self.gradient + np.where(self.beta >= 0.0, 1.0, -1.0) * self.absolute, np.inf
+        )
+        high = np.where(
+            self.beta > self.lower, self.gradient + np.where(self.beta > 0.0, 1.0, -1.0) * self.absolute, -np.inf
+        )
         ends = float(low.min()), float(high.max())
         return ends if self.problem.intercept else (min(ends[0], 0.0), max(ends[1], 0.0))
 
@@ -109,7 +113,11 @@ class BoxMachine(Machine):
         problem, image = self.problem, self.gradient + self.linear - self.shift * self.beta
         low, high = self._multipliers()
         intercept = -0.5 * (low + high) if problem.intercept and np.isfinite(low + high) else 0.0
-        dual = self.linear @ self.beta - self.absolute * np.abs(self.beta).sum() - 0.5 * (self.shift * self.beta) @ self.beta
+        dual = (
+            self.linear @ self.beta
+            - self.absolute * np.abs(self.beta).sum()
+            - 0.5 * (self.shift * self.beta) @ self.beta
+        )
         return intercept_objective(problem, image, intercept) + float(self.beta @ image - dual)
 
     def _smo(self, tol: float) -> float:

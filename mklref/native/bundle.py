@@ -70,9 +70,7 @@ class Bundle:
             self.cuts = self.cuts[-_BUNDLE:]
             cuts = always + self.cuts
             if psi is None:
-                weights, predicted, mixture = mixed_step(
-                    run.problem.regularizer, cuts, W, point.weights, run.deadline
-                )
+                weights, predicted, mixture = mixed_step(run.problem.regularizer, cuts, W, point.weights, run.deadline)
             else:
                 weights = np.zeros_like(point.weights)
                 weights[watched], predicted, mixture = bundle_step(

@@ -51,6 +51,8 @@ class SmoothMachine(Machine):
         self._quadratic, self._dual_curvature = dual is not None, 1.0 if dual is None else dual.curvature
         self._root: tuple[Array, Array, Array] | None = None
         self._serves = False
+        self._exact = self._quadratic
+        """Whether one step with the last factor, of a half square, is the solution."""
         self._factored: Array | None = None
         self._first: Array | None = None
 
@@ -92,14 +94,14 @@ class SmoothMachine(Machine):
                 t *= 0.5
             else:
                 serves = fresh
-                if fresh and self._quadratic:  # the solution, which the objective cannot tell: where Q is 0, say
+                if fresh and self._exact:  # the solution, which the objective cannot tell: where Q is 0, say
                     point, image, intercept = new_point, new_image, intercept + change
                 if fresh:
                     break
                 continue
             (point, image, intercept), value, before = trial, trial_value, excess
             excess = value - self._dual_value(point, image + intercept)
-            serves = (fresh and self._quadratic) or excess <= _SERVES * before
+            serves = (fresh and self._exact) or excess <= _SERVES * before
             if (
                 excess <= max(min(_SHARE * gap, coarse * abs(value)), _ROUNDING * abs(value))
                 or time.perf_counter() > self.deadline
@@ -111,14 +113,22 @@ class SmoothMachine(Machine):
         self.images.update(self.beta)
 
     def _dual_point(self, point: Array, scores: Array) -> Array:
-        """r of these scores, or the point itself where there is no box and it is nearer, with 1'beta = 0."""
-        if not self._quadratic:
-            point = -self.problem.costs * self.problem.loss.subgradient(scores, self.problem.y)
-        return repair(self.problem, point)[0]
+        """r of these scores, or the point itself where it is feasible and better, with 1'beta = 0.
+
+        r is inside the box for any scores, but not more accurate than w times their rounding.
+        """
+        r = point if self._quadratic else -self.problem.costs * self.problem.loss.subgradient(scores, self.problem.y)
+        candidates = (
+            [repair(self.problem, r)[0]] if self._quadratic else [repair(self.problem, beta)[0] for beta in (r, point)]
+        )
+        return max(candidates, key=self._value_of)
 
     def _dual_value(self, point: Array, scores: Array) -> float:
         """The lower bound of J that they give."""
-        beta = self._dual_point(point, scores)
+        return self._value_of(self._dual_point(point, scores))
+
+    def _value_of(self, beta: Array) -> float:
+        """The dual objective of the machine."""
         terms = self.problem.loss.dual_value(beta, self.problem.y, self.problem.costs)
         return terms - 0.5 * float(beta @ (self.rows @ beta))
 
@@ -141,6 +151,7 @@ class SmoothMachine(Machine):
         B.flat[:: len(B) + 1] += 1.0
         with blas_threads(len(B)):  # a symmetric matrix in rows is one in columns: no copy is made
             root, failed = lapack.dpotrf(B.T, lower=False, overwrite_a=True, clean=False)
+            self._exact = self._quadratic and not failed
             if failed:  # Q is indefinite by rounding
                 root = factorised(np.eye(len(B)) + root_w[:, None] * self.rows * root_w).T
         if not np.isfinite(root.diagonal().sum()):
