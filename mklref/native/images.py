@@ -19,6 +19,8 @@ from mklref.kernels import ArrayStack
 from mklref.native.loops import loops, threads
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
+_SHRUNK = 1e-3
+"""An image this much smaller than it once was has kept the rounding errors of then, and is computed anew."""
 
 
 class Images:
@@ -37,6 +39,7 @@ class Images:
         self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)
         self._points = [np.zeros(n)]
+        self._peaks = np.zeros(M)
 
     def begin(self, beta: Array) -> None:
         """Go to the first beta of a machine: often that of the machine before, which ended here, times a factor."""
@@ -53,7 +56,14 @@ class Images:
         """Bring the watched kernels to beta; squares of the others become upper bounds."""
         point = beta.copy()
         for age in set(self._age[self.watched].tolist()):
-            self._apply(np.flatnonzero(self.watched & (self._age == age)), point - self._points[age])
+            kernels, step = np.flatnonzero(self.watched & (self._age == age)), point - self._points[age]
+            if self._reads(point) <= self._reads(step):
+                self._anew(kernels, point)
+            else:
+                self._apply(kernels, step)
+        sizes = np.abs(self.values).max(axis=1)
+        self._peaks = np.maximum(self._peaks, sizes)
+        self._anew(np.flatnonzero(self.watched & (sizes < _SHRUNK * self._peaks)), point)
         self._points.append(point)
         self._age[self.watched] = len(self._points) - 1
         self._forget()
@@ -65,10 +75,20 @@ class Images:
             known = np.sqrt(np.maximum(self.values[stale] @ self._points[age], 0.0))
             self.squares[stale] = (known + reach) ** 2
 
+    def _anew(self, kernels: Any, point: Array) -> None:
+        if len(kernels):
+            self.values[kernels] = 0.0
+            self._apply(kernels, point)
+            self._peaks[kernels] = np.abs(self.values[kernels]).max(axis=1)
+
     def _apply(self, kernels: Any, step: Array) -> None:
         changed = np.flatnonzero(step)
         loops.apply_rows(self.stack, kernels, changed, step[changed], self.values, self.threads)
-        self.rows_read += min(len(changed), 0.5 * len(step)) * len(kernels)
+        self.rows_read += self._reads(step) * len(kernels)
+
+    def _reads(self, step: Array) -> float:
+        """Rows of a kernel that are read to apply it: lower triangles, where it is more than half of them."""
+        return min(float(np.count_nonzero(step)), 0.5 * len(step))
 
     def _forget(self) -> None:
         """Drop the points that no image refers to."""
