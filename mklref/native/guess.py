@@ -36,7 +36,10 @@ def equal_weights(problem: Problem | MulticlassProblem) -> Array:
 
 
 def weights_of_a_part(machine: Machine | JointMachine) -> Array | None:
-    """Approximate weights (M,), or None where there are too few samples or classes to tell."""
+    """Approximate weights (M,), or None where there are too few samples or classes to tell; the machine notes the costs.
+
+    A read of the part is (k/n)^2 of one of the whole, and to gather it k/n: its k rows are touched in every cache line.
+    """
     problem = machine.problem
     n, M = problem.n_samples, problem.n_kernels
     k = n // SHARE
@@ -57,7 +60,9 @@ def weights_of_a_part(machine: Machine | JointMachine) -> Array | None:
     start = weights_of_a_part(small)
     small.informed = start is not None
     run.iterate(equal_weights(problem) if start is None else start)
-    best = run.best
+    best, share = run.best, k / n
+    machine.before = {name: share**2 * cost if name == "passes" else cost for name, cost in run.counters().items()}
+    machine.before["passes"] += share
     if best is not None and isinstance(machine, SmoothMachine):
         machine.begin(chosen, best.beta, best.intercept)
     return None if best is None else best.weights

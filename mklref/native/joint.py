@@ -63,6 +63,7 @@ class JointMachine:
     def __init__(self, problem: MulticlassProblem, machines: Sequence[Machine]) -> None:
         self.problem = problem
         self.machines = tuple(machines)
+        self.before: dict[str, float] = {}
         self.images = JointImages(problem, [machine.images for machine in self.machines])
         ends = np.cumsum([0, *(len(machine.beta) for machine in self.machines)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]

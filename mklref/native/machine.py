@@ -57,6 +57,8 @@ class Machine(ABC):
         self.rows_read = 0.0
         self.deadline = np.inf
         self.informed = False
+        self.before: dict[str, float] = {}
+        """What finding the first weights has cost, by the names of `Outer.counters`."""
         self.images.begin(start)
 
     @abstractmethod

@@ -327,11 +327,12 @@ class Outer:
         return History(tuple(self.records), self.counters())
 
     def counters(self) -> dict[str, float]:
-        """Machines solved, inner steps and passes, with those of what it continues."""
+        """Machines solved, inner steps and passes, with those of the first weights and of what it continues."""
         M, n, _ = self.problem.kernels.shape
         own = {
             "machines": float(self.machine.solves),
             "inner_steps": float(self.machine.steps),
             "passes": (self.machine.rows_read + self.machine.images.rows_read) / (M * n),
         }
-        return {name: value + self.before.get(name, 0.0) for name, value in own.items()}
+        before = (self.machine.before, self.before)
+        return {name: value + sum(costs.get(name, 0.0) for costs in before) for name, value in own.items()}
