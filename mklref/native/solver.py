@@ -20,10 +20,13 @@ from mklref.native.machine import Machine
 from mklref.native.outer import Outer
 from mklref.native.polish import polished
 from mklref.problem import Problem
+from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
 
 _SMALLER = 1000.0
 """A run that is lost goes by the solution at C / _SMALLER."""
+_ROUGHLY, _LEAST_TIME = 1e-3, 1e-3
+"""Relative gap and seconds for a dual point at which R* is finite."""
 
 
 @overload
@@ -91,7 +94,7 @@ def solve(
     ------
     InvalidParameter
         tol, max_iter or max_time out of range, or C and the kernels so large or small that their products leave the
-        range of double precision.
+        range of double precision; or a one-class problem whose optimum is -inf, because R* is infinite for every beta.
     InvalidType
         Not a `Problem`, a callback that cannot be called, or a start that is no solution of such a problem.
     InvalidInput
@@ -123,8 +126,38 @@ def run_from(problem: Problem | MulticlassProblem, start: Any, images: Any, *opt
     The images, if there are any, are those of a machine on the same kernels that is no longer used.
     """
     run = _begun(problem, start, images, *options)
+    if start is None and run.bounded_dual and problem.intercept_cost:
+        start = _inside_the_domain(run)
+        if start is not None:
+            run = _begun(problem, start, run.machine.images, *options)
+            run.before = start.history.counters
     status = _followed(run, start)
     return _by_a_smaller_box(run) if run.lost else (run, status)
+
+
+def _inside_the_domain(run: Outer) -> Solution | None:
+    """A dual point at which R* is finite, if that is not so where the run begins: that of the smallest largest g_m.
+
+    With 1'beta = c_b the dual has no other way inside than the solution for Lp(1), min_beta max_m 1/2 g_m^2. Every dual
+    point has a g_m of at least the certified root of it; where R* is infinite for each such g_m, P* = -min R* = -inf.
+    """
+    problem = run.problem
+    assert isinstance(problem, Problem)
+    if np.isfinite(problem.regularizer.conjugate(np.sqrt(run.machine.images.squares))):
+        return None
+    left = None if run.deadline == np.inf else max(run.deadline - time.perf_counter(), _LEAST_TIME)
+    try:
+        relative = solve(problem.replace(regularizer=Lp(1)), tol=_ROUGHLY, max_time=left)
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
+    least = float(np.sqrt(max(0.0, -2.0 * relative.objective)))
+    if all(np.isinf(problem.regularizer.conjugate(g)) for g in least * np.eye(problem.n_kernels)):
+        raise InvalidParameter(
+            f"the optimum is -inf, or below every floating-point number: with 1'beta = {problem.intercept_cost:g} some "
+            f"norm sqrt(beta'K_m beta) is {least:.3g} at least, where R* of {problem.regularizer} is infinite. Raise C = "
+            f"{problem.C:g}, divide the kernels by {least**2:.3g} or more, or use a squared norm such as Lp(1)."
+        )
+    return relative
 
 
 def _begun(problem: Problem | MulticlassProblem, start: Any, images: Any, *options: Any) -> Outer:
