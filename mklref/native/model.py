@@ -37,7 +37,7 @@ _SMALLEST_STEP = 1e-10
 _ACCURACY = 1e-13
 _CENTRED = 1e-3
 _TO_THE_BOUNDARY = 0.9
-_COLLAPSED = 1e-6
+_COLLAPSED, _CONE = 1e-6, 1e-9
 _CRAWLING = 0.1
 _MOST_HALVINGS = 60
 """After so many the curvature that is left is nothing."""
@@ -51,22 +51,24 @@ def minimise(regularizer: Regularizer, q: Array, W: Array, theta: Array, deadlin
 
     Past the deadline they are some weights.
 
-    J falls along every ray of weights, its model need not: where the model has its minimum inside the weight set,
-    every qhat is 0 and says nothing about the weights. The curvature is halved until that is no longer so; with
-    no curvature at all the step goes to weights_from_dual, a direction of descent (Frank and Wolfe).
+    J falls along every ray of weights, its model need not: where psi is the indicator of a set, R* a cone in q, and the
+    model has its minimum inside the set, every qhat is 0 and says nothing about the weights. The curvature is halved
+    until that is no longer so; with no curvature at all the step goes to weights_from_dual, a direction of descent
+    (Frank and Wolfe).
     """
-    W = compressed(W)
-    members = relatives(regularizer)
-    scale = regularizer.dual_scale(np.sqrt(q))
+    W, members, g = compressed(W), relatives(regularizer), np.sqrt(q)
+    scale, size = regularizer.dual_scale(g), regularizer.conjugate(2.0 * g)
+    cone = abs(size - 4.0 * regularizer.conjugate(g)) <= _CONE * size < np.inf
+    collapsed = _COLLAPSED * float(q.max()) if cone else -1.0
     for _ in range(_MOST_HALVINGS):
         z = W @ theta
         centre = q + 2.0 * W.T @ z
         if scale < 1.0:
             z = W @ _weights_inside(WELL_INSIDE * scale**2 * float(q.max()), q, W, theta)
         for member in members if len(z) else ():
-            z = newton(member, centre, W, z, np.empty(0), 0.0, _ACCURACY, _COLLAPSED * float(q.max()), deadline)
+            z = newton(member, centre, W, z, np.empty(0), 0.0, _ACCURACY, collapsed, deadline)
         qhat = np.maximum(centre - 2.0 * W.T @ z, 0.0)
-        if qhat.max() > _COLLAPSED * q.max() or not q.any() or time.perf_counter() > deadline:
+        if qhat.max() > collapsed or not q.any() or time.perf_counter() > deadline:
             break
         W = W / np.sqrt(2.0)
     else:
