@@ -49,6 +49,7 @@ class Images:
         factor = beta[k] / last[k] if last[k] else 0.0
         if np.abs(beta - factor * last).max() <= _ROUNDING * np.abs(beta).max():
             self.values *= factor
+            self._peaks *= abs(factor)
             self._points = [factor * point for point in self._points[:-1]] + [beta.copy()]
         self.update(beta)
 

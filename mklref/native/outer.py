@@ -50,7 +50,7 @@ _NEARLY = 0.9
 _WIDER = 0.1
 """The other kernels are looked at each time the gap on the watched ones has shrunk by this factor."""
 _PATIENCE, _TRIALS = 12, 60
-"""Steps, and trial points, without a smaller gap or a lower objective after which rounding is held responsible."""
+"""Steps, and trial points, without a smaller gap or a lower objective or merit after which rounding is held responsible."""
 _SUSPICIOUS = 3
 """After so many kinks of J are held responsible, where psi is curved."""
 _FAR = 1e100
@@ -119,7 +119,7 @@ class Outer:
         point = self.evaluate(weights)
         self.unit = _UNIT * float(weights.max())
         since_better = last_better = 0
-        smallest = lowest = np.inf
+        smallest = lowest = highest = np.inf
         sparse = self.problem.regularizer.polyhedral(self.problem.n_kernels) is not None
         look_wider = _WIDER * point.working_gap
         while True:
@@ -139,10 +139,12 @@ class Outer:
                 point, look_wider = self.look_wider(point), _WIDER * point.working_gap
                 if point.gap <= target:
                     continue
+            above = point.merit - self.lower if self.interior is None else np.inf
             better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
+            better = better or target < above < 0.9 * highest
             since_better = 0 if better else since_better + 1
             last_better = len(self.records) if better else last_better
-            smallest, lowest = min(smallest, point.working_gap), min(lowest, point.upper)
+            smallest, lowest, highest = min(smallest, point.working_gap), min(lowest, point.upper), min(highest, above)
             if since_better > _SUSPICIOUS and not self.kinked and self.may_kink and not sparse:
                 self.kinked, since_better = True, 0
             if since_better > _PATIENCE or len(self.records) - last_better > _TRIALS:

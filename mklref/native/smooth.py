@@ -101,11 +101,9 @@ class SmoothMachine(Machine):
                 continue
             (point, image, intercept), value, before = trial, trial_value, excess
             excess = value - self._dual_value(point, image + intercept)
-            serves = (fresh and self._exact) or excess <= _SERVES * before
-            if (
-                excess <= max(min(_SHARE * gap, coarse * abs(value)), _ROUNDING * abs(value))
-                or time.perf_counter() > self.deadline
-            ):
+            rounding = _ROUNDING * abs(value)
+            serves = (fresh and self._exact) or excess <= max(_SERVES * before, rounding)
+            if excess <= max(min(_SHARE * gap, coarse * abs(value)), rounding) or time.perf_counter() > self.deadline:
                 break
         self._scores, self._serves = image + intercept, serves
         self.beta, self.intercept = self._dual_point(point, self._scores), intercept
@@ -117,11 +115,11 @@ class SmoothMachine(Machine):
 
         r is inside the box for any scores, but not more accurate than w times their rounding.
         """
-        r = point if self._quadratic else -self.problem.costs * self.problem.loss.subgradient(scores, self.problem.y)
-        candidates = (
-            [repair(self.problem, r)[0]] if self._quadratic else [repair(self.problem, beta)[0] for beta in (r, point)]
-        )
-        return max(candidates, key=self._value_of)
+        feasible = repair(self.problem, point)[0]
+        if self._quadratic:
+            return feasible
+        r = -self.problem.costs * self.problem.loss.subgradient(scores, self.problem.y)
+        return max(repair(self.problem, r)[0], feasible, key=self._value_of)
 
     def _dual_value(self, point: Array, scores: Array) -> float:
         """The lower bound of J that they give."""

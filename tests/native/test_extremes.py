@@ -9,7 +9,8 @@ from native.solving import ACROSS, TOL, checked, every_loss, overlap
 
 import mklref
 from mklref.exceptions import InvalidParameter
-from mklref.regularizers import BlockNorm, ElasticNet, Lp, Power, Tikhonov
+from mklref.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, HalfPower, Lp, Power, SmoothedRoot, Tikhonov
 from mklref.solution import Status
 
 
@@ -46,6 +47,54 @@ def test_two_samples_by_hand():
     alpha = 2.0 / (2.0 + 1.0 - 0.6)
     np.testing.assert_allclose(solution.dual_coef, [alpha, -alpha], rtol=1e-8)
     assert solution.objective == pytest.approx(alpha, rel=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_tubes_nearly_as_wide_as_the_targets_by_hand(intercept):
+    """beta = (b, -b) with K = I: y - eps = b (1 + curvature/c) is far inside the box, half of it times 2 (y - eps)."""
+    for loss, curvature in ((EpsilonInsensitive(1.0), 0.0), (SquaredEpsilonInsensitive(1.0), 1.0)):
+        problem = mklref.Problem([np.eye(2)], [1.05, -1.05], C=10.0, loss=loss, intercept=intercept)
+        solution = checked(problem)
+        assert solution.objective == pytest.approx(0.05**2 / (1.0 + 0.1 * curvature), rel=1e-6)
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(2), ElasticNet(0.4)], ids=str)
+@pytest.mark.parametrize("loss", [EpsilonInsensitive, SquaredEpsilonInsensitive], ids=lambda loss: loss.name)
+def test_tubes_nearly_as_wide_as_the_targets_in_few_iterations(loss, regularizer):
+    """P* is up to ten orders smaller than the first upper bound at the weights of a start."""
+    for seed, share in enumerate([0.9, 0.97, 0.99, 0.999, 0.9999]):
+        problem = make_problem(loss="squared", seed=seed, regularizer=regularizer)
+        width = 0.5 * share * float(np.ptp(problem.y))
+        solution = checked(problem.replace(loss=loss(width), C=10.0**seed))
+        assert len(solution.history) <= 40
+
+
+@pytest.mark.parametrize("loss", ["hinge", "pinball", "logistic"])
+@pytest.mark.parametrize("regularizer", [Power(1.000001), HalfPower(1.000001), Tikhonov(1.000001, 0.3)], ids=repr)
+def test_penalties_barely_smoother_than_their_kinks(loss, regularizer):
+    """Also where no weights pay, so that all of them underflow."""
+    for C in (0.03, 1.0):
+        checked(make_problem(loss=loss, seed=1, C=C, regularizer=regularizer))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber", "hinge"])
+@pytest.mark.parametrize("scale", [1e3, 1e6])
+def test_kernels_so_large_that_the_loss_all_but_vanishes(loss, scale):
+    """P* is a millionth of the loss at 0, reached from dual points a million times as large as the optimal ones."""
+    for seed in range(3):
+        problem = make_problem(loss=loss, seed=seed)
+        checked(problem.replace(kernels=scale * problem.kernels.dense()))
+
+
+@pytest.mark.parametrize("regularizer", [ConcaveBlock(SmoothedRoot(0.5)), Power(1.001)], ids=str)
+def test_one_class_problems_with_an_optimum_of_minus_infinity_are_refused(regularizer):
+    """R* is infinite beyond g = 1 (or overflows): the smallest largest g, that of Lp(1), tells."""
+    problem = make_problem(loss="one_class", seed=4, C=0.2)
+    least = -2.0 * mklref.solve(problem).objective
+    inside = problem.replace(kernels=0.98 / least * problem.kernels.dense(), regularizer=regularizer)
+    assert mklref.solve(inside).certificate.lower > -np.inf
+    with pytest.raises(InvalidParameter, match=r"the optimum is -inf.* some norm .* is 1\.4 at least.*Raise C = 0\.2"):
+        mklref.solve(problem.replace(kernels=1.4**2 / least * problem.kernels.dense(), regularizer=regularizer))
 
 
 def test_all_kernels_zero():

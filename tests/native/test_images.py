@@ -50,6 +50,32 @@ def test_the_given_point_may_change_afterwards(kernels, rng):
     np.testing.assert_allclose(images.values, 0.0, atol=1e-12 * np.abs(before).max())
 
 
+def test_images_that_shrink_leave_no_rounding_errors_behind(kernels, rng):
+    """From dual points ten orders larger, in few samples at a time, so that a difference would be the shorter way."""
+    images = Images(kernels)
+    beta = rng.normal(size=N)
+    images.update(1e10 * beta)
+    beta[:3] = 0.0
+    images.update(1e10 * beta)
+    small = beta.copy()
+    small[: N // 2] *= 1e-10
+    for point in (np.where(np.arange(N) < N // 2, small, 1e10 * beta), 1e-4 * rng.normal(size=N)):
+        images.update(point)
+        expected = np.stack([K.astype(np.float64) @ point for K in kernels.matrices])
+        np.testing.assert_allclose(images.values, expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_what_costs_no_more_reads_is_computed_anew(kernels, rng):
+    """Two nonzero entries after two others: four would change."""
+    images = Images(kernels)
+    one, other = np.zeros(N), np.zeros(N)
+    one[:2], other[5:7] = rng.normal(size=2), rng.normal(size=2)
+    images.update(one)
+    before = images.rows_read
+    images.update(other)
+    assert images.rows_read - before == 2 * M
+
+
 @pytest.mark.parametrize("spread", [1, 3, N], ids=lambda k: f"{k} samples a step")
 def test_others_are_bounded_from_above_and_not_read(kernels, rng, spread):
     """Also after many steps, also when kernels leave and return at different times."""
