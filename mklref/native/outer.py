@@ -243,8 +243,11 @@ class Outer:
         if not direction.any():
             self.inner_gap *= 0.1
             return self.evaluate(point.weights)
-        slope = -0.5 * float(point.squares @ direction)
-        slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
+        with np.errstate(over="ignore"):  # steep penalties have no bound on the weights that a double can hold
+            slope = -0.5 * float(point.squares @ direction)
+            slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
+        if not np.isfinite(slope):
+            return self.closed_form_step(point)
         t = longest = self._worthwhile(point.weights, direction)
         while True:
             trial = self.evaluate(point.weights + t * direction if t < 1.0 else trial_weights)

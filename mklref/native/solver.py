@@ -25,7 +25,7 @@ from mklref.solution import Record, Solution, Status
 
 _SMALLER = 1000.0
 """A run that is lost goes by the solution at C / _SMALLER."""
-_ROUGHLY, _LEAST_TIME = 1e-3, 1e-3
+_ROUGHLY, _LEAST_TIME = 1e-6, 1e-3
 """Relative gap and seconds for a dual point at which R* is finite."""
 
 
@@ -136,14 +136,14 @@ def run_from(problem: Problem | MulticlassProblem, start: Any, images: Any, *opt
 
 
 def _inside_the_domain(run: Outer) -> Solution | None:
-    """A dual point at which R* is finite, if that is not so where the run begins: that of the smallest largest g_m.
+    """A dual point at which R* is finite, if that is not so near where the run begins: that of the smallest largest g_m.
 
     With 1'beta = c_b the dual has no other way inside than the solution for Lp(1), min_beta max_m 1/2 g_m^2. Every dual
     point has a g_m of at least the certified root of it; where R* is infinite for each such g_m, P* = -min R* = -inf.
     """
     problem = run.problem
     assert isinstance(problem, Problem)
-    if np.isfinite(problem.regularizer.conjugate(np.sqrt(run.machine.images.squares))):
+    if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(run.machine.images.squares))):
         return None
     left = None if run.deadline == np.inf else max(run.deadline - time.perf_counter(), _LEAST_TIME)
     try:
