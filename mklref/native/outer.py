@@ -50,7 +50,8 @@ _NEARLY = 0.9
 _WIDER = 0.1
 """The other kernels are looked at each time the gap on the watched ones has shrunk by this factor."""
 _PATIENCE, _TRIALS = 12, 60
-"""Steps, and trial points, without a smaller gap or a lower objective or merit after which rounding is held responsible."""
+"""Steps, and trial points, without a smaller gap, a lower objective or a lower merit after which rounding is held
+responsible."""
 _SUSPICIOUS = 3
 """After so many kinks of J are held responsible, where psi is curved."""
 _FAR = 1e100

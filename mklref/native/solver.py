@@ -136,7 +136,7 @@ def run_from(problem: Problem | MulticlassProblem, start: Any, images: Any, *opt
 
 
 def _inside_the_domain(run: Outer) -> Solution | None:
-    """A dual point at which R* is finite, if that is not so near where the run begins: that of the smallest largest g_m.
+    """A dual point at which R* is finite, if it is not near where the run begins: that of the smallest largest g_m.
 
     With 1'beta = c_b the dual has no other way inside than the solution for Lp(1), min_beta max_m 1/2 g_m^2. Every dual
     point has a g_m of at least the certified root of it; where R* is infinite for each such g_m, P* = -min R* = -inf.
@@ -154,8 +154,8 @@ def _inside_the_domain(run: Outer) -> Solution | None:
     if all(np.isinf(problem.regularizer.conjugate(g)) for g in least * np.eye(problem.n_kernels)):
         raise InvalidParameter(
             f"the optimum is -inf, or below every floating-point number: with 1'beta = {problem.intercept_cost:g} some "
-            f"norm sqrt(beta'K_m beta) is {least:.3g} at least, where R* of {problem.regularizer} is infinite. Raise C = "
-            f"{problem.C:g}, divide the kernels by {least**2:.3g} or more, or use a squared norm such as Lp(1)."
+            f"norm sqrt(beta'K_m beta) is {least:.3g} at least, where R* of {problem.regularizer} is infinite. Raise C "
+            f"= {problem.C:g}, divide the kernels by {least**2:.3g} or more, or use a squared norm such as Lp(1)."
         )
     return relative
 

@@ -16,7 +16,7 @@ from mklref.certificate import certify
 from mklref.native.choice import machine_for
 from mklref.native.guess import equal_weights
 from mklref.native.outer import Outer
-from mklref.regularizers import BlockNorm, ConcaveBlock, Fixed, Groups, Lp, Power, SmoothedRoot, Tikhonov
+from mklref.regularizers import BlockNorm, ConcaveBlock, Fixed, Groups, Lp, Power, SmoothedRoot
 from mklref.solution import Status
 
 REGULARIZERS = (*(Lp(p) for p in (1, 1 + 1e-6, 1.01, 4 / 3, 2, 4, np.inf)), Fixed([0.5, 0.0, 1.0, 0.3]), *FAMILIES)
@@ -144,7 +144,7 @@ def test_loose_tolerances_of_sparse_problems_are_met_too(tol):
 
 
 def test_kinks_under_a_penalty_whose_dual_has_bounds_are_looked_for_from_beta_0():
-    """A bundle mixes dual points of any size, whose R* has to be finite: beta = 0 is one of them where it is feasible."""
+    """A bundle mixes dual points of any size, whose R* has to be finite: beta = 0 is one of them, if feasible."""
     problem = make_problem(seed=31, regularizer=ConcaveBlock(SmoothedRoot(0.0016)))
     one_class = problem.replace(y=np.ones(25), loss="one_class")
     assert Outer(machine_for(problem), 1e-6, 100).may_kink
