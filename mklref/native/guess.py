@@ -38,7 +38,8 @@ def equal_weights(problem: Problem | MulticlassProblem) -> Array:
 def weights_of_a_part(machine: Machine | JointMachine) -> Array | None:
     """Approximate weights (M,), or None where there are too few samples or classes to tell.
 
-    The machine notes the costs. A read of the part is (k/n)^2 of one of the whole, and to gather it k/n: its k rows are touched in every cache line.
+    The machine notes the costs. A read of the part is (k/n)^2 of one of the whole, and to gather it k/n: of its k rows
+    every cache line is touched.
     """
     problem = machine.problem
     n, M = problem.n_samples, problem.n_kernels
