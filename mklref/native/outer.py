@@ -324,9 +324,13 @@ class Outer:
     def solution(self, status: Status) -> Solution | MulticlassSolution:
         """The best point with a certificate recomputed from scratch."""
         assert self.best is not None
-        best = self.best
+        best, regularizer = self.best, self.problem.regularizer
+        weights, intercept, nothing = best.weights, best.intercept, np.zeros_like(best.weights)
+        worse_than_nothing = bool(self.problem.intercept_cost) and best.upper > 0.0 and regularizer.weight_form == "min"
+        if worse_than_nothing and np.isfinite(regularizer.weight_penalty(nothing)):
+            weights, intercept = nothing, 0.0  # f = 0, which costs nothing and is free of rounding
         with blas_threads(self.problem.n_samples):
-            return self.machine.solution(best.beta, best.weights, best.intercept, status, self.history(), self.tol)
+            return self.machine.solution(best.beta, weights, intercept, status, self.history(), self.tol)
 
     def history(self) -> History:
         """All records, and what was counted."""

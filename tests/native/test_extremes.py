@@ -97,6 +97,14 @@ def test_one_class_problems_with_an_optimum_of_minus_infinity_are_refused(regula
         mklref.solve(problem.replace(kernels=4.0**2 / least * problem.kernels.dense(), regularizer=regularizer))
 
 
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(4 / 3), Tikhonov(2, 6.0), ElasticNet(0.5)], ids=str)
+def test_one_class_problems_with_an_optimum_of_zero(regularizer):
+    """Dual points with K beta = 0: f = 0 is optimal, and no rounding of beta'K beta is in its way."""
+    x = np.random.default_rng(29).normal(size=31)
+    solution = checked(mklref.Problem([np.outer(x, x)], np.ones(31), C=0.07, loss="one_class", regularizer=regularizer))
+    assert solution.objective == pytest.approx(0.0, abs=1e-15)
+
+
 def test_all_kernels_zero():
     """f = b: the minority is misclassified at cost 2 each."""
     problem = make_problem(seed=17)

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import mklref
-from mklref import losses, reference
-from mklref import regularizers as reg
+from mklref import losses, reference, regularizers as reg
 from mklref.exceptions import InvalidParameter, MKLError, NotApplicable, SolverFailure
 from mklref.solution import Status
 from validation.attack import Finding, each
