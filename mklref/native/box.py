@@ -144,16 +144,17 @@ class BoxMachine(Machine):
         return float(violation)
 
     def _newton(self) -> bool:
-        """Newton steps on the free samples, fewer each time, until a whole one; False if they change nothing."""
-        free, changed = self.free(), False
-        while len(free) and time.perf_counter() < self.deadline and self._newton_step(free):
-            before, free, changed = free, self.free(), True
+        """Newton steps on the free samples, fewer each time, until a whole one; False if they gain nothing."""
+        free, gain = self.free(), 0.0
+        while len(free) and time.perf_counter() < self.deadline:
+            gain += self._newton_step(free)
+            before, free = free, self.free()
             if len(free) == len(before):
                 break
-        return changed
+        return gain > _LAST_BIT * (abs(self.linear @ self.beta) + abs((self.gradient + self.linear) @ self.beta))
 
-    def _newton_step(self, free: Any) -> bool:
-        """Solve the optimality conditions of the free samples as equations; False if that changes nothing.
+    def _newton_step(self, free: Any) -> float:
+        """Solve the optimality conditions of the free samples as equations; returns the slope times the step, or 0.
 
         (Q_FF + shift) step + nu 1 = -gradient_F (with the slope of the absolute term), 1'step = 0, up to the
         first bound or kink on the way.
@@ -168,17 +169,17 @@ class BoxMachine(Machine):
         value = self.beta[free]
         kink = (self.absolute > 0.0) & (value * step < 0.0)
         end = np.where(kink, 0.0, np.where(step > 0.0, self.upper[free], self.lower[free]))
-        moving = step != 0.0
-        t = min(1.0, float(np.min((end - value)[moving] / step[moving], initial=1.0)))
-        moved = np.clip(value + t * step, self.lower[free], self.upper[free])
-        size = abs(self.linear @ self.beta) + abs((self.gradient + self.linear) @ self.beta)
-        if not t * float(-slope @ step) > np.finfo(float).eps * size:
-            return False
+        reach = np.divide(end - value, step, out=np.full(len(step), np.inf), where=step != 0.0)
+        t = min(1.0, float(reach.min()))
+        gain = t * float(-slope @ step)
+        if not gain >= 0.0:
+            return 0.0
+        moved = np.where(reach <= t, end, np.clip(value + t * step, self.lower[free], self.upper[free]))
         change = moved - value
         self.beta[free] = moved
         self.gradient += change @ self.rows[free]
         self.gradient[free] += self.shift[free] * change
-        return True
+        return gain
 
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""

@@ -9,6 +9,7 @@ import pytest
 
 import mklref
 from mklref.solution import Status
+from validation import robustness
 from validation.attack import solves
 
 ONCE_FOUND = (39, 55, 59, 131, 249, 289, 394, 419, 470, 753, 824, 828, 854, 1009)
@@ -20,6 +21,12 @@ that shrink by ten orders, kernels so ill-conditioned that pair steps crawl."""
 def test_what_was_once_found_is_solved(case):
     rng = np.random.default_rng(1).spawn(case + 1)[case]
     assert mklref.solve(solves.random_problem(rng)).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(("family", "seed"), [("weighted_l1", 86), ("power", 29), ("tikhonov", 167)])
+def test_what_the_robustness_run_once_found_is_solved(family, seed):
+    """Newton steps that ended a rounding error before a bound; one-class optima of 0."""
+    assert mklref.solve(robustness.random_problem(seed, family)).status is Status.OPTIMAL
 
 
 def test_answers_that_are_not_optimal_are_found_out(monkeypatch):
