@@ -151,7 +151,8 @@ class BoxMachine(Machine):
             before, free = free, self.free()
             if len(free) == len(before):
                 break
-        return gain > _LAST_BIT * (abs(self.linear @ self.beta) + abs((self.gradient + self.linear) @ self.beta))
+        size = abs(self.linear @ self.beta) + abs((self.gradient + self.linear) @ self.beta)
+        return gain > _LAST_BIT * float(size)
 
     def _newton_step(self, free: Any) -> float:
         """Solve the optimality conditions of the free samples as equations; returns the slope times the step, or 0.
