@@ -61,8 +61,8 @@ def test_tubes_nearly_as_wide_as_the_targets_by_hand(intercept):
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(2), ElasticNet(0.4)], ids=str)
 @pytest.mark.parametrize("loss", [EpsilonInsensitive, SquaredEpsilonInsensitive], ids=lambda loss: loss.name)
 def test_tubes_nearly_as_wide_as_the_targets_in_few_iterations(loss, regularizer):
-    """P* is up to ten orders smaller than the first upper bound at the weights of a start."""
-    for seed, share in enumerate([0.9, 0.97, 0.99, 0.999, 0.9999]):
+    """P* is up to eight orders smaller than the first upper bound at the weights of a start."""
+    for seed, share in enumerate([0.9, 0.97, 0.99, 0.999]):
         problem = make_problem(loss="squared", seed=seed, regularizer=regularizer)
         width = 0.5 * share * float(np.ptp(problem.y))
         solution = checked(problem.replace(loss=loss(width), C=10.0**seed))
