@@ -14,6 +14,7 @@ labels of the machine p belong, y_{i,p} y_{j,p} (erratum R6).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -21,13 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mklref._classes import encode_classes
 from mklref._typing import Array
-from mklref.certificate import Bounds, best_intercept, repair
-from mklref.certificate.intercept import intercept_objective
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
+from mklref.certificate import Bounds
+from mklref.certificate.joint import certify_machines
+from mklref.exceptions import InvalidParameter
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
-from mklref.problem import Problem
+from mklref.problem import Problem, checked_sample_weight
 from mklref.regularizers import Regularizer, as_regularizer
 from mklref.solution import History, Status
 
@@ -48,14 +50,14 @@ class Machine(NamedTuple):
 
 
 class MulticlassProblem:
-    """A multiclass kernel machine with one set of kernel weights.
+    """A multiclass kernel machine with one set of kernel weights. It is frozen, and its arrays are its own.
 
     Parameters
     ----------
     kernels : array (M, n, n), sequence of (n, n) arrays, or KernelStack
         As for `Problem`.
     y : array_like (n,)
-        Classes: integers, strings, anything that sorts; at least two different ones.
+        Classes: numbers, texts, dates, anything that sorts; at least two different ones. Copied.
     C, loss, regularizer, intercept, sample_weight
         As for `Problem`; the loss takes labels. A sample has the same weight in every machine.
     strategy : {"one_vs_rest", "one_vs_one"}
@@ -64,10 +66,38 @@ class MulticlassProblem:
     Raises
     ------
     InvalidTarget
-        Fewer than two classes, or not one for each sample.
+        Fewer than two classes, not one for each sample, NaN, or classes such as 1 and "1" that one array merges.
     InvalidParameter
         An unknown strategy, a loss without labels, and what `Problem` refuses.
+    InvalidType, InvalidKernel
+        As for `Problem`; classes without an order.
     """
+
+    __slots__ = (
+        "C",
+        "classes",
+        "intercept",
+        "kernels",
+        "loss",
+        "machines",
+        "regularizer",
+        "sample_weight",
+        "strategy",
+        "y",
+    )
+
+    kernels: KernelStack
+    y: NDArray[Any]
+    """The class of each sample, (n,)."""
+    classes: NDArray[Any]
+    """The different classes in sorted order."""
+    C: float
+    loss: Loss
+    regularizer: Regularizer
+    intercept: bool
+    sample_weight: Array | None
+    strategy: str
+    machines: tuple[Machine, ...]
 
     def __init__(
         self,
@@ -81,37 +111,25 @@ class MulticlassProblem:
         sample_weight: Any = None,
         strategy: str = "one_vs_rest",
     ) -> None:
-        self.kernels: KernelStack = stack(kernels)
-        self.loss = as_loss(loss)
-        self.regularizer = as_regularizer(regularizer)
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("kernels", stack(kernels))
+        put("loss", as_loss(loss))
+        put("regularizer", as_regularizer(regularizer))
         if self.loss.targets != "labels":
             raise InvalidParameter(f"loss {self.loss} takes no labels; use 'hinge', 'squared_hinge' or 'logistic'.")
-        if strategy not in STRATEGIES:
+        if not isinstance(strategy, str) or strategy not in STRATEGIES:
             raise InvalidParameter(f"strategy = {strategy!r} is unknown; known names: {', '.join(STRATEGIES)}.")
-        self.classes, members = np.unique(np.asarray(y), return_inverse=True)
-        if np.shape(y) != (self.n_samples,):
-            raise InvalidTarget(f"y has shape {np.shape(y)}, kernels are of order {self.n_samples}.")
-        if len(self.classes) < 2:
-            raise InvalidTarget(f"y holds only the class {self.classes[0]!r}; give samples of at least two classes.")
-        self.y = np.asarray(y)
-        self.strategy = strategy
-        self.intercept = intercept
-        self.sample_weight: Array | None = None if sample_weight is None else np.asarray(sample_weight)
-        if self.sample_weight is not None and self.sample_weight.shape != (self.n_samples,):
-            raise InvalidParameter(
-                f"sample_weight has shape {self.sample_weight.shape}; expected one for each of "
-                f"{self.n_samples} samples."
-            )
-        common = {"loss": self.loss, "regularizer": self.regularizer, "intercept": intercept, "C": C}
-        self.machines = tuple(self._machines(members, common))
-        self._arguments = {
-            "kernels": self.kernels,
-            "y": self.y,
-            "strategy": strategy,
-            "sample_weight": self.sample_weight,
-            **common,
-        }
-        self.C = self.machines[0].problem.C
+        put("strategy", strategy)
+        targets, classes, members = encode_classes(y, self.n_samples)
+        put("y", targets)
+        put("classes", classes)
+        put("sample_weight", checked_sample_weight(sample_weight, self.n_samples))
+        machines = tuple(self._machines(members, C=C, intercept=intercept))
+        put("machines", machines)
+        put("C", machines[0].problem.C)
+        put("intercept", machines[0].problem.intercept)
 
     @property
     def n_samples(self) -> int:
@@ -128,79 +146,56 @@ class MulticlassProblem:
         """C, (1,): the costs of samples are C * sample_weight."""
         return np.array([self.C])
 
-    def replace(self, **changes: Any) -> MulticlassProblem:
-        """A new problem that differs in the named arguments."""
-        return MulticlassProblem(**{**self._arguments, **changes})
-
     @property
     def intercept_cost(self) -> float:
         """0: losses with labels have free intercepts."""
         return self.loss.intercept_cost
 
-    def _machines(self, members: Any, common: dict[str, Any]) -> list[Machine]:
-        everybody, weight = np.arange(self.n_samples), self.sample_weight
+    def replace(self, **changes: Any) -> MulticlassProblem:
+        """A new problem that differs in the named arguments and shares the kernels."""
+        return MulticlassProblem(**{**self._arguments(), **changes})
+
+    def _arguments(self) -> dict[str, Any]:
+        """What it was built from."""
+        return {name: getattr(self, name) for name in self.__slots__ if name not in ("classes", "machines")}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a MulticlassProblem is frozen; use problem.replace({name}=...) for a changed one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a MulticlassProblem is frozen.")
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self._arguments(),)
+
+    def _machines(self, members: Any, **own: Any) -> Iterator[Machine]:
+        """The binary problem of each class or pair; `own` are C and intercept, which `Problem` checks."""
+        common = {"loss": self.loss, "regularizer": self.regularizer, **own}
+        weight = self.sample_weight
         if self.strategy == "one_vs_rest":
-            labels = [np.where(members == positive, 1.0, -1.0) for positive in range(len(self.classes))]
-            return [
-                Machine(p, None, everybody, Problem(self.kernels, y, sample_weight=weight, **common))
-                for p, y in enumerate(labels)
-            ]
-        machines = []
+            everybody = np.arange(self.n_samples)
+            everybody.flags.writeable = False
+            for positive in range(len(self.classes)):
+                y = np.where(members == positive, 1.0, -1.0)
+                yield Machine(positive, None, everybody, Problem(self.kernels, y, sample_weight=weight, **common))
+            return
         if isinstance(self.kernels, ArrayStack):
             self.kernels.require_psd()
         for positive, negative in combinations(range(len(self.classes)), 2):
             samples = np.flatnonzero((members == positive) | (members == negative))
+            samples.flags.writeable = False
             parts = [K[np.ix_(samples, samples)] for K in self.kernels.dense()]
             restricted = ArrayStack.trusted(parts) if isinstance(self.kernels, ArrayStack) else parts
             y = np.where(members[samples] == positive, 1.0, -1.0)
-            own = None if weight is None else weight[samples]
-            machines.append(Machine(positive, negative, samples, Problem(restricted, y, sample_weight=own, **common)))
-        return machines
+            pair = None if weight is None else weight[samples]
+            yield Machine(positive, negative, samples, Problem(restricted, y, sample_weight=pair, **common))
 
     def certify(self, dual_coef: Any, weights: Any, intercepts: Any = None) -> Bounds:
         """Bounds on the optimal value from beta (P, n), theta (M,) and b (P,), by default the best b.
 
-        Raises
-        ------
-        InvalidInput
-            Arrays of the wrong shape.
+        See `mklref.certificate.joint.certify_machines`, also for the errors.
         """
-        beta, theta = np.asarray(dual_coef, dtype=float), np.asarray(weights, dtype=float)
-        if beta.shape != (len(self.machines), self.n_samples) or theta.shape != (self.n_kernels,):
-            raise InvalidInput(
-                f"dual_coef {beta.shape} and weights {theta.shape} must have the shapes "
-                f"({len(self.machines)}, {self.n_samples}) and ({self.n_kernels},)."
-            )
-        upper = 0.0
-        squares, feasible_squares = np.zeros(self.n_kernels), np.zeros(self.n_kernels)
-        feasible: list[Array] = []
-        violations: list[tuple[str, float]] = []
-        for p, (machine, row) in enumerate(zip(self.machines, beta, strict=True)):
-            problem, own = machine.problem, row[machine.samples]
-            images = problem.kernels.apply(own)
-            squares += np.maximum(images @ own, 0.0)
-            scores = theta @ images
-            upper += intercept_objective(
-                problem, scores, best_intercept(problem, scores) if intercepts is None else float(intercepts[p])
-            )
-            inside, moved = repair(problem, own)
-            feasible.append(inside)
-            feasible_squares += np.maximum(problem.kernels.quadratic(inside), 0.0)
-            violations += [(f"machine {p}: {text}", size) for text, size in moved]
-        if theta.min() < 0.0:
-            violations.append((f"weights[{theta.argmin()}] = {theta.min():.3g} is negative", -float(theta.min())))
-        g = np.sqrt(feasible_squares)
-        scale = self.regularizer.dual_scale(g)
-        lower = sum(
-            machine.problem.loss.dual_value(scale * inside, machine.problem.y, machine.problem.costs)
-            for machine, inside in zip(self.machines, feasible, strict=True)
-        )
-        return Bounds(
-            lower=float(lower - self.regularizer.conjugate(scale * g)),
-            upper=float(upper + self.regularizer.value(np.maximum(theta, 0.0) * np.sqrt(squares))),
-            infeasibility=max((size for _, size in violations), default=0.0),
-            violations=tuple(text for text, _ in violations),
-        )
+        return certify_machines(self.machines, self.n_samples, dual_coef, weights, intercepts)
 
     def assign(self, scores: Any) -> Any:
         """The class of each sample from the scores (k, P): the largest one, or the winner of most pairs.
@@ -217,6 +212,10 @@ class MulticlassProblem:
             f"MulticlassProblem(M={self.n_kernels}, n={self.n_samples}, classes={len(self.classes)}, "
             f"strategy={self.strategy}, C={self.C:g}, loss={self.loss}, regularizer={self.regularizer})"
         )
+
+
+def _rebuild(arguments: dict[str, Any]) -> MulticlassProblem:
+    return MulticlassProblem(**arguments)
 
 
 def votes(scores: Array, n_classes: int) -> Array:

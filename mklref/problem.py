@@ -98,7 +98,7 @@ class Problem:
         put("C", _checked_cost(C))
         put("intercept", _checked_intercept(intercept, self.loss))
         put("y", _checked_targets(y, self.n_samples, self.loss))
-        put("sample_weight", _checked_sample_weight(sample_weight, self.n_samples))
+        put("sample_weight", checked_sample_weight(sample_weight, self.n_samples))
         weight = np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
         put("costs", _checked_costs(self.C, weight))
         self.regularizer.check(self.n_kernels)
@@ -148,9 +148,10 @@ def _rebuild(arguments: dict[str, Any]) -> Problem:
 
 
 def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    """A copy that nobody can write to: what the caller does to his own array later changes no problem."""
+    own = array.copy()
+    own.flags.writeable = False
+    return own
 
 
 def _checked_cost(C: Any) -> float:
@@ -222,7 +223,8 @@ def _checked_targets(y: Any, n: int, loss: Loss) -> Array:
     return _read_only(targets)
 
 
-def _checked_sample_weight(sample_weight: Any, n: int) -> Array | None:
+def checked_sample_weight(sample_weight: Any, n: int) -> Array | None:
+    """Positive finite weights (n,), read-only, or None; else `InvalidParameter` or `InvalidType`."""
     if sample_weight is None:
         return None
     array = as_float_array(sample_weight, "sample_weight", InvalidParameter)

@@ -28,6 +28,7 @@ ORDER = (
     "losses",
     "regularizers",
     "_arguments",
+    "_classes",
     "problem",
     "certificate",
     "solution",  # holds a certificate

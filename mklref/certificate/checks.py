@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 def checked_vector(data: Any, label: str, length: int) -> Array:
     """A float64 vector of this length, if `data` is a finite one; else an error that names it."""
+    return checked_array(data, label, (length,))
+
+
+def checked_array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
+    """A float64 array of this shape, if `data` is a finite one; else an error that names it."""
     array = as_float_array(data, label, InvalidParameter)
-    if array.shape != (length,):
-        raise InvalidParameter(f"{label} has shape {array.shape}; expected ({length},).")
+    if array.shape != shape:
+        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}.")
     require_finite(array, label, InvalidParameter)
     return array.astype(np.float64, copy=False)
 

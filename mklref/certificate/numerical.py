@@ -166,7 +166,7 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, float]]) -> list[Cert
 
 def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, intercept: float | None) -> Certificate:
     """The certificate from K_m beta, (M, n)."""
-    squares = _squares(problem, beta, images)
+    squares = dual_squares(problem, beta, images)
     feasible, violations = repair(problem, beta)
     lower_squares = _squares_after_repair(problem, beta, feasible, images, squares)
     lower, scale = dual_objective(problem, feasible, lower_squares)
@@ -225,7 +225,7 @@ def dual_objective(problem: Problem, beta: Array, squares: Array) -> tuple[float
     return float(value), scale
 
 
-def _squares(problem: Problem, beta: Array, images: Array) -> Array:
+def dual_squares(problem: Problem, beta: Array, images: Array) -> Array:
     """beta'K_m beta, with rounding below zero removed; a truly negative value proves K_m indefinite."""
     squares: Array = images @ beta
     rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
@@ -251,7 +251,7 @@ def _squares_after_repair(problem: Problem, beta: Array, feasible: Array, images
     moved = np.maximum(squares + 2.0 * (images @ step), 0.0) + remainder
     if np.all(remainder <= _NEGLIGIBLE * moved.max()):
         return np.asarray(moved)
-    return _squares(problem, feasible, problem.kernels.apply(feasible))
+    return dual_squares(problem, feasible, problem.kernels.apply(feasible))
 
 
 def _largest_squares(problem: Problem, v: Array) -> Array:

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from mklref._classes import as_one_kind
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL, Part
 from mklref.exceptions import InvalidParameter, InvalidTarget
@@ -152,7 +153,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
             raise InvalidParameter(f"multiclass = {self.multiclass!r} is unknown; known are {', '.join(WEIGHTS)}.")
         if self.strategy not in STRATEGIES:
             raise InvalidParameter(f"strategy = {self.strategy!r} is unknown; known are {', '.join(STRATEGIES)}.")
-        X, y = self._checked(X, y)
+        X, y = self._checked(X, as_one_kind(y) if isinstance(y, list | tuple) else y)
         y = _unboxed(y)
         check_classification_targets(y)
         kept, weight = self._used(sample_weight, X)

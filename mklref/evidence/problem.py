@@ -192,7 +192,7 @@ def _checked_targets(y: Any, n: int) -> Array:
     require_finite(array, "y", InvalidTarget)
     if np.abs(array).max() > _LARGEST:
         raise InvalidTarget(f"y has values up to {np.abs(array).max():g}; their squares overflow. Scale y to about 1.")
-    targets = array.astype(np.float64, copy=False).view()
+    targets = array.astype(np.float64)
     targets.flags.writeable = False
     return targets
 

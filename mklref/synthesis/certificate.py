@@ -17,8 +17,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import Bounds
-from mklref.exceptions import InvalidParameter
-from mklref.kernels.validation import as_float_array, require_finite
+from mklref.certificate.checks import checked_array
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
 
 
@@ -81,12 +80,3 @@ def dual_value(problem: SynthesisProblem, beta: Array, Z: Array) -> tuple[float,
     elif size > problem.lam:
         scale = problem.lam / size
     return problem.loss.dual_value(scale * beta, problem.y, problem.costs) - penalty, scale
-
-
-def checked_array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
-    """`data` as finite float64 of this shape, else `InvalidParameter` or `InvalidType`."""
-    array = as_float_array(data, label, InvalidParameter)
-    if array.shape != shape:
-        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}.")
-    require_finite(array, label, InvalidParameter)
-    return array.astype(np.float64, copy=False)

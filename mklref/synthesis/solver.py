@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
+from mklref.certificate.checks import checked_array
 from mklref.exceptions import Interrupted, InvalidType
 from mklref.native.blas import blas_threads
 from mklref.solution import Record, Status
-from mklref.synthesis.certificate import checked_array, residual
+from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import restriction
 from mklref.synthesis.norms import MixedNorm
 from mklref.synthesis.problem import SynthesisProblem

@@ -215,6 +215,8 @@ def test_bad_data(three_classes):
         InvalidInput, match=r"X has shape \(9, 35, 3\); .* 36 training samples, \(k, 36, 3\) or \(3, k, 36\)"
     ):
         precomputed.fit(K, y).predict(K_new[:, 1:])
+    with pytest.raises(InvalidTarget, match=r"int, str, which an array of .* does not keep apart"):
+        MKLClassifier(SPECIFICATION).fit(X, [1, "1", *[2] * (len(X) - 2)])
     with pytest.raises(InvalidTarget, match="y holds one class, 'low'; give samples of at least two classes"):
         MKLClassifier().fit(X, np.full(36, "low"))
     with pytest.raises(InvalidTarget, match="y holds one class, 'low'"):

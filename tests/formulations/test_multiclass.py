@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from makers import make_kernels, make_samples
 from scipy.linalg import block_diag
 
 from mklref import reference
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
+from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.formulations import as_formulation, factorize
 from mklref.multiclass import STRATEGIES, MulticlassProblem
 from mklref.problem import Problem
@@ -120,9 +122,111 @@ def test_bad_input(data):
         MulticlassProblem(kernels, y, strategy="pairs")
     with pytest.raises(InvalidParameter, match="loss squared takes no labels; use 'hinge'"):
         MulticlassProblem(kernels, y, loss="squared")
-    with pytest.raises(InvalidInput, match=r"must have the shapes \(3, 27\) and \(3,\)"):
+    with pytest.raises(InvalidParameter, match=r"dual_coef has shape \(2, 27\); expected \(3, 27\)"):
         MulticlassProblem(kernels, y).certify(np.zeros((2, 27)), np.ones(3))
+    with pytest.raises(InvalidParameter, match=r"weights has shape \(2,\); expected \(3,\)"):
+        MulticlassProblem(kernels, y).certify(np.zeros((3, 27)), np.ones(2))
+    with pytest.raises(InvalidParameter, match=r"intercepts\[1\] is nan"):
+        MulticlassProblem(kernels, y).certify(np.zeros((3, 27)), np.ones(3), [0.0, np.nan, 0.0])
     reasons = reference.explain(MulticlassProblem(kernels, y))
     assert reasons["multiclass"] is None
     assert reasons["dual"] == "dual is for a Problem, this is a MulticlassProblem."
     assert "is for a MulticlassProblem" in reference.explain(Problem(kernels, np.sign(y - 0.5)))["multiclass"]
+
+
+def test_an_intercept_is_refused_where_the_problem_has_none():
+    """With K = 0 and three samples of one class, P* = 4, which b = 1 would halve."""
+    problem = MulticlassProblem(np.zeros((1, 4, 4)), list("aaab"), strategy="one_vs_one", intercept=False)
+    beta = np.array([[0.5, 0.5, 0.5, -0.5]])
+    with pytest.raises(InvalidParameter, match=r"intercept = 1\.0 must be 0: the problem has no intercept"):
+        problem.certify(beta, [1.0], [1.0])
+    for intercepts in (None, [0.0]):
+        bounds = problem.certify(beta, [1.0], intercepts)
+        assert (bounds.lower, bounds.upper) == (2.0, 4.0)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_negative_weights_count_as_zero_and_are_violations(data, strategy):
+    problem = MulticlassProblem(*data, C=2.0, strategy=strategy)
+    solution = reference.solve(problem, "multiclass")
+    spoilt = solution.weights - np.array([0.0, 0.0, 5.0])
+    bounds = problem.certify(solution.dual_coef, spoilt)
+    assert bounds.violations == (f"weights[2] = {spoilt[2]:.3g} is negative",)
+    without = problem.certify(solution.dual_coef, np.maximum(spoilt, 0.0))
+    assert (bounds.lower, bounds.upper) == (without.lower, without.upper)
+    assert bounds.upper >= solution.certificate.lower
+
+
+def test_weights_outside_the_ball_are_named_as_the_binary_certificate_names_them(data):
+    problem = MulticlassProblem(*data, C=2.0)
+    bounds = problem.certify(np.zeros((3, 27)), np.ones(3))
+    assert "weights lie outside the domain of Lp(1)" in bounds.explain()
+
+
+def test_an_absurd_point_has_infinite_bounds(data):
+    bounds = MulticlassProblem(*data, loss="squared_hinge").certify(np.full((3, 27), 1e200), np.ones(3) / 3)
+    assert bounds.upper == np.inf
+    assert bounds.relative_gap == np.inf
+
+
+def test_the_problem_is_frozen_and_its_arrays_are_its_own(data):
+    kernels, y = data
+    given, weight = y.copy(), np.ones(27)
+    problem = MulticlassProblem(kernels, given, sample_weight=weight)
+    given[:], weight[:] = 0, 5.0
+    np.testing.assert_array_equal(problem.y, y)
+    np.testing.assert_array_equal(problem.machines[0].problem.costs, np.ones(27))
+    for name in ("C", "y", "machines", "kernels", "classes", "something"):
+        with pytest.raises(
+            AttributeError, match=rf"a MulticlassProblem is frozen; use problem\.replace\({name}=\.\.\.\)"
+        ):
+            setattr(problem, name, 1)
+    with pytest.raises(AttributeError, match="frozen"):
+        del problem.C
+    for array in (problem.y, problem.classes, problem.sample_weight, problem.machines[0].samples):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[1]
+    changed = pickle.loads(pickle.dumps(problem)).replace(C=3.0, strategy="one_vs_one")
+    assert (changed.C, len(changed.machines), changed.strategy) == (3.0, 3, "one_vs_one")
+    np.testing.assert_array_equal(changed.sample_weight, problem.sample_weight)
+
+
+NAN, NAT = float("nan"), np.datetime64("NaT")
+MERGED = {
+    "numbers beside their digits": (
+        [1, "1", 2, 2],
+        InvalidTarget,
+        "int, str, which an array of .* does not keep apart",
+    ),
+    "numbers beside other texts": ([1, "a", 1, "a"], InvalidTarget, "int, str"),
+    "objects of two kinds": (np.array([1, "1", 2, 2], dtype=object), InvalidTarget, "int, str"),
+    "texts with a last zero": (["a", "a\0", "b", "b"], InvalidTarget, "does not keep apart"),
+    "texts and bytes": ([b"1", "1", "2", "2"], InvalidTarget, "bytes, str"),
+    "integers beyond float64": ([2**53, 2**53 + 1, 0.5, 0.5], InvalidTarget, "float, int"),
+    "NaN": (np.array([0.0, 1.0, NAN, NAN]), InvalidTarget, r"y\[2\] is nan, which is no class; drop the sample"),
+    "NaN in a list": ([0.0, NAN, 1.0, 1.0], InvalidTarget, r"y\[1\] is nan"),
+    "NaN beside texts": (["a", NAN, "b", "b"], InvalidTarget, "float, str"),
+    "infinity": ([0.0, np.inf, 1.0, 1.0], InvalidTarget, r"y\[1\] is inf"),
+    "no date": (np.array(["2020-01-01", NAT, "2020-01-02", NAT], dtype="M8[D]"), InvalidTarget, r"y\[1\] is NaT"),
+    "None beside texts": (["a", None, "b", "b"], InvalidTarget, "NoneType, str, which have no order"),
+    "complex": ([1j, 2.0, 1j, 2.0], InvalidType, "complex128 data, which have no order"),
+    "masked": (np.ma.array([0, 1, 0, 1], mask=[0, 0, 1, 0]), InvalidType, "MaskedArray"),
+    "a table": ([[0, 1], [1, 0], [0, 1], [1, 1]], InvalidTarget, r"y has shape \(4, 2\)"),
+    "ragged": ([[0, 1], [1]], InvalidTarget, "y is ragged"),
+}
+
+
+@pytest.mark.parametrize(("y", "error", "words"), MERGED.values(), ids=MERGED)
+def test_classes_that_an_array_would_merge_or_that_are_none_are_refused(y, error, words):
+    with pytest.raises(error, match=words):
+        MulticlassProblem(np.eye(4)[None], y)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[3, 1, 3, 2], [2.5, 1, 2.5, 1], ["b", "a", "b", "c"], [True, False, True, False], ("b", "a", "a", "b")],
+)
+def test_classes_of_one_kind_are_kept(y):
+    problem = MulticlassProblem(np.eye(4)[None], y)
+    np.testing.assert_array_equal(problem.y, np.asarray(y))
+    assert len(problem.machines) == len(np.unique(np.asarray(y)))

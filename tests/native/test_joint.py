@@ -119,5 +119,5 @@ def test_refused(data):
         mklref.solve(problem, polish=True)
     with pytest.raises(InvalidInput, match=r"start has dual variables of shape \(3, 27\) .* has \(2, 27\)"):
         mklref.solve(MulticlassProblem(kernels, y > 0), start=solution)
-    with pytest.raises(InvalidParameter, match=r"sample_weight has shape \(3,\); expected one for each of 27"):
+    with pytest.raises(InvalidParameter, match=r"sample_weight has shape \(3,\), y has shape \(27,\)"):
         MulticlassProblem(kernels, y, sample_weight=np.ones(3))
