@@ -31,7 +31,7 @@ def check_range(C: float, largest: float) -> None:
         )
 
 
-def check_start(problem: Problem | MulticlassProblem, start: Any) -> None:
+def check_start(problem: Problem | MulticlassProblem, start: Any, label: str = "start") -> None:
     """Refuse a start that is no solution of a problem with as many classes, samples and kernels.
 
     Raises
@@ -45,16 +45,16 @@ def check_start(problem: Problem | MulticlassProblem, start: Any) -> None:
     wanted = MulticlassSolution if several else Solution
     if not isinstance(start, wanted):
         raise InvalidType(
-            f"start is {type(start).__name__}; give a {wanted.__name__} of a problem with the same kernels, or None."
+            f"{label} is {type(start).__name__}; give a {wanted.__name__} of a problem with the same kernels, or None."
         )
     expected = ((len(problem.machines),) if isinstance(problem, MulticlassProblem) else ()) + (problem.n_samples,)
     beta, theta = np.shape(start.dual_coef), np.shape(start.weights)
     if beta != expected or theta != (problem.n_kernels,):
         raise InvalidInput(
-            f"start has dual variables of shape {beta} and weights of shape {theta}; this problem has {expected} and "
+            f"{label} has dual variables of shape {beta} and weights of shape {theta}; this problem has {expected} and "
             f"({problem.n_kernels},). Give a solution of a problem with the same samples and kernels, or None."
         )
     if not (np.all(np.isfinite(start.weights)) and np.all(start.weights >= 0.0)):
-        raise InvalidInput(f"start has weights {start.weights}; they must be nonnegative and finite.")
+        raise InvalidInput(f"{label} has weights {start.weights}; they must be nonnegative and finite.")
     if not np.all(np.isfinite(start.dual_coef)):
-        raise InvalidInput("start has dual variables that are not finite; give a solution of a solver, or None.")
+        raise InvalidInput(f"{label} has dual variables that are not finite; give a solution of a solver, or None.")

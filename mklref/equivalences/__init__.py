@@ -20,6 +20,7 @@ from mklref.equivalences.edge import NONE, Equivalence
 from mklref.equivalences.lp_edges import LP_EDGES
 from mklref.equivalences.maps import (
     Carried,
+    absorb_omega,
     block_norms,
     elastic_net_to_ivanov,
     elastic_net_to_tikhonov,
@@ -58,6 +59,7 @@ __all__ = [
     "NONE",
     "Carried",
     "Equivalence",
+    "absorb_omega",
     "block_norms",
     "elastic_net_to_ivanov",
     "elastic_net_to_tikhonov",

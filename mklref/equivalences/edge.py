@@ -9,6 +9,7 @@ from typing import Any
 from mklref.equivalences.maps import Carried, Carry
 from mklref.exceptions import NotApplicable
 from mklref.problem import Problem
+from mklref.regularizers import Lp, Power, Regularizer
 from mklref.solution import Solution
 
 NONE = "none"
@@ -16,6 +17,19 @@ NONE = "none"
 
 NONZERO = "f != 0"
 """The condition of a map that depends on the block norms of the solution."""
+
+ORDINARY = "c_b = 0: not the nu one-class machine"
+"""The condition of a map that rescales C, because the term c_b b is not rescaled with it."""
+
+
+def always(regularizer: Regularizer) -> bool:
+    """C' differs from C whatever the regulariser: its degree differs on the two sides."""
+    return True
+
+
+def below_two(regularizer: Lp | Power) -> bool:
+    """C' differs from C for q < 2: at q = 2, p = inf, squared and plain norms are the same."""
+    return regularizer.block_exponent < 2.0
 
 
 @dataclass(frozen=True)
@@ -35,12 +49,17 @@ class Equivalence:
     carry: Carry
     formulations: tuple[str, str] = ("mixed_norm", "dual")
     """Formulations in which the left and the right side are stated."""
+    rescales: Callable[[Any], bool] = lambda regularizer: False
+    """Whether C' differs from C at the same functions for this regulariser, which asks for c_b = 0."""
     where: Callable[[Any, Problem], bool] = lambda regularizer, problem: True
     """Whether the condition holds, as far as it does not depend on the solution."""
 
     def applies(self, problem: Problem) -> bool:
         """Whether the problem is one of those on the left."""
-        return isinstance(problem.regularizer, self.kind) and self.where(problem.regularizer, problem)
+        if not isinstance(problem, Problem) or not isinstance(problem.regularizer, self.kind):
+            return False
+        ordinary = problem.intercept_cost == 0.0 or not self.rescales(problem.regularizer)
+        return ordinary and self.where(problem.regularizer, problem)
 
     def __call__(self, problem: Problem, solution: Solution) -> Carried:
         """Take a solution of a problem on the left to the right.
@@ -48,7 +67,10 @@ class Equivalence:
         Raises
         ------
         NotApplicable
-            If the problem is of another kind, or the solution does not meet the condition.
+            If the problem is of another kind, the solution does not meet the condition, or float64 does not hold the
+            problem on the right.
+        InvalidType, InvalidInput
+            Not a `Solution`, or one of another number of samples or kernels.
         """
         if not self.applies(problem):
             raise NotApplicable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref.equivalences import maps
-from mklref.equivalences.edge import NONE, NONZERO, Equivalence
+from mklref.equivalences.edge import NONE, NONZERO, ORDINARY, Equivalence, always, below_two
 from mklref.losses import Squared
 from mklref.regularizers import BlockNorm, Fixed, HalfPower, Lp, Power, Regularizer, Tikhonov, WeightedL1, WeightedLp
 from mklref.regularizers.norms import ball_exponent
@@ -86,8 +86,9 @@ LP_EDGES: tuple[Equivalence, ...] = (
         left="Tikhonov(p, mu)",
         right="Lp(p)",
         parameters="C' = C s and theta' = theta/s with s = (||rho||_q^2/(4 mu))^{1/3}",
-        condition=NONZERO,
+        condition=f"{NONZERO}, {ORDINARY}",
         source="Kloft (4), (P), Theorem 1, Prop. 11",
+        rescales=always,
         kind=Tikhonov,
         formulations=("tikhonov", "ivanov"),
         carry=maps.tikhonov_to_ivanov,
@@ -97,8 +98,9 @@ LP_EDGES: tuple[Equivalence, ...] = (
         left="Lp(p)",
         right="Tikhonov(p, 1)",
         parameters="C' = C/s and theta' = s theta with s = (||rho||_q^2/4)^{1/3}; any mu in place of 1 likewise",
-        condition=NONZERO,
+        condition=f"{NONZERO}, {ORDINARY}",
         source="Kloft (P), (4), Theorem 1, Prop. 11",
+        rescales=always,
         kind=Lp,
         formulations=("ivanov", "tikhonov"),
         carry=maps.ivanov_to_tikhonov,
@@ -108,8 +110,9 @@ LP_EDGES: tuple[Equivalence, ...] = (
         left="Lp(p)",
         right="HalfPower(q)",
         parameters="C' = q/2 (sum rho^q)^{-1/p} C",
-        condition=NONZERO,
+        condition=f"{NONZERO}, {ORDINARY} unless p = inf",
         source="Kloft (27), (28), Prop. 5; constant by erratum L10",
+        rescales=below_two,
         kind=Lp,
         formulations=("block_norm", "block_norm"),
         carry=maps.lp_to_half_power,
@@ -119,8 +122,9 @@ LP_EDGES: tuple[Equivalence, ...] = (
         left="HalfPower(q)",
         right="Lp(p), p = q/(2-q)",
         parameters="C' = 2/q (sum rho^q)^{1/p} C",
-        condition=NONZERO,
+        condition=f"{NONZERO}, {ORDINARY} unless p = inf",
         source="Kloft (28), (27), Prop. 5; constant by erratum L10",
+        rescales=lambda power: power.q < 2.0,
         kind=HalfPower,
         formulations=("block_norm", "dual"),
         carry=maps.half_power_to_lp,
@@ -132,6 +136,7 @@ LP_EDGES: tuple[Equivalence, ...] = (
         parameters="C' = C/(2 sum rho)",
         condition=f"{NONZERO}, squared loss, no intercept",
         source="Kloft (14)-(16); errata L4 and L5",
+        rescales=always,
         kind=Lp,
         where=lambda ball, problem: ball.p == 1 and isinstance(problem.loss, Squared) and not problem.intercept,
         carry=maps.lp_to_half_power,
@@ -142,8 +147,9 @@ LP_EDGES: tuple[Equivalence, ...] = (
         left="Lp(p)",
         right="Power(p), minimised over weights",
         parameters="C' = ||rho||_q^{q-2} C",
-        condition=NONZERO,
+        condition=f"{NONZERO}, {ORDINARY} unless p = inf",
         source="Tomioka (5), (7); Table 1, rows 1 to 3, Ivanov and Tikhonov",
+        rescales=below_two,
         kind=Lp,
         formulations=("block_norm", "tikhonov"),
         carry=maps.lp_to_power,
@@ -153,8 +159,9 @@ LP_EDGES: tuple[Equivalence, ...] = (
         left="Power(p)",
         right="Lp(p)",
         parameters="C' = ||rho||_q^{2-q} C",
-        condition=NONZERO,
+        condition=f"{NONZERO}, {ORDINARY} unless p = inf",
         source="Tomioka (7), (5); Table 1, rows 1 to 3, Tikhonov and Ivanov",
+        rescales=below_two,
         kind=Power,
         formulations=("tikhonov", "ivanov"),
         carry=maps.power_to_lp,
@@ -223,6 +230,6 @@ LP_EDGES: tuple[Equivalence, ...] = (
         source="substitution in Tomioka (7), q = 1; section 4",
         kind=WeightedL1,
         formulations=("tikhonov", "tikhonov"),
-        carry=maps.scale_kernels,
+        carry=maps.absorb_omega,
     ),
 )

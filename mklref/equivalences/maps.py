@@ -4,18 +4,26 @@ Most maps leave the functions f_m as they are and change the cost: with C' = k C
 
     beta' = k beta,   theta' = theta/k,   b' = b,
 
-because beta_i/c_i and f_m = theta_m K_m beta stay.
+because beta_i/c_i and f_m = theta_m K_m beta stay. Then R'(rho) has the gradient k dR/drho at these functions, and the
+sum of losses k C; a term c_b b is not rescaled with them, and 1'beta' = k c_b. So these maps are for c_b = 0: not for
+the nu one-class machine.
+
+A dual point outside the domain of R*, as the certificate allows it, is scaled into it first: t beta, theta/t.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from mklref._checks import check_start
 from mklref._typing import Array
-from mklref.exceptions import NotApplicable
+from mklref.certificate import best_intercept
+from mklref.certificate.intercept import intercept_objective
+from mklref.exceptions import InvalidInput, NotApplicable
 from mklref.losses import DensityLevelSet, OneClass
 from mklref.problem import Problem
 from mklref.regularizers import (
@@ -33,6 +41,8 @@ from mklref.regularizers import (
 from mklref.regularizers.norms import ball_exponent, p_norm
 from mklref.solution import Solution
 
+R = TypeVar("R", bound=Regularizer)
+
 
 class Carried(NamedTuple):
     """A solution of the problem on the left, as a point of the problem on the right."""
@@ -48,25 +58,68 @@ class Carried(NamedTuple):
 Carry = Callable[[Problem, Solution], Carried]
 
 
+def _left(problem: Problem, solution: Solution, kind: type[R]) -> tuple[R, Solution]:
+    """The regulariser of a map that leads from this kind, and the solution in the domain of R*."""
+    if not isinstance(problem, Problem) or not isinstance(problem.regularizer, kind):
+        raise NotApplicable(f"this map leads from a Problem with {kind.__name__}; this is {problem}.")
+    return problem.regularizer, _in_domain(problem, solution)
+
+
+def _in_domain(problem: Problem, solution: Solution) -> Solution:
+    """The same functions by t beta and theta/t, with the t in (0, 1] of the certificate."""
+    check_start(problem, solution, "solution")
+    g = np.sqrt(np.maximum(problem.kernels.quadratic(solution.dual_coef), 0.0))
+    t = problem.regularizer.dual_scale(g)
+    return solution if t == 1.0 else replace(solution, dual_coef=t * solution.dual_coef, weights=solution.weights / t)
+
+
 def block_norms(problem: Problem, solution: Solution) -> Array:
     """rho_m = ||f_m|| = theta_m sqrt(beta'K_m beta), (M,) (Kloft (22) with the transpose of erratum L8).
 
     Raises
     ------
     NotApplicable
-        If all of them vanish: the maps that depend on the solution need f != 0.
+        If the point is no better than f = 0: the maps that depend on the solution need f != 0.
     """
-    squares = np.maximum(problem.kernels.quadratic(solution.dual_coef), 0.0)
-    rho = np.asarray(solution.weights * np.sqrt(squares))
-    if not rho.any():
-        raise NotApplicable("the solution is f = 0, to which no parameter map applies; raise C.")
+    images = problem.kernels.apply(solution.dual_coef)
+    rho = np.asarray(solution.weights * np.sqrt(np.maximum(images @ solution.dual_coef, 0.0)))
+    zero = np.zeros(problem.n_samples)
+    losses = intercept_objective(problem, solution.weights @ images, solution.intercept)
+    at_zero = intercept_objective(problem, zero, best_intercept(problem, zero))
+    if not rho.any() or losses + problem.regularizer.value(rho) >= at_zero:
+        raise NotApplicable(
+            "the solution is no better than f = 0, to which no parameter map applies; raise C, or lower tol."
+        )
     return rho
 
 
-def same_functions(problem: Problem, solution: Solution, regularizer: Regularizer, factor: float = 1.0) -> Carried:
-    """C' = k C, beta' = k beta, theta' = theta/k."""
-    right = problem.replace(C=factor * problem.C, regularizer=regularizer)
-    return Carried(right, factor * solution.dual_coef, solution.weights / factor, solution.intercept)
+def same_functions(problem: Problem, solution: Solution, regularizer: Regularizer) -> Carried:
+    """The same point of a problem with another regulariser."""
+    right = _right(problem, regularizer=regularizer)
+    return Carried(right, solution.dual_coef, solution.weights, solution.intercept)
+
+
+def _rescaled(problem: Problem, solution: Solution, regularizer: Regularizer, factor: float) -> Carried:
+    """C' = k C, beta' = k beta, theta' = theta/k, for c_b = 0."""
+    if problem.intercept_cost and factor != 1.0:
+        raise NotApplicable(
+            f"this map rescales C, which does not rescale the term {problem.intercept_cost:g} b of {problem.loss}; "
+            "'one-class: nu to fixed margin' leads to a problem without it."
+        )
+    right = _right(problem, C=factor * problem.C, regularizer=regularizer)
+    with np.errstate(over="ignore", divide="ignore"):
+        beta, theta = factor * solution.dual_coef, solution.weights / factor
+    if not (np.isfinite(beta).all() and np.isfinite(theta).all()):
+        raise NotApplicable(f"C' = {factor:.3g} C takes dual variables or weights out of float64; rescale the kernels.")
+    return Carried(right, beta, theta, solution.intercept)
+
+
+def _right(problem: Problem, **changes: Any) -> Problem:
+    """The problem on the right; what `Problem` refuses, such as a C' that overflows, is no argument of the caller."""
+    try:
+        return problem.replace(**changes)
+    except InvalidInput as refused:
+        raise NotApplicable(f"there is no problem on the right of this map: {refused}") from refused
 
 
 def unchanged(problem: Problem, solution: Solution) -> Carried:
@@ -85,61 +138,56 @@ def tikhonov_to_ivanov(problem: Problem, solution: Solution) -> Carried:
     The theorem says that some constant exists; this one follows from the minimum over s of ||rho||_q^2/(2s) + mu s^2.
     Prop. 11, from which the paper derives it, needs a penalty that is unique at the optimum (erratum L16); s is.
     """
-    penalty = problem.regularizer
-    assert isinstance(penalty, Tikhonov)
-    return same_functions(problem, solution, penalty.ball, penalty.radius(block_norms(problem, solution)))
+    penalty, solution = _left(problem, solution, Tikhonov)
+    return _rescaled(problem, solution, penalty.ball, penalty.radius(block_norms(problem, solution)))
 
 
 def ivanov_to_tikhonov(problem: Problem, solution: Solution, mu: float = 1.0) -> Carried:
     """The inverse, for any mu: `Lp(p)` at C is `Tikhonov(p, mu)` at C/s."""
-    ball = problem.regularizer
-    assert isinstance(ball, Lp)
+    ball, solution = _left(problem, solution, Lp)
     penalty = Tikhonov(ball.p, mu)
-    return same_functions(problem, solution, penalty, 1.0 / penalty.radius(block_norms(problem, solution)))
-
-
-def _half_power_factor(rho: Array, q: float) -> float:
-    """q/2 (sum rho^q)^{-1/p} = q/2 ||rho||_q^{q-2}, by the chain rule of 1/2 ||rho||_q^2 in 1/2 sum rho^q."""
-    return float(0.5 * q * p_norm(rho, q) ** (q - 2.0))
+    return _rescaled(problem, solution, penalty, 1.0 / penalty.radius(block_norms(problem, solution)))
 
 
 def lp_to_half_power(problem: Problem, solution: Solution) -> Carried:
     """`Lp(p)` at C is `HalfPower(q)` at q/2 (sum rho^q)^{-1/p} C, q = 2p/(p+1) (Kloft Prop. 5).
 
-    The proof prints the factor without q/2 (erratum L10). At p = 1, squared loss and no intercept, this takes the
-    weighted form of the group lasso to (14), at C/(2 sum rho), so that (14) at C is the weighted form at 2 C sum rho;
-    the paper equates them at the same C (L4).
+    By the chain rule of 1/2 ||rho||_q^2 in 1/2 sum rho^q; (sum rho^q)^{-1/p} = ||rho||_q^{q-2}. The proof prints the
+    factor without q/2 (erratum L10). At p = 1, squared loss and no intercept, this takes the weighted form of the group
+    lasso to (14), at C/(2 sum rho), so that (14) at C is the weighted form at 2 C sum rho; the paper equates them at the
+    same C (L4).
     """
-    ball = problem.regularizer
-    assert isinstance(ball, Lp)
+    ball, solution = _left(problem, solution, Lp)
     q = ball.block_exponent
-    return same_functions(problem, solution, HalfPower(q), _half_power_factor(block_norms(problem, solution), q))
+    return _rescaled(problem, solution, HalfPower(q), 0.5 * q * _norm_power(problem, solution, q, q - 2.0))
 
 
 def half_power_to_lp(problem: Problem, solution: Solution) -> Carried:
     """The inverse of `lp_to_half_power`."""
-    power = problem.regularizer
-    assert isinstance(power, HalfPower)
-    factor = 1.0 / _half_power_factor(block_norms(problem, solution), power.q)
-    return same_functions(problem, solution, Lp(ball_exponent(power.q)), factor)
+    power, solution = _left(problem, solution, HalfPower)
+    q = power.q
+    factor = 2.0 / q * _norm_power(problem, solution, q, 2.0 - q)
+    return _rescaled(problem, solution, Lp(ball_exponent(q)), factor)
 
 
 def lp_to_power(problem: Problem, solution: Solution) -> Carried:
     """`Lp(p)` at C is `Power(p)` at C ||rho||_q^{q-2}: Tomioka (5) to (7), whose own C is the reciprocal."""
-    ball = problem.regularizer
-    assert isinstance(ball, Lp)
+    ball, solution = _left(problem, solution, Lp)
     q = ball.block_exponent
-    factor = p_norm(block_norms(problem, solution), q) ** (q - 2.0)
-    return same_functions(problem, solution, Power(ball.p), factor)
+    return _rescaled(problem, solution, Power(ball.p), _norm_power(problem, solution, q, q - 2.0))
 
 
 def power_to_lp(problem: Problem, solution: Solution) -> Carried:
     """The inverse of `lp_to_power`."""
-    power = problem.regularizer
-    assert isinstance(power, Power)
+    power, solution = _left(problem, solution, Power)
     q = power.block_exponent
-    factor = p_norm(block_norms(problem, solution), q) ** (2.0 - q)
-    return same_functions(problem, solution, Lp(power.p), factor)
+    return _rescaled(problem, solution, Lp(power.p), _norm_power(problem, solution, q, 2.0 - q))
+
+
+def _norm_power(problem: Problem, solution: Solution, q: float, exponent: float) -> float:
+    """||rho||_q^exponent, inf beyond float64."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(p_norm(block_norms(problem, solution), q)) ** exponent)
 
 
 def elastic_net_to_tikhonov(problem: Problem, solution: Solution) -> Carried:
@@ -147,19 +195,33 @@ def elastic_net_to_tikhonov(problem: Problem, solution: Solution) -> Carried:
 
     The paper leaves the conversion open; it equates dR/drho = (1-lam) S + lam rho with c times that of (13).
     """
-    net = problem.regularizer
-    assert isinstance(net, ElasticNet)
+    net, solution = _left(problem, solution, ElasticNet)
+    _require_form(net, "ivanov")
     c = net.lam + (1.0 - net.lam) * float(block_norms(problem, solution).sum())
-    return same_functions(problem, solution, ElasticNet(net.lam / c, "tikhonov"), 1.0 / c)
+    return _rescaled(problem, solution, _net(net.lam / c, "tikhonov"), 1.0 / c)
 
 
 def elastic_net_to_ivanov(problem: Problem, solution: Solution) -> Carried:
     """The inverse: Tikhonov (C, lam) is Ivanov (C c, lam c) with c = S/(1 - lam + lam S), S = sum rho."""
-    net = problem.regularizer
-    assert isinstance(net, ElasticNet)
+    net, solution = _left(problem, solution, ElasticNet)
+    _require_form(net, "tikhonov")
     total = float(block_norms(problem, solution).sum())
     c = total / (1.0 - net.lam + net.lam * total)
-    return same_functions(problem, solution, ElasticNet(net.lam * c, "ivanov"), c)
+    return _rescaled(problem, solution, _net(net.lam * c, "ivanov"), c)
+
+
+def _require_form(net: ElasticNet, form: str) -> None:
+    if net.form != form:
+        raise NotApplicable(f"this map leads from the {form} form of the elastic net; this is {net}.")
+
+
+def _net(lam: float, form: str) -> ElasticNet:
+    """With rho beyond float64, lam' rounds to an end of (0, 1), at which there is no elastic net."""
+    if not 0.0 < lam < 1.0:
+        raise NotApplicable(
+            f"lam' = {lam:.17g} is not inside (0, 1) in float64: the norms of the functions are extreme."
+        )
+    return ElasticNet(lam, form)
 
 
 def nu_to_fixed_margin(problem: Problem, solution: Solution) -> Carried:
@@ -167,45 +229,63 @@ def nu_to_fixed_margin(problem: Problem, solution: Solution) -> Carried:
 
     SimpleMKL (17) and Kloft 3.5, for R homogeneous of degree 2 and r > 0.
     """
+    solution = _require_one_class(problem, solution, OneClass)
     margin = -solution.intercept
     if not margin > 0.0:
         raise NotApplicable(f"the margin r = {margin:.3g} is not positive: no fixed margin fits; choose a larger nu.")
-    right = problem.replace(loss=DensityLevelSet(), intercept=False, C=problem.C / margin)
+    right = _right(problem, loss=DensityLevelSet(), intercept=False, C=problem.C / margin)
     return Carried(right, solution.dual_coef / margin, solution.weights, 0.0, 1.0 / margin)
 
 
 def fixed_margin_to_nu(problem: Problem, solution: Solution) -> Carried:
     """The inverse, with r = 1/(1'beta): C r is 1/(nu n)."""
-    margin = 1.0 / float(solution.dual_coef.sum())
-    right = problem.replace(loss=OneClass(), intercept=True, C=problem.C * margin)
+    solution = _require_one_class(problem, solution, DensityLevelSet)
+    total = float(solution.dual_coef.sum())
+    if not total > 0.0:
+        raise NotApplicable(f"the dual variables sum to {total:.3g}: beta = 0 has no margin r = 1/(1'beta).")
+    margin = 1.0 / total
+    right = _right(problem, loss=OneClass(), intercept=True, C=problem.C * margin)
     return Carried(right, solution.dual_coef * margin, solution.weights, -margin, margin)
+
+
+def _require_one_class(problem: Problem, solution: Solution, loss: type[OneClass | DensityLevelSet]) -> Solution:
+    """The solution in the domain of R*, if the problem has this loss and R the degree 2."""
+    if not isinstance(problem, Problem) or not isinstance(problem.loss, loss) or problem.regularizer.degree != 2.0:
+        raise NotApplicable(f"this map leads from the loss {loss.name} with R of degree 2; this is {problem}.")
+    return _in_domain(problem, solution)
 
 
 def freeze_weights(problem: Problem, solution: Solution) -> Carried:
     """With the optimal weights fixed, an ordinary kernel machine has the same solution (SimpleMKL (9)-(11))."""
+    solution = _in_domain(problem, solution)
+    block_norms(problem, solution)
     return same_functions(problem, solution, Fixed(solution.weights))
 
 
 def scale_kernels(problem: Problem, solution: Solution) -> Carried:
-    """`WeightedLp(p, scale)` is `Lp(p)` on scale_m K_m; `WeightedL1(omega)` is `Power(1)` on K_m/omega_m^2."""
-    weighted = problem.regularizer
-    base: Regularizer
-    if isinstance(weighted, WeightedLp):
-        base, scale = Lp(weighted.p), weighted.scale
-    else:
-        assert isinstance(weighted, WeightedL1)
-        base, scale = Power(1), weighted.omega**-2.0
-    kernels = problem.kernels.dense() * scale[:, None, None]
-    right = problem.replace(kernels=kernels, regularizer=base)
+    """`WeightedLp(p, scale)` is `Lp(p)` on the kernels scale_m K_m, with the weights theta/scale."""
+    weighted, solution = _left(problem, solution, WeightedLp)
+    return _on_scaled_kernels(problem, solution, weighted.scale, Lp(weighted.p))
+
+
+def absorb_omega(problem: Problem, solution: Solution) -> Carried:
+    """`WeightedL1(omega)` is `Power(1)` on the kernels K_m/omega_m^2, with the weights omega^2 theta."""
+    weighted, solution = _left(problem, solution, WeightedL1)
+    with np.errstate(over="ignore"):
+        return _on_scaled_kernels(problem, solution, weighted.omega**-2.0, Power(1))
+
+
+def _on_scaled_kernels(problem: Problem, solution: Solution, scale: Array, regularizer: Regularizer) -> Carried:
+    right = _right(problem, kernels=problem.kernels.dense() * scale[:, None, None], regularizer=regularizer)
     return Carried(right, solution.dual_coef, solution.weights / scale, solution.intercept)
 
 
 def sum_groups(problem: Problem, solution: Solution) -> Carried:
     """`Groups(groups, 1, 0)` is l1 over the sums of the kernels of each group, with weights of at most 1/d_l."""
-    penalty = problem.regularizer
-    assert isinstance(penalty, Groups)
-    matrices = problem.kernels.dense()
-    sums = np.array([matrices[list(group)].sum(axis=0) for group in penalty.groups])
-    right = problem.replace(kernels=sums, regularizer=WeightedLp(1, 1.0 / penalty.sizes))
-    weights = np.array([solution.weights[list(group)].mean() for group in penalty.groups])
-    return Carried(right, solution.dual_coef, weights, solution.intercept)
+    groups, solution = _left(problem, solution, Groups)
+    if groups.p != 1.0:
+        raise NotApplicable(f"this map leads from Groups(groups, 1, 0); this is {groups}.")
+    members = np.array([np.isin(np.arange(problem.n_kernels), group) for group in groups.groups], dtype=float)
+    sums = np.stack([problem.kernels.combine(row) for row in members])
+    right = _right(problem, kernels=sums, regularizer=WeightedLp(1, 1.0 / groups.sizes))
+    return Carried(right, solution.dual_coef, members @ solution.weights / groups.sizes, solution.intercept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref.equivalences import maps
-from mklref.equivalences.edge import NONE, NONZERO, Equivalence
+from mklref.equivalences.edge import NONE, NONZERO, ORDINARY, Equivalence, always
 from mklref.losses import DensityLevelSet, OneClass
 from mklref.regularizers import (
     BlockNorm,
@@ -85,8 +85,9 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         left="ElasticNet(lam, ivanov)",
         right="ElasticNet(lam/c, tikhonov)",
         parameters="C' = C/c and lam' = lam/c with c = lam + (1-lam) sum rho",
-        condition=NONZERO,
+        condition=f"{NONZERO}, {ORDINARY}",
         source="Tomioka 3.3, Ivanov elastic net",
+        rescales=always,
         kind=ElasticNet,
         where=lambda net, problem: net.form == "ivanov",
         formulations=("elastic_net", "elastic_net"),
@@ -97,8 +98,9 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         left="ElasticNet(lam, tikhonov)",
         right="ElasticNet(lam c, ivanov)",
         parameters="C' = C c and lam' = lam c with c = sum rho/(1 - lam + lam sum rho)",
-        condition=NONZERO,
+        condition=f"{NONZERO}, {ORDINARY}",
         source="Tomioka (13), 3.3",
+        rescales=always,
         kind=ElasticNet,
         where=lambda net, problem: net.form == "tikhonov",
         formulations=("elastic_net", "elastic_net"),
