@@ -25,7 +25,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.newton import minimise, newton_step, residuals
+from mklref.evidence.newton import minimise, newton_step, no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem
 from mklref.native import solve as solve_mkl
 from mklref.problem import Problem
@@ -45,7 +45,12 @@ _POLISHED, _MOST_POLISHING = 1e-12, 100
 
 
 def fixed_point(point: MarginalLikelihood, exponent: float) -> MarginalLikelihood | None:
-    """theta_m (a_m/z_m)^exponent, not below the lower bounds: MacKay for 1, Wipf and Nagarajan for 1/2."""
+    """theta_m (a_m/z_m)^exponent, not below the lower bounds: MacKay for 1, Wipf and Nagarajan for 1/2.
+
+    None where a_m or z_m is negative: those of semidefinite kernels are not, so that rounding has taken over.
+    """
+    if np.any(point.squares < 0.0) or np.any(point.traces < 0.0):
+        return None
     growth = (point.squares / point.units) ** exponent
     return MarginalLikelihood.at(point.problem, np.maximum(point.problem.lower, point.x * growth))
 
@@ -92,7 +97,7 @@ class Reweighted:
             if following is None or not inner.certificate.is_optimal(_INNER_LARGEST):
                 continue
             rise = following.value - point.value
-            if rise < 0.0 or (rise <= point.rounding and _residual(following) < residual):
+            if rise < 0.0 or (no_higher(following, point) and _residual(following) < residual):
                 self.inner = inner
                 return following
         return None
@@ -179,6 +184,11 @@ class _Bound:
         self.point, self.x, self.units = point, point.weights, slopes
         self.value = point.fit + 0.5 * float(slopes @ point.weights)
         self.gradient = 0.5 * (slopes - point.squares[: len(slopes)])
+
+    @property
+    def rounding(self) -> float:
+        """That of (14), which has the same quadratic term."""
+        return self.point.rounding
 
     def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
         return self.point.fit_hessian(index, units)

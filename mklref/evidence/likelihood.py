@@ -24,9 +24,7 @@ from mklref._typing import Array
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance
 from mklref.exceptions import InvalidParameter
 
-_EPS = float(np.finfo(float).eps)
-_MOST_ROUNDING = 1e-9
-"""What is put down to rounding at most, as a share of 1 + |phi|."""
+_UNIT = 0.5 * float(np.finfo(float).eps)
 
 
 class MarginalLikelihood:
@@ -99,12 +97,23 @@ class MarginalLikelihood:
         self.fit = 0.5 * float(half @ half)
         self.value = 0.5 * self.log_determinant + self.fit
 
-    @property
+    @cached_property
     def rounding(self) -> float:
-        """An estimate of the rounding error of phi: n eps cond(Kbar), cond from the diagonal of L, of 1 + |phi|."""
-        diagonal = np.diagonal(self.factor)
-        condition = float(diagonal.max() / diagonal.min()) ** 2
-        return min(len(diagonal) * _EPS * condition, _MOST_ROUNDING) * (1.0 + abs(self.value))
+        """A bound of the rounding error of phi, to first order; inf if it may have made Kbar singular.
+
+        The computed L is that of Kbar + E, and h = L^{-1} y has an error of the same kind (Higham, Theorems 8.5, 10.3):
+
+            |E_ij| <= e d_i d_j,   d_i = Kbar_ii^{1/2},   e = (n + M + 3) u
+            |dphi| <= 1/2 <|Kbar^{-1}|, |E|> + 1/2 |alpha|'|E||alpha| + e |h| d'|alpha|     and e of each sum
+        """
+        e = (self.problem.n_samples + self.problem.n_kernels + 3) * _UNIT
+        d = np.sqrt(np.einsum("ij,ij->i", self.factor, self.factor))
+        moved = float(d @ np.abs(self.inverse) @ d)
+        if not e * moved < 1.0:
+            return np.inf
+        reach, length = float(d @ np.abs(self.alpha)), float(np.sqrt(2.0 * self.fit))
+        sums = float(np.abs(np.log(np.diagonal(self.factor))).sum()) + self.fit
+        return e * (0.5 * moved + 0.5 * reach**2 + length * reach + sums)
 
     @property
     def x(self) -> Array:
@@ -119,10 +128,14 @@ class MarginalLikelihood:
     @cached_property
     def traces(self) -> Array:
         """z, one entry for each variable. theta_m z_m is the effective number of parameters of kernel m."""
+        kernels = [float(np.vdot(self.inverse, matrix)) for matrix in self.problem.kernels.matrices]
+        return self.problem.join(np.array(kernels), float(np.trace(self.inverse)))
+
+    @cached_property
+    def inverse(self) -> Array:
+        """Kbar^{-1}, (n, n)."""
         lower_triangle = dpotri(self.factor, lower=1)[0]
-        inverse = np.tril(lower_triangle) + np.tril(lower_triangle, -1).T
-        kernels = [float(np.vdot(inverse, matrix)) for matrix in self.problem.kernels.matrices]
-        return self.problem.join(np.array(kernels), float(np.trace(inverse)))
+        return np.asarray(np.tril(lower_triangle) + np.tril(lower_triangle, -1).T)
 
     @cached_property
     def squares(self) -> Array:
@@ -157,7 +170,7 @@ class MarginalLikelihood:
         for out, m, unit in zip(whitened, index, np.broadcast_to(units, len(index)), strict=True):
             matrix = self.problem.kernels.matrices[m] if m < self.problem.n_kernels else np.eye(n)
             out[:] = self._half_solved(self._half_solved(matrix).T) / unit
-        flat = whitened.reshape(len(index), -1)
+        flat = whitened.reshape(len(index), n * n)
         return np.asarray(flat @ flat.T)
 
     def _half_solved(self, columns: Array) -> Array:

@@ -24,6 +24,8 @@ _NEAR = 1e-3
 _SMALLEST_CURVATURE = 1e-10
 """As a share of the largest: keeps the step finite along directions in which phi does not change."""
 _SHORTEST = 1e-10
+_LEVEL = 1e-9
+"""Share of 1 + |phi| that a step may rise if rounding explains it."""
 _ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 
@@ -35,6 +37,11 @@ class Point(Protocol):
     @property
     def x(self) -> Array:
         """The variables (k,)."""
+        ...
+
+    @property
+    def rounding(self) -> float:
+        """A bound of the rounding error of the value."""
         ...
 
     @property
@@ -94,7 +101,13 @@ def _newton_direction(hessian: Array, gradient: Array) -> Array:
 
 def _closer(trial: Point, point: Point, lower: Array) -> bool:
     """Whether a step too small to show in the value brings the conditions closer."""
-    return float(residuals(trial, lower).max()) < float(residuals(point, lower).max())
+    return no_higher(trial, point) and float(residuals(trial, lower).max()) < float(residuals(point, lower).max())
+
+
+def no_higher(trial: Point, point: Point) -> bool:
+    """Whether the value rises by no more than rounding explains, nor by a share that would show."""
+    allowed = min(trial.rounding + point.rounding, _LEVEL * (1.0 + abs(point.value)))
+    return bool(trial.value - point.value <= allowed)
 
 
 def minimise(point: P, lower: Array, evaluate: Callable[[Array], P | None], tol: float, max_iter: int) -> P:

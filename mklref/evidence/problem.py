@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref._arguments import checked_flag
-from mklref._typing import Array
+from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
 from mklref.kernels.validation import as_float_array, require_finite
@@ -16,6 +16,7 @@ from mklref.regularizers.norms import checked_number
 
 _FLOOR = 1e-6
 """Smallest noise variance that is tried when it is learned, as a share of the given one."""
+_EPS = float(np.finfo(float).eps)
 _LARGEST = 1e150
 """Of the targets: y'y has to be finite."""
 
@@ -37,7 +38,10 @@ class EvidenceProblem:
     Parameters
     ----------
     kernels : array (M, n, n), sequence of (n, n) arrays, or ArrayStack
-        Symmetric positive semidefinite Gram matrices, float64 or float32; never copied if they are contiguous.
+        Symmetric positive semidefinite Gram matrices, float64 or float32; not copied if they are contiguous and have no
+        negative eigenvalue beyond rounding in float64. Else, as with float32 matrices of low rank, each is replaced by
+        the nearest semidefinite matrix: a small noise variance would not hide eigenvalues of -1e-7, and what is said of
+        (14) and its methods holds for semidefinite kernels only.
     y : array (n,)
         Real targets. The model has mean zero: subtract a mean, or add a constant kernel as a bias with a learned
         variance.
@@ -180,7 +184,23 @@ def _checked_kernels(kernels: Any) -> ArrayStack:
             "pass kernels.stack(kernels.dense())."
         )
     checked.require_psd()
-    return checked
+    changed = [_semidefinite(matrix) for matrix in checked.matrices]
+    if all(new is matrix for new, matrix in zip(changed, checked.matrices, strict=True)):
+        return checked
+    return ArrayStack.trusted([matrix.astype(np.float64, copy=False) for matrix in changed], checked.names)
+
+
+def _semidefinite(matrix: FloatArray) -> FloatArray:
+    """The nearest positive semidefinite matrix in float64; `matrix` itself if it is one up to rounding in float64."""
+    shifted = matrix.astype(np.float64)
+    shifted.flat[:: len(shifted) + 1] += len(shifted) * _EPS * float(np.trace(shifted))
+    try:
+        np.linalg.cholesky(shifted)
+        return matrix
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix.astype(np.float64))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(root @ root.T)
 
 
 def _checked_targets(y: Any, n: int) -> Array:

@@ -13,7 +13,7 @@ from mklref._arguments import check_callback, check_limits, checked_count, check
 from mklref._typing import Array
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.newton import residuals
+from mklref.evidence.newton import no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_rng
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
 from mklref.exceptions import Interrupted, InvalidParameter
@@ -152,7 +152,8 @@ class _Run:
             return newton(point)
         if self.reweighted is not None:
             return self.reweighted.step(point)
-        return fixed_point(point, MULTIPLICATIVE[self.method])
+        following = fixed_point(point, MULTIPLICATIVE[self.method])
+        return following if following is not None and no_higher(following, point) else None
 
     def _record(self, point: MarginalLikelihood) -> EvidenceStatus | None:
         """Note an iteration; says whether it was the last one."""

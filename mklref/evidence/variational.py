@@ -139,5 +139,10 @@ class _Gap:
         self.gradient = slopes - point.traces
         self.units = point.units
 
+    @property
+    def rounding(self) -> float:
+        """That of twice (14), which has the same logarithm of the determinant."""
+        return 2.0 * self.point.rounding
+
     def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
         return self.point.trace_products(index, units)
