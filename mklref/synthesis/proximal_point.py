@@ -15,6 +15,9 @@ where J and P are Jacobians of the two operators: P lives on the support of A al
 method with an exact line search converges from anywhere, superlinearly at the end, and so do the proximal steps as
 sigma and rho grow (the semismooth Newton augmented Lagrangian method of Li, Sun and Toh, for this problem). Along a
 line only K'd is new: a trial point costs no read of the columns.
+
+The rounding errors of A(beta) grow with sigma. Where Newton's method stops at them before K A - t is small, sigma
+falls, and it falls further as long as the gap does not.
 """
 
 from __future__ import annotations
@@ -34,9 +37,12 @@ from mklref.synthesis.proximity import PROX, Jacobian, jacobian, prox_loss
 _INEXACT = 1e-2
 """A step is solved until K A - t is this small against the change of t."""
 _ROUNDING = 1e-13
+_NOISE = 16.0 * float(np.finfo(float).eps)
+"""Share of |K||u| + |t| that rounding may leave of K A - t."""
 _MOST_STEPS, _MOST_NEWTON_STEPS = 50, 50
 _PATIENCE = 5
-"""Proximal steps without a smaller gap after which rounding is held responsible."""
+"""Proximal steps without a smaller gap, and Newton steps without a smaller K A - t, after which rounding is held
+responsible."""
 _FEW, _SOME = 6, 15
 """Newton steps up to which sigma and rho grow by 10 and by 3; after more they stay."""
 _TOO_FAR = 0.01
@@ -65,9 +71,11 @@ class ProximalPoint:
 
     def __init__(self, problem: SynthesisProblem, column: float) -> None:
         self.problem = problem
-        curvature = problem.C * (column or 1.0) ** 2
+        self._column = column or 1.0
+        curvature = problem.C * self._column**2
         self._start = max(100.0 / curvature, (problem.norm.q - 1) / problem.lam), 100.0 / problem.C
         self.sigma, self.rho = self._start
+        self._rounded = False
         self.newton_steps = 0
         self.deadline: Callable[[], bool] = lambda: False
 
@@ -75,7 +83,7 @@ class ProximalPoint:
         """Coefficients (tau, N) and beta with a gap of at most `target` on the restriction, if it can be reached."""
         u = columns.compress(A)
         t = columns.scores(u)
-        smallest, since_better = np.inf, 0
+        smallest, since_better, largest = np.inf, 0, _LARGEST * self._start[0]
         for _ in range(_MOST_STEPS):
             found, steps = self._step(columns, u, t, beta)
             u, t, beta = found.A, found.t, found.beta
@@ -87,7 +95,11 @@ class ProximalPoint:
             factor = 10.0 if steps <= _FEW else 3.0 if steps <= _SOME else 1.0
             if steps == _MOST_NEWTON_STEPS:
                 factor = _TOO_FAR
-            if self.sigma * factor <= _LARGEST * self._start[0]:
+            if self._rounded:  # sigma K'beta has lost the digits of A: less than this sigma from now on
+                largest = factor * self.sigma
+            elif since_better and largest < _LARGEST * self._start[0]:
+                largest, factor = 0.1 * largest, 0.1
+            if self.sigma * factor <= largest:
                 self.sigma, self.rho = factor * self.sigma, factor * self.rho
         return columns.expand(u), beta
 
@@ -119,6 +131,7 @@ class ProximalPoint:
 
         point = trial(beta, columns.correlations(beta))
         floor = _ROUNDING * float(np.linalg.norm(self.problem.y))
+        closest, since_closer, self._rounded = np.inf, 0, False
         for steps in range(_MOST_NEWTON_STEPS):
             gradient = columns.scores(point.A) - point.t
             size = float(np.linalg.norm(gradient))
@@ -127,6 +140,12 @@ class ProximalPoint:
             )
             if size <= small or self.deadline():
                 return point, steps
+            since_closer = 0 if size < 0.5 * closest else since_closer + 1
+            closest = min(size, closest)
+            reach = self._column * float(np.linalg.norm(point.u)) + float(np.linalg.norm(point.t))
+            self._rounded = since_closer >= _PATIENCE and closest <= _NOISE * reach
+            if self._rounded:
+                return point, _MOST_NEWTON_STEPS
             d = self._direction(columns, jacobian(point.u, s, p, q), self.rho * point.J, gradient)
             slope = float(gradient @ d)
             if not slope < 0.0:  # rounding has taken over

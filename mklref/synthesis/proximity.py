@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from mklref._typing import Array
 from mklref.losses import Loss
 
 _MOST_STEPS = 100
-_ROUNDING = 4 * float(np.finfo(float).eps)
+_SETTLED = 1e-8
+"""Share of a change from which on two quadratic steps reach the last digits."""
 
 
 def soft(u: Array, threshold: Array | float) -> Array:
@@ -117,7 +119,7 @@ def prox_loss(loss: Loss, v: Array, y: Array, step: float) -> tuple[Array, Array
 
     squared         (v + step y)/(1 + step)
     squared hinge   the same where y v < 1, and v where y v >= 1
-    logistic        y m with m - step/(1 + exp(m)) = y v: Newton's method, safeguarded inside [y v, y v + step]
+    logistic        y m with m - step/(1 + exp(m)) = y v
     """
     if loss.name == "logistic":
         return _prox_logistic(v, y, step)
@@ -127,18 +129,51 @@ def prox_loss(loss: Loss, v: Array, y: Array, step: float) -> tuple[Array, Array
 
 
 def _prox_logistic(v: Array, y: Array, step: float) -> tuple[Array, Array]:
+    """m with w = y v and (m - w) (1 + exp(m)) = step, to the last digits for every step: Newton's method on logarithms.
+
+    m(w) = -m(-w - step), so that w >= -step/2 and m >= 0 are enough: 1/(1 + exp(m)) keeps its digits there. With
+    log(1 + exp(m)) + log(m - w) = log(step) the function is nearly linear in m for w < -1, and for other w convex in
+    log(m - w) with slope 1 at least. Both start from an upper bound; two steps on the equation itself finish.
+    """
     w = y * v
-    low, high = w, w + step
-    m = np.clip(np.log(step), low, high)
+    mirrored = w < -0.5 * step
+    w = np.where(mirrored, -w - step, w)
+    low, m = w < -1.0, np.empty_like(w)
+    m[low], m[~low] = _root_below(w[low], step), _root_above(w[~low], step)
+    for _ in range(2):
+        share = expit(-m)
+        m = m - (m - step * share - w) / (1.0 + step * share * (1.0 - share))
+    share = expit(-m)
+    return y * np.where(mirrored, -m, m), 1.0 / (1.0 + step * share * (1.0 - share))
+
+
+def _root_below(w: Array, step: float) -> Array:
+    """m >= 0 for w < -1; m - w >= -w bounds it from above."""
+
+    def change(m: Array) -> Array:
+        excess = np.logaddexp(0.0, m) + np.log(m - w) - np.log(step)
+        return np.asarray(excess / (expit(m) + 1.0 / (m - w)))
+
+    return _descended(np.log(step) - np.log(-w), change)
+
+
+def _root_above(w: Array, step: float) -> Array:
+    """m for w >= -1, from x = log(m - w), for which x <= log(step) and x + exp(x) <= log(step) - w."""
+
+    def change(x: Array) -> Array:
+        m = w + np.exp(x)
+        return np.asarray((x + np.logaddexp(0.0, m) - np.log(step)) / (1.0 + expit(m) * np.exp(x)))
+
+    room = np.log(step) - w
+    start = np.where(room >= 1.0, np.log(np.maximum(room, 1.0)), room)
+    return w + np.exp(_descended(np.minimum(start, np.log(step)), change))
+
+
+def _descended(x: Array, change: Callable[[Array], Array]) -> Array:
+    """x where the Newton step `change` vanishes."""
     for _ in range(_MOST_STEPS):
-        share = 0.5 * (1.0 - np.tanh(0.5 * m))  # 1/(1 + exp(m)) without overflow
-        excess = m - step * share - w
-        low, high = np.where(excess < 0.0, m, low), np.where(excess < 0.0, high, m)
-        newton = m - excess / (1.0 + step * share * (1.0 - share))
-        trial = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
-        done = np.all(np.abs(trial - m) <= _ROUNDING * (1.0 + np.abs(m)))
-        m = trial
-        if done:
+        moved = change(x)
+        x = x - moved
+        if not np.any(np.abs(moved) > _SETTLED * (1.0 + np.abs(x))):
             break
-    share = 0.5 * (1.0 - np.tanh(0.5 * m))
-    return y * m, 1.0 / (1.0 + step * share * (1.0 - share))
+    return x
