@@ -50,6 +50,9 @@ _TOO_FAR = 0.01
 _SLOPE = 0.1
 """Share of the first slope that the line search may leave."""
 _MOST_DOUBLINGS, _MOST_TRIALS = 10, 40
+_MOST_SHRINKAGE = 1e4
+"""Largest sigma lambda for q = 2, by about which the operator divides: as much of the digits of A_0 + sigma K'beta is
+lost, while the step is that of the penalty alone. rho goes on, for losses that are nearly flat."""
 _LARGEST = 1e12
 """sigma and rho stop growing at this multiple of where they began."""
 
@@ -74,6 +77,8 @@ class ProximalPoint:
         self._column = column or 1.0
         curvature = problem.C * self._column**2
         self._start = max(100.0 / curvature, (problem.norm.q - 1) / problem.lam), 100.0 / problem.C
+        large = _LARGEST * self._start[0]
+        self._most_sigma = large if problem.norm.q == 1 else max(_MOST_SHRINKAGE / problem.lam, self._start[0])
         self.sigma, self.rho = self._start
         self._rounded = False
         self.newton_steps = 0
@@ -83,7 +88,7 @@ class ProximalPoint:
         """Coefficients (tau, N) and beta with a gap of at most `target` on the restriction, if it can be reached."""
         u = columns.compress(A)
         t = columns.scores(u)
-        smallest, since_better, largest = np.inf, 0, _LARGEST * self._start[0]
+        smallest, since_better, largest = np.inf, 0, _LARGEST * self._start[1]
         for _ in range(_MOST_STEPS):
             found, steps = self._step(columns, u, t, beta)
             u, t, beta = found.A, found.t, found.beta
@@ -95,12 +100,12 @@ class ProximalPoint:
             factor = 10.0 if steps <= _FEW else 3.0 if steps <= _SOME else 1.0
             if steps == _MOST_NEWTON_STEPS:
                 factor = _TOO_FAR
-            if self._rounded:  # sigma K'beta has lost the digits of A: less than this sigma from now on
-                largest = factor * self.sigma
-            elif since_better and largest < _LARGEST * self._start[0]:
+            if self._rounded:  # sigma K'beta has lost the digits of A: less than this from now on
+                largest = factor * self.rho
+            elif since_better and largest < _LARGEST * self._start[1]:
                 largest, factor = 0.1 * largest, 0.1
-            if self.sigma * factor <= largest:
-                self.sigma, self.rho = factor * self.sigma, factor * self.rho
+            if self.rho * factor <= largest:
+                self.sigma, self.rho = min(factor * self.sigma, self._most_sigma), factor * self.rho
         return columns.expand(u), beta
 
     def _gap(self, columns: Restriction, u: Array) -> float:

@@ -52,10 +52,10 @@ def test_the_proximity_operator_of_the_logistic_loss_has_all_digits():
 
 
 def test_the_proximity_operator_of_the_logistic_loss_takes_few_steps(monkeypatch):
-    """It is evaluated at every trial point of every line search: hundreds of steps made a problem of 9 x 6 take 57 s."""
+    """It is evaluated at every trial point of every line search, where hundreds of steps made minutes."""
     evaluations = []
     monkeypatch.setattr(proximity, "expit", lambda x: evaluations.append(1) or expit(x))
-    for step, v in ((step, v) for step in STEPS for v in points(step)):
+    for step, v in [(size, point) for size in STEPS for point in points(size)]:
         evaluations.clear()
         prox_loss(Logistic(), np.array([v]), np.ones(1), step)
         assert len(evaluations) <= 12, (v, step)
@@ -98,4 +98,4 @@ def test_a_logistic_loss_on_large_kernels_with_next_to_no_penalty():
         p, q, r = pqr
         solution = solve(SynthesisProblem(K, y, lam=1.7e-5, p=p, q=q, r=r, loss="logistic"))
         assert solution.status is Status.OPTIMAL, (pqr, solution.certificate)
-        assert solution.history.counters["newton_steps"] < 800, pqr
+        assert solution.history.counters["newton_steps"] < 1200, pqr
