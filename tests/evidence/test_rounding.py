@@ -27,7 +27,7 @@ def exact_objective(problem: EvidenceProblem, weights: np.ndarray, noise: float)
     log_determinant, fit = 0.0, Fraction(0)
     for k in range(n):
         pivot = rows[k][k]
-        log_determinant += math.log(pivot.numerator) - math.log(pivot.denominator)
+        log_determinant += math.log(pivot)
         fit += half[k] ** 2 / pivot
         for i in range(k + 1, n):
             ratio = rows[i][k] / pivot

@@ -1,0 +1,88 @@
+"""Empirical Bayes on kernels of any rank, scale and precision, with any noise: phi against rational arithmetic.
+
+What is promised: phi within `MarginalLikelihood.rounding` of its exact value; no step that increases phi by more than
+1e-9 of 1 + |phi|; a status that says what holds; errors of the package alone, and no warning.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from mklref.evidence import METHODS, EvidenceProblem, EvidenceStatus, MarginalLikelihood, solve, stationarity
+from mklref.exceptions import InvalidParameter
+from validation.attack import Finding, each
+
+_EXACT = 7
+"""Samples up to which phi is computed in rational numbers."""
+
+
+def attack(cases: int, rng: np.random.Generator) -> list[Finding]:
+    """`cases` problems, one method each."""
+    return each("evidence", _case, cases, rng)
+
+
+def _case(rng: np.random.Generator) -> Iterator[str]:
+    problem = _problem(rng)
+    method = str(rng.choice(list(METHODS), p=[0.1 if name == "reweighted" else 0.3 for name in METHODS]))
+    weights = problem.default_weights() * 10.0 ** rng.uniform(-2, 2, size=problem.n_kernels)
+    words = f"{problem}, {method}, start {weights.tolist()}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            point = MarginalLikelihood(problem, weights)
+        except InvalidParameter:  # singular in float64, which the message says
+            return
+        solution = solve(problem, method, start=weights, max_iter=25, max_time=5.0)
+        residual = stationarity(problem, solution.weights, solution.noise_variance).residual
+    if problem.n_samples <= _EXACT:
+        error = abs(point.value - exact_objective(problem, weights, problem.noise_variance))
+        if not error <= point.rounding:
+            yield f"{words}: phi is off by {error:.3g}, of which rounding = {point.rounding:.3g} is said"
+    objectives = np.array([record.objective for record in solution.history])
+    rise = np.diff(objectives) - 1e-9 * (1.0 + np.abs(objectives[:-1]))
+    if np.any(rise > 0.0):
+        yield f"{words}: phi rises in iteration {int(rise.argmax())}: {objectives.tolist()}"
+    if (solution.status is EvidenceStatus.STATIONARY) != (residual <= 1e-6):
+        yield f"{words}: {solution.status.name} with a residual of {residual:.3g}"
+
+
+def _problem(rng: np.random.Generator) -> EvidenceProblem:
+    """Kernels of low or full rank, duplicated or zero, float32 or float64, beside noise of 1e-12 to 1e2."""
+    n, M = int(rng.integers(2, 16)), int(rng.integers(1, 5))
+    dtype = np.float32 if rng.random() < 0.5 else np.float64
+    kernels = []
+    for _ in range(M):
+        root = rng.normal(size=(n, rng.integers(1, n + 1))) * 10.0 ** rng.uniform(-3, 3)
+        gram = (root @ root.T).astype(dtype)
+        kernels.append((gram + gram.T) / 2)
+    if rng.random() < 0.2:
+        kernels[-1] = kernels[0] * np.array(rng.integers(2), dtype=dtype)
+    y = rng.normal(size=n) * 10.0 ** rng.uniform(-2, 2) * (rng.random() < 0.95)
+    return EvidenceProblem(kernels, y, 10.0 ** rng.uniform(-12, 2), learn_noise=bool(rng.integers(2)))
+
+
+def exact_objective(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> float:
+    """phi by Kbar = L D L' in rational numbers: 1/2 sum log D_ii + 1/2 sum (L^{-1} y)_i^2/D_ii."""
+    n = problem.n_samples
+    rows = [[Fraction(noise) * (i == j) for j in range(n)] for i in range(n)]
+    for weight, K in zip(weights, problem.kernels.matrices, strict=True):
+        for i, row in enumerate(rows):
+            for j in range(n):
+                row[j] += Fraction(float(weight)) * Fraction(float(K[i, j]))
+    half = [Fraction(float(value)) for value in problem.y]
+    log_determinant, fit = 0.0, Fraction(0)
+    for k in range(n):
+        pivot = rows[k][k]
+        log_determinant += math.log(pivot)
+        fit += half[k] ** 2 / pivot
+        for i in range(k + 1, n):
+            ratio = rows[i][k] / pivot
+            half[i] -= ratio * half[k]
+            for j in range(k + 1, n):
+                rows[i][j] -= ratio * rows[k][j]
+    return 0.5 * log_determinant + 0.5 * float(fit)
