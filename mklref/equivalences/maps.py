@@ -227,12 +227,13 @@ def _net(lam: float, form: str) -> ElasticNet:
 def nu_to_fixed_margin(problem: Problem, solution: Solution) -> Carried:
     """The nu one-class machine with margin r = -b is the density level set at C/r, with functions f/r.
 
-    SimpleMKL (17) and Kloft 3.5, for R homogeneous of degree 2 and r > 0.
+    SimpleMKL (17) and Kloft 3.5, for R homogeneous of degree 2 and r > 0; without a margin, f = 0 is as good.
     """
     solution = _require_one_class(problem, solution, OneClass)
     margin = -solution.intercept
     if not margin > 0.0:
         raise NotApplicable(f"the margin r = {margin:.3g} is not positive: no fixed margin fits; choose a larger nu.")
+    block_norms(problem, solution)
     right = _right(problem, loss=DensityLevelSet(), intercept=False, C=problem.C / margin)
     return Carried(right, solution.dual_coef / margin, solution.weights, 0.0, 1.0 / margin)
 

@@ -149,6 +149,17 @@ def test_what_leaves_float64_on_the_right_is_not_applicable(carry, regularizer, 
     assert np.isfinite(right.weights).all()
 
 
+def test_no_margin_where_it_is_rounding():
+    """Samples that surround the origin: P* = 0, and an intercept of -1e-17 is no margin."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 2))
+    X = np.vstack([X, -X])
+    problem = Problem([X @ X.T], np.ones(12), C=1 / (0.5 * 12), loss=OneClass(), regularizer=Lp(1))
+    solution = replace(mklref.solve(problem), intercept=-1e-17)
+    with pytest.raises(NotApplicable, match="no better than f = 0"):
+        equivalences.nu_to_fixed_margin(problem, solution)
+
+
 def test_no_margin_where_the_dual_point_is_zero():
     problem, solution = solved(mklref.DensityLevelSet(), Lp(2), intercept=False)
     with pytest.raises(NotApplicable, match=r"beta = 0 has no margin"):

@@ -155,6 +155,8 @@ def test_negative_weights_count_as_zero_and_are_violations(data, strategy):
     without = problem.certify(solution.dual_coef, np.maximum(spoilt, 0.0))
     assert (bounds.lower, bounds.upper) == (without.lower, without.upper)
     assert bounds.upper >= solution.certificate.lower
+    same_scores = problem.certify(-solution.dual_coef, -solution.weights, solution.intercept)
+    assert same_scores.upper >= solution.certificate.lower
 
 
 def test_weights_outside_the_ball_are_named_as_the_binary_certificate_names_them(data):

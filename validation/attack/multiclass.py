@@ -63,6 +63,7 @@ def _contradictions(problem: MulticlassProblem, rng: np.random.Generator) -> Ite
         theta = rng.normal(size=M) if rng.random() < 0.5 else rng.exponential(size=M)
         b = None if rng.random() < 0.5 else np.where(problem.intercept, rng.normal(size=P), 0.0)
         found.append(problem.certify(solution.dual_coef if rng.random() < 0.3 else beta, theta, b))
+    found.append(problem.certify(-solution.dual_coef, -solution.weights, solution.intercept))  # the same scores
     lower, upper = max(bounds.lower for bounds in found), min(bounds.upper for bounds in found)
     if lower > upper + _ROUNDING * abs(upper):
         yield f"{problem}: a lower bound {lower!r} above an upper bound {upper!r}: {found}"
