@@ -6,7 +6,7 @@ beta~: beta moved into the boxes and onto 1'beta_p = 0, then scaled by one facto
     upper = sum_p sum_i c_i V(t_{i,p}, y_{i,p}) + R(rho),           rho_m = theta+_m (sum_p beta_p'K_m beta_p)^{1/2}
     lower = sum_p [ -sum_i c_i V*(-beta~_{i,p}/c_i, y_{i,p}) ] - R*(g),     g_m = (sum_p beta~_p'K_m beta~_p)^{1/2}
 
-with t_p = sum_m theta+_m K_m beta_p + b_p (SimpleMKL 4.3).
+with t_p = sum_m theta+_m K_m beta_p + b_p (SimpleMKL 4.2, multiclass).
 """
 
 from __future__ import annotations

@@ -154,8 +154,8 @@ def lp_to_half_power(problem: Problem, solution: Solution) -> Carried:
 
     By the chain rule of 1/2 ||rho||_q^2 in 1/2 sum rho^q; (sum rho^q)^{-1/p} = ||rho||_q^{q-2}. The proof prints the
     factor without q/2 (erratum L10). At p = 1, squared loss and no intercept, this takes the weighted form of the group
-    lasso to (14), at C/(2 sum rho), so that (14) at C is the weighted form at 2 C sum rho; the paper equates them at the
-    same C (L4).
+    lasso to (14), at C/(2 sum rho), so that (14) at C is the weighted form at 2 C sum rho; the paper equates them at
+    the same C (L4).
     """
     ball, solution = _left(problem, solution, Lp)
     q = ball.block_exponent
