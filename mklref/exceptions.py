@@ -61,6 +61,17 @@ class SolverFailure(MKLError, RuntimeError):
     """No solver returned a point; the message lists what was tried and how each one failed."""
 
 
+class FalseClaim(SolverFailure):
+    """A solver calls a formulation infeasible or unbounded, which none is: either the solver or the program is wrong.
+
+    `claim` is its word: "infeasible" or "unbounded".
+    """
+
+    def __init__(self, message: str, claim: str = "infeasible") -> None:
+        super().__init__(message)
+        self.claim = claim
+
+
 class UnsafeFile(MKLError, ValueError):
     """A file that is damaged, too large for its claims, or would need pickle to be read."""
 

@@ -248,6 +248,12 @@ class MulticlassSolution:
     status: Status
     history: History = field(default_factory=History)
     solver: str = "multiclass"
+    value: float = np.nan
+    """The optimal value of the model as its solver states it."""
+    claimed: str = ""
+    """What the solver says of that value, "optimal" or "optimal_inaccurate"."""
+    raw: MulticlassSolution | None = None
+    """The solver's own point with its own certificate; None where this point is not polished."""
 
     def decision_function(self, kernels_new: Any) -> Array:
         """Scores (k, P) of new samples from k_m(new, training), (M, k, n); see `MulticlassProblem.assign`."""

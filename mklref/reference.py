@@ -4,8 +4,9 @@
     compiled = reference.compile(problem, "mixed_norm")      compiled once, then
     compiled.solve(C=10.0)                                   solved for many C
 
-This module is the only caller of cvxpy's solvers. What a solver claims is kept for comparison
-(`history.counters["claimed"]`); what is believed is the certificate at exactly the returned point.
+This module is the only caller of cvxpy's solvers. What a solver says is kept as it says it: `value`, the optimal value
+of the model as stated, `claimed`, and `raw`, the solver's own point with its own certificate. The solution itself is
+the polished point, and what is believed of it is the certificate at exactly that point.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from mklref.certificate import Bounds
-from mklref.exceptions import InvalidParameter, NotApplicable, SolverFailure
-from mklref.formulations import FORMULATIONS, Factors, Formulation, Model, Point, as_formulation, factorize
+from mklref._conic.factors import Factors, factorize
+from mklref._conic.finish import certified, polished
+from mklref._conic.model import Model
+from mklref._conic.scaling import balanced
+from mklref.exceptions import FalseClaim, InvalidParameter, NotApplicable, SolverFailure
+from mklref.formulations import FORMULATIONS, Formulation, as_formulation
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.problem import Problem
 from mklref.signed import SignedProblem, SignedSolution
@@ -29,16 +33,36 @@ from mklref.solution import History, Solution, Status
 if TYPE_CHECKING:
     import cvxpy as cp
 
-TOLERANCES = (1e-9, 1e-7)
-"""What a solver is asked for first, and what if it breaks down there: the polish and the certificate do the rest."""
+TOLERANCES = ((1e-9, 1e-6), (1e-8, 1e-6), (1e-7, 1e-4))
+"""What a solver is asked for, and what it may settle for where it breaks down before; the next pair if it has neither.
 
-SOLVERS: dict[str, Callable[[float], dict[str, Any]]] = {
+Settling for 1e-6 still counts as optimal: the solver stands by that much. Settling for less is `optimal_inaccurate`.
+"""
+
+FIRM = 1e-6
+"""What a solver has to settle for, at worst, to stand by its value."""
+
+SOLVERS: dict[str, Callable[[float, float], dict[str, Any]]] = {
     # Measured: with the quadratic objective as cones Clarabel solves every form, otherwise some fail.
-    "CLARABEL": lambda eps: {"use_quad_obj": False, "tol_gap_abs": eps, "tol_gap_rel": eps, "tol_feas": eps},
-    "ECOS": lambda eps: {"abstol": eps, "reltol": eps, "feastol": eps, "max_iters": 300},
-    "SCS": lambda eps: {"eps_abs": 100 * eps, "eps_rel": 100 * eps, "max_iters": 20_000},
+    "CLARABEL": lambda eps, reduced: {
+        "use_quad_obj": False,
+        # Half the time of the default, and a fork of this process later on finds no threads that it lacks.
+        "direct_solve_method": "faer",
+        "max_threads": 1,
+        **dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), eps),
+        **dict.fromkeys(("reduced_tol_gap_abs", "reduced_tol_gap_rel", "reduced_tol_feas"), reduced),
+    },
+    "ECOS": lambda eps, reduced: {
+        **dict.fromkeys(("abstol", "reltol", "feastol"), eps),
+        **dict.fromkeys(("abstol_inacc", "reltol_inacc", "feastol_inacc"), reduced),
+        "max_iters": 300,
+    },
+    "SCS": lambda eps, reduced: {"eps_abs": 100 * eps, "eps_rel": 100 * eps, "max_iters": 20_000},
 }
-"""The solvers in the order in which they are tried, and their options for a tolerance."""
+"""The solvers in the order in which they are tried, and their options for a pair of tolerances."""
+
+KEEPS_ITS_WORD = ("CLARABEL", "ECOS")
+"""Solvers that call a point inaccurate only if it satisfies the second of the two tolerances; SCS whatever it is."""
 
 
 @overload
@@ -53,6 +77,7 @@ def solve(
     *,
     solver: str | None = None,
     tol: float = 1e-6,
+    polish: bool = True,
     **solver_options: Any,
 ) -> Any:
     """Solve a problem in one formulation with cvxpy.
@@ -66,6 +91,8 @@ def solve(
         "CLARABEL", "ECOS" or "SCS"; by default the first of them that reaches `tol`.
     tol : float
         Certified relative gap from which on the solution counts as optimal.
+    polish : bool
+        Whether the solution is the solver's point with its last digits mended; False gives the raw point.
     **solver_options
         Passed to the solver by cvxpy, on top of the options in `SOLVERS`.
 
@@ -73,8 +100,8 @@ def solve(
     -------
     Solution, MulticlassSolution or SignedSolution
         `solver` names formulation and solver, for instance "dual/CLARABEL"; `status` is OPTIMAL if the
-        certificate confirms `tol`, whatever the solver said, and INACCURATE otherwise. The counters of the
-        history hold the solver's own optimal value ("claimed") and the seconds to compile and to solve.
+        certificate confirms `tol`, whatever the solver said, and INACCURATE otherwise. `value` and `claimed` are what
+        the solver said, `raw` is its own point. The counters of the history hold the seconds to compile and to solve.
 
     Raises
     ------
@@ -83,9 +110,10 @@ def solve(
     NotApplicable
         The formulation does not cover the problem; the message says why and what does.
     SolverFailure
-        No solver returned a point; the message lists what each one said.
+        No solver returned a point; the message lists what each one said. `FalseClaim` where the last word of each was
+        that the program is infeasible or unbounded.
     """
-    return compile(problem, formulation).solve(solver=solver, tol=tol, **solver_options)
+    return compile(problem, formulation).solve(solver=solver, tol=tol, polish=polish, **solver_options)
 
 
 def formulations(problem: Any = None) -> tuple[str, ...]:
@@ -109,7 +137,7 @@ def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None 
     formulation : str
         One of `formulations(problem)`.
     factors : Factors, optional
-        `formulations.factorize(problem.kernels)`, where several formulations of one problem share it.
+        `_conic.factors.factorize(problem.kernels)`, where several formulations of one problem share it.
 
     Returns
     -------
@@ -133,7 +161,7 @@ class Compiled:
     def __init__(self, problem: Any, formulation: Formulation, factors: Factors) -> None:
         self.problem = problem
         self.formulation = formulation
-        self.scaling = formulation.scaling(problem)
+        self.scaling = balanced(problem)
         self.factors = factors.scaled(self.scaling.factor)
         self._models: dict[bool, Model] = {}
 
@@ -147,46 +175,64 @@ class Compiled:
         return self._models[second_order]
 
     def solve(
-        self, *, C: float | None = None, solver: str | None = None, tol: float = 1e-6, **solver_options: Any
+        self,
+        *,
+        C: float | None = None,
+        solver: str | None = None,
+        tol: float = 1e-6,
+        polish: bool = True,
+        **solver_options: Any,
     ) -> Any:
         """Solve, at another C if one is given; otherwise as `reference.solve`."""
         problem = self.problem if C is None else self.problem.replace(C=C)
         best: Any = None
-        said: list[str] = []
+        failures: list[SolverFailure] = []
         for name in _chain(solver):
             try:
-                solution = self._solve_with(name, problem, tol, solver_options)
+                solution = self._solve_with(name, problem, tol, polish, solver_options)
             except SolverFailure as failure:
-                said.append(str(failure))
+                failures.append(failure)
                 continue
             if best is None or solution.certificate.gap < best.certificate.gap:
                 best = solution
             if best.status is Status.OPTIMAL:
                 break
         if best is None:
-            raise SolverFailure(
-                f"no solver solved formulation {self.formulation.name!r}: {'; '.join(said)}. "
-                f"Try another formulation ({', '.join(formulations(problem))}) or normalise the kernels."
-            )
+            raise self._failure(failures)
         return best
 
-    def _solve_with(self, solver: str, problem: Any, tol: float, options: dict[str, Any]) -> Any:
+    def _failure(self, failures: list[SolverFailure]) -> SolverFailure:
+        """What all solvers said; a claim of infeasibility or unboundedness if none said anything else."""
+        text = (
+            f"no solver solved formulation {self.formulation.name!r}: {'; '.join(map(str, failures))}. "
+            f"Try another formulation ({', '.join(formulations(self.problem))}) or normalise the kernels."
+        )
+        claims = [failure.claim for failure in failures if isinstance(failure, FalseClaim)]
+        return FalseClaim(text, claims[0]) if len(claims) == len(failures) else SolverFailure(text)
+
+    def _solve_with(self, solver: str, problem: Any, tol: float, polish: bool, options: dict[str, Any]) -> Any:
         started = time.perf_counter()
         engine = Engine(solver, options)
-        point, model = self._point(engine, problem)
-        facts = self.formulation.finish(problem, self.scaling.restore(point), model)
-        certificate: Bounds = facts["certificate"]
-        counters = {**engine.counters, "total_seconds": time.perf_counter() - started}
-        counters["claimed"] *= self.scaling.cost
-        return self.formulation.solution(
-            **facts,
-            objective=certificate.objective,
-            status=Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE,
-            history=History(counters=counters),
-            solver=f"{self.formulation.name}/{solver}",
-        )
+        point = self.scaling.restore(self._point(engine, problem))
+        said = {"value": engine.value * self.scaling.cost, "claimed": engine.claimed}
 
-    def _point(self, engine: Engine, problem: Any) -> tuple[Point, Model]:
+        def solution(facts: dict[str, Any], raw: Any = None) -> Any:
+            bounds = facts["certificate"]
+            counters = {**engine.counters, "total_seconds": time.perf_counter() - started}
+            return self.formulation.solution(
+                **facts,
+                **said,
+                objective=bounds.objective,
+                status=Status.OPTIMAL if bounds.is_optimal(tol) else Status.INACCURATE,
+                history=History(counters=counters),
+                solver=f"{self.formulation.name}/{solver}",
+                raw=raw,
+            )
+
+        raw = solution(certified(problem, point))
+        return solution(polished(problem, point), raw) if polish else raw
+
+    def _point(self, engine: Engine, problem: Any) -> Any:
         """What the formulation recovers; ECOS has no power cones, and those of others may break down."""
         for second_order in (True,) if engine.solver == "ECOS" else (False, True):
             model = self.model(second_order)
@@ -197,7 +243,7 @@ class Compiled:
                 failure = error
                 continue
             if all(np.all(np.isfinite(part)) for part in point):
-                return point, model
+                return point
             failure = SolverFailure(f"{engine.solver}: a point that is not finite")
         raise failure
 
@@ -209,13 +255,17 @@ class Engine:
         self.solver = solver
         self.options = options or {}
         self.counters: dict[str, float] = {"compile_seconds": 0.0, "solve_seconds": 0.0, "programs": 0.0}
+        self.value = np.nan
+        """The optimal value of the last program, as the solver states it."""
+        self.claimed = ""
+        """What the solver says of it: "optimal", or "optimal_inaccurate" if it says so of any program."""
 
     def __call__(self, program: cp.Problem) -> None:
         """Solve in place; raises `SolverFailure` unless there is a point, accurate or not."""
         import cvxpy as cp
 
         started = time.perf_counter()
-        self._attempt(program)
+        claimed = self._attempt(program)
         elapsed = time.perf_counter() - started
         stats = program.solver_stats
         solving = float(stats.solve_time or 0.0) + float(stats.setup_time or 0.0)
@@ -223,25 +273,28 @@ class Engine:
         self.counters["compile_seconds"] += max(0.0, elapsed - solving)
         self.counters["programs"] += 1
         # The solver's own optimum: cvxpy's `value` is evaluated at the point, where ||v||^2/theta may be infinite.
-        self.counters["claimed"] = float(program.solution.opt_val)
-        self.counters["claimed_accurate"] = float(program.status == cp.OPTIMAL)
+        self.value = float(program.solution.opt_val)
+        self.claimed = self.claimed if self.claimed == cp.OPTIMAL_INACCURATE else claimed
 
-    def _attempt(self, program: cp.Problem) -> None:
-        """Each tolerance in turn until the solver returns a point."""
+    def _attempt(self, program: cp.Problem) -> str:
+        """Each tolerance in turn until the solver returns a point; what it says of it."""
         import cvxpy as cp
 
-        said = ""
-        for tolerance in TOLERANCES:
+        failure = SolverFailure(self.solver)
+        for tolerance, reduced in TOLERANCES:
             try:
                 with _quiet():
-                    program.solve(solver=self.solver, **{**SOLVERS[self.solver](tolerance), **self.options})
+                    program.solve(solver=self.solver, **{**SOLVERS[self.solver](tolerance, reduced), **self.options})
             except (cp.error.SolverError, ArithmeticError, ValueError) as error:
-                said = str(error) or type(error).__name__
+                failure = SolverFailure(f"{self.solver}: {str(error) or type(error).__name__}")
                 continue
             if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-                return
-            said = f"claims that the program is {program.status}"
-        raise SolverFailure(f"{self.solver}: {said}")
+                firm = reduced <= FIRM and self.solver in KEEPS_ITS_WORD
+                return cp.OPTIMAL if firm else str(program.status)
+            text = f"{self.solver}: claims that the program is {program.status}"
+            claim = program.status in (cp.INFEASIBLE, cp.UNBOUNDED)
+            failure = FalseClaim(text, program.status) if claim else SolverFailure(text)
+        raise failure
 
 
 @contextmanager

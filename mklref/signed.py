@@ -194,3 +194,9 @@ class SignedSolution:
     status: Status
     history: History = field(default_factory=History)
     solver: str = "sdp"
+    value: float = np.nan
+    """The optimal value of the model as its solver states it."""
+    claimed: str = ""
+    """What the solver says of that value, "optimal" or "optimal_inaccurate"."""
+    raw: SignedSolution | None = None
+    """The solver's own point with its own certificate; None where this point is not polished."""

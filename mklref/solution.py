@@ -95,6 +95,12 @@ class Solution:
     history: History = field(default_factory=History)
     solver: str = "native"
     """Who computed the point, for instance "native" or "dual/CLARABEL"."""
+    value: float = np.nan
+    """Reference only: the optimal value of the model as its solver states it, with the sign of the primal; else nan."""
+    claimed: str = ""
+    """Reference only: what the solver says of that value, "optimal" or "optimal_inaccurate"."""
+    raw: Solution | None = None
+    """Reference only: the solver's own point with its own certificate; None where this point is not polished."""
 
     def decision_function(self, kernels_new: Any) -> Array:
         """Scores of new samples.
@@ -128,15 +134,46 @@ class Solution:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the point and its certificate as an .npz of plain arrays; no pickle."""
+        arrays, facts = self._parts("")
+        if self.raw is not None:
+            own, facts["raw"] = self.raw._parts("raw_")
+            arrays |= own
+        write_arrays(path, arrays, {"format": _FORMAT, **facts})
+
+    def _parts(self, prefix: str) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and facts, without the raw point."""
+        arrays = {f"{prefix}dual_coef": self.dual_coef, f"{prefix}weights": self.weights}
         facts = {
-            "format": _FORMAT,
             "intercept": self.intercept,
             "objective": self.objective,
             "status": self.status.name,
             "solver": self.solver,
             "certificate": self.certificate.to_dict(),
         }
-        write_arrays(path, {"dual_coef": self.dual_coef, "weights": self.weights}, facts)
+        return arrays, {**facts, "value": self.value, "claimed": self.claimed} if self.claimed else facts
+
+    @classmethod
+    def _from_parts(cls, arrays: dict[str, Any], facts: dict[str, Any], prefix: str = "") -> Solution:
+        """The inverse of `_parts`, with the raw point if there is one; strict in the names of both."""
+        said = {name for name in ("value", "claimed") if name in facts}
+        raw = {"raw"} if "raw" in facts and not prefix else set()
+        names = [f"{part}{name}" for part in ("", "raw_")[: 1 + len(raw)] for name in _ARRAYS]
+        require_names(facts, {*_FACTS, *said, *raw} - ({"format"} if prefix else set()), "facts")
+        if not prefix:
+            require_names(arrays, names, "arrays")
+        require_finite(np.array([saved(facts, "intercept", float)]), "intercept")
+        return cls(
+            dual_coef=saved_array(arrays[f"{prefix}dual_coef"], f"{prefix}dual_coef"),
+            weights=saved_array(arrays[f"{prefix}weights"], f"{prefix}weights"),
+            intercept=saved(facts, "intercept", float),
+            objective=saved(facts, "objective", float),
+            certificate=Certificate.from_dict(facts["certificate"]),
+            status=Status[saved(facts, "status", str)],
+            solver=saved(facts, "solver", str),
+            value=saved(facts, "value", float) if said else np.nan,
+            claimed=saved(facts, "claimed", str) if said else "",
+            raw=cls._from_parts(arrays, facts["raw"], "raw_") if raw else None,
+        )
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Solution:
@@ -150,18 +187,7 @@ class Solution:
         arrays, facts = read_arrays(path)
         try:
             require_format(path, facts["format"], _FORMAT)
-            require_names(facts, _FACTS, "facts")
-            require_names(arrays, _ARRAYS, "arrays")
-            require_finite(np.array([saved(facts, "intercept", float)]), "intercept")
-            return cls(
-                dual_coef=saved_array(arrays["dual_coef"], "dual_coef"),
-                weights=saved_array(arrays["weights"], "weights"),
-                intercept=saved(facts, "intercept", float),
-                objective=saved(facts, "objective", float),
-                certificate=Certificate.from_dict(facts["certificate"]),
-                status=Status[saved(facts, "status", str)],
-                solver=saved(facts, "solver", str),
-            )
+            return cls._from_parts(arrays, facts)
         except (KeyError, TypeError, ValueError) as damaged:
             if isinstance(damaged, UnsafeFile):
                 raise

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import mklref
+from mklref.formulations import FORMULATIONS
 
 PACKAGE = Path(mklref.__file__).parent
 
@@ -37,6 +38,7 @@ ORDER = (
     "multiclass",
     "signed",
     "_checks",
+    "_conic",  # what conic solvers need and no statement shows
     "formulations",
     "reference",
     "equivalences",
@@ -135,16 +137,27 @@ def test_the_graph_test_can_see_a_wrong_import(tmp_path):
     assert wrong_edges([("native", "cli", "here"), ("native", "problem", "here")]) == ["here: native imports cli"]
 
 
+CONIC_SIDE = ("_conic", "formulations", "reference", "equivalences", "crosscheck")
+
+
 @pytest.mark.parametrize("unit", ["native", "algorithms"])
 def test_solvers_share_nothing_with_the_reference(unit):
     """The two sides that check each other share problem, losses, regularisers and certificate only."""
     found = [edge for path in sources() if unit_of(path) == unit for edge in edges(path)]
-    assert [edge for edge in found if edge[1] in ("formulations", "reference", "equivalences", "crosscheck")] == []
+    assert [edge for edge in found if edge[1] in CONIC_SIDE] == []
 
 
 def test_formulations_share_nothing_with_the_solvers():
-    found = [edge for path in sources() if unit_of(path) in ("formulations", "reference") for edge in edges(path)]
+    found = [
+        edge for path in sources() if unit_of(path) in ("_conic", "formulations", "reference") for edge in edges(path)
+    ]
     assert [edge for edge in found if edge[1] in ("native", "algorithms", "crosscheck")] == []
+
+
+def test_formulations_hold_statements_and_nothing_else():
+    """A file is a statement: what solvers need beside it is `_conic`, which no other file of the folder provides."""
+    files = {path.stem for path in (PACKAGE / "formulations").glob("*.py")} - {"__init__", "base"}
+    assert files == set(FORMULATIONS)
 
 
 def test_the_certificate_imports_no_solver():
@@ -168,10 +181,10 @@ def test_the_primer_shares_no_code():
 
 
 def test_only_the_reference_side_imports_cvxpy():
-    """The atoms of losses and regularisers do so inside their functions, which only the reference calls."""
+    """Losses have an atom, which only the reference side calls."""
     allowed = {
         "losses",
-        "regularizers",
+        "_conic",
         "formulations",
         "reference",
         "equivalences",

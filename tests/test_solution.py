@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 
@@ -294,3 +295,33 @@ def test_flipped_bytes_are_refused_or_harmless(solution, saved, rng, compress):
             np.testing.assert_array_equal(loaded.dual_coef, solution.dual_coef)
             assert loaded.certificate == solution.certificate
     assert refused > len(content) / 3 / 2
+
+
+def test_what_the_solver_said_is_saved_with_its_raw_point(solution, tmp_path):
+    raw = dataclasses.replace(solution, dual_coef=2.0 * solution.dual_coef, value=1.5, claimed="optimal_inaccurate")
+    polished = dataclasses.replace(solution, value=1.5, claimed="optimal_inaccurate", raw=raw)
+    polished.save(tmp_path / "polished.npz")
+    loaded = Solution.load(tmp_path / "polished.npz")
+    assert (loaded.value, loaded.claimed) == (1.5, "optimal_inaccurate")
+    np.testing.assert_array_equal(loaded.raw.dual_coef, raw.dual_coef)
+    assert loaded.raw.certificate == raw.certificate
+    assert loaded.raw.raw is None
+    solution.save(tmp_path / "native.npz")
+    native = Solution.load(tmp_path / "native.npz")
+    assert np.isnan(native.value)
+    assert native.raw is None
+
+
+def test_a_file_of_an_earlier_version_has_neither_value_nor_raw_point(saved):
+    arrays, facts = read_arrays(saved)
+    del facts["value"], facts["claimed"]
+    write_arrays(saved, arrays, facts)
+    assert np.isnan(Solution.load(saved).value)
+
+
+@pytest.mark.parametrize("raw", [3, {}, {"value": "x"}])
+def test_a_foreign_raw_point_is_refused(saved, raw):
+    arrays, facts = read_arrays(saved)
+    write_arrays(saved, arrays, {**facts, "raw": raw})
+    with pytest.raises(UnsafeFile, match="is not a saved Solution"):
+        Solution.load(saved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mklref.exceptions import InvalidParameter
-from mklref.formulations.base import Factors, Formulation, Model, Point, factorize
+from mklref.formulations.base import Formulation
 from mklref.formulations.block_norm import BlockNormForm
 from mklref.formulations.cap import CAP
 from mklref.formulations.dual import Dual
@@ -62,4 +62,4 @@ def as_formulation(name: str) -> Formulation:
     return FORMULATIONS[name]
 
 
-__all__ = ["FORMULATIONS", "Factors", "Formulation", "Model", "Point", "as_formulation", "factorize"]
+__all__ = ["FORMULATIONS", "Formulation", "as_formulation"]

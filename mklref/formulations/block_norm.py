@@ -20,21 +20,12 @@ Source: Kloft (27)-(30); Tomioka (5), (7).
 
 from __future__ import annotations
 
-from typing import Any
-
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+from mklref._conic.atoms import norm, norms, power
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
-from mklref.regularizers import BlockNorm, HalfPower, Lp, Power, Regularizer
-from mklref.regularizers.norms import norm_atom, norms_atom, power_atom
+from mklref.regularizers import BlockNorm, HalfPower, Lp, Power
 
 
 class BlockNormForm(Formulation):
@@ -51,30 +42,17 @@ class BlockNormForm(Formulation):
             "use 'mixed_norm', which takes every regulariser."
         )
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, t and b."""
         import cvxpy as cp
 
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
-        penalty = _penalty(problem.regularizer, norms_atom(factors.split(v)))
-
-        def recover() -> Point:
-            theta = problem.regularizer.weights_from_norms(factors.norms(v.value))
-            return Point(multiplier(scores), theta, recovered_intercept(b))
-
-        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores]), costs, recover)
-
-
-def _penalty(regularizer: Regularizer, rho: Any) -> Any:
-    """The third line of the statement."""
-    import cvxpy as cp
-
-    match regularizer:
-        case Power(block_exponent=q):
-            return cp.sum(power_atom(rho, q)) / q
-        case HalfPower(q=q):
-            return 0.5 * cp.sum(power_atom(rho, q))
-        case BlockNorm(q=q) | Lp(block_exponent=q):
-            return 0.5 * cp.square(norm_atom(rho, q))
-    raise AssertionError(regularizer)
+        f = Machine(problem, L)
+        rho = norms(f.v)
+        match problem.regularizer:
+            case BlockNorm(q=q) | Lp(block_exponent=q):
+                penalty = 0.5 * cp.square(norm(rho, q))
+            case Power(block_exponent=q):
+                penalty = cp.sum(power(rho, q)) / q
+            case HalfPower(q=q):
+                penalty = 0.5 * cp.sum(power(rho, q))
+        return f.model(f.losses + penalty, [], theta=lambda: problem.regularizer.weights_from_norms(f.rho))

@@ -22,19 +22,12 @@ Source: Szafranski (5), (9)-(11) and Prop. 1, which needs p, q >= 0 (erratum S2)
 
 from __future__ import annotations
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+from mklref._conic.atoms import norm, norms
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import Groups
-from mklref.regularizers.norms import norm_atom, norms_atom
 
 
 class CAP(Formulation):
@@ -48,24 +41,15 @@ class CAP(Formulation):
             return None
         return f"cap is for Groups, not for {problem.regularizer}; use 'mixed_norm', which takes every regulariser."
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, t and b."""
         import cvxpy as cp
 
-        regularizer = problem.regularizer
-        assert isinstance(regularizer, Groups)
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
-        blocks = factors.split(v)
-        within = [
-            len(group) ** (0.5 * regularizer.p) * norm_atom(norms_atom([blocks[m] for m in group]), regularizer.gamma)
-            for group in regularizer.groups
-        ]
-        penalty = 0.5 * cp.square(norm_atom(cp.hstack(within), regularizer.gamma0))
+        groups = problem.regularizer
 
-        def recover() -> Point:
-            sigma1, sigma2 = regularizer.shares(factors.norms(v.value))
-            theta = sigma1[regularizer.group_of] ** regularizer.p * sigma2**regularizer.q
-            return Point(multiplier(scores), theta, recovered_intercept(b))
-
-        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores]), costs, recover)
+        assert isinstance(groups, Groups)
+        p, gamma, gamma0 = groups.p, groups.gamma, groups.gamma0
+        f = Machine(problem, L)
+        within = [len(group) ** (p / 2) * norm(norms([f.v[m] for m in group]), gamma) for group in groups.groups]
+        objective = f.losses + 0.5 * cp.square(norm(cp.hstack(within), gamma0))
+        return f.model(objective, [], theta=lambda: groups.weights_from_norms(f.rho))

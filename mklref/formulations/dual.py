@@ -2,11 +2,11 @@ r"""The dual of any loss and any regulariser.
 
 Statement, over beta (n,) and z_m (r_m,), where K_m = L_m L_m' and so ||z_m|| = g_m = sqrt(beta'K_m beta):
 
-    minimise    sum_i c_i V*(-beta_i/c_i, y_i) + R*(||z_1||, ..., ||z_M||)
+    maximise    -sum_i c_i V*(-beta_i/c_i, y_i) - R*(||z_1||, ..., ||z_M||)
     subject to  z_m = L_m'beta     for every m
                 1'beta = c_b       if there is an intercept
 
-Dual: `mixed_norm`; the optimal values are opposite.
+Dual: `mixed_norm`, of the same value.
 
 Recovery: the multiplier of z_m = L_m'beta is -v_m, where f_m = L_m v_m on the training samples. So the norms
 rho_m = ||v_m|| are at hand even where the weights are no function of beta (p = 1), and theta follows from them
@@ -19,17 +19,50 @@ belongs to V alone (L2), and the dual of the group lasso, (15), goes without lab
 
 from __future__ import annotations
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    balance,
-    balance_multiplier,
-    cost_parameters,
-    multiplier,
+from typing import Any
+
+import numpy as np
+
+from mklref._conic.atoms import norm, norms, power, squares
+from mklref._conic.factors import Factors
+from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
+from mklref._conic.point import Point
+from mklref._typing import Array
+from mklref.formulations.base import Formulation
+from mklref.losses import (
+    DensityLevelSet,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    OneClass,
+    Pinball,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
 )
+from mklref.losses.base import Costs
 from mklref.problem import Problem
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Mahalanobis,
+    Power,
+    PowerRoot,
+    Regularizer,
+    RootPlusLinear,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
+from mklref.regularizers.norms import conjugate_exponent
 
 
 class Dual(Formulation):
@@ -37,21 +70,100 @@ class Dual(Formulation):
 
     name = "dual"
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over beta and z."""
         import cvxpy as cp
 
-        costs = cost_parameters(problem.n_samples)
+        c = cost_parameters(problem.n_samples)
         beta = cp.Variable(problem.n_samples, name="beta")
-        z = cp.Variable(factors.stacked.shape[1], name="z")
-        conjugates, box = problem.loss.dual_atom(beta, problem.y, costs)
-        penalty, domain = problem.regularizer.conjugate_atom(factors.split(z))
-        images = z == factors.stacked.T @ beta
-        balanced = balance(problem, beta)
+        z = cp.Variable(L.stacked.shape[1], name="z")
+        conjugates, box = V_star(problem.loss, beta, problem.y, c)
+        penalty, domain = R_star(problem.regularizer, L.split(z))
+        images = z == L.stacked.T @ beta
+        intercept = balance(problem, beta)
 
         def recover() -> Point:
-            rho = factors.norms(multiplier(images))
-            return Point(beta.value, problem.regularizer.weights_from_norms(rho), balance_multiplier(balanced))
+            rho = L.norms(multiplier(images))
+            return Point(beta.value, problem.regularizer.weights_from_norms(rho), balance_multiplier(intercept))
 
-        program = cp.Problem(cp.Minimize(conjugates + penalty), [images, *balanced, *box, *domain])
-        return Model(program, costs, recover)
+        objective = cp.Maximize(-conjugates - penalty)
+        return Model(cp.Problem(objective, [images, *intercept, *box, *domain]), c, recover)
+
+
+def V_star(loss: Loss, beta: Any, y: Array, c: Costs) -> tuple[Any, list[Any]]:
+    """sum_i c_i V*(-beta_i/c_i, y_i) as a convex cvxpy scalar, and its domain; DPP in the costs."""
+    import cvxpy as cp
+
+    alpha = cp.multiply(y, beta)
+    square = 0.5 * cp.sum(cp.multiply(c.inverse, cp.square(beta)))  # 1/2 sum_i beta_i^2 / c_i
+    match loss:
+        case Hinge():
+            return -cp.sum(alpha), [alpha >= 0, alpha <= c.value]
+        case SquaredHinge():
+            return square - cp.sum(alpha), [alpha >= 0]
+        case Logistic():  # sum_i alpha_i log(alpha_i/c_i) + (c_i - alpha_i) log((c_i - alpha_i)/c_i)
+            return cp.sum(cp.rel_entr(alpha, c.value) + cp.rel_entr(c.value - alpha, c.value)), []
+        case Squared():
+            return square - y @ beta, []
+        case EpsilonInsensitive(epsilon=epsilon):
+            return epsilon * cp.norm1(beta) - y @ beta, [beta <= c.value, -beta <= c.value]
+        case SquaredEpsilonInsensitive(epsilon=epsilon):
+            return square + epsilon * cp.norm1(beta) - y @ beta, []
+        case Huber(delta=delta):
+            return square - y @ beta, [beta <= delta * c.value, -beta <= delta * c.value]
+        case Pinball(tau=tau):
+            return -y @ beta, [beta <= tau * c.value, -beta <= (1.0 - tau) * c.value]
+        case OneClass():
+            return cp.Constant(0.0), [beta >= 0, beta <= c.value]
+        case DensityLevelSet():
+            return -cp.sum(beta), [beta >= 0, beta <= c.value]
+    return loss.dual_atom(beta, y, c)
+
+
+def R_star(regularizer: Regularizer, z: list[Any]) -> tuple[Any, list[Any]]:
+    """R*(||z_1||, ..., ||z_M||) as a convex cvxpy scalar of affine vectors, and constraints."""
+    import cvxpy as cp
+
+    match regularizer:
+        case Lp(p=p):  # 1/2 ||(||z_m||^2)_m||_{p*}
+            return 0.5 * norm(squares(z), conjugate_exponent(p)), []
+        case WeightedLp(p=p, scale=scale):  # 1/2 ||(scale_m ||z_m||^2)_m||_{p*}
+            return R_star(Lp(p), _scaled(np.sqrt(scale), z))
+        case Fixed(weights=theta):  # 1/2 sum theta_m ||z_m||^2
+            return 0.5 * cp.sum_squares(cp.hstack(_scaled(np.sqrt(theta), z))), []
+        case BlockNorm(q=q):  # 1/2 ||(||z_m||)_m||_{q*}^2
+            return 0.5 * cp.square(norm(norms(z), conjugate_exponent(q))), []
+        case Mahalanobis(E=E):  # min { 1/2 sqrt(u'Eu) : u_m >= ||z_m||^2 }
+            u = cp.Variable(len(E), nonneg=True)
+            return 0.5 * cp.norm(np.linalg.cholesky(E).T @ u), [u >= squares(z)]
+        case Groups(groups=groups, p=p, gamma=gamma, gamma0=gamma0):  # 1/2 ||(d_l^{-p/2} ||g_l||_gamma*)_l||_gamma0*^2
+            g = norms(z)
+            within = [len(group) ** (-0.5 * p) * norm(g[list(group)], conjugate_exponent(gamma)) for group in groups]
+            return 0.5 * cp.square(norm(cp.hstack(within), conjugate_exponent(gamma0))), []
+        case Power(degree=1.0) | ConcaveBlock(g=PowerRoot(degree=1.0)):  # ||z_m|| <= 1
+            return cp.Constant(0.0), [norms(z) <= 1]
+        case Power(degree=q) | ConcaveBlock(g=PowerRoot(degree=q)):  # 1/q* sum ||z_m||^{q*}
+            return cp.sum(power(norms(z), conjugate_exponent(q))) / conjugate_exponent(q), []
+        case HalfPower(q=1.0):  # ||z_m|| <= 1/2
+            return cp.Constant(0.0), [norms(z) <= 0.5]
+        case HalfPower(q=q):  # q/(2 q*) sum (2/q ||z_m||)^{q*}
+            return 0.5 * q * cp.sum(power(2.0 / q * norms(z), conjugate_exponent(q))) / conjugate_exponent(q), []
+        case WeightedL1(omega=omega):  # ||z_m|| <= omega_m
+            return cp.Constant(0.0), [norms(z) <= omega]
+        case Tikhonov(p=p, mu=mu):  # 1/(16 mu) ||(||z_m||^2)_m||_{p*}^2
+            return cp.square(norm(squares(z), conjugate_exponent(p))) / (16.0 * mu), []
+        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
+            return cp.sum_squares(cp.pos(norms(z) - (1.0 - lam))) / (2.0 * lam), []
+        case ElasticNet(lam=lam, form="ivanov"):  # min over tau >= 0
+            tau = cp.Variable(nonneg=True)
+            above = cp.sum_squares(cp.pos(norms(z) - tau)) / (2.0 * lam)
+            return cp.square(tau) / (2.0 * (1.0 - lam)) + above, []
+        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # epsilon sum (1 - cos), ||(||z_m||, cos_m)|| <= 1
+            cos = cp.Variable(len(z), nonneg=True)
+            return epsilon * cp.sum(1.0 - cos), [cp.norm(cp.vstack([norms(z), cos]), 2, axis=0) <= 1]
+    return regularizer.conjugate_atom(z)
+
+
+def _scaled(roots: Array, z: list[Any]) -> list[Any]:
+    """(root_m z_m) where root_m is not 0."""
+    return [root * z_m for root, z_m in zip(roots, z, strict=True) if root > 0.0]

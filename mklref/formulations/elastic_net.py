@@ -24,19 +24,9 @@ a squared penalty) give the elastic net does not hold as stated (erratum T9).
 
 from __future__ import annotations
 
-import numpy as np
-
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    half_ratios,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import ElasticNet
 
@@ -52,24 +42,19 @@ class ElasticNetForm(Formulation):
             return None
         return f"elastic_net is for ElasticNet, not for {problem.regularizer}; use 'weighted_primal' or 'mixed_norm'."
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, u, t and b."""
         import cvxpy as cp
 
-        assert isinstance(problem.regularizer, ElasticNet)
-        lam = problem.regularizer.lam
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        net = problem.regularizer
+
+        assert isinstance(net, ElasticNet)
+        lam = net.lam
+        f = Machine(problem, L)
         u = cp.Variable(problem.n_kernels, nonneg=True, name="u")
-        penalty = (1.0 - lam) * half_ratios(factors, v, list(u)) + 0.5 * lam * cp.sum_squares(v)
-        if problem.regularizer.form == "tikhonov":
-            penalty, bound = penalty + 0.5 * (1.0 - lam) * cp.sum(u), []
+        objective = f.losses + 0.5 * (1 - lam) * ratios(f.v, u) + 0.5 * lam * cp.sum_squares(f.stacked)
+        if net.form == "tikhonov":
+            objective, bound = objective + 0.5 * (1 - lam) * cp.sum(u), []
         else:
             bound = [cp.sum(u) <= 1]
-
-        def recover() -> Point:
-            inside = np.maximum(u.value, 0.0)
-            theta = inside / ((1.0 - lam) + lam * inside)
-            return Point(multiplier(scores), theta, recovered_intercept(b))
-
-        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores, *bound]), costs, recover)
+        return f.model(objective, bound, theta=lambda: nonnegative(u) / ((1 - lam) + lam * nonnegative(u)))

@@ -18,19 +18,15 @@ Source: Tomioka (9)-(11).
 
 from __future__ import annotations
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+import numpy as np
+
+from mklref._conic.atoms import norms, power
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
-from mklref.regularizers import ConcaveBlock, ElasticNet, Power, PowerRoot, Regularizer, RootPlusLinear
-from mklref.regularizers.norms import norms_atom
+from mklref.regularizers import ConcaveBlock, ElasticNet, Power, PowerRoot, Regularizer, RootPlusLinear, SmoothedRoot
+from mklref.regularizers.norms import block_exponent
 
 
 class GeneralizedBlockNorm(Formulation):
@@ -47,21 +43,24 @@ class GeneralizedBlockNorm(Formulation):
             "ConcaveBlock, Power and ElasticNet in Tikhonov form are. Use 'mixed_norm', which takes every regulariser."
         )
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, t and b."""
         import cvxpy as cp
 
         block = concave_form(problem.regularizer)
         assert block is not None
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
-        penalty = cp.sum(block.g.block_atom(norms_atom(factors.split(v))))
-
-        def recover() -> Point:
-            theta = block.weights_from_norms(factors.norms(v.value))
-            return Point(multiplier(scores), theta, recovered_intercept(b))
-
-        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores]), costs, recover)
+        f = Machine(problem, L)
+        rho = norms(f.v)
+        match block.g:
+            case PowerRoot(p=p):  # g(x) = (1+p)/(2p) x^{p/(1+p)}, with (1+p)/(2p) = 1/q and 2p/(1+p) = q
+                g = power(rho, block_exponent(p)) / block_exponent(p)
+            case RootPlusLinear(lam=lam):  # g(x) = (1-lam) sqrt(x) + lam/2 x
+                g = (1.0 - lam) * rho + 0.5 * lam * cp.square(rho)
+            case SmoothedRoot(epsilon=epsilon):  # g(x) = sqrt(x + epsilon^2) - epsilon
+                g = cp.norm(cp.vstack([rho, np.full(rho.shape, epsilon)]), 2, axis=0) - epsilon
+            case other:
+                g = other.block_atom(rho)
+        return f.model(f.losses + cp.sum(g), [], theta=lambda: block.weights_from_norms(f.rho))
 
 
 def concave_form(regularizer: Regularizer) -> ConcaveBlock | None:

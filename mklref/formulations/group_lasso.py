@@ -21,11 +21,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref.formulations.base import Factors, Formulation, Model, Point, cost_parameters, multiplier
+from mklref._conic.atoms import norm, norms
+from mklref._conic.factors import Factors
+from mklref._conic.model import Model, cost_parameters, multiplier
+from mklref._conic.point import Point
+from mklref.formulations.base import Formulation
 from mklref.losses import Squared
 from mklref.problem import Problem
 from mklref.regularizers import HalfPower, Lp
-from mklref.regularizers.norms import conjugate_exponent, norm_atom, norms_atom, squares_atom
+from mklref.regularizers.norms import conjugate_exponent
 
 
 class GroupLasso(Formulation):
@@ -44,49 +48,48 @@ class GroupLasso(Formulation):
             return None
         return f"group_lasso is for HalfPower(1) and Lp, not for {regularizer}; use 'mixed_norm'."
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """(14) for HalfPower(1), (16) for Lp(1), its smooth variant for Lp(p)."""
-        if isinstance(problem.regularizer, HalfPower):
-            return _primal(problem, factors)
-        return _dual(problem, factors)
+        return _primal(problem, L) if isinstance(problem.regularizer, HalfPower) else _dual(problem, L)
 
 
-def _primal(problem: Problem, factors: Factors) -> Model:
+def _primal(problem: Problem, X: Factors) -> Model:
     import cvxpy as cp
 
-    costs = cost_parameters(problem.n_samples)
-    w = cp.Variable(factors.stacked.shape[1], name="w")
-    residual = problem.y - factors.stacked @ w
-    loss = 0.5 * cp.sum(cp.multiply(costs.value, cp.square(residual)))
-    penalty = 0.5 * cp.sum(norms_atom(factors.split(w)))
+    c = cost_parameters(problem.n_samples)
+    w = cp.Variable(X.stacked.shape[1], name="w")
+    residual = problem.y - X.stacked @ w
+    loss = 0.5 * cp.sum(cp.multiply(c.value, cp.square(residual)))
+    penalty = 0.5 * cp.sum(norms(X.split(w)))
 
     def recover() -> Point:
-        beta = np.asarray(costs.value.value) * np.asarray(residual.value)
-        return Point(beta, 2.0 * factors.norms(w.value), 0.0)
+        beta = np.asarray(c.value.value) * np.asarray(residual.value)
+        return Point(beta, 2.0 * X.norms(w.value), 0.0)
 
-    return Model(cp.Problem(cp.Minimize(loss + penalty)), costs, recover)
+    return Model(cp.Problem(cp.Minimize(loss + penalty)), c, recover)
 
 
-def _dual(problem: Problem, factors: Factors) -> Model:
+def _dual(problem: Problem, L: Factors) -> Model:
     import cvxpy as cp
 
-    assert isinstance(problem.regularizer, Lp)
-    regularizer = problem.regularizer
-    costs = cost_parameters(problem.n_samples)
+    ball = problem.regularizer
+
+    assert isinstance(ball, Lp)
+    c = cost_parameters(problem.n_samples)
     beta = cp.Variable(problem.n_samples, name="beta")
     xi = cp.Variable(name="xi")
-    images = [L.T @ beta for L in factors.matrices]
-    objective = problem.y @ beta - 0.5 * cp.sum(cp.multiply(costs.inverse, cp.square(beta))) - xi
-    if regularizer.p == 1.0:
-        bounds = [0.5 * cp.sum_squares(image) <= xi for image in images]
+    q = [cp.sum_squares(L_m.T @ beta) for L_m in L.matrices]  # beta'K_m beta
+    objective = problem.y @ beta - 0.5 * cp.sum(cp.multiply(c.inverse, cp.square(beta))) - xi
+    if ball.p == 1.0:
+        bounds = [0.5 * q_m <= xi for q_m in q]
     else:
-        bounds = [0.5 * norm_atom(squares_atom(images), conjugate_exponent(regularizer.p)) <= xi]
+        bounds = [0.5 * norm(cp.hstack(q), conjugate_exponent(ball.p)) <= xi]
 
     def recover() -> Point:
-        if regularizer.p == 1.0:
+        if ball.p == 1.0:
             theta = np.maximum(np.concatenate([multiplier(bound) for bound in bounds]), 0.0)
         else:
-            theta = regularizer.weights_from_dual(factors.norms(factors.stacked.T @ beta.value))
+            theta = ball.weights_from_dual(np.sqrt(L.squares(beta.value)))
         return Point(beta.value, theta, 0.0)
 
-    return Model(cp.Problem(cp.Maximize(objective), bounds), costs, recover)
+    return Model(cp.Problem(cp.Maximize(objective), bounds), c, recover)

@@ -19,20 +19,10 @@ Source: Szafranski (8), and (7) at (p, q) = (0, 1).
 
 from __future__ import annotations
 
-import numpy as np
-
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    half_ratios,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
-from mklref.formulations.cones import MAX_DENOMINATOR
+from mklref._conic.cones import MAX_DENOMINATOR
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import Groups
 
@@ -48,27 +38,24 @@ class GroupsForm(Formulation):
             return None
         return f"groups is for Groups, not for {problem.regularizer}; use 'weighted_primal' or 'mixed_norm'."
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, sigma1, sigma2, t and b."""
         import cvxpy as cp
 
-        regularizer = problem.regularizer
-        assert isinstance(regularizer, Groups)
-        p, q, owner = regularizer.p, regularizer.q, regularizer.group_of
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
-        sigma1 = cp.Variable(len(regularizer.groups), nonneg=True, name="sigma1")
+        groups = problem.regularizer
+
+        assert isinstance(groups, Groups)
+        p, q, d, group_of = groups.p, groups.q, groups.sizes, groups.group_of
+        f = Machine(problem, L)
+        sigma1 = cp.Variable(len(d), nonneg=True, name="sigma1")
         sigma2 = cp.Variable(problem.n_kernels, nonneg=True, name="sigma2")
         exponents = (p, q, max(0.0, 1.0 - p - q))
-        weights = [
-            cp.geo_mean(cp.hstack([sigma1[owner[m]], sigma2[m], 1.0]), exponents, max_denom=MAX_DENOMINATOR)
+        theta = [
+            cp.geo_mean(cp.hstack([sigma1[group_of[m]], sigma2[m], 1.0]), exponents, max_denom=MAX_DENOMINATOR)
             for m in range(problem.n_kernels)
         ]
-        simplices = [regularizer.sizes @ sigma1 <= 1, cp.sum(sigma2) <= 1]
-
-        def recover() -> Point:
-            theta = np.maximum(sigma1.value, 0.0)[owner] ** p * np.maximum(sigma2.value, 0.0) ** q
-            return Point(multiplier(scores), theta, recovered_intercept(b))
-
-        objective = losses + half_ratios(factors, v, weights)
-        return Model(cp.Problem(cp.Minimize(objective), [scores, *simplices]), costs, recover)
+        return f.model(
+            f.losses + 0.5 * ratios(f.v, theta),
+            [d @ sigma1 <= 1, cp.sum(sigma2) <= 1],
+            theta=lambda: nonnegative(sigma1)[group_of] ** p * nonnegative(sigma2) ** q,
+        )

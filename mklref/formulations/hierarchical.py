@@ -21,15 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    multiplier,
-    recovered_intercept,
-)
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref.formulations.base import Formulation
 from mklref.kernels.stack import KernelStack
 from mklref.problem import Problem
 from mklref.regularizers import Groups
@@ -56,31 +50,23 @@ class Hierarchical(Formulation):
             )
         return None
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, X: Factors) -> Model:
         """The model over w, sigma1, sigma2, t and b."""
         import cvxpy as cp
 
-        regularizer = problem.regularizer
-        assert isinstance(regularizer, Groups)
-        owner = regularizer.group_of
-        costs = cost_parameters(problem.n_samples)
-        w = cp.Variable(problem.n_kernels, name="w")
-        t = cp.Variable(problem.n_samples, name="t")
-        b = cp.Variable(name="b") if problem.intercept else 0.0
-        sigma1 = cp.Variable(len(regularizer.groups), nonneg=True, name="sigma1")
+        groups = problem.regularizer
+
+        assert isinstance(groups, Groups)
+        f = Machine(problem, X)  # v_m = w_m, a number: t = X w + b
+        sigma1 = cp.Variable(len(groups.groups), nonneg=True, name="sigma1")
         sigma2 = cp.Variable(problem.n_kernels, nonneg=True, name="sigma2")
-        scores = t == factors.stacked @ w + b
-        losses = cp.sum(cp.multiply(costs.value, problem.loss.atom(t, problem.y))) + problem.intercept_cost * b
-        roots = [cp.geo_mean(cp.hstack([sigma1[owner[m]], sigma2[m]])) for m in range(problem.n_kernels)]
-        ratios = cp.hstack([cp.quad_over_lin(w[m], roots[m]) for m in range(problem.n_kernels)])
-        simplices = [regularizer.sizes @ sigma1 <= 1, cp.sum(sigma2) <= 1]
-
-        def recover() -> Point:
-            theta = np.sqrt(np.maximum(sigma1.value, 0.0)[owner] * np.maximum(sigma2.value, 0.0))
-            return Point(multiplier(scores), theta, recovered_intercept(b))
-
-        program = cp.Problem(cp.Minimize(losses + 0.5 * cp.sum(ratios)), [scores, *simplices])
-        return Model(program, costs, recover)
+        group_of = groups.group_of
+        roots = [cp.geo_mean(cp.hstack([sigma1[group_of[m]], sigma2[m]])) for m in range(problem.n_kernels)]
+        return f.model(
+            f.losses + 0.5 * ratios(f.v, roots),
+            [groups.sizes @ sigma1 <= 1, cp.sum(sigma2) <= 1],
+            theta=lambda: np.sqrt(nonnegative(sigma1)[group_of] * nonnegative(sigma2)),
+        )
 
 
 def _first_of_higher_rank(kernels: KernelStack) -> int | None:

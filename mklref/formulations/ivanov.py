@@ -20,25 +20,14 @@ Source: Kloft (P); SimpleMKL (2) at p = 1; Tomioka (3).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mklref._typing import Array
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    half_ratios,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+from mklref._conic.atoms import power
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
-from mklref.regularizers import Lp, Mahalanobis, Regularizer, WeightedLp
-from mklref.regularizers.norms import power_atom
+from mklref.regularizers import Lp, Mahalanobis, WeightedLp
 
 
 class IvanovForm(Formulation):
@@ -55,38 +44,21 @@ class IvanovForm(Formulation):
             "use 'mixed_norm', which takes every regulariser, or 'weighted_primal' where it applies."
         )
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, theta, t and b."""
         import cvxpy as cp
 
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        f = Machine(problem, L)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
-
-        def recover() -> Point:
-            return Point(multiplier(scores), np.maximum(theta.value, 0.0), recovered_intercept(b))
-
-        objective = losses + half_ratios(factors, v, list(theta))
-        return Model(cp.Problem(cp.Minimize(objective), [scores, _bound(problem.regularizer, theta)]), costs, recover)
-
-
-def _bound(regularizer: Regularizer, theta: Any) -> Any:
-    """The last constraint of the statement."""
-    import cvxpy as cp
-
-    match regularizer:
-        case Lp(p=p):
-            return _powers(theta, p)
-        case WeightedLp(p=p, scale=scale):
-            return _powers(cp.multiply(1.0 / scale, theta), p)
-        case Mahalanobis(E=E):
-            root: Array = np.linalg.inv(np.linalg.cholesky(E))
-            return cp.sum_squares(root @ theta) <= 1
-    raise AssertionError(regularizer)
-
-
-def _powers(theta: Any, p: float) -> Any:
-    """Sum theta^p <= 1, or theta <= 1."""
-    import cvxpy as cp
-
-    return theta <= 1 if np.isinf(p) else cp.sum(power_atom(theta, p)) <= 1
+        match problem.regularizer:
+            case Lp(p=np.inf):
+                bound = theta <= 1
+            case Lp(p=p):
+                bound = cp.sum(power(theta, p)) <= 1
+            case WeightedLp(p=np.inf, scale=scale):
+                bound = theta <= scale
+            case WeightedLp(p=p, scale=scale):
+                bound = cp.sum(power(cp.multiply(1 / scale, theta), p)) <= 1
+            case Mahalanobis(E=E):
+                bound = cp.sum_squares(np.linalg.inv(np.linalg.cholesky(E)) @ theta) <= 1
+        return f.model(f.losses + 0.5 * ratios(f.v, theta), [bound], theta=lambda: nonnegative(theta))

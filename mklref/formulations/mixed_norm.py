@@ -18,17 +18,34 @@ Tomioka (4) and (5).
 
 from __future__ import annotations
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+from typing import Any
+
+import numpy as np
+
+from mklref._conic.atoms import norm, power
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model, ratios
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Mahalanobis,
+    Power,
+    PowerRoot,
+    Regularizer,
+    RootPlusLinear,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
+from mklref.regularizers.norms import block_exponent
 
 
 class MixedNorm(Formulation):
@@ -36,19 +53,51 @@ class MixedNorm(Formulation):
 
     name = "mixed_norm"
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, s, t and b."""
         import cvxpy as cp
 
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        f = Machine(problem, L)
         s = cp.Variable(problem.n_kernels, nonneg=True, name="s")
-        norms = [cp.norm(block, 2) <= s[m] for m, block in enumerate(factors.split(v))]
-        penalty, domain = problem.regularizer.value_atom(s)
+        penalty, domain = R(problem.regularizer, s)
+        objective = f.losses + penalty
+        norms = [cp.norm(v_m) <= s_m for v_m, s_m in zip(f.v, s, strict=True)]
+        return f.model(objective, [*norms, *domain], theta=lambda: problem.regularizer.weights_from_norms(f.rho))
 
-        def recover() -> Point:
-            theta = problem.regularizer.weights_from_norms(factors.norms(v.value))
-            return Point(multiplier(scores), theta, recovered_intercept(b))
 
-        program = cp.Problem(cp.Minimize(losses + penalty), [scores, *norms, *domain])
-        return Model(program, costs, recover)
+def R(regularizer: Regularizer, s: Any) -> tuple[Any, list[Any]]:
+    """R(s) as a convex cvxpy scalar of a nonnegative expression s (M,), and constraints."""
+    import cvxpy as cp
+
+    match regularizer:
+        case Lp(block_exponent=q) | BlockNorm(q=q):  # 1/2 ||s||_q^2
+            return 0.5 * cp.square(norm(s, q)), []
+        case WeightedLp(p=p, scale=scale):  # 1/2 ||s/sqrt(scale)||_q^2
+            return 0.5 * cp.square(norm(cp.multiply(scale**-0.5, s), block_exponent(p))), []
+        case Fixed(weights=theta):  # 1/2 sum s_m^2 / theta_m, with 0/0 = 0
+            present = theta > 0.0
+            absent = [s[~present] == 0] if not present.all() else []
+            return 0.5 * cp.sum(cp.multiply(1.0 / theta[present], cp.square(s[present]))), absent
+        case Mahalanobis(E=E):  # min { 1/2 sum s_m^2 / theta_m : theta'E^{-1}theta <= 1 }
+            theta = cp.Variable(len(E), nonneg=True)
+            return 0.5 * ratios(list(s), theta), [cp.norm(np.linalg.inv(np.linalg.cholesky(E)) @ theta) <= 1]
+        case Groups(groups=groups, p=p, gamma=gamma, gamma0=gamma0):  # 1/2 ||(d_l^{p/2} ||s_l||_gamma)_l||_gamma0^2
+            within = [len(group) ** (0.5 * p) * norm(s[list(group)], gamma) for group in groups]
+            return 0.5 * cp.square(norm(cp.hstack(within), gamma0)), []
+        case Power(degree=q) | ConcaveBlock(g=PowerRoot(degree=q)):  # 1/q sum s_m^q
+            return cp.sum(power(s, q)) / q, []
+        case HalfPower(q=q):  # 1/2 sum s_m^q
+            return 0.5 * cp.sum(power(s, q)), []
+        case WeightedL1(omega=omega):  # sum omega_m s_m
+            return omega @ s, []
+        case Tikhonov(p=p, mu=mu):  # 3/4^{2/3} mu^{1/3} ||s||_q^{4/3}
+            return 3.0 * (mu / 16.0) ** (1.0 / 3.0) * power(norm(s, block_exponent(p)), 4.0 / 3.0), []
+        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
+            return (1.0 - lam) * cp.sum(s) + 0.5 * lam * cp.sum_squares(s), []
+        case ElasticNet(lam=lam, form="ivanov"):
+            return 0.5 * ((1.0 - lam) * cp.square(cp.sum(s)) + lam * cp.sum_squares(s)), []
+        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # sum ||(s_m, epsilon)|| - epsilon
+            return cp.sum(cp.norm(cp.vstack([s, np.full(s.shape, epsilon)]), 2, axis=0) - epsilon), []
+        case ConcaveBlock(g=g):  # one of your own
+            return cp.sum(g.block_atom(s)), []
+    return regularizer.value_atom(s)

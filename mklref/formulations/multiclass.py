@@ -23,10 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from mklref.formulations.base import Factors, Formulation, Model, Point, cost_parameters, multiplier
-from mklref.formulations.polish import polish
+from mklref._conic.factors import Factors
+from mklref._conic.model import Model, cost_parameters, multiplier
+from mklref._conic.point import Point
+from mklref.formulations.base import Formulation
+from mklref.formulations.mixed_norm import R
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.regularizers import Fixed
 
 
 class Multiclass(Formulation):
@@ -36,43 +38,29 @@ class Multiclass(Formulation):
     kind = MulticlassProblem
     solution = MulticlassSolution
 
-    def build(self, problem: MulticlassProblem, factors: Factors) -> Model:
+    def build(self, problem: MulticlassProblem, L: Factors) -> Model:
         """The model over V, s, t and b."""
         import cvxpy as cp
 
         machines = problem.machines
-        costs = cost_parameters(1)
-        V = cp.Variable((factors.stacked.shape[1], len(machines)), name="V")
-        b = cp.Variable(len(machines), name="b") if problem.intercept else np.zeros(len(machines))
+        c = cost_parameters(1)
+        V = cp.Variable((L.stacked.shape[1], len(machines)), name="V")
+        b = cp.Variable(len(machines), name="b") if problem.intercept else cp.Constant(np.zeros(len(machines)))
         s = cp.Variable(problem.n_kernels, nonneg=True, name="s")
         scores: list[Any] = []
         losses: list[Any] = []
         for p, machine in enumerate(machines):
             t = cp.Variable(len(machine.samples), name=f"t{p}")
-            scores.append(t == factors.stacked[machine.samples] @ V[:, p] + b[p])
+            scores.append(t == L.stacked[machine.samples] @ V[:, p] + b[p])
             losses.append((machine.problem.costs / problem.C) @ problem.loss.atom(t, machine.problem.y))
-        norms = [cp.norm(V[part, :], "fro") <= s[m] for m, part in enumerate(factors.slices)]
-        penalty, domain = problem.regularizer.value_atom(s)
+        norms = [cp.norm(V_m, "fro") <= s_m for V_m, s_m in zip(L.split(V), s, strict=True)]
+        penalty, domain = R(problem.regularizer, s)
+        objective = c.value[0] * cp.sum(cp.hstack(losses)) + penalty
 
         def recover() -> Point:
             beta = np.zeros((len(machines), problem.n_samples))
             for row, machine, constraint in zip(beta, machines, scores, strict=True):
                 row[machine.samples] = multiplier(constraint)
-            rho = np.array([np.linalg.norm(V.value[part]) for part in factors.slices])
-            return Point(beta, problem.regularizer.weights_from_norms(rho), np.asarray(getattr(b, "value", b)))
+            return Point(beta, problem.regularizer.weights_from_norms(L.norms(V.value)), np.asarray(b.value))
 
-        objective = costs.value[0] * cp.sum(cp.hstack(losses)) + penalty
-        return Model(cp.Problem(cp.Minimize(objective), [*scores, *norms, *domain]), costs, recover)
-
-    def finish(self, problem: MulticlassProblem, point: Point, model: Model) -> dict[str, Any]:
-        """Polish each machine for the shared weights."""
-        beta, b = point.dual_coef.copy(), np.array(point.intercept)
-        for p, machine in enumerate(problem.machines):
-            alone = machine.problem.replace(regularizer=Fixed(point.weights))
-            own = Point(point.dual_coef[p, machine.samples], point.weights, float(b[p]))
-            polished, _ = polish(alone, own)
-            beta[p, machine.samples], b[p] = polished.dual_coef, polished.intercept
-        candidates = [point, point._replace(dual_coef=beta, intercept=b)]
-        bounds = [problem.certify(*candidate) for candidate in candidates]
-        best = min(range(2), key=lambda index: bounds[index].gap)
-        return {**candidates[best]._asdict(), "certificate": bounds[best]}
+        return Model(cp.Problem(cp.Minimize(objective), [*scores, *norms, *domain]), c, recover)

@@ -2,11 +2,11 @@ r"""Quadratically constrained dual of l1-MKL.
 
 Statement, over beta (n,) and lambda:
 
-    minimise    sum_i c_i V*(-beta_i/c_i, y_i) + lambda
+    maximise    -sum_i c_i V*(-beta_i/c_i, y_i) - lambda
     subject to  1/2 beta'K_m beta <= lambda   for every m
                 1'beta = c_b                  if there is an intercept
 
-Dual: `mixed_norm` and `weighted_primal` at p = 1; the optimal values are opposite.
+Dual: `mixed_norm` and `weighted_primal` at p = 1, of the same value.
 
 Recovery: theta_m is the multiplier of the m-th quadratic constraint (stationarity in lambda reads
 sum_m theta_m = 1), and b the multiplier of 1'beta = c_b.
@@ -18,16 +18,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    balance,
-    balance_multiplier,
-    cost_parameters,
-    multiplier,
-)
+from mklref._conic.factors import Factors
+from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
+from mklref._conic.point import Point
+from mklref.formulations.base import Formulation
+from mklref.formulations.dual import V_star
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 
@@ -43,20 +38,19 @@ class QCQP(Formulation):
             return None
         return f"qcqp is the dual at Lp(1), not at {problem.regularizer}; use 'dual', which takes every regulariser."
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over beta and lambda."""
         import cvxpy as cp
 
-        costs = cost_parameters(problem.n_samples)
+        c = cost_parameters(problem.n_samples)
         beta = cp.Variable(problem.n_samples, name="beta")
-        bound = cp.Variable(name="lambda")
-        conjugates, box = problem.loss.dual_atom(beta, problem.y, costs)
-        quadratic = [0.5 * cp.sum_squares(L.T @ beta) <= bound for L in factors.matrices]
-        balanced = balance(problem, beta)
+        lam = cp.Variable(name="lambda")
+        conjugates, box = V_star(problem.loss, beta, problem.y, c)
+        quadratic = [0.5 * cp.sum_squares(L_m.T @ beta) <= lam for L_m in L.matrices]
+        intercept = balance(problem, beta)
 
         def recover() -> Point:
             theta = np.concatenate([multiplier(constraint) for constraint in quadratic])
-            return Point(beta.value, np.maximum(theta, 0.0), balance_multiplier(balanced))
+            return Point(beta.value, np.maximum(theta, 0.0), balance_multiplier(intercept))
 
-        program = cp.Problem(cp.Minimize(conjugates + bound), [*quadratic, *balanced, *box])
-        return Model(program, costs, recover)
+        return Model(cp.Problem(cp.Maximize(-conjugates - lam), [*quadratic, *intercept, *box]), c, recover)

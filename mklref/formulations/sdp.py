@@ -22,31 +22,13 @@ Source: Lanckriet et al., as Kloft 1 and 3.2 and SimpleMKL 1 cite it; Kloft note
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-from mklref._typing import Array
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    recovered_intercept,
-)
-from mklref.formulations.polish import polish
-from mklref.formulations.scaling import Scaling
-from mklref.regularizers import Fixed
+from mklref._conic.factors import Factors
+from mklref._conic.model import Model, cost_parameters
+from mklref._conic.point import SignedPoint
+from mklref.formulations.base import Formulation
 from mklref.signed import SignedProblem, SignedSolution
-
-
-@dataclass(frozen=True)
-class SignedModel(Model):
-    """Also keeps the matrix inequality, whose multiplier is needed for the bounds."""
-
-    inequality: Any
 
 
 class SDP(Formulation):
@@ -56,46 +38,23 @@ class SDP(Formulation):
     kind = SignedProblem
     solution = SignedSolution
 
-    def scaling(self, problem: SignedProblem) -> Scaling:
-        """None: the trace fixes the scale of the kernel."""
-        return Scaling()
-
-    def build(self, problem: SignedProblem, factors: Factors) -> Model:
+    def build(self, problem: SignedProblem, L: Factors) -> Model:
         """The model over mu, f, s and b; it takes the matrices themselves."""
         import cvxpy as cp
 
         machine = problem.machine
-        costs = cost_parameters(problem.n_samples)
+        c = cost_parameters(problem.n_samples)
         mu = cp.Variable(problem.n_kernels, name="mu")
         f = cp.Variable((problem.n_samples, 1), name="f")
         s = cp.Variable((1, 1), name="s")
-        b = cp.Variable(name="b") if machine.intercept else 0.0
-        matrices = problem.kernels.dense().astype(np.float64)
-        kernel = sum(mu[m] * K for m, K in enumerate(matrices))
-        inequality = cp.bmat([[kernel, f], [f.T, s]]) >> 0
-        losses = cp.sum(cp.multiply(costs.value, machine.loss.atom(f[:, 0] + b, machine.y)))
-        objective = losses + machine.intercept_cost * b + 0.5 * s[0, 0]
+        b = cp.Variable(name="b") if machine.intercept else cp.Constant(0.0)
+        K = sum(mu_m * K_m for mu_m, K_m in zip(mu, problem.kernels.dense().astype(np.float64), strict=True))
+        losses = cp.sum(cp.multiply(c.value, machine.loss.atom(f[:, 0] + b, machine.y))) + machine.intercept_cost * b
+        inequality = cp.bmat([[K, f], [f.T, s]]) >> 0
+        trace = problem.traces @ mu == problem.trace
 
-        def recover() -> Point:
-            weights = problem.feasible(mu.value)
-            return Point(-2.0 * np.asarray(inequality.dual_value)[:-1, -1], weights, recovered_intercept(b))
+        def recover() -> SignedPoint:
+            moments = 2.0 * np.asarray(inequality.dual_value)  # [[beta beta' + Z, -beta], [-beta', 1]]
+            return SignedPoint(-moments[:-1, -1], problem.feasible(mu.value), float(b.value), moments[:-1, :-1])
 
-        program = cp.Problem(cp.Minimize(objective), [inequality, problem.traces @ mu == problem.trace])
-        return SignedModel(program, costs, recover, inequality)
-
-    def finish(self, problem: SignedProblem, point: Point, model: Model) -> dict[str, Any]:
-        """Polish the machine of the combined kernel; Z is what the multiplier exceeds beta beta' by."""
-        assert isinstance(model, SignedModel)
-        kernel = problem.kernels.combine(point.weights)
-        machine = problem.machine.replace(kernels=[kernel], regularizer=Fixed(np.ones(1)))
-        polished, _ = polish(machine, point._replace(weights=np.ones(1)))
-        moments: Array = 2.0 * np.asarray(model.inequality.dual_value)[:-1, :-1]
-        facts: list[dict[str, Any]] = []
-        for candidate in (point, polished):
-            beta, b = candidate.dual_coef, candidate.intercept
-            slack = moments - np.outer(beta, beta)
-            bounds = problem.certify(beta, point.weights, b, slack)
-            facts.append(
-                {"dual_coef": beta, "weights": point.weights, "intercept": b, "slack": slack, "certificate": bounds}
-            )
-        return min(facts, key=lambda fact: fact["certificate"].gap)
+        return Model(cp.Problem(cp.Minimize(losses + 0.5 * s[0, 0]), [inequality, trace]), c, recover)

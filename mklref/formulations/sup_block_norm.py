@@ -21,19 +21,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+from mklref._conic.atoms import norm
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model, multiplier
+from mklref._typing import Array
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm
-from mklref.regularizers.norms import norm_atom
 
 
 class SupBlockNorm(Formulation):
@@ -50,25 +44,25 @@ class SupBlockNorm(Formulation):
             "solve a minimisation; use 'mixed_norm' or 'weighted_primal'."
         )
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, x, t and b."""
         import cvxpy as cp
 
-        assert isinstance(problem.regularizer, BlockNorm)
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
-        x = cp.Variable(problem.n_kernels, nonneg=True, name="x")
-        squares = [cp.sum_squares(block) <= x[m] for m, block in enumerate(factors.split(v))]
-        penalty = 0.5 * norm_atom(x, 0.5 * problem.regularizer.q)
-        closed_form = problem.regularizer.weights_from_norms
+        block = problem.regularizer
 
-        def recover() -> Point:
+        assert isinstance(block, BlockNorm)
+        f = Machine(problem, L)
+        x = cp.Variable(problem.n_kernels, nonneg=True, name="x")
+        objective = f.losses + 0.5 * norm(x, block.q / 2)
+        squares = [cp.sum_squares(v_m) <= x_m for v_m, x_m in zip(f.v, x, strict=True)]
+
+        def weights() -> Array:
             vartheta = 2.0 * np.concatenate([multiplier(constraint) for constraint in squares])
             # A function of norm 0 has no say in the supremum: its vartheta may be 0, and its theta is anything.
-            present = factors.norms(v.value) > 1e-9 * factors.norms(v.value).max(initial=1e-300)
-            theta = closed_form(factors.norms(v.value))
+            present = f.rho > 1e-9 * f.rho.max(initial=1e-300)
+            theta = block.weights_from_norms(f.rho)
             known = present & (vartheta > 0.0)
             theta[known] = 1.0 / vartheta[known]
-            return Point(multiplier(scores), theta, recovered_intercept(b))
+            return theta
 
-        return Model(cp.Problem(cp.Minimize(losses + penalty), [scores, *squares]), costs, recover)
+        return f.model(objective, squares, weights)

@@ -20,24 +20,14 @@ Source: Kloft (3), (4), (18); Tomioka (6) and Table 1.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    half_ratios,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+from mklref._conic.atoms import norm, power
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
-from mklref.regularizers import Power, Regularizer, Tikhonov, WeightedL1
-from mklref.regularizers.norms import norm_atom, power_atom
+from mklref.regularizers import Power, Tikhonov, WeightedL1
 
 
 class TikhonovForm(Formulation):
@@ -54,33 +44,20 @@ class TikhonovForm(Formulation):
             "'weighted_primal', which takes every penalty on the weights, or 'mixed_norm'."
         )
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, theta, t and b."""
         import cvxpy as cp
 
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        f = Machine(problem, L)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
-        penalty, domain = _penalty(problem.regularizer, theta)
-
-        def recover() -> Point:
-            return Point(multiplier(scores), np.maximum(theta.value, 0.0), recovered_intercept(b))
-
-        objective = losses + half_ratios(factors, v, list(theta)) + penalty
-        return Model(cp.Problem(cp.Minimize(objective), [scores, *domain]), costs, recover)
-
-
-def _penalty(regularizer: Regularizer, theta: Any) -> tuple[Any, list[Any]]:
-    """mu ||theta||_p^2 or mu/2 sum h(theta), and the domain of h."""
-    import cvxpy as cp
-
-    match regularizer:
-        case Tikhonov(p=p, mu=mu):
-            return mu * cp.square(norm_atom(theta, p)), []
-        case Power(p=p) if np.isinf(p):
-            return 0.0, [theta <= 1]
-        case Power(p=p):
-            return 0.5 / p * cp.sum(power_atom(theta, p)), []
-        case WeightedL1(omega=omega):
-            return 0.5 * omega**2 @ theta, []
-    raise AssertionError(regularizer)
+        penalty, domain = 0.0, []
+        match problem.regularizer:
+            case Tikhonov(p=p, mu=mu):
+                penalty = mu * cp.square(norm(theta, p))
+            case Power(p=np.inf):
+                domain = [theta <= 1]
+            case Power(p=p):
+                penalty = 0.5 / p * cp.sum(power(theta, p))
+            case WeightedL1(omega=omega):
+                penalty = 0.5 * omega**2 @ theta
+        return f.model(f.losses + 0.5 * ratios(f.v, theta) + penalty, domain, theta=lambda: nonnegative(theta))

@@ -17,20 +17,34 @@ Tomioka (6) with a finite psi; Szafranski (7).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from mklref.formulations.base import (
-    Factors,
-    Formulation,
-    Model,
-    Point,
-    cost_parameters,
-    half_ratios,
-    multiplier,
-    recovered_intercept,
-    scores_and_losses,
-)
+from mklref._conic.atoms import norm, power
+from mklref._conic.factors import Factors
+from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref.formulations.base import Formulation
 from mklref.problem import Problem
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Mahalanobis,
+    Power,
+    PowerRoot,
+    Regularizer,
+    RootPlusLinear,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
+from mklref.regularizers.norms import ball_exponent
 
 
 class WeightedPrimal(Formulation):
@@ -48,17 +62,68 @@ class WeightedPrimal(Formulation):
             "use 'mixed_norm' or 'dual'."
         )
 
-    def build(self, problem: Problem, factors: Factors) -> Model:
+    def build(self, problem: Problem, L: Factors) -> Model:
         """The model over v, theta, t and b."""
         import cvxpy as cp
 
-        costs = cost_parameters(problem.n_samples)
-        v, b, scores, losses = scores_and_losses(problem, factors, costs)
+        f = Machine(problem, L)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
-        penalty, domain = problem.regularizer.weight_atom(theta)
+        penalty, domain = psi(problem.regularizer, theta)
+        objective = f.losses + 0.5 * ratios(f.v, theta) + penalty
+        return f.model(objective, domain, theta=lambda: nonnegative(theta))
 
-        def recover() -> Point:
-            return Point(multiplier(scores), np.maximum(theta.value, 0.0), recovered_intercept(b))
 
-        objective = losses + half_ratios(factors, v, list(theta)) + penalty
-        return Model(cp.Problem(cp.Minimize(objective), [scores, *domain]), costs, recover)
+def psi(regularizer: Regularizer, theta: Any) -> tuple[Any, list[Any]]:
+    """psi(theta) as a convex cvxpy scalar of a nonnegative expression theta (M,), and constraints.
+
+    Raises
+    ------
+    NotApplicable
+        If the regulariser is no minimum over weights (`weight_form` is not "min").
+    """
+    import cvxpy as cp
+
+    match regularizer:
+        case Lp(p=p):  # ||theta||_p <= 1
+            return 0.0, [norm(theta, p) <= 1]
+        case BlockNorm(q=q) if q <= 2.0:  # ||theta||_{q/(2-q)} <= 1
+            return 0.0, [norm(theta, ball_exponent(q)) <= 1]
+        case WeightedLp(p=p, scale=scale):  # ||theta/scale||_p <= 1
+            return 0.0, [norm(cp.multiply(1.0 / scale, theta), p) <= 1]
+        case Fixed(weights=weights):
+            return 0.0, [theta <= weights]
+        case Mahalanobis(E=E):  # theta'E^{-1}theta <= 1
+            return 0.0, [cp.norm(np.linalg.inv(np.linalg.cholesky(E)) @ theta) <= 1]
+        case Groups(groups=groups, p=p, q=q, total=total):  # ||(d_l^p ||theta_l||_{1/q})_l||_{1/(p+q)} <= 1
+            within = [len(group) ** p * norm(theta[list(group)], _reciprocal(q)) for group in groups]
+            return 0.0, [norm(cp.hstack(within), _reciprocal(total)) <= 1]
+        case Power(p=np.inf) | ConcaveBlock(g=PowerRoot(p=np.inf)) | HalfPower(q=2.0):
+            return 0.0, [theta <= 1]
+        case Power(p=p) | ConcaveBlock(g=PowerRoot(p=p)):  # 1/(2p) sum theta_m^p
+            return cp.sum(power(theta, p)) / (2.0 * p), []
+        case HalfPower(q=q):  # q/(4p) sum (q theta_m/2)^p, p = q/(2-q)
+            p = ball_exponent(q)
+            return 0.5 * q * cp.sum(power(0.5 * q * theta, p)) / (2.0 * p), []
+        case WeightedL1(omega=omega):  # 1/2 sum omega_m^2 theta_m
+            return 0.5 * omega**2 @ theta, []
+        case Tikhonov(p=p, mu=mu):  # mu ||theta||_p^2
+            return mu * cp.square(norm(theta, p)), []
+        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):  # (1-lam)/2 sum h(theta)
+            return 0.5 * (1.0 - lam) * _h(theta, lam), []
+        case ElasticNet(lam=lam, form="ivanov"):  # sum h(theta) <= 1
+            return 0.0, [_h(theta, lam) <= 1]
+        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # min { x/2 + epsilon^2/(2x) - epsilon : x >= theta }
+            x = cp.Variable(theta.shape, nonneg=True)
+            return cp.sum(0.5 * x + 0.5 * epsilon**2 * cp.inv_pos(x) - epsilon), [x >= theta]
+    return regularizer.weight_atom(theta)
+
+
+def _h(theta: Any, lam: float) -> Any:
+    """sum_m (1-lam) theta_m / (1 - lam theta_m), the last row of Tomioka's Table 1."""
+    import cvxpy as cp
+
+    return (1.0 - lam) / lam * cp.sum(cp.inv_pos(1.0 - lam * theta) - 1.0)
+
+
+def _reciprocal(x: float) -> float:
+    return 1.0 / x if x else np.inf

@@ -53,7 +53,7 @@ class Loss(ABC):
     - Everybody: `value`, `subgradient`, `conjugate`, `domain`. Together they satisfy Fenchel-Young,
       V(t) + V*(s) >= s t, with equality for s = subgradient(t).
     - The certificate: `domain` (to repair a dual point), `kinks` (to find the best intercept), `smoothness`.
-    - cvxpy: `atom` (the primal loss) and `dual_atom` (the perspective of the conjugate).
+    - cvxpy: `atom`, the primal loss; its conjugate stands in the formulation `dual`.
     - The native solver: `quadratic_dual`, which is None for a loss whose conjugate is not piecewise
       linear-quadratic (logistic); such a loss is solved by Newton's method, through its `curvature`.
 
@@ -108,9 +108,17 @@ class Loss(ABC):
     def atom(self, t: Any, y: Array) -> Any:
         """V(t, y) as an elementwise convex cvxpy expression (n,)."""
 
-    @abstractmethod
     def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """sum_i c_i V*(-beta_i/c_i, y_i) as a convex cvxpy scalar, and its constraints; DPP in the costs."""
+        """sum_i c_i V*(-beta_i/c_i, y_i) as a convex cvxpy scalar, and its constraints; DPP in the costs.
+
+        For a loss of your own: those of the library stand where they are read, in `formulations.dual`.
+
+        Raises
+        ------
+        NotApplicable
+            A class that does not define it.
+        """
+        raise NotApplicable(f"the loss {self.name} has no cvxpy dual; give its class dual_atom(beta, y, costs).")
 
     def quadratic_dual(self, y: Array) -> QuadraticDual | None:
         """The dual term as a box-constrained quadratic, or None if it is not one."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mklref._typing import Array
-from mklref.losses.base import Costs, Loss, QuadraticDual
+from mklref.losses.base import Loss, QuadraticDual
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,6 @@ class Hinge(Loss):
         import cvxpy as cp
 
         return cp.pos(1 - cp.multiply(y, t))
-
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """-y'beta on the box."""
-        import cvxpy as cp
-
-        alpha = cp.multiply(y, beta)
-        return -cp.sum(alpha), [alpha >= 0, alpha <= costs.value]
 
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """Linear term y, box between 0 and y."""
@@ -101,13 +94,6 @@ class SquaredHinge(Loss):
         import cvxpy as cp
 
         return 0.5 * cp.square(cp.pos(1 - cp.multiply(y, t)))
-
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """-y'beta + 1/2 sum beta_i^2/c_i on y beta >= 0."""
-        import cvxpy as cp
-
-        alpha = cp.multiply(y, beta)
-        return 0.5 * cp.sum(cp.multiply(costs.inverse, cp.square(beta))) - cp.sum(alpha), [alpha >= 0]
 
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """Linear term y, half-line on the side of y, unit curvature."""
@@ -162,11 +148,3 @@ class Logistic(Loss):
         import cvxpy as cp
 
         return cp.logistic(-cp.multiply(y, t))
-
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """Sum of alpha log(alpha/c) + (c - alpha) log((c - alpha)/c), alpha = y beta."""
-        import cvxpy as cp
-
-        alpha = cp.multiply(y, beta)
-        rest = costs.value - alpha
-        return cp.sum(cp.rel_entr(alpha, costs.value) + cp.rel_entr(rest, costs.value)), []

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mklref._typing import Array
-from mklref.losses.base import Costs, Loss, QuadraticDual
+from mklref.losses.base import Loss, QuadraticDual
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,6 @@ class OneClass(Loss):
 
         return cp.pos(-t)
 
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """0 on the box."""
-        import cvxpy as cp
-
-        return cp.Constant(0.0), [beta >= 0, beta <= costs.value]
-
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """No linear term, box [0, 1]."""
         return QuadraticDual(linear=np.zeros(len(y)), lower=np.zeros(len(y)), upper=np.ones(len(y)))
@@ -104,12 +98,6 @@ class DensityLevelSet(Loss):
         import cvxpy as cp
 
         return cp.pos(1 - t)
-
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """-1'beta on the box."""
-        import cvxpy as cp
-
-        return -cp.sum(beta), [beta >= 0, beta <= costs.value]
 
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """Linear term 1, box [0, 1]."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
-from mklref.losses.base import Costs, Loss, QuadraticDual
+from mklref.losses.base import Loss, QuadraticDual
 
 
 def _number(name: str, value: Any, interval: str, meaning: str) -> float:
@@ -66,12 +66,6 @@ class Squared(Loss):
 
         return 0.5 * cp.square(y - t)
 
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """-y'beta + 1/2 sum beta_i^2/c_i."""
-        import cvxpy as cp
-
-        return 0.5 * cp.sum(cp.multiply(costs.inverse, cp.square(beta))) - y @ beta, []
-
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """Linear term y, no box, unit curvature."""
         free = np.full(len(y), np.inf)
@@ -124,12 +118,6 @@ class EpsilonInsensitive(Loss):
 
         return cp.pos(cp.abs(y - t) - self.epsilon)
 
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """-y'beta + epsilon |beta|_1 on |beta| <= c."""
-        import cvxpy as cp
-
-        return self.epsilon * cp.norm1(beta) - y @ beta, [beta <= costs.value, -beta <= costs.value]
-
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """Linear term y, box [-1, 1], absolute term epsilon."""
         one = np.ones(len(y))
@@ -179,13 +167,6 @@ class SquaredEpsilonInsensitive(Loss):
         import cvxpy as cp
 
         return 0.5 * cp.square(cp.pos(cp.abs(y - t) - self.epsilon))
-
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """-y'beta + epsilon |beta|_1 + 1/2 sum beta_i^2/c_i."""
-        import cvxpy as cp
-
-        quadratic = 0.5 * cp.sum(cp.multiply(costs.inverse, cp.square(beta)))
-        return quadratic + self.epsilon * cp.norm1(beta) - y @ beta, []
 
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """Linear term y, no box, absolute term epsilon, unit curvature."""
@@ -239,14 +220,6 @@ class Huber(Loss):
 
         return 0.5 * cp.huber(y - t, self.delta)
 
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """-y'beta + 1/2 sum beta_i^2/c_i on |beta| <= delta c."""
-        import cvxpy as cp
-
-        quadratic = 0.5 * cp.sum(cp.multiply(costs.inverse, cp.square(beta)))
-        bound = self.delta * costs.value
-        return quadratic - y @ beta, [beta <= bound, -beta <= bound]
-
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """Linear term y, box [-delta, delta], unit curvature."""
         bound = np.full(len(y), self.delta)
@@ -295,10 +268,6 @@ class Pinball(Loss):
         import cvxpy as cp
 
         return cp.maximum(self.tau * (y - t), (self.tau - 1.0) * (y - t))
-
-    def dual_atom(self, beta: Any, y: Array, costs: Costs) -> tuple[Any, list[Any]]:
-        """-y'beta on the box."""
-        return -y @ beta, [beta <= self.tau * costs.value, -beta <= (1.0 - self.tau) * costs.value]
 
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         """Linear term y, box [tau - 1, tau]."""

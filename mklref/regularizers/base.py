@@ -1,4 +1,4 @@
-"""What a regulariser is: one convex object with five faces, each also a cvxpy atom.
+"""What a regulariser is: one convex object with five faces.
 
 With rho_m = ||f_m|| the block norms, g_m = sqrt(beta'K_m beta) their duals, theta the kernel weights:
 
@@ -103,13 +103,28 @@ class Regularizer(ABC):
             "its method smoothed what its smooth relatives are, or by polyhedral what psi is."
         )
 
-    @abstractmethod
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints."""
+        """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints.
 
-    @abstractmethod
+        This and the next two are for a class of your own: those of the library stand where they are read, in
+        `formulations.mixed_norm` (R), `formulations.dual` (R*) and `formulations.weighted_primal` (psi).
+
+        Raises
+        ------
+        NotApplicable
+            A class that does not define it.
+        """
+        raise NotApplicable(self._no_atom("value_atom(rho)"))
+
     def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """R* as a convex cvxpy scalar of affine vectors whose norms are g_m, and constraints."""
+        """R* as a convex cvxpy scalar of affine vectors whose norms are g_m, and constraints.
+
+        Raises
+        ------
+        NotApplicable
+            A class that does not define it.
+        """
+        raise NotApplicable(self._no_atom("conjugate_atom(components)"))
 
     def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
         """psi as a convex cvxpy scalar of a nonnegative expression theta (M,), and constraints.
@@ -117,9 +132,11 @@ class Regularizer(ABC):
         Raises
         ------
         NotApplicable
-            If `weight_form` is not "min".
+            If `weight_form` is not "min"; a class that does not define it.
         """
-        raise NotApplicable(self._no_weight_form())
+        raise NotApplicable(
+            self._no_atom("weight_atom(theta)") if self.weight_form == "min" else self._no_weight_form()
+        )
 
     def dual_scale(self, g: Array) -> float:
         """The largest t in (0, 1] for which R*(t g) is finite; 1 unless R* is an indicator."""
@@ -141,6 +158,9 @@ class Regularizer(ABC):
             f"{self.name} has no penalty on the weights that is minimised (weight_form = {self.weight_form!r}); "
             "use value(rho) and conjugate(g), or the formulations 'dual' and 'mixed_norm'."
         )
+
+    def _no_atom(self, method: str) -> str:
+        return f"{self.name} has no cvxpy expression; give its class the method {method}."
 
     def __str__(self) -> str:
         return self.name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from mklref.regularizers.norms import (
     ball_exponent,
     checked_number,
     conjugate_exponent,
-    norm_atom,
-    norms_atom,
     p_norm,
     quotient,
 )
@@ -150,28 +147,6 @@ class BlockNorm(Regularizer):
             jacobian = np.diag(quotient(theta, ratio**2)) - np.outer(theta, theta) / norm**2
         finite = np.where(np.isfinite(jacobian), jacobian, 0.0)
         return np.asarray(0.5 * (self.dual_exponent - 2.0) * finite / top / top)
-
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """1/2 square(||rho||_q)."""
-        import cvxpy as cp
-
-        return 0.5 * cp.square(norm_atom(rho, self.q)), []
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """1/2 square(||norms||_{q*})."""
-        import cvxpy as cp
-
-        return 0.5 * cp.square(norm_atom(norms_atom(components), self.dual_exponent)), []
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """That of the lp ball.
-
-        Raises
-        ------
-        NotApplicable
-            For q > 2.
-        """
-        return self.ball.weight_atom(theta)
 
     def smoothed(self, epsilon: float) -> BlockNorm:
         """q at least 1 + epsilon/2: that of p = 1 + epsilon, to first order."""

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidType
+from mklref.exceptions import InvalidType, NotApplicable
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import TIE, norms_atom, quotient
+from mklref.regularizers.norms import TIE, quotient
 from mklref.regularizers.polyhedral import Polyhedral
 
 _LARGEST_NORM = 1e150
@@ -76,17 +76,15 @@ class ConcaveFunction(ABC):
     def block_conjugate(self, s: Array) -> Array:
         """g~*(s) = sup_{rho >= 0} s rho - g(rho^2) for s in [0, slopes.high]."""
 
-    @abstractmethod
     def block_atom(self, rho: Any) -> Any:
-        """g(rho^2) as a convex, non-decreasing, elementwise cvxpy expression of rho >= 0."""
+        """g(rho^2) as a convex, non-decreasing, elementwise cvxpy expression of rho >= 0, for a g of your own.
 
-    @abstractmethod
-    def dual_atom(self, s: Any) -> tuple[Any, list[Any]]:
-        """sum g~*(s), as a convex cvxpy scalar of convex s >= 0, and constraints."""
-
-    @abstractmethod
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """-sum g*(1/(2 theta)), as a convex cvxpy scalar of affine theta >= 0, and constraints."""
+        Raises
+        ------
+        NotApplicable
+            A class that does not define it.
+        """
+        raise NotApplicable(f"{self} has no cvxpy expression; give its class the method block_atom(rho).")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,20 +188,6 @@ class ConcaveBlock(Regularizer):
         if np.isinf(self.conjugate(g)):
             return min(1.0, 2.0 * float(self.g.derivative(np.ones(1))[0]) / top)
         return 1.0
-
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """Sum g(rho^2)."""
-        import cvxpy as cp
-
-        return cp.sum(self.g.block_atom(rho)), []
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """Sum g~*(norms)."""
-        return self.g.dual_atom(norms_atom(components))
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """-sum g*(1/(2 theta))."""
-        return self.g.weight_atom(theta)
 
     def smoothed(self, epsilon: float) -> ConcaveBlock:
         """That of a smoother g."""

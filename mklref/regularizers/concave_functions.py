@@ -7,13 +7,12 @@ g~*(s) = sup_{rho >= 0} s rho - g(rho^2) of its block norm.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.regularizers.concave import ConcaveFunction, Slopes
-from mklref.regularizers.norms import FEASIBILITY, block_exponent, checked_number, conjugate_exponent, power_atom
+from mklref.regularizers.norms import FEASIBILITY, block_exponent, checked_number, conjugate_exponent
 
 
 @dataclass(frozen=True)
@@ -76,27 +75,6 @@ class PowerRoot(ConcaveFunction):
         with np.errstate(over="ignore"):
             return np.asarray(s**exponent / exponent)
 
-    def block_atom(self, rho: Any) -> Any:
-        """rho^q/q."""
-        return power_atom(rho, 2.0 * self._half) / (2.0 * self._half)
-
-    def dual_atom(self, s: Any) -> tuple[Any, list[Any]]:
-        """s^{2p*}/(2p*), s <= 1 at p = 1."""
-        import cvxpy as cp
-
-        if self.p == 1.0:
-            return cp.Constant(0.0), [s <= 1]
-        exponent = 2.0 * conjugate_exponent(self.p)
-        return cp.sum(power_atom(s, exponent)) / exponent, []
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """theta^p/(2p), theta <= 1 at p = inf."""
-        import cvxpy as cp
-
-        if np.isinf(self.p):
-            return cp.Constant(0.0), [theta <= 1]
-        return cp.sum(power_atom(theta, self.p)) / (2.0 * self.p), []
-
     def smoothed(self, epsilon: float) -> PowerRoot:
         """p at least 1 + epsilon."""
         return self if self.p >= 1.0 + epsilon else PowerRoot(1.0 + epsilon)
@@ -144,25 +122,6 @@ class RootPlusLinear(ConcaveFunction):
         with np.errstate(over="ignore"):
             return np.asarray(np.maximum(s - (1.0 - self.lam), 0.0) ** 2 / (2.0 * self.lam))
 
-    def block_atom(self, rho: Any) -> Any:
-        """(1-lam) rho + lam/2 rho^2."""
-        import cvxpy as cp
-
-        return (1.0 - self.lam) * rho + 0.5 * self.lam * cp.square(rho)
-
-    def dual_atom(self, s: Any) -> tuple[Any, list[Any]]:
-        """(s - (1-lam))_+^2 / (2 lam)."""
-        import cvxpy as cp
-
-        return cp.sum_squares(cp.pos(s - (1.0 - self.lam))) / (2.0 * self.lam), []
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """1/2 (1-lam)^2 theta/(1 - lam theta)."""
-        import cvxpy as cp
-
-        factor = (1.0 - self.lam) ** 2 / (2.0 * self.lam)
-        return factor * cp.sum(cp.inv_pos(1.0 - self.lam * theta) - 1.0), []
-
 
 @dataclass(frozen=True)
 class SmoothedRoot(ConcaveFunction):
@@ -205,25 +164,3 @@ class SmoothedRoot(ConcaveFunction):
     def block_conjugate(self, s: Array) -> Array:
         """Epsilon s^2 / (1 + sqrt(1 - s^2)), which does not cancel."""
         return np.asarray(self.epsilon * s**2 / (1.0 + np.sqrt(1.0 - s**2)))
-
-    def block_atom(self, rho: Any) -> Any:
-        """||(rho, epsilon)|| - epsilon."""
-        import cvxpy as cp
-
-        pairs = cp.vstack([rho, cp.Constant(np.full(rho.shape, self.epsilon))])
-        return cp.norm(pairs, 2, axis=0) - self.epsilon
-
-    def dual_atom(self, s: Any) -> tuple[Any, list[Any]]:
-        """Epsilon (1 - c) with (s, c) in the unit disc."""
-        import cvxpy as cp
-
-        cosine = cp.Variable(s.shape, nonneg=True)
-        return self.epsilon * cp.sum(1.0 - cosine), [cp.norm(cp.vstack([s, cosine]), 2, axis=0) <= 1]
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """(theta - epsilon)_+^2/(2 theta), the minimum of v/2 + epsilon^2/(2 v) - epsilon over v >= theta."""
-        import cvxpy as cp
-
-        larger = cp.Variable(theta.shape, nonneg=True)
-        term = 0.5 * larger + 0.5 * self.epsilon**2 * cp.inv_pos(larger) - self.epsilon
-        return cp.sum(term), [larger >= theta]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, checked_number, norms_atom, quotient
+from mklref.regularizers.norms import FEASIBILITY, checked_number, quotient
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,31 +130,3 @@ class ElasticNet(Regularizer):
             slope = (1.0 - self.lam) / (self.lam + (1.0 - self.lam) * np.count_nonzero(above))
             jacobian -= slope * np.outer(inverse, inverse)
         return jacobian / (2.0 * self.lam)
-
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """(1-lam) S + lam/2 sum rho^2, or 1/2 ((1-lam) S^2 + lam sum rho^2)."""
-        import cvxpy as cp
-
-        total = cp.sum(rho)
-        sparse = total if self.form == "tikhonov" else 0.5 * cp.square(total)
-        return (1.0 - self.lam) * sparse + 0.5 * self.lam * cp.sum_squares(rho), []
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """1/(2 lam) sum (norms - tau)_+^2; in Ivanov form tau is a variable."""
-        import cvxpy as cp
-
-        norms = norms_atom(components)
-        if self.form == "tikhonov":
-            return cp.sum_squares(cp.pos(norms - (1.0 - self.lam))) / (2.0 * self.lam), []
-        tau = cp.Variable(nonneg=True)
-        above = cp.sum_squares(cp.pos(norms - tau)) / (2.0 * self.lam)
-        return cp.square(tau) / (2.0 * (1.0 - self.lam)) + above, []
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """h = (1-lam)/lam (1/(1 - lam theta) - 1), in the penalty or bounded."""
-        import cvxpy as cp
-
-        total = (1.0 - self.lam) / self.lam * cp.sum(cp.inv_pos(1.0 - self.lam * theta) - 1.0)
-        if self.form == "tikhonov":
-            return 0.5 * (1.0 - self.lam) * total, []
-        return 0.0, [total <= 1]

@@ -16,9 +16,7 @@ from mklref.regularizers.norms import (
     check_length,
     checked_number,
     conjugate_exponent,
-    norm_atom,
     norm_gradient,
-    norms_atom,
     p_norm,
     quotient,
 )
@@ -107,7 +105,7 @@ class Groups(Regularizer):
     @property
     def gamma0(self) -> float:
         """2/(p+q+1), the exponent across groups."""
-        return 2.0 / (self._total + 1.0)
+        return 2.0 / (self.total + 1.0)
 
     def check(self, kernels: int) -> None:
         """The groups hold every kernel."""
@@ -178,10 +176,10 @@ class Groups(Regularizer):
     @property
     def _ball_exponents(self) -> tuple[float, float]:
         """1/q within groups and 1/(p+q) across them: the exponents of the ball of weights."""
-        return (1.0 / self.q if self.q > 0.0 else np.inf), (1.0 / self._total if self._total > 0.0 else np.inf)
+        return (1.0 / self.q if self.q > 0.0 else np.inf), (1.0 / self.total if self.total > 0.0 else np.inf)
 
     @property
-    def _total(self) -> float:
+    def total(self) -> float:
         """p + q, and 1 where only rounding tells it from 1."""
         total = self.p + self.q
         return 1.0 if abs(total - 1.0) <= FEASIBILITY else total
@@ -189,29 +187,6 @@ class Groups(Regularizer):
     def _across(self, x: Array, within: float, power: float) -> Array:
         """(d_l^power ||x_l||_within)_l."""
         return np.array([len(group) ** power * p_norm(x[list(group)], within) for group in self.groups])
-
-    def _across_atom(self, x: Any, within: float, power: float) -> Any:
-        import cvxpy as cp
-
-        return cp.hstack([len(group) ** power * norm_atom(x[list(group)], within) for group in self.groups])
-
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """1/2 square of the mixed norm of rho."""
-        import cvxpy as cp
-
-        return 0.5 * cp.square(norm_atom(self._across_atom(rho, self.gamma, 0.5 * self.p), self.gamma0)), []
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """1/2 square of the dual mixed norm of the norms."""
-        import cvxpy as cp
-
-        blocks = self._across_atom(norms_atom(components), conjugate_exponent(self.gamma), -0.5 * self.p)
-        return 0.5 * cp.square(norm_atom(blocks, conjugate_exponent(self.gamma0))), []
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """No penalty, the mixed norm of theta at most 1."""
-        within, across = self._ball_exponents
-        return 0.0, [norm_atom(self._across_atom(theta, within, self.p), across) <= 1]
 
     def smoothed(self, epsilon: float) -> Groups:
         """p + q at most 1 - epsilon, both exponents being scaled."""

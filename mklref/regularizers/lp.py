@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,9 @@ from mklref.regularizers.norms import (
     check_length,
     checked_number,
     conjugate_exponent,
-    norm_atom,
     norm_gradient,
     p_norm,
     quotient,
-    squares_atom,
 )
 from mklref.regularizers.polyhedral import Polyhedral
 
@@ -125,20 +122,6 @@ class Lp(Regularizer):
         jacobian: Array = np.diag(quotient(theta, ratio)) - np.outer(theta, theta) / (theta @ ratio)
         return jacobian / (self.p - 1.0) / top / top
 
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """1/2 square(||rho||_q)."""
-        import cvxpy as cp
-
-        return 0.5 * cp.square(norm_atom(rho, self.block_exponent)), []
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """1/2 ||(sum of squares)_m||_{p*}; DCP because squares are nonnegative and the norm is monotone there."""
-        return 0.5 * norm_atom(squares_atom(components), conjugate_exponent(self.p)), []
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """No penalty, ||theta||_p <= 1."""
-        return 0.0, [norm_atom(theta, self.p) <= 1]
-
     def smoothed(self, epsilon: float) -> Lp:
         """p at least 1 + epsilon."""
         return self if self.p >= 1.0 + epsilon else Lp(1.0 + epsilon)
@@ -222,24 +205,3 @@ class Fixed(Regularizer):
     def weights_jacobian(self, g: Array) -> Array:
         """0: the weights do not move."""
         return np.zeros((len(g), len(g)))
-
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """1/2 sum rho^2/weights, with rho = 0 where the weight is 0."""
-        import cvxpy as cp
-
-        present = np.flatnonzero(self.weights)
-        absent = np.flatnonzero(self.weights == 0.0)
-        penalty = 0.5 * cp.sum(cp.multiply(1.0 / self.weights[present], cp.square(rho[present])))
-        return penalty, [rho[absent] == 0] if len(absent) else []
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """1/2 sum of squares of the weighted components, as one QP term."""
-        import cvxpy as cp
-
-        terms = zip(np.sqrt(self.weights), components, strict=True)
-        present = [root * component for root, component in terms if root > 0.0]
-        return 0.5 * cp.sum_squares(cp.hstack(present)), []
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """No penalty, theta <= weights."""
-        return 0.0, [theta <= self.weights]

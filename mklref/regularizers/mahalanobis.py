@@ -10,7 +10,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, check_length, squares_atom
+from mklref.regularizers.norms import FEASIBILITY, check_length
 
 _NEWTON_STEPS = 60
 """About 18 are needed; where rounding keeps the residual above `_ROUNDING`, more change nothing."""
@@ -152,27 +152,6 @@ class Mahalanobis(Regularizer):
 
     def _onto_sphere(self, theta: Array) -> Array:
         return theta / self._length(theta)
-
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """1/2 sum rho^2/theta with a variable theta in the ellipsoid."""
-        import cvxpy as cp
-
-        theta = cp.Variable(len(self.E), nonneg=True)
-        terms = [cp.quad_over_lin(rho[m], theta[m]) for m in range(len(self.E))]
-        return 0.5 * cp.sum(cp.hstack(terms)), self.weight_atom(theta)[1]
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """1/2 ||L'u|| with a variable u above the sums of squares, E = L L'."""
-        import cvxpy as cp
-
-        u = cp.Variable(len(self.E), nonneg=True)
-        return 0.5 * cp.norm(np.linalg.cholesky(self.E).T @ u, 2), [u >= squares_atom(components)]
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """No penalty, ||L^{-1} theta|| <= 1."""
-        import cvxpy as cp
-
-        return 0.0, [cp.norm(self._inverse_root @ theta, 2) <= 1]
 
 
 def nonnegative_minimiser(E: Array, c: Array) -> Array:

@@ -1,4 +1,4 @@
-"""lp norms of nonnegative vectors: values, gradients and cvxpy atoms, without overflow; and checks of parameters."""
+"""lp norms of nonnegative vectors: values and gradients, without overflow; and checks of parameters."""
 
 from __future__ import annotations
 
@@ -65,40 +65,6 @@ def block_exponent(p: float) -> float:
 def ball_exponent(q: float) -> float:
     """p = q/(2-q) for q in [1, 2], the inverse of `block_exponent`."""
     return np.inf if q == 2.0 else q / (2.0 - q)
-
-
-def norm_atom(x: Any, p: float) -> Any:
-    """||x||_p of a nonnegative cvxpy expression, p in [1, inf], by exact power cones in between."""
-    import cvxpy as cp
-
-    if p == 1.0:
-        return cp.sum(x)
-    if np.isinf(p):
-        return cp.max(x)
-    if p == 2.0:
-        return cp.norm(x, 2)
-    return cp.pnorm(x, p, approx=False)
-
-
-def power_atom(x: Any, exponent: float) -> Any:
-    """x^exponent of a nonnegative cvxpy expression, exponent >= 1, elementwise."""
-    import cvxpy as cp
-
-    return x if exponent == 1.0 else cp.power(x, exponent, approx=False)
-
-
-def norms_atom(components: list[Any]) -> Any:
-    """The vector of the Euclidean norms of affine cvxpy vectors."""
-    import cvxpy as cp
-
-    return cp.hstack([cp.norm(component, 2) for component in components])
-
-
-def squares_atom(components: list[Any]) -> Any:
-    """The vector of the squared Euclidean norms of affine cvxpy vectors."""
-    import cvxpy as cp
-
-    return cp.hstack([cp.sum_squares(component) for component in components])
 
 
 def checked_number(label: str, value: Any, interval: str, inside: Callable[[float], bool], remedy: str) -> float:

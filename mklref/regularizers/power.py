@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from mklref.regularizers.norms import (
     block_exponent,
     checked_number,
     conjugate_exponent,
-    norms_atom,
-    power_atom,
     power_sum,
     quotient,
 )
@@ -122,30 +119,6 @@ class Power(Regularizer):
         if top <= 1.0 or (self.p > 1.0 and np.isfinite(self.conjugate(g))):
             return 1.0
         return (1.0 - 4.0 * float(np.finfo(float).eps)) / top
-
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """1/q sum rho^q."""
-        import cvxpy as cp
-
-        return cp.sum(power_atom(rho, self.block_exponent)) / self.block_exponent, []
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """1/q* sum of powers of the norms; at p = 1 norms of at most 1."""
-        import cvxpy as cp
-
-        norms = norms_atom(components)
-        if self.p == 1.0:
-            return cp.Constant(0.0), [norms <= 1]
-        exponent = 2.0 * conjugate_exponent(self.p)
-        return cp.sum(power_atom(norms, exponent)) / exponent, []
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """1/(2p) sum theta^p."""
-        import cvxpy as cp
-
-        if np.isinf(self.p):
-            return 0.0, [theta <= 1]
-        return cp.sum(power_atom(theta, self.p)) / (2.0 * self.p), []
 
     def smoothed(self, epsilon: float) -> Power:
         """p at least 1 + epsilon."""

@@ -93,27 +93,6 @@ class Rescaled(Regularizer):
         """That of S at root g / factor."""
         return self.base.dual_scale(self._inner(g))
 
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """Factor S(rho/root)."""
-        import cvxpy as cp
-
-        value, constraints = self.base.value_atom(cp.multiply(1.0 / self.root, rho))
-        return self.factor * value, constraints
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """Factor S*(root g / factor)."""
-        roots = np.broadcast_to(self.root / self.factor, len(components))
-        scaled = [root * component for root, component in zip(roots, components, strict=True)]
-        value, constraints = self.base.conjugate_atom(scaled)
-        return self.factor * value, constraints
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """Factor psi_S(factor theta / root^2)."""
-        import cvxpy as cp
-
-        value, constraints = self.base.weight_atom(cp.multiply(self.factor / self.root / self.root, theta))
-        return self.factor * value, constraints
-
     def _inner(self, g: Array) -> Array:
         return np.asarray(self.root * g / self.factor)
 

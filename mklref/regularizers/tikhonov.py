@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
-from mklref.regularizers.norms import checked_number, norm_atom, p_norm, power_atom
+from mklref.regularizers.norms import checked_number, p_norm
 from mklref.regularizers.polyhedral import Polyhedral
 
 
@@ -107,24 +106,6 @@ class Tikhonov(Regularizer):
             return super().weights_jacobian(g)
         theta = self.ball.weights_from_dual(g)
         return (np.outer(theta, theta) + 2.0 * self.ball.conjugate(g) * self.ball.weights_jacobian(g)) / (4.0 * self.mu)
-
-    def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
-        """3/4^{2/3} mu^{1/3} ||rho||_q^{4/3}."""
-        norm = norm_atom(rho, self.ball.block_exponent)
-        return 3.0 * (self.mu / 16.0) ** (1.0 / 3.0) * power_atom(norm, 4.0 / 3.0), []
-
-    def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """(1/2 ||(sum of squares)_m||_{p*})^2 / (4 mu)."""
-        import cvxpy as cp
-
-        half, constraints = self.ball.conjugate_atom(components)
-        return cp.square(half) / (4.0 * self.mu), constraints
-
-    def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """mu ||theta||_p^2."""
-        import cvxpy as cp
-
-        return self.mu * cp.square(norm_atom(theta, self.p)), []
 
     def smoothed(self, epsilon: float) -> Tikhonov:
         """p at least 1 + epsilon."""

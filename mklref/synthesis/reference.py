@@ -20,6 +20,7 @@ import numpy as np
 from mklref._arguments import checked_positive
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, SolverFailure
+from mklref.formulations.dual import V_star
 from mklref.losses.base import Costs
 from mklref.reference import SOLVERS, Engine, solver_name
 from mklref.solution import History, Status
@@ -118,7 +119,7 @@ def _dual(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
     beta = cp.Variable(problem.n_samples)
     Z = [cp.Variable(problem.shape[1]) for _ in problem.kernels]
     links = [z == K.T @ beta for K, z in zip(problem.kernels, Z, strict=True)]
-    losses, domain = problem.loss.dual_atom(beta, problem.y, Costs(problem.costs, 1.0 / problem.costs))
+    losses, domain = V_star(problem.loss, beta, problem.y, Costs(problem.costs, 1.0 / problem.costs))
     stacked = cp.vstack(Z)
     groups = stacked.T if problem.norm.r == 1 else stacked
     norms = cp.norm(groups, "inf" if problem.norm.p == 1 else 2, axis=1)

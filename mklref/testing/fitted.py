@@ -19,6 +19,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import SolverFailure
+from mklref.formulations.mixed_norm import R
 from mklref.problem import Problem
 from mklref.reference import SOLVERS, Engine
 from mklref.testing.weight_suspects import weights_of_the_machine
@@ -62,7 +63,7 @@ def _by_cones(problem: Problem, beta: Array, intercept: float | None) -> Array |
     free = intercept is None and problem.intercept
     b = cp.Variable() if free else float(intercept or 0.0)
     degree = problem.regularizer.degree
-    penalty, domain = problem.regularizer.value_atom(u if degree is not None else unit * u)
+    penalty, domain = R(problem.regularizer, u if degree is not None else unit * u)
     penalty *= (1.0 if degree is None else unit**degree) / size
     losses = (problem.costs / size) @ problem.loss.atom(t, problem.y) + (problem.intercept_cost / size) * b
     program = cp.Problem(cp.Minimize(losses + penalty), [t == (ratio[:, None] * images).T @ u + b, *domain])

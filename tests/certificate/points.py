@@ -6,6 +6,8 @@ import cvxpy as cp
 import numpy as np
 from makers import make_problem
 
+from mklref.formulations.mixed_norm import R
+
 N, M = 20, 4
 
 
@@ -32,7 +34,7 @@ def optimum(problem):
     s = cp.Variable(len(L), nonneg=True)
     b = cp.Variable() if problem.intercept else 0.0
     t = cp.Variable(problem.n_samples)
-    penalty, domain = problem.regularizer.value_atom(s)
+    penalty, domain = R(problem.regularizer, s)
     scores = t == sum(Lm @ vm for Lm, vm in zip(L, v, strict=True)) + b
     objective = problem.costs @ problem.loss.atom(t, problem.y) + penalty + problem.intercept_cost * b
     program = cp.Problem(

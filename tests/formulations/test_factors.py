@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from makers import DEGENERATE, make_problem
 
+from mklref._conic.cones import use_second_order_cones
+from mklref._conic.factors import factorize
+from mklref._conic.point import Point
+from mklref._conic.scaling import Scaling, balanced
 from mklref.certificate import certify
 from mklref.exceptions import SolverFailure
-from mklref.formulations import as_formulation, factorize
-from mklref.formulations.base import Point
-from mklref.formulations.cones import use_second_order_cones
-from mklref.formulations.scaling import Scaling, balanced
+from mklref.formulations import as_formulation
 from mklref.kernels import stack
 from mklref.reference import Engine
 from mklref.regularizers import ElasticNet, Lp, Power, Tikhonov

@@ -7,10 +7,11 @@ import pytest
 from formulations.agreement import PAIRS, SCALE
 from makers import LOSSES, make_problem
 
-from mklref.formulations import as_formulation, factorize
-from mklref.formulations.base import Point
-from mklref.formulations.kinks import kink
-from mklref.formulations.polish import assess, polish
+from mklref._conic.factors import factorize
+from mklref._conic.kinks import kink
+from mklref._conic.point import Point
+from mklref._conic.polish import assess, polish
+from mklref.formulations import as_formulation
 from mklref.reference import Engine
 from mklref.regularizers import (
     BlockNorm,

@@ -10,6 +10,7 @@ import pytest
 from makers import LOSSES
 
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+from mklref.formulations.dual import V_star
 from mklref.losses import (
     LOSSES as BY_NAME,
     Costs,
@@ -195,7 +196,7 @@ def test_atom_equals_the_value(loss, y, rng):
 def test_dual_atom_equals_minus_the_dual_value(loss, y, costs, rng):
     parameters = Costs(cp.Parameter(N, pos=True), cp.Parameter(N, pos=True))
     beta = cp.Variable(N)
-    atom, constraints = loss.dual_atom(beta, y, parameters)
+    atom, constraints = V_star(loss, beta, y, parameters)
     program = cp.Problem(cp.Minimize(atom), constraints)
     assert program.is_dcp(dpp=True)
     parameters.value.value, parameters.inverse.value = costs, 1.0 / costs
@@ -208,7 +209,7 @@ def test_dual_atom_equals_minus_the_dual_value(loss, y, costs, rng):
 def test_dual_atom_is_restricted_to_the_box(loss, y, costs, rng):
     """Beyond each finite bound either a constraint is violated or the atom is infinite."""
     beta = cp.Variable(N)
-    atom, constraints = loss.dual_atom(beta, y, Costs(costs, 1.0 / costs))
+    atom, constraints = V_star(loss, beta, y, Costs(costs, 1.0 / costs))
     within = -costs * inside(loss, y, rng)
     for bound, outward in zip(loss.box(y, costs), (-1.0, 1.0), strict=True):
         for i in np.flatnonzero(np.isfinite(bound))[:5]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mklref
+from mklref.formulations.weighted_primal import psi
 from mklref.native import outer
 from mklref.native.mixture import mixed_step
 from mklref.native.steps import Cut
@@ -47,7 +48,7 @@ def truth(regularizer, cuts, W, centre):
     """The same program, declared: its value and the multipliers of the cuts."""
     theta, s = cp.Variable(len(centre), nonneg=True), cp.Variable()
     above = [s >= cut.dual_term - 0.5 * cut.squares @ theta for cut in cuts]
-    penalty, ball = regularizer.weight_atom(theta)
+    penalty, ball = psi(regularizer, theta)
     program = cp.Problem(cp.Minimize(s + 0.5 * cp.sum_squares(W @ (theta - centre)) + penalty), above + ball)
     program.solve(solver="CLARABEL")
     return program.value, np.array([float(constraint.dual_value) for constraint in above])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from regularizers.instances import FAMILIES, SCALE, M
 
+from mklref.formulations.weighted_primal import psi
 from mklref.native.model import minimise
 from mklref.regularizers import Fixed, Groups, Lp
 
@@ -37,7 +38,7 @@ def model(regularizer, q, W, theta, at):
 def minimum_by_cvxpy(regularizer, q, W, theta):
     """The minimum of the model, and the largest qhat = q - 2 W'W (at - theta) there."""
     at = cp.Variable(M, nonneg=True)
-    penalty, domain = regularizer.weight_atom(at)
+    penalty, domain = psi(regularizer, at)
     curvature = 0.5 * cp.sum_squares(W @ (at - theta)) if len(W) else 0.0
     program = cp.Problem(cp.Minimize(-0.5 * q @ (at - theta) + curvature + penalty), domain)
     program.solve(solver="CLARABEL")

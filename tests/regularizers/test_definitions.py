@@ -8,6 +8,7 @@ import pytest
 from regularizers.instances import ALIGNED, FAMILIES, ONE, OPPOSED, PAIRS, SCALE, SINGLETONS, UNEVEN, M
 from regularizers.laws import points
 
+from mklref.formulations.weighted_primal import psi
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,
@@ -33,7 +34,7 @@ def test_weights_from_norms_are_the_argmin(regularizer):
     """argmin over theta of 1/2 sum rho^2/theta + psi(theta), by a conic solver."""
     rho = np.array([0.8, 0.3, 1.1, 0.6])
     theta = cp.Variable(M, nonneg=True)
-    penalty, domain = regularizer.weight_atom(theta)
+    penalty, domain = psi(regularizer, theta)
     quotients = sum(cp.quad_over_lin(size, weight) for size, weight in zip(rho, theta, strict=True))
     program = cp.Problem(cp.Minimize(0.5 * quotients + penalty), domain)
     program.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)

@@ -18,8 +18,8 @@ import numpy as np
 
 import mklref
 from mklref import reference
+from mklref._conic.factors import factorize
 from mklref._files import write_text
-from mklref.formulations import factorize
 from validation.facts import facts, results_file
 
 FORMS = ("mixed_norm", "block_norm", "qcqp", "dual", "weighted_primal")

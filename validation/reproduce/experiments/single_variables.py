@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mklref._conic.factors import Factors
 from mklref._typing import Array
-from mklref.formulations import Factors
 from mklref.kernels import KernelStack
 
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mklref._conic.kinks import kink
+from mklref._conic.point import Point
+from mklref._conic.stationary import Mask, with_fixed_weights, with_free_weights
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.certificate.allowance import squares_error
 from mklref.certificate.unit import relative
-from mklref.formulations.kinks import kink
-from mklref.formulations.point import Point
-from mklref.formulations.stationary import Mask, with_fixed_weights, with_free_weights
 from mklref.losses.base import QuadraticDual
 from mklref.problem import Problem
 

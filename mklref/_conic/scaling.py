@@ -19,10 +19,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
+from mklref._conic.point import Point, SignedPoint
 from mklref._typing import Array
-from mklref.formulations.point import Point
+from mklref.multiclass import MulticlassProblem
+from mklref.problem import Problem
+from mklref.signed import SignedProblem
+
+P = TypeVar("P", Point, SignedPoint)
 
 
 @dataclass(frozen=True)
@@ -36,13 +41,16 @@ class Scaling:
         """c / C."""
         return costs / self.cost
 
-    def restore(self, point: Point) -> Point:
+    def restore(self, point: P) -> P:
         """The point of the original problem."""
-        return Point(self.cost * point.dual_coef, self.factor**2 / self.cost * point.weights, point.intercept)
+        weights = self.factor**2 / self.cost * point.weights
+        return point._replace(dual_coef=self.cost * point.dual_coef, weights=weights)
 
 
-def balanced(problem: Any) -> Scaling:
+def balanced(problem: Problem | MulticlassProblem | SignedProblem) -> Scaling:
     """The scaling for this C and these kernels, or none where the problem does not allow it."""
+    if isinstance(problem, SignedProblem):  # the trace fixes the scale of the kernel
+        return Scaling()
     degree = problem.regularizer.degree
     if degree is None or problem.intercept_cost:
         return Scaling()

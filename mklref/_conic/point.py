@@ -16,3 +16,12 @@ class Point(NamedTuple):
     dual_coef: Array
     weights: Array
     intercept: Any
+
+
+class SignedPoint(NamedTuple):
+    """beta (n,), mu (M,), b, and what the multiplier of the matrix inequality says of beta beta' + Z, (n, n)."""
+
+    dual_coef: Array
+    weights: Array
+    intercept: Any
+    moments: Array

@@ -22,9 +22,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from mklref._conic.kinks import kink
+from mklref._conic.point import Point
 from mklref._typing import Array
-from mklref.formulations.kinks import kink
-from mklref.formulations.point import Point
 from mklref.losses.base import QuadraticDual
 from mklref.problem import Problem
 

@@ -1,0 +1,1 @@
+"""What conic solvers need and no statement shows: factors, scaling, cones, polishing, and a model that is reused."""

@@ -1,0 +1,124 @@
+"""A compiled formulation, and what all primal forms share.
+
+The costs c_i = C * sample_weight_i are parameters of every model: another C reuses the compiled problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mklref._conic.cones import use_second_order_cones
+from mklref._conic.factors import Factors
+from mklref._conic.point import Point, SignedPoint
+from mklref._typing import Array
+from mklref.losses.base import Costs
+from mklref.problem import Problem
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+Solve = Callable[["cp.Problem"], None]
+"""Solves a cvxpy problem in place or raises `SolverFailure`; made by `reference`, the only caller of solvers."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A compiled formulation: solve it for any costs, then read the point off it."""
+
+    program: cp.Problem
+    costs: Costs
+    recover: Callable[[], Point | SignedPoint]
+
+    def set_costs(self, costs: Array) -> None:
+        """Give the parameters their values; the compiled problem is kept."""
+        self.costs.value.value = costs
+        self.costs.inverse.value = 1.0 / costs
+
+    def avoid_power_cones(self) -> None:
+        """Use towers of second-order cones instead, in a model that was never solved."""
+        use_second_order_cones(self.program)
+
+    def run(self, solve: Solve) -> Point | SignedPoint:
+        """Solve the program and recover the point."""
+        solve(self.program)
+        return self.recover()
+
+
+def cost_parameters(n: int) -> Costs:
+    """c and 1/c as cvxpy parameters: products with either are DPP, quotients would not be."""
+    import cvxpy as cp
+
+    return Costs(cp.Parameter(n, pos=True, name="costs"), cp.Parameter(n, pos=True, name="inverse_costs"))
+
+
+def multiplier(constraint: Any) -> Array:
+    """The multiplier of an equality or scalar inequality as a float64 vector."""
+    return np.atleast_1d(np.asarray(constraint.dual_value, dtype=np.float64))
+
+
+class Machine:
+    """What every primal form shares: functions f_m = L_m v_m, scores, summed losses.
+
+        t = sum_m L_m v_m + b           `scores`, a constraint
+        sum_i c_i V(t_i, y_i) + c_b b   `losses`
+
+    The multiplier of the scores is beta: stationarity in t reads c_i V'(t_i) + beta_i = 0.
+    """
+
+    def __init__(self, problem: Problem, factors: Factors) -> None:
+        import cvxpy as cp
+
+        self.factors = factors
+        self.costs = cost_parameters(problem.n_samples)
+        self.stacked = cp.Variable(factors.stacked.shape[1], name="v")
+        self.b = cp.Variable(name="b") if problem.intercept else cp.Constant(0.0)
+        t = cp.Variable(problem.n_samples, name="t")
+        self.scores = t == factors.stacked @ self.stacked + self.b
+        losses = cp.sum(cp.multiply(self.costs.value, problem.loss.atom(t, problem.y)))
+        self.losses = losses + problem.intercept_cost * self.b
+
+    @cached_property
+    def v(self) -> list[Any]:
+        """The blocks v_m with ||v_m|| = ||f_m||."""
+        return self.factors.split(self.stacked)
+
+    @property
+    def rho(self) -> Array:
+        """The norms (||v_m||)_m of the solution, (M,)."""
+        return self.factors.norms(self.stacked.value)
+
+    def model(self, objective: Any, constraints: list[Any], theta: Callable[[], Array]) -> Model:
+        """Minimise under the constraints; beta is the multiplier of the scores, b a variable, theta is given."""
+        import cvxpy as cp
+
+        program = cp.Problem(cp.Minimize(objective), [self.scores, *constraints])
+        return Model(program, self.costs, lambda: Point(multiplier(self.scores), theta(), float(self.b.value)))
+
+
+def ratios(v: list[Any], theta: Any) -> Any:
+    """sum_m ||v_m||^2 / theta_m for positive concave theta_m, with 0/0 = 0: jointly convex."""
+    import cvxpy as cp
+
+    return cp.sum(cp.hstack([cp.quad_over_lin(v_m, theta_m) for v_m, theta_m in zip(v, theta, strict=True)]))
+
+
+def nonnegative(variable: Any) -> Array:
+    """The value of a variable without the negative entries that a conic solver leaves."""
+    return np.maximum(np.asarray(variable.value, dtype=np.float64), 0.0)
+
+
+def balance(problem: Problem, beta: Any) -> list[Any]:
+    """1'beta = c_b if there is an intercept, which is its multiplier; no constraint otherwise."""
+    import cvxpy as cp
+
+    return [cp.sum(beta) == problem.intercept_cost] if problem.intercept else []
+
+
+def balance_multiplier(constraints: list[Any]) -> float:
+    """b, the multiplier of `balance`; 0 without intercept."""
+    return float(constraints[0].dual_value) if constraints else 0.0
