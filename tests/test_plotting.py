@@ -255,11 +255,30 @@ def test_intervals_of_a_cross_check(problem):
     ax = plotting.intervals(check)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["native", "dual/CLARABEL", "mixed_norm/CLARABEL"]
     low, high = check.interval
-    for row, line in zip(check.rows, ax.lines[::2], strict=False):
-        left, right = (10.0 ** (abs(end) - 16) * max(1.0, high) for end in line.get_xdata())
-        assert left == pytest.approx(max(high - row.lower, 1e-16 * high), rel=1e-6)
-        assert right == pytest.approx(max(row.upper - low, 1e-16 * high), rel=1e-6)
-        assert line.get_color() != "#c00000"
+    lines = iter(ax.lines)
+    for row in check.rows:
+        thin, _, thick, _, diamond = (next(lines) for _ in range(5))
+        for line, point in ((thin, row.raw), (thick, row.solution)):
+            left, right = (10.0 ** (abs(end) - 16) * high for end in line.get_xdata())
+            assert left == pytest.approx(max(high - point.certificate.lower, 1e-16 * high), rel=1e-6)
+            assert right == pytest.approx(max(point.certificate.upper - low, 1e-16 * high), rel=1e-6)
+            assert line.get_color() != "#c00000"
+        at = float(diamond.get_xdata()[0])
+        off = row.value - 0.5 * (low + high)
+        if np.isnan(off):
+            assert row.label == "native"
+            assert np.isnan(at)
+        else:
+            assert np.sign(at) * 10.0 ** (abs(at) - 16) * high == pytest.approx(off, rel=1e-6, abs=2e-16 * high)
+
+
+def test_a_row_that_contradicts_the_others_is_red(problem):
+    from dataclasses import replace
+
+    check = mklref.crosscheck(problem.replace(C=10.0), formulations=["dual"], solvers=["CLARABEL"])
+    wrong = replace(check.rows[1], solution=replace(check.rows[1].solution, value=1.01 * check.rows[1].value))
+    ax = plotting.intervals(replace(check, rows=(check.rows[0], wrong)))
+    assert [line.get_color() == "#c00000" for line in ax.lines] == [False] * 5 + [True] * 5 + [False]
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):

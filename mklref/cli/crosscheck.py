@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from rich.console import Console
@@ -20,7 +21,8 @@ from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.options import SAMPLES
 from mklref.cli.problem import Input, read
-from mklref.crosscheck import CrossCheck, chosen_formulations, crosscheck
+from mklref.crosscheck import CrossCheck, Row, chosen_job
+from mklref.crosscheck.rows import Job, rows
 from mklref.problem import Problem
 
 
@@ -31,14 +33,25 @@ def run(arguments: Any) -> bool:
         report.require_extra()
     data = read(arguments, SAMPLES)
     problems = {data.title(p, C): data.problem(p, C) for C, p in product(arguments.C, arguments.p)}
-    formulations = {title: _formulations(problem, arguments.formulations) for title, problem in problems.items()}
+    jobs = [_job(problem, arguments) for problem in problems.values()]
     render.show_facts(out, data.facts)
+    total = sum(len(job.labels) for job in jobs)
+    answers = rows(jobs, min(arguments.jobs, total - len(jobs)))
     checks: dict[str, CrossCheck] = {}
     try:
-        for title, problem in problems.items():
-            checks[title] = _check(title, problem, formulations[title], arguments)
-            render.show_check(out, checks[title], title)
+        with _bar(total) as advance:
+            for (title, problem), job in zip(problems.items(), jobs, strict=True):
+                found: list[Row] = []
+                render.show_head(out, title)
+                for row in islice(answers, len(job.labels)):
+                    found.append(row)
+                    render.show_row(out, CrossCheck(problem, tuple(found)), row)
+                    advance(title)
+                tolerances = arguments.tol, arguments.value_tol, arguments.reference_tol
+                checks[title] = CrossCheck(problem, tuple(found), *tolerances)
+                render.show_result(out, checks[title])
     finally:  # what was finished is not lost to an error, to Ctrl-C, or to a pipe that is closed
+        answers.close()
         if checks:
             _deliver(arguments, data, checks, len(problems))
     failed = [title for title, check in checks.items() if not check.passed]
@@ -48,29 +61,22 @@ def run(arguments: Any) -> bool:
     return not failed
 
 
-def _formulations(problem: Problem, names: list[str] | None) -> tuple[str, ...]:
+def _job(problem: Problem, arguments: Any) -> Job:
     """Checked for every problem before the first one is solved."""
-    return reference.formulations(problem) if names == ["all"] else chosen_formulations(problem, names)
+    names = arguments.formulations
+    formulations = reference.formulations(problem) if names == ["all"] else names
+    tolerances = arguments.tol, arguments.reference_tol, arguments.value_tol
+    return chosen_job(problem, formulations, arguments.solvers, *tolerances)
 
 
-def _check(title: str, problem: Problem, formulations: Sequence[str], arguments: Any) -> CrossCheck:
-    """One cross-check, with a bar on standard error that is gone before the table is printed."""
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on standard error, below what is printed, that advances by a row."""
     terminal = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
-        bar = progress.add_task(title, total=None)
-
-        def advance(done: int, total: int, label: str) -> None:
-            progress.update(bar, completed=done, total=total, description=f"{title}: {label}")
-
-        return crosscheck(
-            problem,
-            formulations=formulations,
-            solvers=arguments.solvers,
-            tol=arguments.tol,
-            reference_tol=arguments.reference_tol,
-            progress=advance,
-        )
+        bar = progress.add_task("", total=total)
+        yield lambda title: progress.update(bar, advance=1, description=title)
 
 
 def _deliver(arguments: Any, data: Input, checks: dict[str, CrossCheck], asked: int) -> None:

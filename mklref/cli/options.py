@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from fractions import Fraction
@@ -62,17 +63,26 @@ def _add_crosscheck(commands: Any) -> None:
         "crosscheck",
         help="solve one problem by many formulations and solvers, certify each answer, compare",
         description="Solve natively and by every cvxpy formulation x solver; certify each answer, and compare.",
-        epilog="Exit code 0: all certified intervals overlap and every gap is within its tolerance; 1: not so, "
-        "the last line names the row; 2: bad input.",
+        epilog="Exit code 0: the values that the formulations state lie in the interval that all certificates share; "
+        "1: a row contradicts it, or nothing could be checked, and the last line says which; 2: bad input. A solver "
+        "that gives up is named, and does not fail the check.",
     )
     _add_problem(check, f"{SAMPLES} of a table, all of an NPZ file")
     add = check.add_argument
-    add("--p", type=several(exponent), default=[1.0, 2.0], metavar="P,...", help="norms, such as 1,4/3,2,inf (1,2)")
+    add(
+        "--p",
+        type=several(exponent),
+        default=[1.0, 4 / 3, 2.0],
+        metavar="P,...",
+        help="norms, such as 1,4/3,2,inf (1,4/3,2)",
+    )
     add("--C", type=several(number), default=[100.0], metavar="C,...", help="weights of the summed loss (100)")
     add("--formulations", type=several(str), metavar="NAME,...", help=f"or all ({','.join(FORMULATIONS)})")
     add("--solvers", type=several(str), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")
     add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
     add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
+    add("--value-tol", type=number, default=1e-6, metavar="TOL", help="how far values may be off, relatively (1e-6)")
+    add("--jobs", type=positive, default=processors(), metavar="N", help="rows solved at a time (all processors)")
     add("--json", type=Output, metavar="FILE", help="write all numbers to FILE")
     add("--report", type=Output, metavar="FILE.html", help="write a self-contained page with table and pictures")
     add_force(check)
@@ -204,6 +214,18 @@ def sample_count(text: str) -> int:
         return sys.maxsize
     if not text.isdecimal() or len(text) > _DIGITS or int(text) < 2:
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is neither 'all' nor an integer of at least 2")
+    return int(text)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def positive(text: str) -> int:
+    """A positive integer."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
     return int(text)
 
 

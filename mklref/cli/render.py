@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mklref._typing import Array
-from mklref.crosscheck.result import COLUMNS, NUMERIC, CrossCheck, kernel_names
+from mklref.crosscheck.result import COLUMNS, CrossCheck, Row, kernel_names, line
 
 BAR = 8
 """Width of a bar in characters."""
@@ -17,7 +17,16 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 MOST_KERNELS = 40
 """Kernels whose weights are shown; the largest ones if there are more."""
 MOST_COLUMNS = 6
-PIPE_WIDTH = 110
+NARROWER = tuple(
+    tuple(name for name in COLUMNS if name not in left_out)
+    for left_out in (
+        ("lower", "upper"),
+        ("raw lower", "raw upper", "lower", "upper"),
+        ("raw lower", "raw upper", "lower", "upper", "seconds"),
+    )
+)
+"""Columns that a narrow terminal does with: rows keep their names, values and status."""
+PIPE_WIDTH = 130
 """Width of the output where there is no terminal to ask."""
 
 
@@ -33,20 +42,32 @@ def show_facts(out: Console, facts: Mapping[str, str]) -> None:
         out.print(f"[dim]{name + ':':<9}[/dim] {escape(fact)}")
 
 
-def show_table(out: Console, check: CrossCheck) -> None:
-    """The rows of a cross-check; those that fail in red, notes below."""
-    lines = [row.cells() for row in check.rows]
-    natural = sum(2 + max(map(len, column)) for column in zip(COLUMNS, *lines, strict=True)) - 2
-    # A narrow terminal does without the objective, which the upper bound repeats: rows keep their names.
-    shown = [j for j, name in enumerate(COLUMNS) if name != "objective" or natural <= out.width]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for j in shown:
-        table.add_column(COLUMNS[j], justify="right" if j in NUMERIC else "left", no_wrap=j not in (0, 7))
-    for row, cells in zip(check.rows, lines, strict=True):
-        table.add_row(*(escape(cells[j]) for j in shown), style="red" if row.failure else None)
-    out.print(table)
+def show_head(out: Console, title: str) -> None:
+    """The title of a cross-check and the names of the columns."""
+    out.print(f"\n[bold]{escape(title)}[/bold]")
+    out.print(f"[bold]{_fitting(out, COLUMNS)}[/bold]", soft_wrap=True)
+
+
+def show_row(out: Console, so_far: CrossCheck, row: Row) -> None:
+    """One row against the rows so far; red if it contradicts them, yellow if it has no verdict."""
+    style = "red" if so_far.contradiction(row) else "yellow" if so_far.undecided(row) else None
+    out.print(escape(_fitting(out, so_far.cells(row))), style=style, soft_wrap=True)
+
+
+def _fitting(out: Console, cells: Sequence[str]) -> str:
+    """The columns for which the terminal is wide enough: bounds are left out first."""
+    shown = next((names for names in (COLUMNS, *NARROWER) if len(line(names, names)) <= out.width), NARROWER[-1])
+    return line(cells, shown)
+
+
+def show_result(out: Console, check: CrossCheck) -> None:
+    """Notes, weights and verdict of one cross-check, after its rows."""
     for note in check.notes:
         out.print(f"  [dim]{escape(note)}[/dim]")
+    out.print()
+    weights = {name: row.solution.weights for name, row in check.best_rows.items() if row.solution}
+    show_weights(out, kernel_names(check.problem), dict(list(weights.items())[:MOST_COLUMNS]))
+    show_verdict(out, check)
 
 
 def show_verdict(out: Console, check: CrossCheck) -> None:
@@ -72,16 +93,6 @@ def show_weights(out: Console, names: Sequence[str], columns: Mapping[str, Array
     out.print(table)
     if len(shown) < len(names):
         out.print(f"  [dim]{len(names) - len(shown)} kernels of smaller weight are not shown[/dim]")
-
-
-def show_check(out: Console, check: CrossCheck, title: str) -> None:
-    """Title, table, weights and verdict of one cross-check."""
-    out.print(f"\n[bold]{escape(title)}[/bold]")
-    show_table(out, check)
-    out.print()
-    weights = {name: row.solution.weights for name, row in check.best_rows.items() if row.solution}
-    show_weights(out, kernel_names(check.problem), dict(list(weights.items())[:MOST_COLUMNS]))
-    show_verdict(out, check)
 
 
 def _bar(share: float, ascii_only: bool) -> str:

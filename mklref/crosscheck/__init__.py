@@ -1,32 +1,35 @@
-"""Many formulations and solvers on one problem, and whether they certify the same optimal value.
+"""Many formulations and solvers on one problem, and whether they certify the same optimal value, and state it.
 
-Every row is one solver's answer with its certificate lower <= P* <= upper. The check passes if and only if
+Every row is one solver's answer to one formulation: the optimal value of that model as the solver states it, the
+certificate lower <= P* <= upper of the solver's own point, and that of the polished point. A certificate knows nothing
+of the formulation that its point comes from. So all certificates together place P* in a common interval, and
 
-    max over rows of lower <= min over rows of upper      all certified intervals share a point
-    native relative gap    <= tol
-    every other row's gap  <= reference_tol               a conic solver certifies less than it claims
+    a contradiction    is a value outside of it by more than value_tol (relatively), bounds that exclude each other,
+                       the claim that the problem is infeasible or unbounded, or a native answer that calls itself
+                       optimal and certifies a larger gap than tol;
+    no verdict         has a solver that gave up, that says itself that it is inaccurate (its value may then be off by
+                       reference_tol), or whose point certifies a larger gap than reference_tol.
 
-Nothing a solver says about itself enters the verdict. Certified bounds allow for rounding in float64; that of the
-kernels as they are stored is the allowance of `rounding`.
+The check passes if there is no contradiction, and if at least one value with a verdict could be compared with a common
+interval that is narrower than tol. A row without a verdict does not fail the check, and is named by it. Bounds are
+certified with the rounding errors of their sums. The rounding of the kernels themselves, `rounding`, makes the common
+interval wider: with float32 kernels and a large C nothing can be checked, rather than anything passes.
 """
 
 from __future__ import annotations
 
 import sys
-import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from types import ModuleType
 from typing import Any
 
-from mklref import native, reference
-from mklref.certificate.allowance import entries_error
+from mklref import reference
 from mklref.crosscheck.result import NATIVE, CrossCheck, Row
-from mklref.exceptions import InvalidParameter, InvalidType, MKLError, MKLWarning, NotApplicable
-from mklref.formulations import factorize
+from mklref.crosscheck.rows import Job, rounding, rows
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
-from mklref.solution import Solution
+from mklref.signed import SignedProblem
 
 SOLVERS = ("CLARABEL", "ECOS")
 """The solvers that are asked by default. SCS takes ten times as long to certify half as many digits."""
@@ -39,76 +42,90 @@ Progress = Callable[[int, int, str], None]
 
 
 def crosscheck(
-    problem: Problem,
+    problem: Problem | MulticlassProblem | SignedProblem,
     *,
     formulations: Sequence[str] | None = None,
     solvers: Sequence[str] | None = None,
     tol: float = 1e-6,
     reference_tol: float = 1e-3,
+    value_tol: float = 1e-6,
+    processes: int = 1,
     progress: Progress | None = None,
 ) -> CrossCheck:
     """Solve a problem natively and by every formulation x solver, certify each answer, and compare.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem, MulticlassProblem or SignedProblem
+        For the last one, a semidefinite program, there is no native solver.
     formulations : sequence of str, optional
-        Some of `reference.formulations(problem)`; those of `FORMULATIONS` by default.
+        Some of `reference.formulations(problem)`; by default those of `FORMULATIONS`, or all where none applies.
     solvers : sequence of str, optional
         Some of `reference.SOLVERS`; `SOLVERS` by default.
     tol : float
-        Largest certified relative gap of the native row.
+        Largest certified relative gap of the native row, and relative width of the common interval.
     reference_tol : float
-        Largest certified relative gap of the other rows.
+        Largest certified relative gap of the other rows, and how far the value of one may be off whose solver says
+        itself that it is inaccurate.
+    value_tol : float
+        How far, relatively, the value of a formulation may lie outside the common certified interval.
+    processes : int
+        How many rows are solved at a time, each in a process of its own.
     progress : callable, optional
         Called as `progress(done, total, label)` before each row.
 
     Returns
     -------
     CrossCheck
-        A solver that fails is a row with its reason, and fails the check.
+        A solver that fails is a row with its reason.
 
     Raises
     ------
     InvalidParameter
-        A tolerance outside (0, 1), an unknown name, or no formulation or solver at all.
+        A tolerance outside (0, 1), an unknown name, no formulation or solver at all, no process.
     InvalidType
-        `formulations` or `solvers` is a single string.
+        `formulations` or `solvers` is a single string; a tolerance is no number.
     NotApplicable
         A requested formulation does not cover the problem; the message says why.
     """
-    for name, value in (("tol", tol), ("reference_tol", reference_tol)):
-        if not 0.0 < value < 1.0:
-            raise InvalidParameter(f"{name} = {value!r} must lie in (0, 1): it is a relative gap.")
-    wanted = chosen_formulations(problem, formulations)
-    used = _chosen_solvers(solvers)
-    total = 1 + len(wanted) * len(used)
-    rows: list[Row] = []
-
-    def add(formulation: str, solver: str, solve: Callable[[], Solution], allowed: float) -> None:
+    if not isinstance(processes, int) or processes < 1:
+        raise InvalidParameter(f"processes = {processes!r} must be a positive integer.")
+    job = chosen_job(problem, formulations, solvers, tol, reference_tol, value_tol)
+    labels = [NATIVE if form == NATIVE else f"{form}/{solver}" for form, solver in job.labels]
+    found: list[Row] = []
+    answers = rows([job], processes)
+    for done, label in enumerate(labels):
         if progress:
-            progress(len(rows), total, NATIVE if formulation == NATIVE else f"{formulation}/{solver}")
-        rows.append(_row(problem, formulation, solver, solve, allowed))
-
-    add(NATIVE, "mklref", partial(native.solve, problem, tol=tol), tol)
-    factors = factorize(problem.kernels)
-    for formulation in wanted:
-        compiled = reference.compile(problem, formulation, factors=factors)
-        for solver in used:
-            add(formulation, solver, partial(compiled.solve, solver=solver), reference_tol)
-    return CrossCheck(problem, tuple(rows))
+            progress(done, len(labels), label)
+        found.append(next(answers))
+    answers.close()
+    return CrossCheck(problem, tuple(found), tol, value_tol, reference_tol)
 
 
-def rounding(problem: Problem, solution: Solution) -> float:
-    """How far certified bounds may contradict those of another point because kernels are rounded: no proof.
+def chosen_job(
+    problem: Problem | MulticlassProblem | SignedProblem,
+    formulations: Sequence[str] | None,
+    solvers: Sequence[str] | None,
+    tol: float,
+    reference_tol: float,
+    value_tol: float,
+) -> Job:
+    """What a cross-check of the problem solves, every argument checked.
 
-    Certificates allow for the rounding of their own sums. That of the kernels is no error in them, but makes kernels
-    indefinite, for which no weak duality holds (`mklref.certificate.allowance`).
+    Raises
+    ------
+    InvalidParameter, InvalidType, NotApplicable
+        As for `crosscheck`.
     """
-    return entries_error(problem, solution.dual_coef, solution.weights)
+    for name, value in (("tol", tol), ("reference_tol", reference_tol), ("value_tol", value_tol)):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InvalidType(f"{name} = {value!r} ({type(value).__name__}) must be a number in (0, 1).")
+        if not 0.0 < value < 1.0:
+            raise InvalidParameter(f"{name} = {value!r} must lie in (0, 1): it is relative to the optimal value.")
+    return Job(problem, chosen_formulations(problem, formulations), _chosen_solvers(solvers), tol, reference_tol)
 
 
-def chosen_formulations(problem: Problem, names: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_formulations(problem: Any, names: Sequence[str] | None) -> tuple[str, ...]:
     """The formulations that a cross-check of the problem solves: those named, or the default ones that apply.
 
     Raises
@@ -119,7 +136,7 @@ def chosen_formulations(problem: Problem, names: Sequence[str] | None) -> tuple[
     reasons = reference.explain(problem)
     applicable = reference.formulations(problem)
     if names is None:
-        return tuple(name for name in FORMULATIONS if name in applicable)
+        return tuple(name for name in FORMULATIONS if name in applicable) or applicable
     names = _sequence("formulations", names)
     for name in names:
         if name not in reasons:
@@ -143,26 +160,6 @@ def _sequence(argument: str, names: Sequence[str]) -> Sequence[str]:
     if not names:
         raise InvalidParameter(f"{argument} is empty; name at least one, or leave it out for all.")
     return names
-
-
-def _row(problem: Problem, formulation: str, solver: str, solve: Callable[[], Solution], allowed: float) -> Row:
-    """One answer; what a solver warns of or fails with goes into the note."""
-    solution, notes = None, []
-    started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            solution = solve()
-        except MKLError as failure:
-            notes.append(str(failure))
-    seconds = time.perf_counter() - started
-    for warning in caught:
-        if issubclass(warning.category, MKLWarning):
-            notes.append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    error = rounding(problem, solution) if solution else 0.0
-    return Row(formulation, solver, seconds, solution, " ".join(notes), allowed, error)
 
 
 class _Callable(ModuleType):

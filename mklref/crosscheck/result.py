@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mklref.certificate.unit import relative
+from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
-from mklref.solution import Solution
+from mklref.signed import SignedProblem
+from mklref.solution import Solution, Status
 
 NATIVE = "native"
-COLUMNS = ("formulation", "solver", "objective", "lower", "upper", "rel. gap", "seconds", "status")
-NUMERIC = range(2, 7)
+COLUMNS = (
+    "formulation",
+    "solver",
+    "value",
+    "off by",
+    "raw lower",
+    "raw upper",
+    "lower",
+    "upper",
+    "seconds",
+    "status",
+)
+NUMERIC = range(2, 9)
 """Columns that are aligned to the right."""
+
+WIDTHS = (16, 8, 12, 7, 12, 12, 12, 12, 7, 18)
+"""Of the columns: rows are shown one after the other, before the last one is known."""
+
+ROUNDING = 1e-12
+"""By how much, relative to their size, two bounds may contradict each other for the last digits of float64."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +50,8 @@ class Row:
     """Warnings, and the reason of a failure."""
     allowed: float
     """The largest relative gap with which this row passes."""
+    claim: str = ""
+    """What a solver without a point claims: "infeasible" or "unbounded"; "" if it gave up."""
     rounding: float = 0.0
     """By how much each bound may be off because the kernels are semidefinite only up to rounding."""
 
@@ -38,76 +61,99 @@ class Row:
         return NATIVE if self.formulation == NATIVE else f"{self.formulation}/{self.solver}"
 
     @property
-    def objective(self) -> float:
-        """The primal objective at the returned point; nan if there is none."""
-        return self.solution.objective if self.solution else np.nan
+    def value(self) -> float:
+        """The optimal value of the model as its solver states it; nan for the native solver, which has no model."""
+        return self.solution.value if self.solution else np.nan
+
+    @property
+    def raw(self) -> Solution | None:
+        """The solver's own point, before polishing."""
+        return (self.solution.raw or self.solution) if self.solution else None
 
     @property
     def lower(self) -> float:
-        """Certified lower bound of the optimal value."""
+        """Certified lower bound of the optimal value; -inf without a point."""
         return self.solution.certificate.lower if self.solution else -np.inf
 
     @property
     def upper(self) -> float:
-        """Certified upper bound of the optimal value."""
+        """Certified upper bound of the optimal value; inf without a point."""
         return self.solution.certificate.upper if self.solution else np.inf
 
     @property
     def relative_gap(self) -> float:
-        """(upper - lower) / |upper|, as in `Certificate`; inf if there is no solution."""
+        """That of the certificate; inf without a point."""
         return self.solution.certificate.relative_gap if self.solution else np.inf
 
     @property
-    def status(self) -> str:
-        """How the solver ended, in a word."""
-        return self.solution.status.name.lower().replace("_", " ") if self.solution else "failed"
+    def interval(self) -> tuple[float, float]:
+        """Where this row certifies the optimal value, by its point or by its raw point, rounded kernels allowed for."""
+        points = [point.certificate for point in (self.solution, self.raw) if point]
+        lower, upper = max((c.lower for c in points), default=-np.inf), min((c.upper for c in points), default=np.inf)
+        return lower - self.rounding, upper + self.rounding
 
     @property
-    def failure(self) -> str:
-        """Why this row alone makes the check fail; empty if it does not."""
+    def status(self) -> str:
+        """How the solver ended, in its own word."""
         if self.solution is None:
-            return f"{self.label} failed: {self.note}"
-        if not self.solution.certificate.is_optimal(self.allowed):
-            return f"{self.label} certifies a relative gap of {self.relative_gap:.1e}, allowed {self.allowed:.1e}"
-        return ""
+            return self.claim or "failed"
+        if self.formulation == NATIVE:
+            return self.solution.status.name.lower().replace("_", " ")
+        return self.solution.claimed.replace("_", " ")
 
-    def cells(self) -> tuple[str, ...]:
-        """The row as text, in the order of `COLUMNS`."""
-        bounds = (f"{value:.9g}" for value in (self.objective, self.lower, self.upper))
-        return (self.formulation, self.solver, *bounds, f"{self.relative_gap:.1e}", f"{self.seconds:.2f}", self.status)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers and point of the row, for JSON; numbers that are not finite as strings."""
-        facts: dict[str, Any] = {
-            "formulation": self.formulation,
-            "solver": self.solver,
-            "seconds": self.seconds,
-            "status": self.status,
-            "note": self.note,
-            "failure": self.failure,
-            "allowed_gap": self.allowed,
-            "rounding": self.rounding,
-        }
-        numbers = {name: getattr(self, name) for name in ("objective", "lower", "upper", "relative_gap")}
-        facts |= {name: value if np.isfinite(value) else str(value) for name, value in numbers.items()}
-        if self.solution:
-            facts["weights"] = self.solution.weights.tolist()
-            facts["dual_coef"] = self.solution.dual_coef.tolist()
-            facts["intercept"] = self.solution.intercept
-        return facts
+    @property
+    def sure(self) -> bool:
+        """Whether the solver itself says that its answer is accurate, and has to stand by it."""
+        if self.formulation == NATIVE:
+            return self.solution is not None and self.solution.status is Status.OPTIMAL
+        return self.solution is not None and self.solution.claimed == "optimal"
 
 
 @dataclass(frozen=True)
 class CrossCheck:
     """The rows of a cross-check and its verdict."""
 
-    problem: Problem
+    problem: Problem | MulticlassProblem | SignedProblem
     rows: tuple[Row, ...]
+    tol: float = 1e-6
+    """Relative width of the common interval from which on nothing could be checked."""
+    value_tol: float = 1e-6
+    """How far, relatively, the value of a formulation may lie outside the common interval."""
+    inaccurate_tol: float = 1e-3
+    """The same for a solver that says itself that it is inaccurate."""
 
     @property
     def interval(self) -> tuple[float, float]:
-        """(largest lower bound, smallest upper bound): where all certificates together place the optimal value."""
-        return max(row.lower for row in self.rows), min(row.upper for row in self.rows)
+        """(largest lower bound, smallest upper bound): where all certificates together place the optimal value.
+
+        A certificate knows nothing of the formulation that its point comes from, so no row can hide itself here.
+        """
+        return common_interval(self.rows)
+
+    @property
+    def size(self) -> float:
+        """What differences are relative to: the optimal value, or the unit of the problem where it is 0."""
+        return interval_size(self.interval, *(row.solution.certificate.unit for row in self.rows if row.solution))
+
+    def off(self, row: Row) -> float:
+        """How far the value of a row lies outside the common interval, relatively; 0 inside, nan without a value."""
+        return distance(row.value, self.interval, self.size)
+
+    def cells(self, row: Row) -> tuple[str, ...]:
+        """A row as text, in the order of `COLUMNS`."""
+        raw = row.raw if row.formulation != NATIVE else None
+        bounds = (raw.certificate.lower, raw.certificate.upper) if raw else (np.nan, np.nan)
+        own = (row.lower, row.upper) if row.solution else (np.nan, np.nan)
+        off = self.off(row)
+        return (
+            row.formulation,
+            row.solver,
+            _number(row.value),
+            "" if np.isnan(off) else "inside" if off == 0.0 else f"{off:.0e}",
+            *map(_number, (*bounds, *own)),
+            f"{row.seconds:.2f}",
+            row.status,
+        )
 
     @property
     def best_rows(self) -> dict[str, Row]:
@@ -118,65 +164,152 @@ class CrossCheck:
                 best[row.formulation] = row
         return best
 
+    def contradiction(self, row: Row) -> str:
+        """Why this row contradicts the certified interval or itself; empty if it does not."""
+        if row.claim:
+            return f"{row.label} calls the problem {row.claim}, whose value lies in {_interval(self.interval)}"
+        if row.solution is None:
+            return ""
+        if np.isnan([row.lower, row.upper, row.rounding]).any():
+            return f"{row.label} has bounds that are not a number"
+        off = self.off(row)
+        if off > (self.value_tol if row.sure else self.inaccurate_tol):
+            return (
+                f"{row.label} states the value {row.value:.9g}, which lies outside of {_interval(self.interval)} "
+                f"by {off:.1e} of it, allowed {self.value_tol if row.sure else self.inaccurate_tol:.0e}"
+            )
+        if row.formulation != NATIVE and np.isnan(off):
+            return f"{row.label} states no value"
+        if row.formulation == NATIVE and row.sure and not row.solution.certificate.is_optimal(row.allowed):
+            return f"{row.label} calls itself optimal, and {self._gap(row)}"
+        return ""
+
+    def undecided(self, row: Row) -> str:
+        """Why this row has no verdict: its solver gave up, or is not accurate by its own word; empty if it has one."""
+        if self.contradiction(row):
+            return ""
+        if row.solution is None:
+            return "the solver gave up"
+        if not row.solution.certificate.is_optimal(row.allowed):
+            return self._gap(row)
+        accurate = row.sure or not self.off(row) > self.value_tol
+        return "" if accurate else f"{row.status}, by its own word"
+
+    def _gap(self, row: Row) -> str:
+        return f"certifies a relative gap of {row.relative_gap:.1e}, allowed {row.allowed:.1e}"
+
     @property
     def failures(self) -> tuple[str, ...]:
         """Every reason why the check does not pass, naming the rows."""
-        reasons = [row.failure for row in self.rows if row.failure]
-        high = max(self.rows, key=lambda row: row.lower - row.rounding)
-        low = min(self.rows, key=lambda row: row.upper + row.rounding)
-        if high.lower - high.rounding > low.upper + low.rounding:
+        reasons = [reason for reason in map(self.contradiction, self.rows) if reason]
+        high = max(self.rows, key=lambda row: row.interval[0])
+        low = min(self.rows, key=lambda row: row.interval[1])
+        bottom, top = self.interval
+        if bottom - top > ROUNDING * self.size:
             reasons.append(
-                f"{high.label} and {low.label} contradict each other: lower bound {high.lower:.12g} "
-                f"of the one, upper bound {low.upper:.12g} of the other"
+                f"{high.label} and {low.label} contradict each other: lower bound {bottom:.12g} "
+                f"of the one, upper bound {top:.12g} of the other"
             )
+        if not reasons and not self.decided:
+            reasons.append(f"nothing was checked: {self._unchecked}")
         return tuple(reasons)
 
     @property
+    def decided(self) -> tuple[Row, ...]:
+        """The formulations' rows whose values were compared with an interval that is narrow enough."""
+        if not self.narrow:
+            return ()
+        return tuple(row for row in self.rows if row.formulation != NATIVE and not self.undecided(row))
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the common interval is narrow enough to compare values with it."""
+        low, high = self.interval
+        return high - low <= self.tol * self.size
+
+    @property
+    def _unchecked(self) -> str:
+        low, high = self.interval
+        if not self.narrow:
+            return f"all that is certified is {low:.9g} <= P* <= {high:.9g}, wider than {self.tol:.0e} of it"
+        return "no solver stands by the value of a formulation"
+
+    @property
     def passed(self) -> bool:
-        """Whether all certified intervals overlap and every gap is within its tolerance."""
+        """Whether nothing contradicts anything, and at least one formulation was checked."""
         return not self.failures
 
     @property
     def verdict(self) -> str:
         """One line: the common interval, or what failed."""
+        silent = [row.label for row in self.rows if self.undecided(row)]
+        no_verdict = f"; no verdict of {', '.join(silent)}" if silent else ""
         if not self.passed:
-            return "FAILED: " + "; ".join(self.failures)
-        low, high = self.interval
-        return f"PASSED: all {len(self.rows)} certified intervals overlap, {low:.12g} <= P* <= {high:.12g}"
+            return "FAILED: " + "; ".join(self.failures) + no_verdict
+        count = len(self.decided)
+        agree = f"{count} values agree" if count > 1 else "1 value agrees"
+        return f"PASSED: {agree} with the certified {_interval(self.interval)}{no_verdict}"
 
     @property
     def table(self) -> str:
         """The rows as aligned text, with notes below."""
-        lines = [COLUMNS, *(row.cells() for row in self.rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = ["  ".join(map(_aligned, range(len(COLUMNS)), line, widths)).rstrip() for line in lines]
-        return "\n".join([text[0], "-" * len(text[0]), *text[1:], *self.notes])
+        lines = [line(COLUMNS), *(line(self.cells(row)) for row in self.rows)]
+        return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:], *self.notes])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes of all rows, each with the label of its row."""
-        return tuple(f"{row.label}: {row.note}" for row in self.rows if row.note)
+        """The notes of all rows and the reason of those without a verdict, each with the label of its row."""
+        texts = ((row, "; ".join(filter(None, (self.undecided(row), row.note)))) for row in self.rows)
+        return tuple(f"{row.label}: {text}" for row, text in texts if text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Problem, rows and verdict, for JSON."""
-        problem = self.problem
+        """Problem, rows and verdict, for JSON; numbers that are not finite as strings."""
+        problem: Any = self.problem
+        machine = getattr(problem, "machine", problem)  # that of a semidefinite program
         return {
             "problem": {
                 "kernels": problem.n_kernels,
                 "samples": problem.n_samples,
                 "names": list(kernel_names(problem)),
-                "loss": str(problem.loss),
-                "regularizer": str(problem.regularizer),
+                "loss": str(machine.loss),
+                "regularizer": str(machine.regularizer),
                 "C": problem.C,
-                "intercept": problem.intercept,
+                "intercept": machine.intercept,
             },
-            "rows": [row.to_dict() for row in self.rows],
+            "interval": [_json(bound) for bound in self.interval],
+            "tolerances": {"tol": self.tol, "value_tol": self.value_tol, "inaccurate_tol": self.inaccurate_tol},
+            "rows": [self._row(row) for row in self.rows],
             "passed": self.passed,
             "verdict": self.verdict,
         }
 
+    def _row(self, row: Row) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "formulation": row.formulation,
+            "solver": row.solver,
+            "seconds": row.seconds,
+            "status": row.status,
+            "note": row.note,
+            "failure": self.contradiction(row),
+            "no_verdict": self.undecided(row),
+            "allowed_gap": row.allowed,
+            "rounding": _json(row.rounding),
+            "value": _json(row.value),
+            "off_by": _json(self.off(row)),
+        }
+        for prefix, point in (("", row.solution), ("raw_", row.raw)):
+            if point:
+                certificate = point.certificate
+                bounds = certificate.lower, certificate.upper, certificate.relative_gap
+                names = (f"{prefix}{name}" for name in ("lower", "upper", "relative_gap"))
+                facts |= dict(zip(names, map(_json, bounds), strict=True))
+                facts[f"{prefix}weights"] = point.weights.tolist()
+                facts[f"{prefix}dual_coef"] = point.dual_coef.tolist()
+                facts[f"{prefix}intercept"] = np.asarray(point.intercept).tolist()
+        return facts
+
     def to_html(self) -> str:
-        """A self-contained page: table, weights, convergence of the native solver, gap against time."""
+        """A self-contained page: table, values and intervals on one axis, weights, convergence, gap against time."""
         from mklref.report import render
 
         return render({str(self.problem): self})
@@ -185,11 +318,50 @@ class CrossCheck:
         return f"{self.problem}\n{self.table}\n{self.verdict}"
 
 
-def kernel_names(problem: Problem) -> tuple[str, ...]:
+def common_interval(rows: Iterable[Row]) -> tuple[float, float]:
+    """(largest lower bound, smallest upper bound) of the rows; a bound that is not a number does not count."""
+    intervals = np.array([(-np.inf, np.inf), *(row.interval for row in rows)])
+    return float(np.nanmax(intervals[:, 0])), float(np.nanmin(intervals[:, 1]))
+
+
+def interval_size(interval: tuple[float, float], *units: float) -> float:
+    """The largest finite bound in magnitude, or a larger unit."""
+    return max((abs(bound) for bound in (*interval, *units) if np.isfinite(bound)), default=0.0)
+
+
+def distance(value: float, interval: tuple[float, float], size: float) -> float:
+    """How far a value lies outside an interval that holds the optimum, over its size; 0 inside, nan for nan."""
+    low, high = min(interval), max(interval)  # bounds that contradict each other by rounding are one
+    if np.isnan(value):
+        return value
+    return relative(max(low - value, value - high, 0.0), size)
+
+
+def line(cells: Sequence[str], shown: Sequence[str] = COLUMNS) -> str:
+    """Cells, one for each of `COLUMNS` or for each of those that are shown, as a line of text aligned by `WIDTHS`."""
+    if len(cells) == len(COLUMNS):
+        cells = [cell for cell, name in zip(cells, COLUMNS, strict=True) if name in shown]
+    columns = map(COLUMNS.index, shown)
+    aligned = (
+        cell.rjust(WIDTHS[column]) if column in NUMERIC else cell.ljust(WIDTHS[column])
+        for column, cell in zip(columns, cells, strict=True)
+    )
+    return " ".join(aligned).rstrip()
+
+
+def kernel_names(problem: Problem | MulticlassProblem | SignedProblem) -> tuple[str, ...]:
     """The names that the stack carries, or K0, K1, ..."""
     names = getattr(problem.kernels, "names", None)
     return tuple(names) if names else tuple(f"K{m}" for m in range(problem.n_kernels))
 
 
-def _aligned(column: int, cell: str, width: int) -> str:
-    return cell.rjust(width) if column in NUMERIC else cell.ljust(width)
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.9g}"
+
+
+def _interval(interval: tuple[float, float]) -> str:
+    return f"{interval[0]:.12g} <= P* <= {interval[1]:.12g}"
+
+
+def _json(value: float) -> float | str:
+    return value if np.isfinite(value) else str(value)

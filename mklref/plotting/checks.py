@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mklref.certificate.unit import unit_of
-from mklref.crosscheck.result import CrossCheck
+from mklref.crosscheck.result import NATIVE, CrossCheck, Row
 from mklref.exceptions import InvalidType
 from mklref.plotting.style import axes, colour
 
@@ -16,13 +16,14 @@ BELOW = 1e-16
 
 
 def intervals(check: CrossCheck, *, ax: Any = None) -> Any:
-    """The certified interval of each row of a cross-check, relative to where all of them together place the optimum.
+    """Values and certified intervals of all rows of a cross-check, relative to where they together place the optimum.
 
         to the left    (common upper bound - lower bound of the row) / |optimum|
         to the right   (upper bound of the row - common lower bound) / |optimum|
 
-    on logarithmic axes that meet in the middle: a row is as good as its line is short. All intervals that contain the
-    optimum overlap; one that does not is drawn in red.
+    on logarithmic axes that meet in the middle: a thick line for the polished point, a thin one for the solver's own,
+    and a diamond for the value that the solver states. A row is as good as its line is short. All intervals contain
+    the optimum and overlap; a row that contradicts that is drawn in red.
 
     Parameters
     ----------
@@ -41,23 +42,37 @@ def intervals(check: CrossCheck, *, ax: Any = None) -> Any:
     """
     if not isinstance(check, CrossCheck):
         raise InvalidType(f"check is {type(check).__name__}; give what mklref.crosscheck returns.")
+    ax = axes(ax, 6.4, 0.9 + 0.22 * len(check.rows))
+    draw_intervals(ax, check, lambda row: colour(0 if row.formulation == NATIVE else 7), "#c00000")
+    return ax
+
+
+def draw_intervals(ax: Any, check: CrossCheck, shade: Callable[[Row], str], wrong: str) -> None:
+    """What `intervals` shows, in these colours."""
     low, high = check.interval
-    scale = max(abs(high), unit_of(check.problem)) or 1.0
+    middle, scale = 0.5 * (low + high), check.size or 1.0
     rows = [row for row in check.rows if row.solution is not None]
-    ax = axes(ax, 6.4, 0.9 + 0.22 * len(rows))
     for place, row in enumerate(rows):
-        left, right = (
-            np.log10(max(distance / scale, BELOW)) - np.log10(BELOW) for distance in (high - row.lower, row.upper - low)
-        )
-        shade = "#c00000" if row.failure else colour(0 if row.label == "native" else 7)
-        ax.plot([-left, right], [place, place], color=shade, linewidth=2.0, solid_capstyle="butt")
-        ax.plot([-left, right], [place, place], "|", color=shade, markersize=8, markeredgewidth=2.0)
-    ax.axvline(0.0, color="0.4", linewidth=0.8)
+        assert row.raw is not None
+        assert row.solution is not None
+        look = {"color": wrong if check.contradiction(row) else shade(row), "solid_capstyle": "butt"}
+        for point, width in ((row.raw, 0.8), (row.solution, 2.5)):
+            bounds = point.certificate
+            ends = -_place((high - bounds.lower) / scale), _place((bounds.upper - low) / scale)
+            ax.plot(ends, [place, place], linewidth=width, **look)
+            ax.plot(ends, [place, place], "|", markersize=4 + 2 * width, markeredgewidth=width, color=look["color"])
+        off = (row.value - middle) / scale
+        ax.plot([np.sign(off) * _place(abs(off))], [place], "D", markersize=4, color=look["color"], mfc="none")
+    ax.axvline(0.0, color="0.5", linewidth=0.8)
     ax.set_yticks(range(len(rows)), [row.label for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     _decades(ax)
-    ax.set_xlabel(f"lower bound - P*   |   upper bound - P*,  relative;  P* = {0.5 * (low + high):.9g}")
-    return ax
+    ax.set_xlabel(f"lower bound - P*   |   upper bound - P*,  relative;  P* = {middle:.9g}")
+
+
+def _place(distance: float) -> float:
+    """Decades above `BELOW`."""
+    return float(np.log10(max(distance, BELOW) / BELOW))
 
 
 def _decades(ax: Any) -> None:

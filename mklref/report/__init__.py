@@ -49,6 +49,12 @@ def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = N
             "check": check,
             "figures": (
                 (
+                    "Values and intervals",
+                    "Diamonds: the values that the solvers state. Lines: the interval that a point certifies, thin for "
+                    "the solver's own, thick after polishing. Relative distances from P*, in decades to both sides.",
+                    figures.values(check),
+                ),
+                (
                     "Kernel weights",
                     "Bars: native solver. Marks: the best row of each formulation.",
                     figures.weights(check),

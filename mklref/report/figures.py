@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from mklref.crosscheck.result import NATIVE, CrossCheck, kernel_names
 from mklref.formulations import FORMULATIONS
+from mklref.plotting.checks import draw_intervals
 
 MOST_KERNELS = 40
 """Kernels that a picture of weights shows; the largest ones if there are more."""
@@ -27,8 +28,9 @@ MARKS = "osD^vPX*<>"
 SERIES = 6
 """Colours `--series-k` in the style sheet of the page; formulations beyond that differ by their marks alone."""
 
-INK, GRID = "#010101", "#020202"
-STANDINS = {INK: "currentColor", GRID: "var(--grid)"} | {f"#0300{k:02x}": f"var(--series-{k})" for k in range(SERIES)}
+INK, GRID, WRONG = "#010101", "#020202", "#040404"
+STANDINS = {INK: "currentColor", GRID: "var(--grid)", WRONG: "var(--bad)"}
+STANDINS |= {f"#0300{k:02x}": f"var(--series-{k})" for k in range(SERIES)}
 """matplotlib knows no variables of a style sheet: figures are drawn in these colours, which are then replaced."""
 
 SETTINGS: dict[Any, Any] = {
@@ -49,6 +51,14 @@ SETTINGS: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
+
+
+@mpl.rc_context(SETTINGS)
+def values(check: CrossCheck) -> str:
+    """Values and certified intervals of all rows on one axis."""
+    figure, ax = _figure(height=0.9 + 0.24 * len(check.rows))
+    draw_intervals(ax, check, lambda row: _colour(row.formulation), WRONG)
+    return _svg(figure, ax)
 
 
 @mpl.rc_context(SETTINGS)

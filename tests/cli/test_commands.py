@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from makers import make_problem
@@ -27,28 +28,81 @@ def test_crosscheck_passes_on_bundled_data(capsys):
     assert "30 of 569, drawn with seed 0" in out
     assert "benign = -1" in out
     assert "hinge, p = 1, C = 100" in out
+    assert "hinge, p = 4/3, C = 100" in out
     assert "hinge, p = 2, C = 100" in out
     for name in ("native", "qcqp", "dual", "weighted_primal", "mixed_norm", "CLARABEL", "ECOS"):
         assert name in out
     assert out.count("█") > 4
-    assert out.rstrip().endswith("PASSED: all 2 problems")
+    assert out.rstrip().endswith("PASSED: all 3 problems")
 
 
 def test_defaults_are_those_of_the_documentation():
     from mklref.cli.options import SAMPLES, parser
 
     arguments = parser().parse_args(["crosscheck"])
-    assert (arguments.data, arguments.p, arguments.C, str(arguments.loss)) == ("breast_cancer", [1, 2], [100], "hinge")
+    assert (arguments.data, arguments.p, arguments.C, str(arguments.loss)) == (
+        "breast_cancer",
+        [1, 4 / 3, 2],
+        [100],
+        "hinge",
+    )
     assert (SAMPLES, arguments.seed, arguments.tol, arguments.reference_tol) == (150, 0, 1e-6, 1e-3)
 
 
-def test_crosscheck_fails_with_exit_code_1_and_names_the_row(capsys, monkeypatch):
+def test_solvers_that_give_up_leave_nothing_checked(capsys, monkeypatch):
     def fail(self, *, solver, **options):
         raise SolverFailure("out of luck.")
 
     monkeypatch.setattr(reference.Compiled, "solve", fail)
     assert main(["crosscheck", *SMALL, *ONE_ROW, "--p", "2"]) == 1
-    assert capsys.readouterr().out.rstrip().endswith("FAILED: dual/CLARABEL failed: out of luck.")
+    out = capsys.readouterr().out
+    assert "dual/CLARABEL: the solver gave up; out of luck." in out
+    assert out.rstrip().endswith(
+        "FAILED: nothing was checked: no solver stands by the value of a formulation; no verdict of dual/CLARABEL"
+    )
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize(
+    ("fault", "word"), [("scaled", "states the value"), ("infeasible", "infeasible"), ("unbounded", "unbounded")]
+)
+def test_a_fault_in_every_cvxpy_program_has_exit_code_1(capsys, monkeypatch, fault, word, jobs):
+    """From outside: an objective that is 1.001 times too large, or programs that have no solution."""
+    genuine = cp.Problem.__init__
+
+    def faulty(self, objective, constraints=()):
+        expression = objective.args[0]
+        if fault == "scaled":
+            objective = type(objective)(1.001 * expression)
+        elif fault == "infeasible":
+            x = cp.Variable()
+            constraints = [*constraints, x >= 1, x <= 0]
+        else:
+            better = cp.Variable(nonneg=True)
+            objective = type(objective)(expression + (better if isinstance(objective, cp.Maximize) else -better))
+        genuine(self, objective, constraints)
+
+    monkeypatch.setattr(cp.Problem, "__init__", faulty)
+    assert main(["crosscheck", *SMALL, "--p", "1", "--jobs", jobs, "--formulations", "qcqp,mixed_norm"]) == 1
+    out = capsys.readouterr().out
+    verdict = out.rstrip().splitlines()[-1]
+    assert verdict.startswith("FAILED: ")
+    for label in ("qcqp/CLARABEL", "qcqp/ECOS", "mixed_norm/CLARABEL", "mixed_norm/ECOS"):
+        assert label in verdict
+    assert word in verdict
+    assert "optimal" in out  # the native row
+
+
+def test_rows_in_processes_are_those_of_one(tmp_path):
+    def answers(jobs):
+        file = tmp_path / f"{jobs}.json"
+        assert main(["crosscheck", *SMALL, "--p", "1,2", "--jobs", jobs, "--json", str(file)]) == 0
+        checks = json.loads(file.read_text())["checks"]
+        return [(row["formulation"], row["solver"], row["value"]) for check in checks for row in check["rows"]]
+
+    for one, other in zip(answers("1"), answers("3"), strict=True):
+        assert one[:2] == other[:2]
+        assert one[0] == "native" or one[2] == pytest.approx(other[2], rel=1e-7)
 
 
 def test_own_csv_file(capsys, table):
@@ -154,7 +208,7 @@ def test_json_and_report(capsys, tmp_path):
     assert content["facts"]["samples"] == "30 of 569, drawn with seed 0"
     assert "cvxpy" in content["facts"]["versions"]
     page = files[1].read_text()
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == 8
     assert "30 of 569" in page
 
 

@@ -61,6 +61,7 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
         env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", **environment},
         # A shell's background process starts out deaf to Ctrl-C, and so would its children.
         preexec_fn=None if sys.platform == "win32" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        start_new_session=True,
     )
 
 
@@ -75,18 +76,30 @@ def test_process_returns_the_exit_code_and_prints_ascii_where_it_must():
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_ends_the_process_with_130_and_one_line():
-    arguments = ["crosscheck", "--samples", "all", "--formulations", "dual"]
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals to a process group")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("whom", ["all", "parent"])
+def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom):
+    """Ctrl-C reaches a whole group, `kill` one process: either way nobody is left, and nothing but a line is said."""
+    arguments = ["crosscheck", "--samples", "400", "--formulations", "dual", "--p", "2", "--jobs", "2"]
     with start(*arguments, PYTHONUNBUFFERED="1") as process:
         assert process.stdout is not None
-        process.stdout.readline()  # the facts are printed: solving has begun
+        while "native" not in process.stdout.readline():  # the other rows are being solved
+            pass
         time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
+        (os.killpg if whom == "all" else os.kill)(process.pid, how)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err.strip().startswith("mklref: interrupted")
-    assert err.count("\n") == 1
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        assert err.strip().startswith("mklref: interrupted")
+        assert err.count("\n") == 1
+    for _ in range(100):
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("a process of the group is still there")
 
 
 def test_bars():
@@ -112,11 +125,19 @@ def test_many_kernels_are_cut_to_the_largest(capsys):
     assert "K59 " not in out
 
 
-@pytest.mark.parametrize(("width", "objective"), [(80, False), (120, True)])
-def test_rows_keep_their_names_in_a_narrow_terminal(capsys, width, objective):
+@pytest.mark.parametrize(("width", "hidden"), [(80, ["raw lower", "upper"]), (100, [" lower"]), (130, [])])
+def test_rows_keep_their_names_and_values_in_a_narrow_terminal(capsys, width, hidden):
     check = mklref.crosscheck(make_problem(n=20, M=2, C=100.0), formulations=["weighted_primal"], solvers=["CLARABEL"])
-    render.show_table(Console(width=width, highlight=False), check)
-    out = capsys.readouterr().out
-    assert "weighted_primal  CLARABEL" in out
-    assert "…" not in out
-    assert ("objective" in out) == objective
+    out = Console(width=width, highlight=False)
+    render.show_head(out, "title")
+    for row in check.rows:
+        render.show_row(out, check, row)
+    lines = capsys.readouterr().out.splitlines()[2:]
+    assert max(map(len, lines)) <= width
+    assert lines[-1].startswith("weighted_primal  CLARABEL")
+    assert f"{check.rows[1].value:.9g}" in lines[-1]
+    assert lines[-1].endswith("optimal")
+    assert lines[0].split()[:3] == ["formulation", "solver", "value"]
+    for name in hidden:
+        assert name not in lines[0].replace("raw lower", "" if name == " lower" else "raw lower")
+    assert ("raw lower" in lines[0]) == (width > 80)
