@@ -9,3 +9,4 @@ from .faults import FAULTS as FAULTS
 from .optimal import assert_optimal as assert_optimal
 from .result import Report as Report
 from .supports import Supports as Supports
+from .value import check_value as check_value
