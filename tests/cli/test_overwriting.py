@@ -230,22 +230,20 @@ def test_a_signal_that_ends_the_process_is_as_ctrl_c(tmp_path, monkeypatch, numb
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, BrokenPipeError(32, "Broken pipe")])
 def test_crosscheck_writes_what_was_finished(tmp_path, monkeypatch, fault):
-    from mklref.cli import crosscheck
+    solve = native.solve
 
-    check = crosscheck._check
-
-    def second_fails(title, *arguments):
-        if "p = 2" in title:
+    def second_fails(problem, **options):
+        if problem.regularizer.p > 1.0:
             raise fault
-        return check(title, *arguments)
+        return solve(problem, **options)
 
-    monkeypatch.setattr(crosscheck, "_check", second_fails)
+    monkeypatch.setattr(native, "solve", second_fails)
     file = tmp_path / "check.json"
     options = ["--formulations", "dual", "--solvers", "CLARABEL", "--json", str(file)]
     assert main(["crosscheck", *SMALL, *options]) == (130 if fault is KeyboardInterrupt else 2)
     content = json.loads(file.read_text())
     assert [entry["title"] for entry in content["checks"]] == ["hinge, p = 1, C = 1"]
-    assert content["facts"]["incomplete"] == "1 of 2 problems; the run ended before the others"
+    assert content["facts"]["incomplete"] == "1 of 3 problems; the run ended before the others"
 
 
 def test_a_result_is_saved_before_it_is_shown(tmp_path, monkeypatch):
