@@ -162,6 +162,14 @@ def test_an_allowance_for_rounded_kernels_checks_nothing_where_it_is_large(probl
     assert check_of(problem, *small).passed
 
 
+def test_kernels_in_single_precision_are_checked_to_what_they_hold(problem):
+    single = problem.replace(kernels=problem.kernels.dense().astype(np.float32))
+    check = crosscheck(single)
+    assert check.passed, str(check)
+    low, high = check.interval
+    assert high - low > 1e-7 * high
+
+
 def test_native_and_reference_have_tolerances_of_their_own(problem):
     check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"], tol=1e-5, reference_tol=1e-2)
     assert [row.allowed for row in check.rows] == [1e-5, 1e-2]

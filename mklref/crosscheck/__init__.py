@@ -13,7 +13,8 @@ of the formulation that its point comes from. So all certificates together place
 The check passes if there is no contradiction, and if at least one value with a verdict could be compared with a common
 interval that is narrower than tol. A row without a verdict does not fail the check, and is named by it. Bounds are
 certified with the rounding errors of their sums. The rounding of the kernels themselves, `rounding`, makes the common
-interval wider: with float32 kernels and a large C nothing can be checked, rather than anything passes.
+interval wider, by reference_tol at most: with float32 kernels and a large C nothing can be checked, rather than
+anything passes.
 """
 
 from __future__ import annotations

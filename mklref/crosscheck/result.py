@@ -202,8 +202,7 @@ class CrossCheck:
     def failures(self) -> tuple[str, ...]:
         """Every reason why the check does not pass, naming the rows."""
         reasons = [reason for reason in map(self.contradiction, self.rows) if reason]
-        high = max(self.rows, key=lambda row: row.interval[0])
-        low = min(self.rows, key=lambda row: row.interval[1])
+        high, low = self._deciding
         bottom, top = self.interval
         if bottom - top > ROUNDING * self.size:
             reasons.append(
@@ -223,9 +222,18 @@ class CrossCheck:
 
     @property
     def narrow(self) -> bool:
-        """Whether the common interval is narrow enough to compare values with it."""
+        """Whether the common interval is narrow enough to compare values with it.
+
+        Its width may be tol, and what the rounding of kernels adds to it the looser tolerance, both relatively.
+        """
         low, high = self.interval
-        return high - low <= self.tol * self.size
+        added = sum(row.rounding for row in self._deciding)
+        return added <= self.inaccurate_tol * self.size and high - low - added <= self.tol * self.size
+
+    @property
+    def _deciding(self) -> tuple[Row, Row]:
+        """The rows of the largest lower and of the smallest upper bound."""
+        return max(self.rows, key=lambda row: row.interval[0]), min(self.rows, key=lambda row: row.interval[1])
 
     @property
     def _unchecked(self) -> str:
