@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from algorithms.cases import cancer
+from conic import optimum, solve
 from makers import make_problem
 
 import mklref
@@ -170,9 +171,7 @@ def test_newton_point_against_its_definition(rng):
     root, gradient, d = rng.normal(size=(6, 5)), rng.normal(size=5), sparse_weights(rng, 5)
     H = root.T @ root
     s = cp.Variable(5)
-    cp.Problem(cp.Minimize(gradient @ s + 0.5 * cp.sum_squares(root @ s)), [d + s >= 0, cp.sum(s) == 0]).solve(
-        "CLARABEL"
-    )
+    solve(cp.Problem(cp.Minimize(gradient @ s + 0.5 * cp.sum_squares(root @ s)), [d + s >= 0, cp.sum(s) == 0]))
     assert newton_point(d, gradient, H, 1.0) == pytest.approx(d + s.value, abs=1e-6)
 
 
@@ -208,8 +207,7 @@ def test_linear_master_against_its_definition(rng):
     theta, t = cp.Variable(5, nonneg=True), cp.Variable()
     rows = [t >= cut.dual_term - 0.5 * cut.squares @ theta for cut in cuts]
     exact = cp.Problem(cp.Minimize(t), [*rows, cp.sum(theta) == 1])
-    exact.solve(solver="CLARABEL")
-    assert master.value == pytest.approx(exact.value, rel=1e-7)
+    assert master.value == optimum(exact, rel=1e-7)
     assert max(cut.cut(master.weights) for cut in cuts) == pytest.approx(master.value, rel=1e-9)
     assert master.shares == pytest.approx([float(row.dual_value) for row in rows], abs=1e-5)
     resolved = linear_master(cuts, master)
@@ -233,7 +231,7 @@ def test_projection_against_its_definition(rng):
     start = rng.dirichlet(np.ones(5))
     theta = cp.Variable(5, nonneg=True)
     rows = [cut.dual_term - 0.5 * cut.squares @ theta <= height for cut in cuts]
-    cp.Problem(cp.Minimize(cp.sum_squares(theta - start)), [*rows, cp.sum(theta) == 1]).solve("CLARABEL")
+    solve(cp.Problem(cp.Minimize(cp.sum_squares(theta - start)), [*rows, cp.sum(theta) == 1]))
     found = projection(start, cuts, height, best - master.value)
     assert found == pytest.approx(theta.value, abs=1e-6)
     assert not np.allclose(found, start, atol=1e-3)

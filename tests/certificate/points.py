@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cvxpy as cp
 import numpy as np
+from conic import solve
 from makers import make_problem
 
 from mklref.formulations.mixed_norm import R
@@ -24,7 +25,7 @@ def factors(problem):
 
 
 def optimum(problem):
-    """(P*, beta, rho, b) from the block-norm primal, declared from the definition of the problem.
+    """(P*, its error, beta, rho, b) from the block-norm primal, declared from the definition of the problem.
 
     minimise C sum V(t) + R(s) + c_b b over v_m, s, b with t = sum L_m v_m + b and ||v_m|| <= s_m; beta is the
     multiplier of the definition of t.
@@ -40,9 +41,9 @@ def optimum(problem):
     program = cp.Problem(
         cp.Minimize(objective), [scores, *domain, *(cp.norm(vm) <= sm for vm, sm in zip(v, s, strict=True))]
     )
-    program.solve(solver="CLARABEL", use_quad_obj=False)
+    error = solve(program, use_quad_obj=False)
     rho = np.array([np.linalg.norm(vm.value) for vm in v])
-    return program.value, scores.dual_value, rho, float(b.value) if problem.intercept else 0.0
+    return program.value, error, scores.dual_value, rho, float(b.value) if problem.intercept else 0.0
 
 
 def random_point(problem, rng, scale):

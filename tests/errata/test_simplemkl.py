@@ -5,6 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+from conic import solve
 from makers import make_problem
 
 from mklref import reference
@@ -76,7 +77,9 @@ def test_R3_sign_of_the_second_slack():
         residual = problem.y - root @ v - b
         objective = 0.5 * cp.sum_squares(v) + C * cp.sum(xi + second)
         constraints = [residual <= epsilon + xi, -residual <= epsilon + second, sign * second >= 0]
-        return cp.Problem(cp.Minimize(objective), constraints).solve(solver="CLARABEL")
+        program = cp.Problem(cp.Minimize(objective), constraints)
+        solve(program)
+        return program.value
 
     assert primal(+1) == pytest.approx(dual, rel=1e-4)
     assert primal(-1) < -0.5 * dual

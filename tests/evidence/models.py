@@ -29,5 +29,15 @@ def objective_by_definition(problem: EvidenceProblem, weights: np.ndarray, noise
     return 0.5 * np.linalg.slogdet(covariance)[1] + 0.5 * problem.y @ np.linalg.inv(covariance) @ problem.y
 
 
+def gradient_by_definition(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> np.ndarray:
+    """d/dtheta_m = 1/2 tr(Kbar^{-1} K_m) - 1/2 alpha'K_m alpha with alpha = Kbar^{-1} y; for the noise K_m = I."""
+    eye = np.eye(problem.n_samples)
+    kernels = problem.kernels.dense()
+    inverse = np.linalg.inv(noise * eye + np.tensordot(weights, kernels, 1))
+    alpha = inverse @ problem.y
+    slopes = [0.5 * np.sum(inverse * K) - 0.5 * alpha @ K @ alpha for K in (*kernels, eye)]
+    return np.array(slopes if problem.learn_noise else slopes[:-1])
+
+
 def some_weights(problem: EvidenceProblem, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).exponential(size=problem.n_kernels)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from evidence.models import make_model, objective_by_definition
+from evidence.models import gradient_by_definition, make_model, objective_by_definition
 from scipy.optimize import minimize
 
 from mklref.evidence import (
@@ -95,6 +95,7 @@ def test_the_direct_method_against_scipy(learn_noise):
         found = minimize(
             lambda x, problem=problem: objective_by_definition(problem, *problem.split(x)),
             start,
+            jac=lambda x, problem=problem: gradient_by_definition(problem, *problem.split(x)),
             bounds=[(bound, None) for bound in problem.lower],
             method="L-BFGS-B",
             options={"ftol": 1e-13, "gtol": 1e-7},
