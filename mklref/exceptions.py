@@ -13,7 +13,7 @@ MKLError
 └── MissingExtra (ImportError)         an optional dependency is not installed
 
 Interrupted (KeyboardInterrupt)        carries the best certified point so far in `.solution`
-MKLWarning (UserWarning)               AsymmetryWarning, AccuracyWarning, SlowWarning
+MKLWarning (UserWarning)               AsymmetryWarning, SlowWarning
 """
 
 from __future__ import annotations
@@ -111,9 +111,5 @@ class AsymmetryWarning(MKLWarning):
     """A Gram matrix was symmetric only up to rounding and has been symmetrised."""
 
 
-class AccuracyWarning(MKLWarning):
-    """A solver claimed more accuracy than the certificate confirms."""
-
-
 class SlowWarning(MKLWarning):
-    """The compiled core is not available; the NumPy twin does the work, much slower."""
+    """The compiled core is not available; the NumPy twin does the work, much slower. Said once, by the first solve."""

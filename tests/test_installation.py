@@ -1,13 +1,35 @@
-"""The package that is tested is the one that was installed."""
+"""The package that is tested is the one that was installed; without its compiled core it says so, once."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
 import mklref
+from mklref.native import loops
+
+SOLVES = """
+import sys, warnings
+sys.modules["mklref.native._loops"] = None  # as where nothing was compiled
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import numpy as np
+    import mklref
+    import mklref.algorithms, mklref.estimators, mklref.native
+    assert mklref.native.AVAILABLE is False and not said, said
+    problem = mklref.Problem([np.eye(6), np.ones((6, 6))], [1, -1, 1, -1, 1, 1])
+    {solve}
+    {solve}
+    mklref.solve(problem)
+(warning,) = said
+assert warning.category is mklref.exceptions.SlowWarning
+assert str(warning.message) == mklref.native.WHY
+print(warning.message)
+"""
 
 
 @pytest.mark.skipif(os.environ.get("MKLREF_REQUIRE_NATIVE", "false") in ("", "0", "false"), reason="core not required")
@@ -21,3 +43,28 @@ def test_the_version_is_that_of_the_installed_package():
     except PackageNotFoundError:
         pytest.skip("tests run on the source tree")
     assert mklref.__version__ == installed
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        "mklref.solve(problem)",
+        "mklref.algorithms.simplemkl(problem)",
+        "mklref.MKLClassifier().fit(np.eye(6), problem.y)",
+    ],
+)
+def test_the_first_solve_on_the_twin_warns_and_no_import_and_no_other_solve_does(solve):
+    done = subprocess.run(
+        [sys.executable, "-c", SOLVES.format(solve=solve)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The compiled loops are missing (")
+    assert "NumPy twins do the work, much slower." in done.stdout
+
+
+def test_what_to_do_depends_on_where_python_found_the_package(tmp_path, monkeypatch):
+    monkeypatch.setattr(loops, "_PACKAGE", tmp_path / "mklref")
+    assert "MKLREF_REQUIRE_NATIVE=true pip install --force-reinstall" in loops._remedy()
+    (tmp_path / "pyproject.toml").touch()
+    assert f"Python imported the source tree {tmp_path / 'mklref'}, where nothing is compiled" in loops._remedy()
+    assert "start it in another directory or with -P" in loops._remedy()

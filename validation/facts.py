@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import mklref
+from mklref import native
 from mklref.native.loops import threads
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +43,18 @@ def facts() -> dict[str, Any]:
         "threads": threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
     }
+
+
+def require_core() -> None:
+    """Refuse to time the NumPy twin of the compiled loops.
+
+    Raises
+    ------
+    SystemExit
+        With the reason why the loops are missing, and what to do.
+    """
+    if not native.AVAILABLE:
+        raise SystemExit(f"Nothing is timed without the compiled core. {native.WHY}")
 
 
 @cache

@@ -11,8 +11,7 @@ from importlib.metadata import version
 from itertools import islice, product
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 import mklref
 from mklref import native, reference, report
@@ -72,9 +71,8 @@ def _job(problem: Problem, arguments: Any) -> Job:
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[str], None]]:
     """A bar on standard error, below what is printed, that advances by a row."""
-    terminal = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
+    with render.progress(*columns) as progress:
         bar = progress.add_task("", total=total)
         yield lambda title: progress.update(bar, advance=1, description=title)
 

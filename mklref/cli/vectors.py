@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from mklref.cli import render
 from mklref.testing.vectors import export_vectors
@@ -14,9 +13,8 @@ from mklref.testing.vectors import export_vectors
 def run(arguments: Any) -> bool:
     """Write the files, with a bar on standard error, and say how many there are."""
     out = render.console()
-    terminal = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
+    with render.progress(*columns) as progress:
         bar = progress.add_task("vectors", total=None)
 
         def advance(done: int, total: int, name: str) -> None:

@@ -1,7 +1,7 @@
 """The fast solver: certified optima of every (loss, regulariser) pair, with compiled loops underneath.
 
 `AVAILABLE` says whether the compiled loops were found; without them their NumPy twins do the same work, much
-slower, and `WHY` says what is missing and what to do.
+slower, `WHY` says what is missing and what to do, and the first solve says it once as a `SlowWarning`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.kernels import ArrayStack
-from mklref.native.loops import loops, threads
+from mklref.native.loops import loops, say_if_slow, threads
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _SHRUNK = 1e-3
@@ -28,6 +28,7 @@ class Images:
 
     def __init__(self, stack: ArrayStack) -> None:
         M, n, _ = stack.shape
+        say_if_slow()
         self.threads = threads()
         self.stack = loops.Stack(list(stack.matrices))
         self.diagonals = stack.own_diagonals

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, SlowWarning
 from mklref.native import twin
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def _remedy() -> str:
+    """What to do: in a checkout, Python finds the source tree before the package that was installed."""
+    if (_PACKAGE.parent / "pyproject.toml").is_file():
+        return (
+            f"Python imported the source tree {_PACKAGE}, where nothing is compiled: start it in another directory or "
+            "with -P, so that it finds the package that pip install . puts into site-packages."
+        )
+    return (
+        "They are built when mklref is installed with a C++17 compiler: MKLREF_REQUIRE_NATIVE=true pip install "
+        "--force-reinstall --no-deps . from a checkout shows why they were not."
+    )
+
 
 loops: Any = twin
 AVAILABLE = False
@@ -19,10 +37,18 @@ try:
     loops = importlib.import_module("mklref.native._loops")
     AVAILABLE = True
 except ImportError as missing:
-    WHY = (
-        f"The compiled loops are missing ({missing}); NumPy twins do the work, much slower. They are built when mklref "
-        "is installed with a C++17 compiler: pip install --force-reinstall --no-deps . from a checkout shows the error."
-    )
+    WHY = f"The compiled loops are missing ({missing}); NumPy twins do the work, much slower. " + _remedy()
+
+
+_said = False
+
+
+def say_if_slow() -> None:
+    """Warn, once in a process, that the twin is at work: with `WHY`."""
+    global _said
+    if not AVAILABLE and not _said:
+        _said = True
+        warnings.warn(WHY, SlowWarning, stacklevel=2)
 
 
 _share: ContextVar[int | None] = ContextVar("share", default=None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from validation.benchmarks import algorithms, certificates, selection
+from validation.benchmarks import algorithms, certificates, scaling, selection, turns
 from validation.facts import CODE, RESULTS, commit, facts
 
 
@@ -65,3 +65,15 @@ def test_benchmarks_write_their_rows_with_the_facts(module, measures, row, monke
     written = json.loads((tmp_path / "rows.json").read_text())
     assert written["machine"] == facts()["machine"]
     assert isinstance(written["rows"], list)
+
+
+def test_nothing_is_timed_without_the_compiled_core(monkeypatch):
+    monkeypatch.setattr("mklref.native.AVAILABLE", False)
+    monkeypatch.setattr("mklref.native.WHY", "No compiler.")
+    for time_it in (
+        lambda: turns.turns(1, {"nothing": lambda: None}),
+        lambda: selection.timed(lambda: None),
+        lambda: scaling.measure(10, 1, 1.0),
+    ):
+        with pytest.raises(SystemExit, match=r"Nothing is timed without the compiled core\. No compiler\."):
+            time_it()

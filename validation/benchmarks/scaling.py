@@ -15,6 +15,8 @@ import time
 
 import numpy as np
 
+from validation.facts import require_core
+
 SIZES = ((500, 10), (1000, 10), (2000, 10), (3000, 10), (1000, 20), (1000, 40))
 C = 1.0
 
@@ -24,6 +26,7 @@ def measure(n: int, M: int, p: float) -> dict[str, float]:
     import mklref
     from mklref.datasets import waveform
 
+    require_core()
     data, new = waveform(np.random.default_rng(0), n), waveform(np.random.default_rng(1), 1000)
     y = np.where(data.y == 0.0, 1.0, -1.0)
     model = mklref.MKLClassifier(f"rbf(1..10, {M})", norm=p, C=C, tol=1e-3)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any
 
+from validation.facts import require_core
+
 _REST = 0.1
 """Seconds between turns, in which idle threads of BLAS stop to spin."""
 
@@ -26,8 +28,9 @@ def turns(
 ) -> tuple[dict[str, list[float]], dict[str, Any]]:
     """Run all works in turn, one unmeasured round first; seconds of every round and last result of each.
 
-    What `fastest_of` names is done so often in its turn, and the fastest counts.
+    What `fastest_of` names is done so often in its turn, and the fastest counts. The NumPy twin is not timed.
     """
+    require_core()
     times: dict[str, list[float]] = {name: [] for name in works}
     results: dict[str, Any] = {}
     for count in range(rounds + 1):

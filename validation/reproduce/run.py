@@ -89,7 +89,8 @@ def run(directory: Path, work: Sequence[tuple[Experiment, Cell]], minutes: float
     total = sum(cell.seconds for _, cell in work)
     say.print(f"{len(work)} cells, estimated {duration(total)} on one core", soft_wrap=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=say, disable=not sys.stderr.isatty()) as bar:
+    shown = say if sys.stderr.isatty() else Console(stderr=True, quiet=True)  # rich 13 ends a disabled bar with a line
+    with Progress(*columns, console=shown, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("", total=total)
         for number, (experiment, cell) in enumerate(work, start=1):
             if time.perf_counter() > deadline:
