@@ -1,0 +1,292 @@
+"""A random sample of faults: `python -m validation.random_mutants [--sample N] [--seed S] [--only WORD]`.
+
+Where mutants.toml holds faults that somebody thought of, these are drawn by a generator: every place of certificate/,
+testing/ and verify.py that an operator of `OPERATORS` can change is as likely as every other. Each mutant is planted in
+a copy of the tree. First the tests run that call the function it sits in, until one fails; what survives these has to
+survive all tests of its component. Annotations, docstrings and texts are left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from validation.mutants import ROOT, SURVIVED, copied, outcome
+
+PARTS = {
+    "certificate": ("mklref/certificate", ("certificate", "test_verify.py", "native/test_claims.py")),
+    "testing": ("mklref/testing", ("testing",)),
+    "verify": ("mklref/verify.py", ("test_verify.py",)),
+}
+"""Code, and the tests of that component."""
+
+Change = tuple[ast.AST, str]
+"""A node, and the code that replaces it."""
+
+COMPARISONS = {
+    ast.Lt: ("<=", ">"),
+    ast.LtE: ("<", ">="),
+    ast.Gt: (">=", "<"),
+    ast.GtE: (">", "<="),
+    ast.Eq: ("!=",),
+    ast.NotEq: ("==",),
+    ast.Is: ("is not",),
+    ast.IsNot: ("is",),
+    ast.In: ("not in",),
+    ast.NotIn: ("in",),
+}
+ARITHMETIC = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "/",
+    ast.Div: "*",
+    ast.Pow: "*",
+    ast.FloorDiv: "/",
+    ast.Mod: "*",
+    ast.BitAnd: "|",
+    ast.BitOr: "&",
+    ast.LShift: ">>",
+    ast.RShift: "<<",
+}
+SIBLINGS = {
+    one: other
+    for pair in (
+        ("max", "min"),
+        ("maximum", "minimum"),
+        ("any", "all"),
+        ("floor", "ceil"),
+        ("argmax", "argmin"),
+        ("zeros", "ones"),
+        ("add_up", "add_down"),
+    )
+    for one, other in (pair, pair[::-1])
+}
+
+
+def comparison(node: ast.AST) -> Iterator[Change]:
+    """< to <= and >, == to !=, in to not in."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for sign in COMPARISONS[type(node.ops[0])]:
+            yield node, f"(({ast.unparse(node.left)}) {sign} ({ast.unparse(node.comparators[0])}))"
+
+
+def arithmetic(node: ast.AST) -> Iterator[Change]:
+    """+ to -, * to /, and back; a ** b to a * b."""
+    if isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in ARITHMETIC:
+        sign = ARITHMETIC[type(node.op)]
+        if isinstance(node, ast.BinOp):
+            yield node, f"(({ast.unparse(node.left)}) {sign} ({ast.unparse(node.right)}))"
+        else:
+            yield node, f"{ast.unparse(node.target)} {sign}= {ast.unparse(node.value)}"
+
+
+def sign(node: ast.AST) -> Iterator[Change]:
+    """-a to a, not a to a."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
+        yield node, f"({ast.unparse(node.operand)})"
+
+
+def connective(node: ast.AST) -> Iterator[Change]:
+    """And to or, and back."""
+    if isinstance(node, ast.BoolOp):
+        word = " or " if isinstance(node.op, ast.And) else " and "
+        yield node, f"({word.join(f'({ast.unparse(value)})' for value in node.values)})"
+
+
+def constant(node: ast.AST) -> Iterator[Change]:
+    """A number n to n + 1, a float also to its half; True to False, and back."""
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, bool):
+            yield node, str(not node.value)
+        elif isinstance(node.value, int):
+            yield node, str(node.value + 1)
+        elif isinstance(node.value, float):
+            yield node, repr(node.value + 1.0)
+            if node.value:
+                yield node, repr(0.5 * node.value)
+
+
+def condition(node: ast.AST) -> Iterator[Change]:
+    """The test of if, while, a conditional expression or a comprehension to its opposite."""
+    tests = node.ifs if isinstance(node, ast.comprehension) else [getattr(node, "test", None)]
+    if isinstance(node, ast.If | ast.While | ast.IfExp | ast.comprehension):
+        for test in tests:
+            yield test, f"(not ({ast.unparse(test)}))"
+
+
+def statement(node: ast.AST) -> Iterator[Change]:
+    """Nothing, in place of a call, an assignment to a part of something, a raise, continue or break."""
+    dropped = ast.AugAssign | ast.Raise | ast.Continue | ast.Break
+    part = isinstance(node, ast.Assign) and not isinstance(node.targets[0], ast.Name | ast.Tuple)
+    call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    if isinstance(node, dropped) or part or call:
+        yield node, "pass"
+
+
+def result(node: ast.AST) -> Iterator[Change]:
+    """None is returned."""
+    if isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
+        yield node, "return None"
+
+
+def sibling(node: ast.AST) -> Iterator[Change]:
+    """max to min, any to all, floor to ceil, and back."""
+    if isinstance(node, ast.Call):
+        name = node.func
+        if isinstance(name, ast.Name) and name.id in SIBLINGS:
+            yield name, SIBLINGS[name.id]
+        elif isinstance(name, ast.Attribute) and name.attr in SIBLINGS:
+            yield name, f"{ast.unparse(name.value)}.{SIBLINGS[name.attr]}"
+
+
+OPERATORS: tuple[Callable[[ast.AST], Iterator[Change]], ...] = (
+    comparison,
+    arithmetic,
+    sign,
+    connective,
+    constant,
+    condition,
+    statement,
+    result,
+    sibling,
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file."""
+
+    part: str
+    file: str
+    """From the root of the checkout."""
+    line: int
+    operator: str
+    function: str
+    """File and first line of the innermost function around it; the file alone outside of functions."""
+    start: int
+    end: int
+    """Offsets in the file of what is replaced, in bytes of UTF-8."""
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}  {self.operator}  {self.old}  ->  {self.new}"
+
+    @property
+    def old(self) -> str:
+        """What is replaced."""
+        return " ".join((ROOT / self.file).read_bytes()[self.start : self.end].decode().split())
+
+    def applied(self, source: bytes) -> bytes:
+        """The file with the fault."""
+        return source[: self.start] + self.new.encode() + source[self.end :]
+
+
+def mutants(only: str = "", root: Path = ROOT) -> list[Mutant]:
+    """Every mutant of every file whose path contains `only`."""
+    found = []
+    for part, (code, _) in PARTS.items():
+        path = root / code
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            name = file.relative_to(root).as_posix()
+            if only in name:
+                found += mutants_of(file.read_text(encoding="utf-8"), part, name)
+    return found
+
+
+def mutants_of(source: str, part: str, file: str) -> list[Mutant]:
+    """Those of one file."""
+    starts = np.cumsum([0, *(len(line) for line in source.encode().splitlines(keepends=True))])
+    found = []
+    for node, function in _walk(ast.parse(source), file):
+        for operator in OPERATORS:
+            for place, new in operator(node):
+                start = int(starts[place.lineno - 1]) + place.col_offset
+                end = int(starts[place.end_lineno - 1]) + place.end_col_offset
+                found.append(Mutant(part, file, place.lineno, operator.__name__, function, start, end, new))
+    return found
+
+
+def _walk(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str]]:
+    """Every node that runs, with its function: no annotations, texts, or what only type checkers read."""
+    if isinstance(node, ast.FunctionDef):
+        function = f"{function.partition(':')[0]}:{min([node.lineno, *(d.lineno for d in node.decorator_list)])}"
+    if isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "__name__ == '__main__'")
+    ):
+        return
+    yield node, function
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _walk(child, function)
+
+
+def callers(tree: Path, part: str) -> dict[str, list[str]]:
+    """For each function the tests that call it: from one run of the tests of its component, which has to pass."""
+    table = tree / "calls.json"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "validation.calls"]
+    environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "MKLREF_CALLS": str(table)}
+    paths = [f"tests/{test}" for test in PARTS[part][1]]
+    subprocess.run([*command, *paths], cwd=tree, env=environment, check=True)
+    return json.loads(table.read_text(encoding="utf-8"))
+
+
+def run(chosen: list[Mutant]) -> Iterator[tuple[Mutant, str, float]]:
+    """Each mutant with its outcome and the seconds it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copied(Path(folder))
+        called = {part: callers(tree, part) for part in {mutant.part for mutant in chosen}}
+        for mutant in chosen:
+            path, started = tree / mutant.file, time.perf_counter()
+            healthy = path.read_bytes()
+            path.write_bytes(mutant.applied(healthy))
+            near, every = called[mutant.part].get(mutant.function, []), PARTS[mutant.part][1]
+            try:
+                found = outcome(tree, tuple(near)) if near else SURVIVED
+                if found == SURVIVED:
+                    found = outcome(tree, every)
+                yield mutant, found, time.perf_counter() - started
+            finally:
+                path.write_bytes(healthy)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print one line for each mutant and the score of each part; exit code 1 if one survived."""
+    parser = argparse.ArgumentParser(
+        prog="python -m validation.random_mutants", description=__doc__.splitlines()[0].partition(":")[0]
+    )
+    parser.add_argument("--sample", type=int, default=150, metavar="N", help="how many mutants (150)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (0)")
+    parser.add_argument("--only", default="", metavar="WORD", help="files whose path contains this word")
+    options = parser.parse_args(arguments)
+    every = mutants(options.only)
+    order = np.random.default_rng(options.seed).permutation(len(every))[: options.sample]
+    ends: Counter[tuple[str, bool]] = Counter()
+    print(f"{len(order)} of {len(every)} mutants, seed {options.seed}", flush=True)
+    for mutant, found, seconds in run([every[k] for k in order]):
+        survived = found == SURVIVED
+        ends[mutant.part, survived] += 1
+        print(f"{seconds:5.1f} s  {found:8}  {mutant}", flush=True)
+    for part in PARTS:
+        killed, survived = ends[part, False], ends[part, True]
+        if killed + survived:
+            print(f"{part}: {killed} of {killed + survived} killed")
+    return int(any(survived for _, survived in ends))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
