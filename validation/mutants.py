@@ -63,10 +63,10 @@ def mutants() -> tuple[Mutant, ...]:
 
 def copied(target: Path) -> Path:
     """The package with its compiled core, its tests and what these read."""
-    for name in ("mklref", "tests", "docs", "README.md", "pyproject.toml"):
+    for name in ("mklref", "tests", "docs", "validation", "README.md", "pyproject.toml"):
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "_build", "results"))
         else:
             shutil.copy(source, target / name)
     return target

@@ -24,15 +24,15 @@ SCALES = (0, -450, 450)
 """Powers of 2 by which the kernels are multiplied; C is divided by the same, so that the scores keep their size."""
 
 
-def exactly_semidefinite(loss, regularizer, power, rng, n=8, M=3):
-    """Gram matrices of integer features, exact in float64."""
+def exactly_semidefinite(loss, regularizer, power, rng, ridge=1.0, n=8):
+    """Three Gram matrices of integer features, exact in float64."""
     X = np.rint(16 * rng.normal(size=(n, 3)))
     features = [np.rint(16 * rng.normal(size=(n, rank))) for rank in (2, n + 2, n)]
-    K = np.stack([F @ F.T + m * np.eye(n) for m, F in enumerate(features)]) * 2.0**-10
-    C = 1.0 / (0.3 * n) if loss.intercept_cost else 0.7
+    K = np.stack([F @ F.T + ridge * np.eye(n) for F in features]) * 2.0**-10
+    C = 1.0 / (0.3 * n) if loss.intercept_cost else 0.75
     scale = 1.0 if loss.intercept_cost or loss.targets == "real" else 2.0**-power
     return Problem(
-        K[:M] * 2.0**power,
+        K * 2.0**power,
         make_targets(rng, X / 16, loss),
         C=C * scale,
         loss=loss,
@@ -41,14 +41,20 @@ def exactly_semidefinite(loss, regularizer, power, rng, n=8, M=3):
     )
 
 
+@pytest.mark.parametrize("ridge", [0.0, 1.0], ids=["singular", "definite"])
 @pytest.mark.parametrize("power", SCALES)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_rigorous_bounds_are_bounds_of_the_objectives_at_their_own_point(loss, regularizer, power, rng):
-    problem = exactly_semidefinite(loss, regularizer, power, rng)
+def test_rigorous_bounds_are_bounds_of_the_objectives_at_their_own_point(loss, regularizer, power, ridge, rng):
+    problem = exactly_semidefinite(loss, regularizer, power, rng, ridge)
     size = float(np.abs(problem.costs).max())
-    for weights in (None, rng.exponential(size=3)):
-        found = certify(problem, size * rng.normal(size=8), weights=weights, rigorous=True, backend="exact")
+    points = (
+        (rng.normal(size=8), None, None),
+        (rng.normal(size=8), rng.exponential(size=3), None),
+        (rng.integers(-4, 5, size=8) / 4.0, np.array([0.5, 0.125, 0.25]), 0.25 * problem.intercept),  # scores are exact
+    )
+    for beta, weights, b in points:
+        found = certify(problem, size * beta, weights=weights, intercept=b, rigorous=True, backend="exact")
         dual, primal = objectives(problem, found.dual_coef, found.weights, found.intercept)
         for bound, above, true in ((found.lower, False, dual), (found.upper, True, primal)):
             if np.isfinite(bound):
