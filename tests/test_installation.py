@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import pytest
 
 import mklref
 from mklref.native import loops
+
+ROOT = Path(__file__).parents[1]
+PINS = ROOT / ".ci" / "lowest.txt"
 
 SOLVES = """
 import sys, warnings
@@ -68,3 +73,28 @@ def test_what_to_do_depends_on_where_python_found_the_package(tmp_path, monkeypa
     (tmp_path / "pyproject.toml").touch()
     assert f"Python imported the source tree {tmp_path / 'mklref'}, where nothing is compiled" in loops._remedy()
     assert "start it in another directory or with -P" in loops._remedy()
+
+
+@pytest.mark.skipif(not PINS.is_file(), reason="not a checkout")
+def test_the_lowest_versions_that_are_tested_are_those_of_the_project():
+    """The documentation is built with the newest versions only."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = table["project"]["optional-dependencies"]
+    listed = [
+        table["build-system"]["requires"],
+        table["project"]["dependencies"],
+        *(extras[k] for k in extras.keys() - {"docs"}),
+    ]
+    required = [entry for entries in listed for entry in entries if not entry.startswith("mklref[")]
+    pinned = dict(
+        line.split("==") for line in PINS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
+    )
+    assert {name: _parts(number) for name, number in pinned.items()} == {
+        name: _parts(number) for name, number in (entry.split(">=") for entry in required)
+    }
+
+
+def _parts(number: str) -> tuple[int, ...]:
+    """1.10 is 1.10.0."""
+    parts = tuple(map(int, number.split(".")))
+    return parts + (0,) * (3 - len(parts))
