@@ -1,6 +1,7 @@
 """A plugin for pytest, `-p validation.calls`: which tests call which function of mklref, as JSON in $MKLREF_CALLS.
 
-Functions are named by file and first line, `mklref/verify.py:120`, decorators included.
+Functions are named by file and first line, `mklref/verify.py:120`, decorators included. What a shared fixture calls,
+all tests of its scope call; what is called while tests are collected is listed under `everywhere`.
 """
 
 from __future__ import annotations
@@ -9,38 +10,77 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 import pytest
 
-_calls: dict[str, set[str]] = {}
+_active: list[set[CodeType]] = []
+_of_tests: dict[str, set[CodeType]] = {}
+_of_nodes: dict[str, set[CodeType]] = {"": set()}
+"""What shared fixtures call, by the node of their scope; "" is the collection."""
+
+
+def _trace(frame: FrameType, event: str, _: object) -> None:
+    if frame.f_code.co_name != "<module>":
+        for codes in _active:
+            codes.add(frame.f_code)
+
+
+@contextmanager
+def _recorded(codes: set[CodeType]) -> Iterator[None]:
+    _active.append(codes)
+    sys.settrace(_trace)
+    threading.settrace(_trace)
+    try:
+        yield
+    finally:
+        _active.remove(codes)
+        if not _active:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Record what modules of tests call when they are imported."""
+    with _recorded(_of_nodes[""]):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, object, object]:
+    """Record what a fixture calls that several tests share."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with _recorded(_of_nodes.setdefault(request.node.nodeid, set())):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Record the functions that are called while a test and its fixtures run."""
-    codes = set()
-
-    def trace(frame: FrameType, event: str, _: object) -> None:
-        codes.add(frame.f_code)
-
-    sys.settrace(trace)
-    threading.settrace(trace)
-    try:
+    with _recorded(_of_tests.setdefault(item.nodeid, set())):
         return (yield)
-    finally:
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
-        package = str(Path.cwd() / "mklref") + os.sep
-        for code in codes:
-            if code.co_filename.startswith(package):
-                file = Path(code.co_filename).relative_to(Path.cwd()).as_posix()
-                _calls.setdefault(f"{file}:{code.co_firstlineno}", set()).add(item.nodeid.removeprefix("tests/"))
 
 
 def pytest_sessionfinish() -> None:
     """Write the table."""
-    table = {function: sorted(tests) for function, tests in sorted(_calls.items())}
-    Path(os.environ["MKLREF_CALLS"]).write_text(json.dumps(table), encoding="utf-8")
+    package = str(Path.cwd() / "mklref") + os.sep
+    table: dict[str, set[str]] = {}
+    collected = _of_nodes.pop("")
+    for test, own in _of_tests.items():
+        shared = [codes for node, codes in _of_nodes.items() if test.startswith(node)]
+        for code in own.union(*shared):
+            if code.co_filename.startswith(package):
+                table.setdefault(_name(code), set()).add(test.removeprefix("tests/"))
+    rows: dict[str, list[str]] = {function: sorted(tests) for function, tests in sorted(table.items())}
+    rows["everywhere"] = sorted(_name(code) for code in collected if code.co_filename.startswith(package))
+    Path(os.environ["MKLREF_CALLS"]).write_text(json.dumps(rows), encoding="utf-8")
+
+
+def _name(code: CodeType) -> str:
+    return f"{Path(code.co_filename).relative_to(Path.cwd()).as_posix()}:{code.co_firstlineno}"

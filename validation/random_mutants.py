@@ -2,8 +2,9 @@
 
 Where mutants.toml holds faults that somebody thought of, these are drawn by a generator: every place of certificate/,
 testing/ and verify.py that an operator of `OPERATORS` can change is as likely as every other. Each mutant is planted in
-a copy of the tree. First the tests run that call the function it sits in, until one fails; what survives these has to
-survive all tests of its component. Annotations, docstrings and texts are left alone.
+a copy of the tree, and the tests of its component that call the function around it run until one fails; all of them
+where a test module calls it when it is imported, and for code outside of functions. Annotations, docstrings and texts
+are left alone.
 """
 
 from __future__ import annotations
@@ -254,11 +255,10 @@ def run(chosen: list[Mutant]) -> Iterator[tuple[Mutant, str, float]]:
             path, started = tree / mutant.file, time.perf_counter()
             healthy = path.read_bytes()
             path.write_bytes(mutant.applied(healthy))
-            near, every = called[mutant.part].get(mutant.function, []), PARTS[mutant.part][1]
+            calls = called[mutant.part]
+            everywhere = mutant.function in calls["everywhere"] or mutant.function not in calls
             try:
-                found = outcome(tree, tuple(near)) if near else SURVIVED
-                if found == SURVIVED:
-                    found = outcome(tree, every)
+                found = outcome(tree, PARTS[mutant.part][1] if everywhere else tuple(calls[mutant.function]))
                 yield mutant, found, time.perf_counter() - started
             finally:
                 path.write_bytes(healthy)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -63,15 +67,16 @@ def test_a_mutant_belongs_to_its_innermost_function():
     assert found == {1: "file.py", 5: "file.py:3", 7: "file.py:6"}
 
 
+@pytest.mark.parametrize("found", [KILLED, SURVIVED])
 @pytest.mark.parametrize(
-    ("ends", "survives", "tests_run"),
+    ("calls", "expected"),
     [
-        ({"near": KILLED}, False, ["near"]),
-        ({"near": SURVIVED, "every": KILLED}, False, ["near", "every"]),
-        ({"near": SURVIVED, "every": SURVIVED}, True, ["near", "every"]),
+        ({"code.py:1": ["one", "two"], "everywhere": []}, ["one", "two"]),
+        ({"code.py:1": ["one"], "everywhere": ["code.py:1"]}, ["all"]),
+        ({"everywhere": []}, ["all"]),
     ],
 )
-def test_survivors_of_the_near_tests_meet_all_of_them(ends, survives, tests_run, monkeypatch, tmp_path, capsys):
+def test_the_tests_that_call_the_function_judge(calls, expected, found, monkeypatch, tmp_path, capsys):
     """The fault is in the tree while they run, and gone afterwards."""
     (tmp_path / "code.py").write_text("def f():\n    return 1\n")
     mutant = Mutant("verify", "code.py", 2, "constant", "code.py:1", 20, 21, "2")
@@ -80,15 +85,50 @@ def test_survivors_of_the_near_tests_meet_all_of_them(ends, survives, tests_run,
     def outcome(tree, tests):
         assert (tree / "code.py").read_text() == "def f():\n    return 2\n"
         ran.extend(tests)
-        return ends[tests[0]]
+        return found
 
     monkeypatch.setattr(random_mutants, "ROOT", tmp_path)
-    monkeypatch.setattr(random_mutants, "PARTS", {"verify": ("code.py", ("every",))})
+    monkeypatch.setattr(random_mutants, "PARTS", {"verify": ("code.py", ("all",))})
     monkeypatch.setattr(random_mutants, "mutants", lambda only: [mutant])
     monkeypatch.setattr(random_mutants, "copied", lambda target: tmp_path)
-    monkeypatch.setattr(random_mutants, "callers", lambda tree, part: {"code.py:1": ["near"]})
+    monkeypatch.setattr(random_mutants, "callers", lambda tree, part: calls)
     monkeypatch.setattr(random_mutants, "outcome", outcome)
-    assert random_mutants.main(["--sample", "9"]) == int(survives)
-    assert ran == tests_run
-    assert f"verify: {int(not survives)} of 1 killed" in capsys.readouterr().out
+    assert random_mutants.main(["--sample", "9"]) == int(found == SURVIVED)
+    assert ran == expected
+    assert f"verify: {int(found == KILLED)} of 1 killed" in capsys.readouterr().out
     assert (tmp_path / "code.py").read_text() == "def f():\n    return 1\n"
+
+
+CODE = "def one(): pass\ndef two(): pass\ndef three(): pass\n"
+TESTS = """
+import pytest
+from mklref import code
+
+code.three()
+
+@pytest.fixture(scope="module")
+def shared():
+    code.two()
+
+def test_first(shared): pass
+def test_second(shared): code.one()
+"""
+
+
+def test_the_plugin_says_who_calls_what(tmp_path):
+    for name, text in {"mklref/__init__.py": "", "mklref/code.py": CODE, "tests/test_it.py": TESTS}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "MKLREF_CALLS": str(tmp_path / "calls.json"),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "validation.calls", "tests"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert json.loads((tmp_path / "calls.json").read_text()) == {
+        "mklref/code.py:1": ["test_it.py::test_second"],
+        "mklref/code.py:2": ["test_it.py::test_first", "test_it.py::test_second"],
+        "everywhere": ["mklref/code.py:3"],
+    }
