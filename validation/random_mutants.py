@@ -179,15 +179,12 @@ class Mutant:
     start: int
     end: int
     """Offsets in the file of what is replaced, in bytes of UTF-8."""
+    old: str
     new: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}  {self.operator}  {self.old}  ->  {self.new}"
-
-    @property
-    def old(self) -> str:
-        """What is replaced."""
-        return " ".join((ROOT / self.file).read_bytes()[self.start : self.end].decode().split())
+        old = " ".join(self.old.split())
+        return f"{self.file}:{self.line}  {self.operator}  {old}  ->  {self.new}"
 
     def applied(self, source: bytes) -> bytes:
         """The file with the fault."""
@@ -208,14 +205,16 @@ def mutants(only: str = "", root: Path = ROOT) -> list[Mutant]:
 
 def mutants_of(source: str, part: str, file: str) -> list[Mutant]:
     """Those of one file."""
-    starts = np.cumsum([0, *(len(line) for line in source.encode().splitlines(keepends=True))])
+    data = source.encode()
+    starts = np.cumsum([0, *(len(line) for line in data.splitlines(keepends=True))])
     found = []
     for node, function in _walk(ast.parse(source), file):
         for operator in OPERATORS:
             for place, new in operator(node):
                 start = int(starts[place.lineno - 1]) + place.col_offset
                 end = int(starts[place.end_lineno - 1]) + place.end_col_offset
-                found.append(Mutant(part, file, place.lineno, operator.__name__, function, start, end, new))
+                old = data[start:end].decode()
+                found.append(Mutant(part, file, place.lineno, operator.__name__, function, start, end, old, new))
     return found
 
 

@@ -79,7 +79,7 @@ def test_a_mutant_belongs_to_its_innermost_function():
 def test_the_tests_that_call_the_function_judge(calls, expected, found, monkeypatch, tmp_path, capsys):
     """The fault is in the tree while they run, and gone afterwards."""
     (tmp_path / "code.py").write_text("def f():\n    return 1\n")
-    mutant = Mutant("verify", "code.py", 2, "constant", "code.py:1", 20, 21, "2")
+    mutant = Mutant("verify", "code.py", 2, "constant", "code.py:1", 20, 21, "1", "2")
     ran = []
 
     def outcome(tree, tests):
