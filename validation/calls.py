@@ -1,7 +1,8 @@
 """A plugin for pytest, `-p validation.calls`: which tests call which function of mklref, as JSON in $MKLREF_CALLS.
 
 Functions are named by file and first line, `mklref/verify.py:120`, decorators included. What a shared fixture calls,
-all tests of its scope call; what is called while tests are collected is listed under `everywhere`.
+all tests of its scope call; what is called while tests are collected is listed under `everywhere`. The tests of a
+function are listed from the fastest to the slowest.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 
 _active: list[set[CodeType]] = []
 _of_tests: dict[str, set[CodeType]] = {}
+_seconds: dict[str, float] = {}
 _of_nodes: dict[str, set[CodeType]] = {"": set()}
 """What shared fixtures call, by the node of their scope; "" is the collection."""
 
@@ -63,23 +66,26 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, objec
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Record the functions that are called while a test and its fixtures run."""
-    with _recorded(_of_tests.setdefault(item.nodeid, set())):
-        return (yield)
+    started = time.perf_counter()
+    try:
+        with _recorded(_of_tests.setdefault(item.nodeid, set())):
+            return (yield)
+    finally:
+        _seconds[item.nodeid] = time.perf_counter() - started
 
 
 def pytest_sessionfinish() -> None:
     """Write the table."""
     package = str(Path.cwd() / "mklref") + os.sep
-    table: dict[str, set[str]] = {}
+    table: dict[str, list[str]] = {}
     collected = _of_nodes.pop("")
-    for test, own in _of_tests.items():
+    for test in sorted(_of_tests, key=_seconds.__getitem__):
         shared = [codes for node, codes in _of_nodes.items() if test.startswith(node)]
-        for code in own.union(*shared):
+        for code in _of_tests[test].union(*shared):
             if code.co_filename.startswith(package):
-                table.setdefault(_name(code), set()).add(test.removeprefix("tests/"))
-    rows: dict[str, list[str]] = {function: sorted(tests) for function, tests in sorted(table.items())}
-    rows["everywhere"] = sorted(_name(code) for code in collected if code.co_filename.startswith(package))
-    Path(os.environ["MKLREF_CALLS"]).write_text(json.dumps(rows), encoding="utf-8")
+                table.setdefault(_name(code), []).append(test.removeprefix("tests/"))
+    table["everywhere"] = [_name(code) for code in collected if code.co_filename.startswith(package)]
+    Path(os.environ["MKLREF_CALLS"]).write_text(json.dumps(table), encoding="utf-8")
 
 
 def _name(code: CodeType) -> str:

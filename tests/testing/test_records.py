@@ -13,7 +13,7 @@ from scipy.io import loadmat, savemat
 
 from mklref import solve
 from mklref.exceptions import InvalidInput, MissingExtra
-from mklref.regularizers import Lp
+from mklref.regularizers import Lp, Mahalanobis
 from mklref.testing.cases.regularizers import REGULARIZERS
 from mklref.testing.vectors import (
     answer_from_record,
@@ -150,15 +150,22 @@ def test_what_matlab_saves_is_read(tmp_path, compressed):
     assert np.array_equal(problem.y, y[0])
 
 
-def test_matlab_7_3_is_hdf5_with_reversed_axes(tmp_path):
-    problem = make_problem(n=5, M=3)
+@pytest.mark.parametrize(
+    "regularizer", [Lp(1), Mahalanobis([[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 3.0]])], ids=str
+)
+def test_matlab_7_3_is_hdf5_with_reversed_axes(regularizer, tmp_path):
+    problem = make_problem(n=5, M=3, regularizer=regularizer)
     path = tmp_path / "p.mat"
     with h5py.File(path, "w", userblock_size=512) as file:
-        file["kernels"] = np.moveaxis(problem.kernels.dense(), 0, -1).T
-        file["y"] = problem.y[None, :]
-        file["C"] = np.array([[problem.C]])
-        file["loss"] = np.array([[ord(letter)] for letter in "hinge"], dtype=np.uint16)
-        file["loss"].attrs["MATLAB_class"] = np.bytes_(b"char")
+        for name, value in record_of_problem(problem).items():
+            if isinstance(value, str):
+                file[name] = np.array([[ord(letter)] for letter in value], dtype=np.uint16)
+                file[name].attrs["MATLAB_class"] = np.bytes_(b"char")
+            else:
+                array = (
+                    np.moveaxis(value, 0, -1) if name == "kernels" else np.atleast_2d(np.asarray(value, dtype=float))
+                )
+                file[name] = array.T if np.ndim(value) > 1 else array
         file.create_group("#refs#")
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(512, b" ") + path.read_bytes()[512:])
     assert same(problem, problem_from_record(read_record(path)))
