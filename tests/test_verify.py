@@ -337,6 +337,7 @@ STATEMENTS = {
     "tau": ("pinball", ("problem", "loss", "tau"), (1.0).hex(), "tau = 1.0"),
     "parameter of another loss": ("hinge", ("problem", "loss", "tau"), (0.5).hex(), "is stated by"),
     "targets": ("squared", ("problem", "loss"), {"name": "hinge"}, "needs targets -1 and 1"),
+    "targets of one class": ("hinge", ("problem", "loss"), {"name": "one_class"}, "loss one_class needs targets 1"),
     "cost": ("hinge", ("problem", "costs", 0), (0.0).hex(), "a cost is not positive"),
     "infinite cost": ("hinge", ("problem", "costs", 0), "inf", "not finite"),
     "intercept": ("hinge", ("problem", "intercept"), "no", "'no' is not of the type bool"),
@@ -534,3 +535,25 @@ def test_errors_of_hostile_numbers_are_no_tracebacks(files, monkeypatch, error, 
     monkeypatch.setattr(verify, "semidefinite", failing)
     assert verify.main([str(files[0])]) == 2
     assert f"cannot be read: {error.__name__}" in capsys.readouterr().err
+
+
+def test_one_bound_alone_is_confirmed_without_a_gap(case, files, capsys):
+    """An infinite bound claims nothing."""
+    for side, infinite in (("lower", "-inf"), ("upper", "inf")):
+        facts = copy.deepcopy(case[1])
+        facts["claim"][side] = infinite
+        files[0].write_text(json.dumps(facts))
+        assert verify.main([*map(str, files)]) == 0
+        printed = capsys.readouterr().out
+        assert "CONFIRMED" in printed
+        assert "relative gap" not in printed
+
+
+@pytest.mark.parametrize("wrong", [1.0 + 1e-9, 1.0 - 1e-9])
+def test_the_proof_of_definiteness_does_not_believe_the_factor(wrong, rng, monkeypatch):
+    genuine = np.linalg.cholesky
+    factor = rng.normal(size=(30, 40))
+    K = np.rint(1024 * factor) @ np.rint(1024 * factor).T
+    assert verify.semidefinite(K, 0.0)
+    monkeypatch.setattr(np.linalg, "cholesky", lambda A: wrong * genuine(A))
+    assert not verify.semidefinite(K, 0.0)
