@@ -393,3 +393,14 @@ def test_progress_is_told_before_each_case():
     told = []
     check_solver(solve, include=FEW, progress=lambda *where: told.append(where))
     assert told == [(k, 4, case.name) for k, case in enumerate(select(include=FEW))]
+
+
+def test_the_norms_of_equal_kernels_are_as_far_apart_as_they_may_be():
+    """Of four equal kernels P_p is 4^(1/p) P_inf: the law holds with equality, and no further."""
+    (case,) = select(include="ordered-in-p")
+    law = case.law
+    values = [4.0 ** (1.0 / p) for p in (1.0, 4.0 / 3.0, 2.0, np.inf)]
+    assert law(*(Interval(value, value) for value in values))
+    for k, factor in enumerate((1.01, 1.01, 0.99, 0.99)):
+        spoilt = [value * factor ** (j == k) for j, value in enumerate(values)]
+        assert not law(*(Interval(value, value) for value in spoilt))

@@ -19,6 +19,8 @@ from testing.planted import (
     without_constraint,
 )
 
+from mklref import solve
+from mklref.regularizers import Fixed
 from mklref.testing import FAULTS, assert_optimal
 
 
@@ -78,3 +80,13 @@ def test_a_violated_constraint_is_named_although_the_gap_is_small():
         AssertionError, match=r"^not optimal: infeasible: weights lie outside the domain of Lp\(1\): only 0\.58"
     ):
         assert_optimal(problem, beta, weights=theta, intercept=b)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_stale_weights_are_named_also_where_some_of_them_agree(loss):
+    """The kernels 2 and 3 have no weight, neither in the machine that was solved nor in the answer."""
+    problem, _ = solved(loss, L1)
+    machine = problem.replace(regularizer=Fixed([0.7, 0.3, 0.0, 0.0]))
+    beta = solve(machine, tol=1e-10).dual_coef
+    with pytest.raises(AssertionError, match=r"^not optimal: weights of another iterate: .* the weights 0\.7, 0\.3, "):
+        assert_optimal(problem, beta, weights=[0.3, 0.7, 0.0, 0.0])
