@@ -323,7 +323,10 @@ def test_the_proof_is_made_once_for_a_stack(monkeypatch):
 @pytest.mark.parametrize("C", [1.0, 1e2, 1e4])
 @pytest.mark.parametrize(("loss", "intercept"), [("hinge", True), ("hinge", False), ("density_level_set", False)])
 def test_the_slack_does_not_grow_with_C(C, loss, intercept):
-    """Free samples sit on the kink of the loss, where an error of their scores costs C and not |beta_i|."""
+    """Free samples sit on the kink of the loss, where an error of their scores costs C and not |beta_i|.
+
+    With 20 samples and C = 1e4 the last bits of the scores would make it 1e-10 of the optimum and more.
+    """
     problem = definite(loss=loss, C=C, intercept=intercept)
     solution = solve(problem, polish=True)
     found = certify(
@@ -334,7 +337,7 @@ def test_the_slack_does_not_grow_with_C(C, loss, intercept):
         rigorous=True,
         backend="fast",
     )
-    assert 0.0 <= found.slack <= 1e-12 * found.upper
+    assert 0.0 <= found.slack <= 1e-11 * found.upper
     np.testing.assert_allclose(found.weights, solution.weights, rtol=1e-10)
     assert found.intercept == pytest.approx(solution.intercept, rel=1e-10)
 
