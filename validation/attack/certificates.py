@@ -27,6 +27,7 @@ from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.certificate.document import _parameters
 from mklref.certificate.rounding import TINY
+from validation.attack import Finding, each
 
 LOSSES = (
     "hinge",
@@ -45,19 +46,9 @@ EXACT = ("integers", "constant")
 SHAPES = ("dense", "rank one", "integers", "constant", "duplicated", "ill-conditioned")
 
 
-def attack(cases: int, rng: np.random.Generator) -> list[str]:
-    """What is wrong with the certificates of so many random cases, one sentence each; empty if nothing is.
-
-    Parameters
-    ----------
-    cases : int
-    rng : Generator
-
-    Returns
-    -------
-    list of str
-    """
-    return [finding for _ in range(cases) for finding in findings(*random_case(rng), rng)]
+def attack(cases: int, rng: np.random.Generator) -> list[Finding]:
+    """What is wrong with the certificates of so many random cases."""
+    return each("certificates", lambda own: findings(*random_case(own), own), cases, rng)
 
 
 def findings(problem: Problem, words: str, rng: np.random.Generator) -> Iterator[str]:
