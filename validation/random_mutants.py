@@ -114,9 +114,9 @@ def constant(node: ast.AST) -> Iterator[Change]:
         elif isinstance(node.value, int):
             yield node, str(node.value + 1)
         elif isinstance(node.value, float):
-            yield node, repr(node.value + 1.0)
-            if node.value:
-                yield node, repr(0.5 * node.value)
+            for other in (node.value + 1.0, 0.5 * node.value):
+                if other != node.value:
+                    yield node, repr(other)
 
 
 def condition(node: ast.AST) -> Iterator[Change]:
