@@ -17,12 +17,19 @@ from . import (
     synthesis as synthesis,
     testing as testing,
 )
+from ._crosscheck import (
+    CrossCheck as CrossCheck,
+    crosscheck as crosscheck,
+)
+from ._path import (
+    solve_path as solve_path,
+)
+from ._ranges import (
+    weight_ranges as weight_ranges,
+)
 from .certificate import (
     Certificate as Certificate,
     certify as certify,
-)
-from .crosscheck import (
-    crosscheck as crosscheck,
 )
 from .estimators import (
     MKLClassifier as MKLClassifier,
@@ -56,14 +63,8 @@ from .multiclass import (
 from .native import (
     solve as solve,
 )
-from .path import (
-    solve_path as solve_path,
-)
 from .problem import (
     Problem as Problem,
-)
-from .ranges import (
-    weight_ranges as weight_ranges,
 )
 from .regularizers import (
     BlockNorm as BlockNorm,

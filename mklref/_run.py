@@ -21,8 +21,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from mklref._progress import Progress
 from mklref.exceptions import Interrupted
-from mklref.progress import Progress
 from mklref.solution import Status
 
 R = TypeVar("R")

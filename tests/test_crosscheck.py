@@ -13,8 +13,8 @@ from sklearn.svm import SVC
 
 import mklref
 from mklref import datasets, native, reference
+from mklref._crosscheck import FORMULATIONS, CrossCheck, Row, crosscheck, rounding
 from mklref.certificate import certify
-from mklref.crosscheck import FORMULATIONS, CrossCheck, Row, crosscheck, rounding
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SlowWarning, SolverFailure
 from mklref.kernels import simplemkl_recipe
 from mklref.regularizers import Lp

@@ -24,7 +24,7 @@ ORDER = (
     "exceptions",
     "_untrusted",
     "_files",
-    "progress",
+    "_progress",
     "kernels",
     "losses",
     "regularizers",
@@ -34,7 +34,7 @@ ORDER = (
     "certificate",
     "solution",  # holds a certificate
     "_run",
-    "ranges",
+    "_ranges",
     "multiclass",
     "signed",
     "_checks",
@@ -43,12 +43,12 @@ ORDER = (
     "reference",
     "equivalences",
     "native",
-    "path",
+    "_path",
     "algorithms",  # call its machines at fixed weights
     "synthesis",
     "evidence",
     "bounds",
-    "crosscheck",
+    "_crosscheck",
     "testing",
     "estimators",
     "datasets",
@@ -61,7 +61,7 @@ ORDER = (
 )
 """The units of the package; each one may import those above it."""
 
-CONVENIENCES = {("crosscheck", "report")}
+CONVENIENCES = {("_crosscheck", "report")}
 """The one import that points downwards: `CrossCheck.to_html` asks for the page when it is called."""
 
 HEAVY = ("cvxpy", "sklearn", "matplotlib", "scipy", "rich", "jinja2", "pandas", "clarabel", "ecos", "scs")
@@ -137,7 +137,7 @@ def test_the_graph_test_can_see_a_wrong_import(tmp_path):
     assert wrong_edges([("native", "cli", "here"), ("native", "problem", "here")]) == ["here: native imports cli"]
 
 
-CONIC_SIDE = ("_conic", "formulations", "reference", "equivalences", "crosscheck")
+CONIC_SIDE = ("_conic", "formulations", "reference", "equivalences", "_crosscheck")
 
 
 @pytest.mark.parametrize("unit", ["native", "algorithms"])
@@ -151,7 +151,7 @@ def test_formulations_share_nothing_with_the_solvers():
     found = [
         edge for path in sources() if unit_of(path) in ("_conic", "formulations", "reference") for edge in edges(path)
     ]
-    assert [edge for edge in found if edge[1] in ("native", "algorithms", "crosscheck")] == []
+    assert [edge for edge in found if edge[1] in ("native", "algorithms", "_crosscheck")] == []
 
 
 def test_formulations_hold_statements_and_nothing_else():
@@ -189,7 +189,7 @@ def test_only_the_reference_side_imports_cvxpy():
         "reference",
         "equivalences",
         "cli",
-        "crosscheck",
+        "_crosscheck",
         "testing",
         "primer",
     }

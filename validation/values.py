@@ -15,7 +15,7 @@ from itertools import product
 
 import mklref
 from mklref import datasets, reference
-from mklref.crosscheck import NATIVE, SOLVERS, crosscheck
+from mklref._crosscheck import NATIVE, SOLVERS, crosscheck
 from mklref.kernels import simplemkl_recipe
 from mklref.testing.case import select
 from validation.facts import facts

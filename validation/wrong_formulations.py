@@ -22,7 +22,7 @@ import numpy as np
 
 import mklref
 from mklref import regularizers
-from mklref.crosscheck import CrossCheck, crosscheck
+from mklref._crosscheck import CrossCheck, crosscheck
 from mklref.formulations import FORMULATIONS
 from mklref.multiclass import MulticlassProblem
 from mklref.signed import SignedProblem

@@ -15,13 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 
 import mklref
 from mklref import native, reference, report
+from mklref._crosscheck import CrossCheck, Row, chosen_job
+from mklref._crosscheck.rows import Job, rows
 from mklref._files import write_text
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.options import SAMPLES
 from mklref.cli.problem import Input, read
-from mklref.crosscheck import CrossCheck, Row, chosen_job
-from mklref.crosscheck.rows import Job, rows
 from mklref.problem import Problem
 
 

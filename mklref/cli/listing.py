@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from mklref import equivalences, native, reference
+from mklref._crosscheck import NATIVE
 from mklref.cli import render
-from mklref.crosscheck import NATIVE
 from mklref.datasets import BUNDLED, PUBLISHED
 from mklref.formulations import FORMULATIONS
 from mklref.losses import LOSSES

@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
 import mklref
+from mklref._crosscheck import FORMULATIONS, SOLVERS
 from mklref.cli.files import Input, Output, OutputDirectory, add_force
 from mklref.cli.learning import add_commands
-from mklref.crosscheck import FORMULATIONS, SOLVERS
 from mklref.datasets import BUNDLED
 from mklref.exceptions import InvalidParameter, MKLError
 from mklref.losses import LOSSES, Hinge, Loss

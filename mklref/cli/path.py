@@ -11,6 +11,7 @@ import numpy as np
 from rich.table import Table as Grid
 
 from mklref._files import write_text
+from mklref._path import solve_path
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.table import Table, read_table, require_pictures, save_picture, searching
@@ -18,7 +19,6 @@ from mklref.exceptions import InvalidParameter
 from mklref.kernels import normalize, parse
 from mklref.losses import EpsilonInsensitive, Hinge
 from mklref.multiclass import MulticlassProblem
-from mklref.path import solve_path
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 

@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 
+from mklref._crosscheck.result import COLUMNS, CrossCheck, Row, kernel_names, line
 from mklref._typing import Array
-from mklref.crosscheck.result import COLUMNS, CrossCheck, Row, kernel_names, line
 
 BAR = 8
 """Width of a bar in characters."""

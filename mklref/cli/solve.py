@@ -7,10 +7,10 @@ from typing import Any
 from rich.console import Console
 
 from mklref import native
+from mklref._crosscheck.result import kernel_names
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.problem import read
-from mklref.crosscheck.result import kernel_names
 from mklref.exceptions import Interrupted
 from mklref.solution import Solution
 

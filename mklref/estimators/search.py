@@ -23,6 +23,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._arguments import check_limits
+from mklref._progress import Steps
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.classifier import MKLClassifier
@@ -32,7 +33,6 @@ from mklref.estimators.workers import waited_for
 from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.native.blas import blas_threads
 from mklref.native.loops import threads
-from mklref.progress import Steps
 
 RULES = ("best", "one_standard_error")
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref._arguments import check_callback, check_limits, checked_count, checked_flag
+from mklref._progress import Progress
 from mklref._typing import Array
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
@@ -18,7 +19,6 @@ from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_rn
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.blas import blas_threads
-from mklref.progress import Progress
 
 METHODS = {
     "newton": "projected Newton on (14) itself",

@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mklref._progress import Progress
 from mklref._typing import Array
 from mklref.certificate.unit import unit_of
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
@@ -31,7 +32,6 @@ from mklref.native.machine import Machine
 from mklref.native.model import minimise
 from mklref.native.point import Point
 from mklref.problem import Problem
-from mklref.progress import Progress
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 

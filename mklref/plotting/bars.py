@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mklref._ranges import WeightRanges
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.plotting.style import axes, colour
-from mklref.ranges import WeightRanges
 
 MOST = 40
 """Bars that are drawn; the largest ones if there are more."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref.crosscheck.result import NATIVE, CrossCheck, Row
+from mklref._crosscheck.result import NATIVE, CrossCheck, Row
 from mklref.exceptions import InvalidType
 from mklref.plotting.style import axes, colour
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mklref.exceptions import MissingExtra
 
 if TYPE_CHECKING:
-    from mklref.crosscheck import CrossCheck
+    from mklref._crosscheck import CrossCheck
 
 
 def require_extra() -> None:
@@ -38,7 +38,7 @@ def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = N
     require_extra()
     from jinja2 import Environment
 
-    from mklref.crosscheck.result import COLUMNS, NUMERIC
+    from mklref._crosscheck.result import COLUMNS, NUMERIC
     from mklref.report import figures
 
     page = resources.files(__name__).joinpath("page.html").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from mklref.crosscheck.result import NATIVE, CrossCheck, kernel_names
+from mklref._crosscheck.result import NATIVE, CrossCheck, kernel_names
 from mklref.formulations import FORMULATIONS
 from mklref.plotting.checks import draw_intervals
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref import native
-from mklref.crosscheck.result import distance, interval_size
+from mklref._crosscheck.result import distance, interval_size
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem

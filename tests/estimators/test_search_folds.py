@@ -11,12 +11,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from mklref import MKLClassifierCV, Problem, certify, solve
+from mklref._progress import Steps
 from mklref.certificate import certify_each
 from mklref.estimators import folds, search
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import parse
 from mklref.native.loops import at_most, threads
-from mklref.progress import Steps
 from mklref.solution import Status
 
 SPECIFICATION = "linear, rbf(1..4, 2)"

@@ -9,9 +9,9 @@ from typing import Any
 
 import mklref
 from mklref import native, reference
+from mklref._crosscheck import rounding
 from mklref._files import write_text
 from mklref.certificate import certify
-from mklref.crosscheck import rounding
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable
 from mklref.problem import Problem
 from mklref.solution import Solution

@@ -19,14 +19,12 @@ anything passes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from types import ModuleType
 from typing import Any
 
 from mklref import reference
-from mklref.crosscheck.result import NATIVE, CrossCheck, Row
-from mklref.crosscheck.rows import Job, rounding, rows
+from mklref._crosscheck.result import NATIVE, CrossCheck, Row
+from mklref._crosscheck.rows import Job, rounding, rows
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
@@ -162,14 +160,5 @@ def _sequence(argument: str, names: Sequence[str]) -> Sequence[str]:
         raise InvalidParameter(f"{argument} is empty; name at least one, or leave it out for all.")
     return names
 
-
-class _Callable(ModuleType):
-    """`mklref.crosscheck(problem)` works also after this module was imported, when that name is the module."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> CrossCheck:
-        return crosscheck(*arguments, **options)
-
-
-sys.modules[__name__].__class__ = _Callable
 
 __all__ = ["FORMULATIONS", "NATIVE", "SOLVERS", "CrossCheck", "Progress", "Row", "crosscheck", "rounding"]

@@ -20,8 +20,8 @@ import numpy as np
 
 from mklref import native, reference
 from mklref._conic.factors import Factors, factorize
+from mklref._crosscheck.result import NATIVE, Row
 from mklref.certificate.allowance import entries_error
-from mklref.crosscheck.result import NATIVE, Row
 from mklref.exceptions import FalseClaim, MKLError, MKLWarning, SolverFailure
 from mklref.signed import SignedProblem
 from mklref.solution import Solution
