@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import check_callback, check_limits
+from mklref._validate import check_callback, check_limits
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.problem import Problem

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import check_callback
+from mklref._validate import check_callback
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
 from mklref.multiclass import MulticlassProblem
 from mklref.native.solver import solve

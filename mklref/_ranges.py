@@ -17,13 +17,12 @@ Weights for p > 1 are unique: R* is smooth there, and its gradient at the optima
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+from mklref._validate import checked_number
+from mklref.exceptions import InvalidType, NotApplicable
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, Lp
 from mklref.solution import Solution
@@ -107,9 +106,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
             f"ranges are those of sparse weights, Lp(1), and the regulariser is {problem.regularizer}: weights of "
             "Lp(p) with p > 1 are unique, and for other regularisers ranges are not computed."
         )
-    given: Any = slack
-    if not isinstance(given, Real) or not 1e-8 <= float(given) < np.inf:
-        raise InvalidParameter(f"slack = {slack!r} must be a number of at least 1e-8: rounding errors are above less.")
+    checked_number("slack", slack, "[1e-8, inf)", lambda x: 1e-8 <= x < np.inf, "rounding errors are above less.")
     beta = solution.dual_coef
     images = problem.kernels.apply(beta)
     q = images @ beta

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array, checked_positive, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
-from mklref.kernels.validation import as_float_array, require_finite
 from mklref.losses import Loss, as_loss
 from mklref.regularizers import Regularizer, as_regularizer
 
@@ -155,19 +154,7 @@ def _read_only(array: Array) -> Array:
 
 
 def _checked_cost(C: Any) -> float:
-    if isinstance(C, bool | np.bool_) or not isinstance(C, numbers.Real):
-        raise InvalidType(f"C is {C!r} ({type(C).__name__}); give a number in (0, inf).")
-    try:
-        cost = float(C)
-    except OverflowError:
-        cost = np.inf
-    if not 0.0 < cost < np.inf:
-        shown = repr(C) if len(repr(C)) < 30 else f"{repr(C)[:10]}... ({len(repr(C))} digits)"
-        raise InvalidParameter(
-            f"C = {shown} must lie in the open interval (0, inf): it weighs the summed loss. "
-            "For a hard margin use a large finite value."
-        )
-    return cost
+    return checked_positive("C", C, "it weighs the summed loss. For a hard margin use a large finite value.")
 
 
 def _checked_costs(C: float, weight: Array) -> Array:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_positive
 from mklref.certificate import Bounds, best_intercept, repair
 from mklref.certificate.intercept import intercept_objective
 from mklref.certificate.unit import unit_of
@@ -64,9 +65,8 @@ class SignedProblem:
         self.traces: Array = self.kernels.traces()
         if self.traces.min() <= 0.0:
             raise InvalidParameter(f"kernels[{self.traces.argmin()}] is zero and has no trace to divide by; drop it.")
-        self.trace = float(self.machine.n_samples if trace is None else trace)
-        if not 0.0 < self.trace < np.inf:
-            raise InvalidParameter(f"trace = {trace!r} must lie in (0, inf): that of the combined kernel.")
+        given = self.machine.n_samples if trace is None else trace
+        self.trace = checked_positive("trace", given, "that of the combined kernel.")
 
     @property
     def kernels(self) -> KernelStack:

@@ -12,13 +12,13 @@ import numpy as np
 
 from mklref._files import read_arrays, require_format, write_arrays
 from mklref._typing import Array
+from mklref._validate import require_finite
 from mklref.certificate import Certificate
 from mklref.certificate.unit import relative
 from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.blocks import checked_blocks
 from mklref.kernels.stack import KernelStack
-from mklref.kernels.validation import require_finite
 
 
 class Status(Enum):

@@ -319,7 +319,7 @@ def test_progress_is_told_before_each_row(problem):
     [
         ({"tol": 0.0}, InvalidParameter, r"tol = 0.0 must lie in \(0, 1\)"),
         ({"value_tol": 1.0}, InvalidParameter, "value_tol = 1.0"),
-        ({"tol": "2"}, InvalidType, r"tol = '2' \(str\)"),
+        ({"tol": "2"}, InvalidType, r"tol is '2' \(str\); give a number in \(0, 1\)"),
         ({"processes": 0}, InvalidParameter, "processes = 0 must be a positive integer"),
         ({"reference_tol": np.nan}, InvalidParameter, "reference_tol = nan"),
         ({"formulations": ["primal"]}, InvalidParameter, "'primal' is unknown; known names: .*qcqp"),

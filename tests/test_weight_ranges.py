@@ -139,6 +139,8 @@ def test_refusals(grams):
     for one, other in ((several, solve(several)), (problem, None), (None, solution)):
         with pytest.raises(InvalidType, match=r"give a mklref.Problem and the mklref.Solution of it. For several"):
             weight_ranges(one, other)
-    for slack in (0.0, -1.0, np.nan, np.inf, "small"):
-        with pytest.raises(InvalidParameter, match=r"slack = .* at least 1e-8"):
+    for slack in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(InvalidParameter, match=r"slack = .* must lie in \[1e-8, inf\)"):
             weight_ranges(problem, solution, slack=slack)
+    with pytest.raises(InvalidType, match="slack is 'small'"):
+        weight_ranges(problem, solution, slack="small")

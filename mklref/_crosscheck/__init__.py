@@ -25,6 +25,7 @@ from typing import Any
 from mklref import reference
 from mklref._crosscheck.result import NATIVE, CrossCheck, Row
 from mklref._crosscheck.rows import Job, rounding, rows
+from mklref._validate import checked_number
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
@@ -117,10 +118,7 @@ def chosen_job(
         As for `crosscheck`.
     """
     for name, value in (("tol", tol), ("reference_tol", reference_tol), ("value_tol", value_tol)):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InvalidType(f"{name} = {value!r} ({type(value).__name__}) must be a number in (0, 1).")
-        if not 0.0 < value < 1.0:
-            raise InvalidParameter(f"{name} = {value!r} must lie in (0, 1): it is relative to the optimal value.")
+        checked_number(name, value, "(0, 1)", lambda x: 0.0 < x < 1.0, "it is relative to the optimal value.")
     return Job(problem, chosen_formulations(problem, formulations), _chosen_solvers(solvers), tol, reference_tol)
 
 

@@ -15,13 +15,13 @@ import numpy as np
 from scipy.optimize import nnls
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import center
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
-from mklref.regularizers.norms import checked_number
 
 
 def average_kernel(

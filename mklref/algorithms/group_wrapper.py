@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from typing import Any, overload
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_count
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.group_weights import GroupPoint, GroupWeights, descend
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
@@ -126,7 +126,8 @@ def group_wrapper(
     )
     if metric not in ("weights", "euclidean"):
         raise InvalidParameter(f"metric = {metric!r} must be 'weights' or 'euclidean'.")
-    count, further = _checked_count("warm_start", warm_start), _checked_count("restarts", restarts)
+    count = checked_count("warm_start", warm_start, 0, "steps by the closed forms first.")
+    further = checked_count("restarts", restarts, 0, "starts beside the given one.")
     run = Run("group_wrapper", problem, tol, max_iter, max_time, callback, progress, start)
     scaled, regularizer = metric == "weights", problem.regularizer
     if exponents is None:
@@ -158,12 +159,6 @@ def _random(shape: GroupWeights, rng: np.random.Generator) -> Array:
     """A point drawn evenly from each of the two simplices."""
     drawn = [rng.dirichlet(np.ones(part.stop - part.start)) / shape.prices[part] for part in shape.simplices]
     return np.concatenate(drawn)
-
-
-def _checked_count(label: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-        raise InvalidParameter(f"{label} = {value!r} must be a nonnegative integer.")
-    return int(value)
 
 
 def _checked_exponents(exponents: Any) -> tuple[float, float]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.cuts import linear_master, mixture, remaining
 from mklref.algorithms.point import Point
 from mklref.algorithms.simplex import simplex_program
 from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
-from mklref.exceptions import InvalidParameter
 
 
 def level(
@@ -102,6 +101,5 @@ def projection(theta: Array, cuts: Sequence[Point], height: float, unit: float) 
 
 
 def _checked(position: Any) -> float:
-    if not isinstance(position, numbers.Real) or not 0.0 < float(position) < 1.0:
-        raise InvalidParameter(f"position = {position!r} must lie in (0, 1): that of the level between the bounds.")
-    return float(position)
+    between = "that of the level between the bounds."
+    return checked_number("position", position, "(0, 1)", lambda x: 0.0 < x < 1.0, between)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_count
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.lp_wrapper import closed_form, honest
 from mklref.algorithms.point import Point
 from mklref.algorithms.start import AnySolution
-from mklref.exceptions import InvalidParameter
 from mklref.native.box import BoxMachine
 from mklref.native.loops import loops
 from mklref.problem import Problem
@@ -148,6 +147,4 @@ class Chunk(BoxMachine):
 
 
 def _checked(chunk: Any) -> int:
-    if isinstance(chunk, bool) or not isinstance(chunk, numbers.Integral) or chunk < 2:
-        raise InvalidParameter(f"chunk = {chunk!r} must be an integer of at least 2: one variable cannot keep 1'beta.")
-    return int(chunk)
+    return checked_count("chunk", chunk, 2, "one variable cannot keep 1'beta.")

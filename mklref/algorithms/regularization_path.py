@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import numbers
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import check_time
 from mklref._typing import Array
+from mklref._validate import check_time, checked_real
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
@@ -169,8 +168,7 @@ def _checked_costs(C: Any) -> list[Any]:
         raise InvalidParameter(f"C = {C!r} must be a sequence of decreasing numbers; for one value call the solver.")
     costs = list(C)
     for cost in costs:
-        if isinstance(cost, bool) or not isinstance(cost, numbers.Real):
-            raise InvalidParameter(f"C has the entry {cost!r}; each must be a number, in one dimension.")
+        checked_real("an entry of C", cost, "each must be a number, in one dimension.")
     if not costs or not all(later < earlier for earlier, later in itertools.pairwise(costs)):
         raise InvalidParameter(f"C = {costs} must decrease; give sorted(C, reverse=True), each value once.")
     return costs

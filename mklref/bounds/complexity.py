@@ -7,12 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mklref._arguments import checked_count, checked_flag, checked_positive
 from mklref._typing import Array
+from mklref._validate import (
+    as_float_array,
+    checked_count,
+    checked_flag,
+    checked_number,
+    checked_positive,
+    require_finite,
+)
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
-from mklref.kernels.validation import as_float_array, require_finite
-from mklref.regularizers.norms import block_exponent, checked_number, conjugate_exponent, p_norm
+from mklref.regularizers.norms import block_exponent, conjugate_exponent, p_norm
 
 CONSTANT = 23.0 / 22.0
 """c of Theorem 8."""

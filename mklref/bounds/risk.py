@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import checked_positive
+from mklref._validate import as_float_array, checked_number, checked_positive, require_finite
 from mklref.bounds.complexity import complexity_bound
 from mklref.exceptions import InvalidTarget
-from mklref.kernels.validation import as_float_array, require_finite
-from mklref.regularizers.norms import checked_number
 
 
 def risk_bound(

@@ -21,12 +21,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array, require_finite
 from mklref.certificate.exact import dot, exact_product, round_up, total
 from mklref.certificate.products import matrices
 from mklref.certificate.rounding import TINY, above, below, gamma, inflate
 from mklref.exceptions import InvalidKernel, InvalidParameter
 from mklref.kernels.stack import KernelStack
-from mklref.kernels.validation import INDEFINITE_REMEDY, as_float_array, psd_tolerance, require_finite
+from mklref.kernels.validation import INDEFINITE_REMEDY, psd_tolerance
 
 _PIECE = 128
 _ROUNDING_SHIFT = 1.1

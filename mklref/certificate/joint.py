@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate.checks import checked_array, checked_intercept, checked_vector, weight_violations
+from mklref._validate import checked_array, checked_vector
+from mklref.certificate.checks import checked_intercept, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.numerical import dual_squares
 from mklref.certificate.repaired import repair

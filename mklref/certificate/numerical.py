@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_vector
 from mklref.certificate.allowance import dual_loss_error, primal_error, squares_error
-from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
+from mklref.certificate.checks import checked_intercept, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.repaired import repair
 from mklref.certificate.unit import unit_of

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_vector
 from mklref.certificate import loss_terms, penalty_terms
-from mklref.certificate.checks import checked_intercept, checked_vector, weight_violations
+from mklref.certificate.checks import checked_intercept, weight_violations
 from mklref.certificate.definite import fingerprint, proven_shifts
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.exact import Unbounded, dot, root_up, round_down, round_up, total

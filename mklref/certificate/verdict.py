@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, TypeVar
 
+from mklref._validate import checked_number
 from mklref.certificate.unit import relative
-from mklref.exceptions import InvalidParameter
 
 T = TypeVar("T")
 
@@ -67,9 +66,7 @@ class Bounds:
         InvalidParameter
             If tol is negative or not a number.
         """
-        given: Any = tol
-        if not (isinstance(given, numbers.Real) and tol >= 0):
-            raise InvalidParameter(f"tol = {tol!r} must be a nonnegative number: a relative duality gap.")
+        checked_number("tol", tol, "[0, inf]", lambda x: x >= 0.0, "a relative duality gap.")
         return -tol <= self.relative_gap <= tol
 
     def explain(self) -> str:

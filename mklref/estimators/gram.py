@@ -11,10 +11,10 @@ from typing import Any, cast
 import numpy as np
 
 from mklref._typing import Array, FloatArray
+from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, KernelStack, function, parse, stack
 from mklref.kernels.transforms import Transform
-from mklref.kernels.validation import as_float_array, require_finite
 
 PRECOMPUTED = "precomputed"
 

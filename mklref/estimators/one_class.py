@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.estimators.base import BaseMKL, Part
-from mklref.exceptions import InvalidParameter
 from mklref.losses import OneClass
 from mklref.problem import Problem
 
@@ -93,9 +92,8 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         ConvergenceWarning
             tol was not reached; says why.
         """
-        nu: Any = self.nu
-        if type(nu) is bool or not isinstance(nu, numbers.Real) or not 0.0 < float(nu) <= 1.0:
-            raise InvalidParameter(f"nu = {nu!r} must lie in (0, 1]: the share of samples that may lie outside.")
+        share = "the share of samples that may lie outside."
+        nu = checked_number("nu", self.nu, "(0, 1]", lambda x: 0.0 < x <= 1.0, share)
         with self._fitting():
             X = self._checked_samples(X)
             kept, weight = self._used(sample_weight, X)

@@ -22,9 +22,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from mklref._arguments import check_limits
 from mklref._progress import Steps
 from mklref._typing import Array
+from mklref._validate import check_limits
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.folds import Fold, Point, folds_of, points_of_fold, require_classes

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import checked_flag
 from mklref._typing import Array, FloatArray
+from mklref._validate import as_float_array, checked_flag, checked_number, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
-from mklref.kernels.validation import as_float_array, require_finite
-from mklref.regularizers.norms import checked_number
 
 _FLOOR = 1e-6
 """Smallest noise variance that is tried when it is learned, as a share of the given one."""

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from mklref._arguments import checked_flag
 from mklref._typing import Array
+from mklref._validate import as_float_array, checked_flag, require_finite
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.stationarity import Stationarity, judge
 from mklref.exceptions import InvalidInput
 from mklref.kernels.blocks import checked_blocks
-from mklref.kernels.validation import as_float_array, require_finite
 
 
 class EvidenceStatus(Enum):

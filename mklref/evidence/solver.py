@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import check_callback, check_limits, checked_count, checked_flag
 from mklref._progress import Progress
 from mklref._typing import Array
+from mklref._validate import check_callback, check_limits, checked_count, checked_flag
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import no_higher, residuals

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import residuals
 from mklref.evidence.problem import EvidenceProblem
 from mklref.exceptions import InvalidParameter
-from mklref.regularizers.norms import checked_number
 
 _WEAK = 1e-6
 """A derivative up to this share of z_m does not hold a weight at zero."""

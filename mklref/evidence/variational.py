@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array, require_finite
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import minimise
 from mklref.evidence.problem import EvidenceProblem, checked_problem
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.validation import as_float_array, require_finite
 
 _TOLERANCE = 1e-9
 _MOST_STEPS = 200

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput
 from mklref.kernels.stack import KernelStack
-from mklref.kernels.validation import as_float_array, require_finite
 
 
 def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator[Array]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
+from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput
 from mklref.kernels.base import Composite, Kernel, KernelFamily
 from mklref.kernels.functions import Gaussian, grouped, squared_distances
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalization, Transform, checked_method
-from mklref.kernels.validation import as_float_array, require_finite
 
 
 class FamilyStack(ArrayStack):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel
-from mklref.kernels.validation import as_float_array, checked_gram
+from mklref.kernels.validation import checked_gram
 
 
 @dataclass(frozen=True)

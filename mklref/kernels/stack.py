@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
+from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidKernel
-from mklref.kernels.validation import as_float_array, checked_gram, require_gram, require_psd
+from mklref.kernels.validation import checked_gram, require_gram, require_psd
 
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""

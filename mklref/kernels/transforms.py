@@ -20,9 +20,9 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 
 from mklref._typing import Array, FloatArray
+from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
-from mklref.kernels.validation import as_float_array, require_finite
 
 Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
 """The names of the normalisations."""

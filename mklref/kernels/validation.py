@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref._validate import as_float_array, require_finite
+from mklref.exceptions import AsymmetryWarning, InvalidKernel, InvalidParameter
 from mklref.kernels.lanczos import smallest_ritz
 
 FULL_CHECK_FLOPS = 2e10
@@ -27,61 +27,6 @@ INDEFINITE_REMEDY = (
 
 _TILE = 512
 """Order of the tiles in which a matrix is compared with its transpose."""
-
-
-def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKernel) -> FloatArray:
-    """Return `data` as a float64 or float32 array, a view wherever possible.
-
-    Integers become float64. Complex, boolean, object, sparse and masked data are refused, because their
-    conversion would silently drop something; so are long doubles that float64 cannot hold.
-
-    Raises
-    ------
-    InvalidType
-        Data of one of those kinds.
-    InvalidInput
-        Of the given class: a ragged sequence.
-    """
-    sparse = sys.modules.get("scipy.sparse")  # who has a sparse matrix has imported it; we save that time
-    if sparse is not None and sparse.issparse(data):
-        raise InvalidType(f"{label} is a sparse matrix; give a dense array, for instance {label}.toarray().")
-    if isinstance(data, np.ma.MaskedArray):
-        raise InvalidType(f"{label} is a masked array; its mask would be lost. Fill or drop the masked entries first.")
-    try:
-        array = np.asarray(data)
-    except ValueError as ragged:
-        raise error(f"{label} is ragged: {ragged}.") from ragged
-    kind = array.dtype.kind
-    if kind == "O" and isinstance(data, list | tuple):
-        lengths = {np.shape(row) for row in data if not np.isscalar(row)}
-        if len(lengths) > 1:
-            raise error(f"{label} is ragged: its rows have shapes {sorted(lengths)}.")
-    if kind not in "iuf":
-        names = {"c": "complex", "b": "boolean", "O": "object"}
-        raise InvalidType(
-            f"{label} is {names.get(kind, str(array.dtype))} data; give real numbers (float64 or float32)."
-        )
-    native = array.dtype.newbyteorder("=")
-    if native in (np.float32, np.float64):
-        return array.astype(native, copy=False)
-    with np.errstate(over="ignore"):
-        converted = array.astype(np.float64)
-    if kind == "f" and array.dtype.itemsize > 8:
-        back = converted.astype(array.dtype)
-        if not np.array_equal(back, array, equal_nan=True):
-            raise InvalidType(f"{label} is {array.dtype} data that does not fit float64; round it to float64 yourself.")
-    if kind in "iu" and array.size and not np.array_equal(converted.astype(array.dtype), array):
-        raise InvalidType(f"{label} holds integers beyond 2^53 that do not fit float64.")
-    return converted
-
-
-def require_finite(array: FloatArray, label: str, error: type[InvalidInput] = InvalidKernel) -> None:
-    """Raise an error that names the first entry that is NaN or infinite."""
-    finite = np.isfinite(array)
-    if not finite.all():
-        index = tuple(int(i) for i in np.argwhere(~finite)[0])
-        position = ", ".join(map(str, index))
-        raise error(f"{label}[{position}] is {array[index]}; every entry must be finite. Impute or drop the sample.")
 
 
 def checked_gram(matrix: FloatArray, label: str) -> FloatArray:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref._validate import checked_number
 from mklref.losses.base import Loss, QuadraticDual
 
 
 def _number(name: str, value: Any, interval: str, meaning: str) -> float:
     """A parameter of a loss, if it is a number in the interval "[0, inf)", "(0, inf)" or "(0, 1)"."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise InvalidType(f"{name} is {value!r} ({type(value).__name__}); give a number in {interval}: {meaning}.")
-    number = float(value)
     high = 1.0 if interval.endswith("1)") else np.inf
-    if not (0.0 < number < high or (number == 0.0 and interval.startswith("["))):
-        raise InvalidParameter(f"{name} = {value!r} must lie in {interval}: {meaning}.")
-    return number
+    closed = interval.startswith("[")
+    return checked_number(name, value, interval, lambda x: 0.0 < x < high or (closed and x == 0.0), f"{meaning}.")
 
 
 @dataclass(frozen=True)

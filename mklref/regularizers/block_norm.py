@@ -7,16 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.exceptions import NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
-from mklref.regularizers.norms import (
-    ball_exponent,
-    checked_number,
-    conjugate_exponent,
-    p_norm,
-    quotient,
-)
+from mklref.regularizers.norms import ball_exponent, conjugate_exponent, p_norm, quotient
 from mklref.regularizers.polyhedral import Polyhedral
 
 

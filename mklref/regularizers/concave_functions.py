@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.regularizers.concave import ConcaveFunction, Slopes
-from mklref.regularizers.norms import FEASIBILITY, block_exponent, checked_number, conjugate_exponent
+from mklref.regularizers.norms import FEASIBILITY, block_exponent, conjugate_exponent
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, checked_number, quotient
+from mklref.regularizers.norms import FEASIBILITY, quotient
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import check_length, checked_number
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import (
-    FEASIBILITY,
-    check_length,
-    checked_number,
-    conjugate_exponent,
-    norm_gradient,
-    p_norm,
-    quotient,
-)
+from mklref.regularizers.norms import FEASIBILITY, conjugate_exponent, norm_gradient, p_norm, quotient
 from mklref.regularizers.polyhedral import Polyhedral
 
 

@@ -7,18 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import check_length, checked_number
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import (
-    FEASIBILITY,
-    block_exponent,
-    check_length,
-    checked_number,
-    conjugate_exponent,
-    norm_gradient,
-    p_norm,
-    quotient,
-)
+from mklref.regularizers.norms import FEASIBILITY, block_exponent, conjugate_exponent, norm_gradient, p_norm, quotient
 from mklref.regularizers.polyhedral import Polyhedral
 
 _AS_GOOD_AS_ONE = 1.0 + 1e-7

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import check_length
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, check_length
+from mklref.regularizers.norms import FEASIBILITY
 
 _NEWTON_STEPS = 60
 """About 18 are needed; where rounding keeps the residual above `_ROUNDING`, more change nothing."""

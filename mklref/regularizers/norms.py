@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter
 
 FEASIBILITY = 1e-9
 """Relative violation below which an indicator still counts weights as inside: closed forms round."""
@@ -65,31 +61,3 @@ def block_exponent(p: float) -> float:
 def ball_exponent(q: float) -> float:
     """p = q/(2-q) for q in [1, 2], the inverse of `block_exponent`."""
     return np.inf if q == 2.0 else q / (2.0 - q)
-
-
-def checked_number(label: str, value: Any, interval: str, inside: Callable[[float], bool], remedy: str) -> float:
-    """`value` as a float if it is a number in the interval, else `InvalidParameter` with the remedy."""
-    try:
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if number and inside(float(value)):
-            return float(value)
-    except OverflowError:  # an integer that float64 cannot hold
-        pass
-    raise InvalidParameter(f"{label} = {value!r} must be a number in {interval}: {remedy}")
-
-
-def positive_vector(label: str, value: Any, remedy: str) -> Array:
-    """A read-only float64 copy of a vector of positive finite numbers, else `InvalidParameter` with the remedy."""
-    vector = np.array(value, dtype=float)
-    if vector.ndim != 1 or not len(vector):
-        raise InvalidParameter(f"{label} has shape {vector.shape}; give one number for each kernel, (M,).")
-    if not np.all(np.isfinite(vector)) or vector.min() <= 0.0:
-        raise InvalidParameter(f"{label} = {vector} must be finite and positive: {remedy}")
-    vector.flags.writeable = False
-    return vector
-
-
-def check_length(owner: str, label: str, length: int, kernels: int) -> None:
-    """Raise `InvalidParameter` unless a parameter of this length fits the number of kernels."""
-    if length != kernels:
-        raise InvalidParameter(f"regularizer {owner} has {length} {label} for {kernels} kernels; give one for each.")

@@ -7,16 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import (
-    FEASIBILITY,
-    TIE,
-    block_exponent,
-    checked_number,
-    conjugate_exponent,
-    power_sum,
-    quotient,
-)
+from mklref.regularizers.norms import FEASIBILITY, TIE, block_exponent, conjugate_exponent, power_sum, quotient
 from mklref.regularizers.polyhedral import Polyhedral
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import check_length, checked_number, positive_vector
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
-from mklref.regularizers.norms import ball_exponent, check_length, checked_number, positive_vector
+from mklref.regularizers.norms import ball_exponent
 from mklref.regularizers.polyhedral import Polyhedral
 from mklref.regularizers.power import Power
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_number
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
-from mklref.regularizers.norms import checked_number, p_norm
+from mklref.regularizers.norms import p_norm
 from mklref.regularizers.polyhedral import Polyhedral
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_array
 from mklref.certificate import Bounds
-from mklref.certificate.checks import checked_array
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
 
 

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import checked_flag
 from mklref._typing import Array
+from mklref._validate import checked_flag, checked_number
 from mklref.exceptions import Interrupted
-from mklref.regularizers.norms import checked_number
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import Dictionary

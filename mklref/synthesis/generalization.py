@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import checked_count, checked_positive
 from mklref._typing import Array
+from mklref._validate import as_float_array, checked_count, checked_number, checked_positive, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
-from mklref.kernels.validation import as_float_array, require_finite
-from mklref.regularizers.norms import checked_number
 from mklref.synthesis.norms import MixedNorm
 
 VANISHING = ((1, 1, 1), (1, 1, 2), (1, 2, 2), (2, 1, 1))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter
+from mklref._validate import checked_number
 from mklref.synthesis.proximity import PROX
 
 Entry = TypeVar("Entry", bound=np.generic)
@@ -42,11 +42,8 @@ class MixedNorm:
     def __post_init__(self) -> None:
         for name in ("p", "q", "r"):
             value = getattr(self, name)
-            number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-            if not number or value not in (1, 2):
-                meaning = "1 groups by sample, 2 by kernel" if name == "r" else "the norm ||.||_{pq;r}"
-                raise InvalidParameter(f"{name} = {value!r} must be 1 or 2: {meaning}.")
-            object.__setattr__(self, name, int(value))
+            meaning = "1 groups by sample, 2 by kernel." if name == "r" else "the norm ||.||_{pq;r}."
+            object.__setattr__(self, name, int(checked_number(name, value, "{1, 2}", lambda x: x in (1, 2), meaning)))
 
     def groups(self, A: NDArray[Entry]) -> NDArray[Entry]:
         """A with one group in each row: (N, tau) for r = 1, (tau, N) for r = 2; its own inverse."""

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import check_callback, checked_count
+from mklref._validate import check_callback, checked_count, checked_number
 from mklref.exceptions import Interrupted, InvalidParameter
-from mklref.regularizers.norms import checked_number
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, lambda_max
 from mklref.synthesis.solution import SynthesisSolution
 from mklref.synthesis.solver import solve

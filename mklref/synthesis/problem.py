@@ -9,15 +9,13 @@ non-symmetric, or rectangular, because the penalty is not a norm of functions.
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 
-from mklref._arguments import checked_flag
 from mklref._typing import Array
+from mklref._validate import as_float_array, checked_flag, checked_positive, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
-from mklref.kernels.validation import as_float_array, require_finite
 from mklref.losses import Loss, as_loss
 from mklref.synthesis.norms import MixedNorm
 
@@ -212,15 +210,7 @@ def _checked_loss(loss: Any) -> Loss:
 
 
 def _positive(name: str, value: Any, meaning: str) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise InvalidType(f"{name} is {value!r} ({type(value).__name__}); give a number in (0, inf).")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = np.inf
-    if not 0.0 < number < np.inf:
-        raise InvalidParameter(f"{name} = {value!r} must lie in the open interval (0, inf): {meaning}.")
-    return number
+    return checked_positive(name, value, f"{meaning}.")
 
 
 def _require_range(size: float, what: str, remedy: str, error: type[InvalidInput]) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from mklref._arguments import checked_positive
 from mklref._typing import Array
+from mklref._validate import checked_positive
 from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.formulations.dual import V_star
 from mklref.losses.base import Costs

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mklref._arguments import check_callback, check_limits, checked_flag
 from mklref._progress import Progress
 from mklref._typing import Array
+from mklref._validate import check_callback, check_limits, checked_flag
 from mklref.solution import History, Record, Status
 from mklref.synthesis.certificate import certify, dual_value, primal_value
 from mklref.synthesis.dictionary import Dictionary

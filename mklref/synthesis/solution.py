@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from mklref._files import read_arrays, require_format, write_arrays
 from mklref._typing import Array
+from mklref._validate import as_float_array, require_finite
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.kernels.validation import as_float_array, require_finite
 from mklref.solution import History, Status, require_names, saved_array
 from mklref.synthesis.problem import scores
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref.certificate.checks import checked_array
+from mklref._validate import checked_array
 from mklref.exceptions import Interrupted, InvalidType
 from mklref.native.blas import blas_threads
 from mklref.solution import Record, Status

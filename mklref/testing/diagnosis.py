@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.checks import weight_violations
 from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidType, MKLError
-from mklref.kernels.validation import as_float_array
 from mklref.problem import Problem
 from mklref.testing.answer import Answer
 from mklref.testing.faults import Finding

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
-import numpy as np
-
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref._validate import checked_positive
+from mklref.exceptions import InvalidType
 from mklref.problem import Problem
 from mklref.testing.answer import Answer
 from mklref.testing.diagnosis import judge
@@ -51,6 +49,5 @@ def assert_optimal(
 
 
 def require_tolerance(name: str, value: Any) -> None:
-    """Raise `InvalidParameter` unless value is a positive finite number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < float(value) < np.inf:
-        raise InvalidParameter(f"{name} = {value!r} must lie in (0, inf): a relative duality gap, for instance 1e-6.")
+    """Raise `InvalidType` or `InvalidParameter` unless value is a positive finite number."""
+    checked_positive(name, value, "a relative duality gap, for instance 1e-6.")

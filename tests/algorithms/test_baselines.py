@@ -225,7 +225,7 @@ def test_each_says_that_it_is_a_baseline(name):
     ("call", "error", "message"),
     [
         (lambda: easymkl(make_problem(loss="squared")), NotApplicable, "easymkl is made for labels; this problem has"),
-        (lambda: easymkl(make_problem(), lam=1.0), InvalidParameter, "lam = 1.0 must be a number in (0, 1)"),
+        (lambda: easymkl(make_problem(), lam=1.0), InvalidParameter, "lam = 1.0 must lie in (0, 1)"),
         (lambda: kernel_alignment(make_problem(loss="one_class")), NotApplicable, "made for labels or real targets"),
         (lambda: best_single_kernel(make_problem(), folds=3), InvalidType, "rng is NoneType; folds need"),
         (lambda: _folded(1), InvalidParameter, "folds = 1 must be an integer in [2, 25]"),

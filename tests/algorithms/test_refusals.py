@@ -31,12 +31,12 @@ def test_no_problem(name, nothing):
 
 
 OPTIONS = (
-    ({"tol": 0}, InvalidParameter, "tol = 0 must be a number in (0, inf)"),
-    ({"tol": np.nan}, InvalidParameter, "tol = nan must be a number in (0, inf)"),
-    ({"tol": "1e-4"}, InvalidParameter, "tol = '1e-4' must be a number in (0, inf)"),
+    ({"tol": 0}, InvalidParameter, "tol = 0 must lie in (0, inf)"),
+    ({"tol": np.nan}, InvalidParameter, "tol = nan must lie in (0, inf)"),
+    ({"tol": "1e-4"}, InvalidType, "tol is '1e-4' (str); give a number in (0, inf)"),
     ({"max_iter": 0}, InvalidParameter, "max_iter = 0 must be an integer of at least 1"),
-    ({"max_iter": 2.5}, InvalidParameter, "max_iter = 2.5 must be an integer of at least 1"),
-    ({"max_time": -1}, InvalidParameter, "max_time = -1 must be a number in (0, inf]"),
+    ({"max_iter": 2.5}, InvalidType, "max_iter is 2.5 (float); give an integer"),
+    ({"max_time": -1}, InvalidParameter, "max_time = -1 must lie in (0, inf]"),
     ({"callback": 3}, InvalidType, "callback is 3; give a function"),
 )
 

@@ -75,8 +75,8 @@ def test_rounding_is_no_witness(rng):
         ({"weights": np.ones(M + 1)}, InvalidParameter, r"weights has shape \(5,\); expected \(4,\)"),
         ({"weights": [1.0, np.inf, 0.0, 0.0]}, InvalidParameter, r"weights\[1\] is inf"),
         ({"weights": ["a"] * M}, InvalidType, r"weights is <U1 data"),
-        ({"intercept": np.nan}, InvalidParameter, r"intercept = nan must be a finite number"),
-        ({"intercept": np.inf}, InvalidParameter, r"intercept = inf must be a finite number"),
+        ({"intercept": np.nan}, InvalidParameter, r"intercept = nan must lie in \(-inf, inf\)"),
+        ({"intercept": np.inf}, InvalidParameter, r"intercept = inf must lie in \(-inf, inf\)"),
         ({"intercept": "0.5"}, InvalidType, r"intercept is '0\.5' \(str\); give a number"),
     ],
 )

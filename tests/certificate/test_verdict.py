@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mklref.certificate import Certificate
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, InvalidType
 
 
 def certificate(**changes):
@@ -48,8 +48,11 @@ def test_is_optimal():
     assert not certificate().is_optimal()
     assert certificate(lower=1.5).is_optimal(0.0)
     assert not certificate(lower=2.5).is_optimal(1e-3)  # a contradiction is no optimum
-    for tol in (-1e-9, np.nan, "a", None):
-        with pytest.raises(InvalidParameter, match=r"tol = .* must be a nonnegative number"):
+    for tol in (-1e-9, np.nan):
+        with pytest.raises(InvalidParameter, match=r"tol = .* must lie in \[0, inf\]"):
+            certificate().is_optimal(tol)
+    for tol in ("a", None):
+        with pytest.raises(InvalidType, match="tol is "):
             certificate().is_optimal(tol)
 
 

@@ -20,7 +20,7 @@ from mklref.cli import main
         (["crosscheck", "--p", "one"], "'one' is not a number"),
         (["crosscheck", "--p", "4/0"], "'4/0' is not a number"),
         (["crosscheck", "--p", "1,,2"], "empty item"),
-        (["crosscheck", "--C", "0"], "C = 0.0 must lie in the open interval (0, inf)"),
+        (["crosscheck", "--C", "0"], "C = 0.0 must lie in (0, inf)"),
         (["crosscheck", "--C", "-1"], "C = -1.0 must lie"),
         (["crosscheck", "--C", "inf"], "C = inf must lie"),
         (["crosscheck", "--C", "nan"], "C = nan must lie"),

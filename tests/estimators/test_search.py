@@ -190,7 +190,7 @@ def test_passes_the_checks(estimator):
         ({"scoring": "neg_log_loss"}, InvalidParameter, "'neg_log_loss' needs probabilities.*such as 'roc_auc'"),
         ({"cv": GroupKFold(3)}, InvalidParameter, r"needs groups, .* cv=list\(GroupKFold\(...\).split\(X, y, groups"),
         ({"norms": []}, InvalidParameter, "norms is empty; give at least one"),
-        ({"norms": [0.5]}, InvalidParameter, r"p = 0.5 must be a number in \[1, inf\]"),
+        ({"norms": [0.5]}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]"),
         ({"rule": "1se"}, InvalidParameter, "rule = '1se' is unknown; known are best, one_standard_error"),
         ({"cv": 1}, ValueError, "k-fold cross-validation requires at least one"),
         ({"scoring": "acuracy"}, ValueError, "acuracy"),

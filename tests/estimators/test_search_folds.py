@@ -14,7 +14,7 @@ from mklref import MKLClassifierCV, Problem, certify, solve
 from mklref._progress import Steps
 from mklref.certificate import certify_each
 from mklref.estimators import folds, search
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import parse
 from mklref.native.loops import at_most, threads
 from mklref.solution import Status
@@ -60,11 +60,11 @@ def test_a_search_reports_certificates_and_not_claims(samples, monkeypatch):
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
-    [({"tol": 0.0}, "tol = 0"), ({"tol": "1e-3"}, "tol = '1e-3'"), ({"max_iter": 2.5}, "max_iter = 2.5")],
+    [({"tol": 0.0}, "tol = 0"), ({"tol": "1e-3"}, "tol is '1e-3'"), ({"max_iter": 2.5}, "max_iter is 2.5")],
 )
 def test_options_of_the_solver_are_checked_before_the_search(samples, monkeypatch, wrong, says):
     monkeypatch.setattr(folds, "run_from", None)
-    with pytest.raises(InvalidParameter, match=says):
+    with pytest.raises((InvalidParameter, InvalidType), match=says):
         MKLClassifierCV(SPECIFICATION, Cs=[1.0], norms=[1.0], cv=3, **wrong).fit(*samples[:2])
 
 

@@ -308,7 +308,7 @@ def test_stationarity_of_any_weights():
     assert poor.gradient.shape == poor.residuals.shape == (4,)
     with pytest.raises(InvalidParameter, match=r"noise_variance = 0\.001 is below noise_floor = 0\.01"):
         stationarity(problem, np.ones(3), 0.001)
-    with pytest.raises(InvalidParameter, match=r"tol = nan must be a number in \[0, inf\]"):
+    with pytest.raises(InvalidParameter, match=r"tol = nan must lie in \[0, inf\]"):
         poor.is_stationary(float("nan"))
     nothing = stationarity(EvidenceProblem(problem.kernels, np.zeros(20), 1.0), np.zeros(3))
     assert nothing.residual == 0.0

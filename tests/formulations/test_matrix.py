@@ -115,9 +115,9 @@ def test_reasons_name_an_alternative_that_applies(regularizer):
 def test_requests_that_are_not_convex_are_refused_with_an_alternative():
     with pytest.raises(InvalidParameter, match=r"p \+ q = 1.2 exceeds 1.*not convex.*p = 0.5, q = 0.5"):
         Groups(PAIRS, 0.6, 0.6)
-    with pytest.raises(InvalidParameter, match=r"q = 0.8 must be a number in \[1, inf\].*1 is sparse"):
+    with pytest.raises(InvalidParameter, match=r"q = 0.8 must lie in \[1, inf\].*1 is sparse"):
         BlockNorm(0.8)
-    with pytest.raises(InvalidParameter, match=r"p = 0.5 must be a number in \[1, inf\].*sparsest convex"):
+    with pytest.raises(InvalidParameter, match=r"p = 0.5 must lie in \[1, inf\].*sparsest convex"):
         Lp(0.5)
     indefinite = np.array([[1.0, 2.0], [2.0, 1.0]])
     with pytest.raises(InvalidKernel, match=r"kernels\[0\] is not positive semidefinite"):

@@ -38,7 +38,7 @@ def spoiled(value):
         ({"y": np.r_[Y, 1.0]}, InvalidTarget, r"are the axes of K_t\[j, i\] = k_t\(x_i, x_j\) swapped"),
         ({"y": [1.0, 0.0, 1.0]}, InvalidTarget, "y holds the values 0, 1; loss squared_hinge takes the labels"),
         ({"y": [1.0, np.nan, 1.0]}, InvalidTarget, r"y\[1\] is nan"),
-        ({"lam": 0.0}, InvalidParameter, r"lam = 0.0 must lie in the open interval \(0, inf\): it weighs the penalty"),
+        ({"lam": 0.0}, InvalidParameter, r"lam = 0.0 must lie in \(0, inf\): it weighs the penalty"),
         ({"lam": -1}, InvalidParameter, "lam = -1 must lie"),
         ({"lam": np.nan}, InvalidParameter, "lam = nan must lie"),
         ({"lam": "1"}, InvalidType, "lam is '1'"),

@@ -61,7 +61,7 @@ def test_steps_that_are_too_long_are_refused():
     forward_backward(problem, step=0.99 * largest, max_iter=1)
     for step in (1.01 * largest, 1000 * largest, 0.0, -1.0, np.nan, np.inf, True, "x"):
         with pytest.raises(
-            InvalidParameter, match=re.escape(f"step = {step!r} must be a number in (0, 2/(C L ||K||^2)) = (0, ")
+            InvalidParameter, match=re.escape(f"step = {step!r} must lie in (0, 2/(C L ||K||^2)) = (0, ")
         ):
             forward_backward(problem, step=step, max_iter=1)
     with pytest.raises(InvalidParameter) as caught:

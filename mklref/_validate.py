@@ -1,0 +1,196 @@
+"""Every check of a scalar, an array or an option, and one error for one kind of mistake.
+
+    a text, a bool, None or a complex number where a number belongs     InvalidType
+    a number outside of its interval                                    InvalidParameter, with the interval
+    data without a faithful conversion to float64                       InvalidType
+    data of the wrong shape, or not finite                              InvalidInput, or the kind that the caller names
+
+Gram matrices have checks of their own in `kernels.validation`.
+"""
+
+from __future__ import annotations
+
+import numbers
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+
+
+def checked_real(label: str, value: Any, remedy: str) -> float:
+    """`value` as a float if it is a real number, infinite or NaN included; an integer beyond float64 is infinite.
+
+    Raises
+    ------
+    InvalidType
+        Anything else, such as a text, a bool or a complex number.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
+    number: Any = value
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf if number > 0 else -np.inf
+
+
+def checked_number(label: str, value: Any, interval: str, inside: Callable[[float], bool], remedy: str) -> float:
+    """`value` as a float if it is a number in the interval.
+
+    Raises
+    ------
+    InvalidType
+        Not a real number.
+    InvalidParameter
+        A number outside of the interval, or one that float64 cannot hold.
+    """
+    number = checked_real(label, value, f"give a number in {interval}: {remedy}")
+    if not inside(number) or (np.isinf(number) and not isinstance(value, float | np.floating)):
+        raise InvalidParameter(f"{label} = {shown(value)} must lie in {interval}: {remedy}")
+    return number
+
+
+def shown(value: Any) -> str:
+    """How a message prints a value: shortened, however long it is."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else f"an integer beyond {10.0**30:g}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def checked_positive(label: str, value: Any, remedy: str = "give a positive finite number.") -> float:
+    """`value` as a float if it is positive and finite, else `InvalidParameter`."""
+    return checked_number(label, value, "(0, inf)", lambda x: 0.0 < x < np.inf, remedy)
+
+
+def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
+    """`value` as an int.
+
+    Raises
+    ------
+    InvalidType
+        Not an integer.
+    InvalidParameter
+        Less than `least`, or more than float64 can hold.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give an integer: {remedy}")
+    if not least <= int(value) < 2**1000:
+        raise InvalidParameter(f"{label} = {shown(value)} must be an integer of at least {least}: {remedy}")
+    return int(value)
+
+
+def checked_flag(label: str, value: Any) -> bool:
+    """`value` as a bool if it is one, else `InvalidType`."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give True or False.")
+    return bool(value)
+
+
+def check_callback(callback: Any, argument: str) -> None:
+    """Raise `InvalidType` unless `callback` is None or can be called."""
+    if callback is not None and not callable(callback):
+        raise InvalidType(f"callback is {callback!r}; give a function of one {argument}, or None.")
+
+
+def check_limits(tol: Any, meaning: str, max_iter: Any, max_time: Any) -> None:
+    """Raise `InvalidType` or `InvalidParameter` unless a solver can stop at these; `meaning` says what `tol` is."""
+    checked_positive("tol", tol, f"{meaning}, for instance 1e-6.")
+    checked_count("max_iter", max_iter, 1, "the largest number of iterations.")
+    check_time(max_time)
+
+
+def check_time(max_time: Any) -> None:
+    """Raise `InvalidParameter` unless `max_time` is None or positive."""
+    if max_time is not None:
+        checked_number(
+            "max_time", max_time, "(0, inf]", lambda seconds: seconds > 0.0, "seconds, or None for no limit."
+        )
+
+
+def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKernel) -> FloatArray:
+    """Return `data` as a float64 or float32 array, a view wherever possible.
+
+    Integers become float64. Complex, boolean, object, sparse and masked data are refused, because their
+    conversion would silently drop something; so are long doubles that float64 cannot hold.
+
+    Raises
+    ------
+    InvalidType
+        Data of one of those kinds.
+    InvalidInput
+        Of the given class: a ragged sequence.
+    """
+    sparse = sys.modules.get("scipy.sparse")  # who has a sparse matrix has imported it; we save that time
+    if sparse is not None and sparse.issparse(data):
+        raise InvalidType(f"{label} is a sparse matrix; give a dense array, for instance {label}.toarray().")
+    if isinstance(data, np.ma.MaskedArray):
+        raise InvalidType(f"{label} is a masked array; its mask would be lost. Fill or drop the masked entries first.")
+    try:
+        array = np.asarray(data)
+    except ValueError as ragged:
+        raise error(f"{label} is ragged: {ragged}.") from ragged
+    kind = array.dtype.kind
+    if kind == "O" and isinstance(data, list | tuple):
+        lengths = {np.shape(row) for row in data if not np.isscalar(row)}
+        if len(lengths) > 1:
+            raise error(f"{label} is ragged: its rows have shapes {sorted(lengths)}.")
+    if kind not in "iuf":
+        names = {"c": "complex", "b": "boolean", "O": "object"}
+        raise InvalidType(
+            f"{label} is {names.get(kind, str(array.dtype))} data; give real numbers (float64 or float32)."
+        )
+    native = array.dtype.newbyteorder("=")
+    if native in (np.float32, np.float64):
+        return array.astype(native, copy=False)
+    with np.errstate(over="ignore"):
+        converted = array.astype(np.float64)
+    if kind == "f" and array.dtype.itemsize > 8:
+        back = converted.astype(array.dtype)
+        if not np.array_equal(back, array, equal_nan=True):
+            raise InvalidType(f"{label} is {array.dtype} data that does not fit float64; round it to float64 yourself.")
+    if kind in "iu" and array.size and not np.array_equal(converted.astype(array.dtype), array):
+        raise InvalidType(f"{label} holds integers beyond 2^53 that do not fit float64.")
+    return converted
+
+
+def require_finite(array: FloatArray, label: str, error: type[InvalidInput] = InvalidKernel) -> None:
+    """Raise an error that names the first entry that is NaN or infinite."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = tuple(int(i) for i in np.argwhere(~finite)[0])
+        position = ", ".join(map(str, index))
+        raise error(f"{label}[{position}] is {array[index]}; every entry must be finite. Impute or drop the sample.")
+
+
+def checked_vector(data: Any, label: str, length: int) -> Array:
+    """A float64 vector of this length, if `data` is a finite one; else an error that names it."""
+    return checked_array(data, label, (length,))
+
+
+def checked_array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
+    """A float64 array of this shape, if `data` is a finite one; else an error that names it."""
+    array = as_float_array(data, label, InvalidParameter)
+    if array.shape != shape:
+        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}.")
+    require_finite(array, label, InvalidParameter)
+    return array.astype(np.float64, copy=False)
+
+
+def positive_vector(label: str, value: Any, remedy: str) -> Array:
+    """A read-only float64 copy of a vector of positive finite numbers, else `InvalidParameter` with the remedy."""
+    vector = np.array(value, dtype=float)
+    if vector.ndim != 1 or not len(vector):
+        raise InvalidParameter(f"{label} has shape {vector.shape}; give one number for each kernel, (M,).")
+    if not np.all(np.isfinite(vector)) or vector.min() <= 0.0:
+        raise InvalidParameter(f"{label} = {vector} must be finite and positive: {remedy}")
+    vector.flags.writeable = False
+    return vector
+
+
+def check_length(owner: str, label: str, length: int, kernels: int) -> None:
+    """Raise `InvalidParameter` unless a parameter of this length fits the number of kernels."""
+    if length != kernels:
+        raise InvalidParameter(f"regularizer {owner} has {length} {label} for {kernels} kernels; give one for each.")
