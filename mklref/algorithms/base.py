@@ -23,7 +23,7 @@ step that leads further, and the run has stalled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +31,7 @@ import numpy as np
 from mklref._checks import check_options, check_range, check_start
 from mklref._run import Best, Recorder
 from mklref._typing import Array
-from mklref.algorithms.point import Point, point_of
+from mklref.algorithms.point import Point, point_of, rounding_of
 from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, regularizer_of
 from mklref.certificate import certify
 from mklref.certificate.unit import relative, unit_of
@@ -40,6 +40,7 @@ from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.blas import blas_threads
 from mklref.native.choice import machine_for
 from mklref.native.machine import Machine
+from mklref.native.outer import SPARE
 from mklref.problem import Problem
 from mklref.solution import History, Record, Solution, Status
 
@@ -174,8 +175,13 @@ class Run:
         return self._point(weights)
 
     def reached(self, point: Point) -> bool:
-        """Whether this point has a certified relative gap of tol."""
-        return abs(relative(point.gap, max(abs(point.upper), self.unit))) <= self.tol
+        """Whether this point has a certified relative gap of tol, the allowance for rounding included.
+
+        Where that alone is nearly tol, more steps do not make up for it, and the point is as good as it gets.
+        """
+        size = max(abs(point.upper), self.unit)
+        allowance = point.rounding if point.rounding <= SPARE * self.tol * size else 0.0
+        return abs(relative(point.gap + allowance, size)) <= self.tol
 
     def follow(self, steps: Iterator[Point]) -> AnySolution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
@@ -211,7 +217,10 @@ class Run:
 
     def _point(self, weights: Array) -> Point:
         """The point at which the machines are; the best one is kept, and so are the best bounds."""
-        return self.best.note(point_of(self.machines, self.regularizer, weights))
+        point = point_of(self.machines, self.regularizer, weights)
+        if self.reached(point):
+            point = replace(point, rounding=rounding_of(self.machines, self.regularizer, point))
+        return self.best.note(point)
 
     def _record(self, point: Point) -> Status | None:
         """Note one iteration and tell the callback; says why the run has to end, if it has to."""
@@ -252,7 +261,7 @@ class Run:
             bounds = self.problem.certify(betas, best.weights, intercepts)
             status = status.confirmed(bounds.is_optimal(self.tol))
             return MulticlassSolution(
-                betas, best.weights, intercepts, bounds.upper, bounds, status, history, self.solver
+                betas, best.weights, intercepts, bounds.objective, bounds, status, history, self.solver
             )
         beta, b = best.betas[0], best.intercepts[0]
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)

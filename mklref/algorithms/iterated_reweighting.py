@@ -79,7 +79,7 @@ def _steps(run: Run) -> Iterator[Point]:
     while True:
         point = run.svm(theta)  # minimise the tangent bound over f and b
         yield point
-        theta = closed_form(run.regularizer, point, run.tol)  # touch again: theta = 1/(2 g'(rho^2))
+        theta = closed_form(run, point)  # touch again: theta = 1/(2 g'(rho^2))
 
 
 def switches_off(regularizer: Regularizer) -> bool:

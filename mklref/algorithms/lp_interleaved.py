@@ -97,7 +97,7 @@ def _steps(run: Run, machine: BoxMachine, size: int) -> Iterator[Point]:
         stuck = np.array_equal(beta, machine.beta)
         point = run.assess(theta, (beta,))  # 5: g_m by the rows that moved;  6, 7: S_m, L and S
         yield point  # 8
-        theta = closed_form(run.regularizer, point, run.tol)  # 9
+        theta = closed_form(run, point)  # 9
         if stuck and np.array_equal(theta, point.weights):
             return
 

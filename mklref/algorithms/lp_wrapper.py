@@ -11,13 +11,12 @@ from mklref._typing import Array
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import Point
 from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
+from mklref.certificate.allowance import weights_error
 from mklref.regularizers import BlockNorm, Lp, Regularizer
 from mklref.solution import Status
 
 _SHARE = 0.1
 """Of the gap asked for, what capping the weights of block norms q > 2 may cost of the dual objective."""
-_ROUNDING = 1e-8
-"""Share of the largest dual norm below which g_m, the root of a sum that cancels, is a rounding error."""
 
 
 def lp_wrapper(
@@ -85,14 +84,21 @@ def _steps(run: Run) -> Iterator[Point]:
     while True:  # 2: until a point is certified
         point = run.svm(theta)  # 3: beta by (21)
         yield point
-        theta = closed_form(run.regularizer, point, run.tol)  # 4, 5: norms by (22), weights by (17)
+        theta = closed_form(run, point)  # 4, 5: norms by (22), weights by (17)
 
 
-def closed_form(regularizer: Regularizer, point: Point, tol: float) -> Array:
-    """The weights for the block norms (22) of a point, or for its dual norms where there is no minimum over weights."""
-    g = np.sqrt(point.squares)
+def closed_form(run: Run, point: Point) -> Array:
+    """The weights for the block norms (22) of a point, or for its dual norms where there is no minimum over weights.
+
+    For q > 2 the weight of a kernel stops rising at max(g_m, s) where a further rise gains nothing: with s = `lowest`
+    times the largest g, or with s_m = 2 sqrt(E_m), where the most that it can gain of R* at q = inf, s_m S/4 with
+    S = sum_l g_l, is what the rounding of scores costs at theta_m = S/s_m, E_m S/s_m (`mklref.certificate.allowance`).
+    """
+    regularizer, g = run.regularizer, np.sqrt(point.squares)
     if isinstance(regularizer, BlockNorm) and regularizer.q > 2.0:
-        return regularizer.weights_from_dual(np.maximum(g, lowest(regularizer, len(g), tol) * g.max()))
+        errors = np.sum([weights_error(*part) for part in zip(run.problems, point.betas, strict=True)], axis=0)
+        least = np.maximum(lowest(regularizer, len(g), run.tol) * g.max(), 2.0 * np.sqrt(errors))
+        return regularizer.weights_from_dual(np.maximum(g, least))
     theta, fitting = regularizer.weights_from_norms(point.weights * g), regularizer.weights_from_dual(g)
     useful = (theta == 0.0) & (fitting > 0.0)
     return 0.5 * (theta + fitting) if useful.any() else theta
@@ -105,7 +111,7 @@ def lowest(regularizer: BlockNorm, M: int, tol: float) -> float:
     s = (0.1 tol/M)^{1/q*} of the largest g is of the order 0.1 tol R*. The tangent at g_m = 0 is infinitely steep;
     a weight of 0 in its place, as of a kernel that is not there, lets the dual fall.
     """
-    return max(float((_SHARE * tol / M) ** (1.0 / regularizer.dual_exponent)), _ROUNDING)
+    return float((_SHARE * tol / M) ** (1.0 / regularizer.dual_exponent))
 
 
 def sparse(regularizer: Regularizer) -> bool:

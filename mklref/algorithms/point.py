@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.machine import Machine
+from mklref.native.machine import Machine, rounding
 from mklref.regularizers import Regularizer
 
 
@@ -34,6 +35,8 @@ class Point:
     """The dual objective S - R*(sqrt q)."""
     upper: float
     """The primal objective of f_m = theta_m sum_i beta_i k_m(x_i, .) with the intercepts above."""
+    rounding: float = 0.0
+    """What the certificate adds to the gap, where the gap is so small that it may matter."""
 
     @property
     def value(self) -> float:
@@ -57,29 +60,37 @@ class Point:
 
 def point_of(machines: Sequence[Machine], regularizer: Regularizer, weights: Array) -> Point:
     """The point at which these machines are, with its bounds."""
-    betas = [machine.beta.copy() for machine in machines]
     squares = np.sum([machine.images.squares for machine in machines], axis=0)
     answers = [machine.scores() for machine in machines]  # scores, best intercept, losses
-    g = np.sqrt(squares)
-    scale = regularizer.dual_scale(g)
-    lower = _dual_term(machines, [scale * beta for beta in betas]) - regularizer.conjugate(scale * g)
-    if scale < 1.0 and machines[0].problem.intercept_cost:
-        lower = -np.inf  # 1'beta = c_b forbids to shrink beta
     losses = sum(loss for _, _, loss in answers)
     return Point(
         weights=weights,
-        betas=tuple(betas),
+        betas=tuple(machine.beta.copy() for machine in machines),
         intercepts=tuple(intercept for _, intercept, _ in answers),
         squares=squares,
-        dual_term=_dual_term(machines, betas),
+        dual_term=_dual_term(machines, 1.0),
         losses=losses,
         penalty=regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0,
-        lower=lower,
-        upper=losses + regularizer.value(weights * g),
+        lower=_dual_objective(machines, regularizer, squares),
+        upper=losses + regularizer.value(weights * np.sqrt(squares)),
     )
 
 
-def _dual_term(machines: Sequence[Machine], betas: Sequence[Array]) -> float:
-    """S of feasible dual variables."""
-    parts = [machine.problem for machine in machines]
-    return sum(part.loss.dual_value(beta, part.y, part.costs) for part, beta in zip(parts, betas, strict=True))
+def rounding_of(machines: Sequence[Machine], regularizer: Regularizer, point: Point) -> float:
+    """What the certificate of the point at which these machines are adds to its gap."""
+    lower = partial(_dual_objective, machines, regularizer)
+    return rounding(machines, point.weights, point.squares, point.intercepts, point.upper, lower)
+
+
+def _dual_objective(machines: Sequence[Machine], regularizer: Regularizer, squares: Array) -> float:
+    """S - R*(sqrt q) at the dual variables of these machines, scaled into the domain of R*, for these squares."""
+    g = np.sqrt(squares)
+    scale = regularizer.dual_scale(g)
+    if scale < 1.0 and machines[0].problem.intercept_cost:
+        return -np.inf  # 1'beta = c_b forbids to shrink beta
+    return _dual_term(machines, scale) - regularizer.conjugate(scale * g)
+
+
+def _dual_term(machines: Sequence[Machine], scale: float) -> float:
+    """S of the dual variables of these machines, times the scale."""
+    return sum(m.problem.loss.dual_value(scale * m.beta, m.problem.y, m.problem.costs) for m in machines)

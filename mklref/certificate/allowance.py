@@ -12,7 +12,8 @@ that for the support of beta, k = #{beta_i != 0}, with v_m = K_m beta,
 bound the errors of the score t_i, M' = #{theta_m != 0}, and of q_m = beta'K_m beta. Losses are convex, so they are
 largest at t_i - e_i or t_i + e_i; R and R* rise with q. Sums of losses and of penalties add a few growth(n) u,
 growth(M) u of themselves. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times
-r at most, which is of the size of targets and scores.
+r at most, which is of the size of targets and scores. Several machines add their losses, dual terms and squares, and so
+the errors of them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mklref._typing import Array
 
 if TYPE_CHECKING:
     from mklref.problem import Problem
+    from mklref.regularizers import Regularizer
 
 UNIT = 2.0**-53
 _ELEMENTWISE = 4.0
@@ -43,19 +45,34 @@ def squares_error(problem: Problem, beta: Array, images: Array) -> Array:
     return np.asarray(growth(_support(beta)) * UNIT * (reach * reach + np.abs(images) @ np.abs(beta)))
 
 
-def primal_error(
-    problem: Problem, beta: Array, theta: Array, images: Array, squares: Array, b: float, objective: float
-) -> float:
-    """How far above its computed value the primal objective at (beta, theta, b) may be."""
+def most_losses(problem: Problem, beta: Array, theta: Array, images: Array, b: float) -> float:
+    """sum_i c_i V(t_i, y_i) + c_b b at (beta, theta, b), K_m beta = images, and what rounding may have taken off."""
     lengths, loss, y = _lengths(problem), problem.loss, problem.y
     reach, t = lengths @ np.abs(beta), theta @ images + b
     error = growth(_support(beta)) * UNIT * ((theta * reach) @ lengths)
     error += UNIT * (growth(_support(theta)) * (theta @ np.abs(images)) + np.abs(t) + np.abs(y - t))
     losses = float(problem.costs @ np.maximum(loss.value(t - error, y), loss.value(t + error, y)))
-    penalty = problem.regularizer.value(theta * np.sqrt(squares + squares_error(problem, beta, images)))
     cost = problem.intercept_cost * b
-    sums = (growth(problem.n_samples) + _ELEMENTWISE) * losses + (growth(problem.n_kernels) + _ELEMENTWISE) * penalty
-    return (losses + penalty + cost - objective) + UNIT * (sums + abs(cost))
+    return losses + cost + UNIT * ((growth(problem.n_samples) + _ELEMENTWISE) * losses + abs(cost))
+
+
+def most_penalty(regularizer: Regularizer, theta: Array, squares: Array) -> float:
+    """R at the norms theta_m q_m^{1/2}, for the largest squares q that rounding leaves, and its own rounding."""
+    penalty = regularizer.value(theta * np.sqrt(squares))
+    return penalty + (growth(len(theta)) + _ELEMENTWISE) * UNIT * penalty
+
+
+def weights_error(problem: Problem, beta: Array) -> Array:
+    """E (M,): what rounding adds to the primal objective for each unit of theta_m, through the error e of the scores.
+
+    E_m = growth(k) u (d_m'|beta|) d_m's, with the slopes s_i of c_i V where beta_i fits: |beta_i|, or, where V has
+    kinks, on one of which the score may be, the steepest, the largest |beta_i| in the box.
+    """
+    slopes, lengths = np.abs(beta), _lengths(problem)
+    if np.isinf(problem.loss.smoothness):
+        steepest = np.maximum(*np.abs(problem.loss.box(problem.y, problem.costs)))
+        slopes = np.where((beta != 0.0) & np.isfinite(steepest), steepest, slopes)
+    return np.asarray(growth(_support(beta)) * UNIT * (lengths @ np.abs(beta)) * (lengths @ slopes))
 
 
 def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> float:

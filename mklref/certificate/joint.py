@@ -6,7 +6,8 @@ beta~: beta moved into the boxes and onto 1'beta_p = 0, then scaled by one facto
     upper = sum_p sum_i c_i V(t_{i,p}, y_{i,p}) + R(rho),           rho_m = theta+_m (sum_p beta_p'K_m beta_p)^{1/2}
     lower = sum_p [ -sum_i c_i V*(-beta~_{i,p}/c_i, y_{i,p}) ] - R*(g),     g_m = (sum_p beta~_p'K_m beta~_p)^{1/2}
 
-with t_p = sum_m theta+_m K_m beta_p + b_p (SimpleMKL 4.2, multiclass).
+with t_p = sum_m theta+_m K_m beta_p + b_p (SimpleMKL 4.2, multiclass). Both
+bounds are widened by what rounding may have done to them (`mklref.certificate.allowance`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_vector
+from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error
 from mklref.certificate.checks import checked_intercept, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
-from mklref.certificate.numerical import dual_squares
+from mklref.certificate.numerical import dual_squares, finite_or, squares_after_repair
 from mklref.certificate.repaired import repair
 from mklref.certificate.verdict import Bounds
 
 if TYPE_CHECKING:
     from mklref.multiclass import Machine
+    from mklref.problem import Problem
 
 
 @np.errstate(over="ignore", invalid="ignore")  # an absurd point has infinite bounds, which is an answer
@@ -68,30 +71,46 @@ def certify_machines(
     b = None if intercepts is None else checked_vector(intercepts, "intercepts", len(machines))
     violations = weight_violations(first, theta)
     theta = np.maximum(theta, 0.0)
-    losses, squares, feasible_squares = 0.0, np.zeros(M), np.zeros(M)
-    feasible: list[Array] = []
+    losses, most = 0.0, 0.0
+    squares, errors, feasible_squares, noise = np.zeros((4, M))
+    feasible: list[tuple[Problem, Array, Array]] = []
     for p, (machine, row) in enumerate(zip(machines, beta, strict=True)):
         problem, own = machine.problem, row[machine.samples]
         images = problem.kernels.apply(own)
-        squares += dual_squares(problem, own, images)
+        own_squares = dual_squares(problem, own, images)
+        squares += own_squares
+        errors += squares_error(problem, own, images)
         scores = theta @ images
         shift = best_intercept(problem, scores) if b is None else checked_intercept(problem, float(b[p]))
         losses += intercept_objective(problem, scores, shift)
+        most += most_losses(problem, own, theta, images, shift)
         inside, moved = repair(problem, own)
-        feasible.append(inside)
-        feasible_squares += dual_squares(problem, inside, problem.kernels.apply(inside))
+        feasible.append((problem, inside, images))
+        feasible_squares += squares_after_repair(problem, own, inside, images, own_squares)
+        noise += squares_error(problem, inside, images)
         violations += [(f"machine {p}: {text}", size) for text, size in moved]
-    g = np.sqrt(feasible_squares)
-    scale = regularizer.dual_scale(g)
-    terms = sum(
-        machine.problem.loss.dual_value(scale * inside, machine.problem.y, machine.problem.costs)
-        for machine, inside in zip(machines, feasible, strict=True)
-    )
-    lower = float(terms - regularizer.conjugate(scale * g))
-    upper = float(losses + regularizer.value(theta * np.sqrt(squares)))
+    lower, scale = _dual_objective(feasible, feasible_squares)
+    certain, within = _dual_objective(feasible, feasible_squares + noise)
+    g = scale * np.sqrt(feasible_squares)
+    fitting = regularizer.weights_from_dual(np.where(feasible_squares > noise, g, 0.0))
+    for problem, inside, images in feasible:
+        scores = fitting @ images
+        certain -= dual_loss_error(problem, within * inside, scores, best_intercept(problem, scores))
+    objective = losses + regularizer.value(theta * np.sqrt(squares))
+    upper = most + most_penalty(regularizer, theta, squares + errors)
     return Bounds(
-        lower=lower if np.isfinite(lower) else -np.inf,
-        upper=upper if np.isfinite(upper) else np.inf,
+        lower=finite_or(certain, -np.inf),
+        upper=finite_or(upper, np.inf),
         infeasibility=max((size for _, size in violations), default=0.0),
         violations=tuple(text for text, _ in violations),
+        rounding=finite_or((upper - objective) + (lower - certain), 0.0),
+        objective=finite_or(objective, np.inf),
     )
+
+
+def _dual_objective(points: Sequence[tuple[Problem, Array, Array]], squares: Array) -> tuple[float, float]:
+    """The dual objective at feasible beta_p with these sums of squares, and the scale that takes g into dom R*."""
+    g, regularizer = np.sqrt(squares), points[0][0].regularizer
+    scale = regularizer.dual_scale(g)
+    terms = sum(problem.loss.dual_value(scale * beta, problem.y, problem.costs) for problem, beta, _ in points)
+    return float(terms - regularizer.conjugate(scale * g)), scale

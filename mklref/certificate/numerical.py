@@ -7,7 +7,8 @@ For a point (beta, theta, b) with g_m = sqrt(beta'K_m beta), rho_m = theta_m g_m
 
 Both hold for every point, so upper - lower bounds the distance to the optimum. The certificate trusts nobody:
 it reads no solver's status or objective and imports no solver. It costs one read of the kernel stack, two if
-the dual point had to be moved by more than rounding. `float64` rounding is not accounted for here.
+the dual point had to be moved by more than rounding. Both bounds are widened by what rounding may have done to them
+(`mklref.certificate.allowance`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_vector
-from mklref.certificate.allowance import dual_loss_error, primal_error, squares_error
+from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error
 from mklref.certificate.checks import checked_intercept, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.repaired import repair
@@ -169,7 +170,7 @@ def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, int
     """The certificate from K_m beta, (M, n)."""
     squares = dual_squares(problem, beta, images)
     feasible, violations = repair(problem, beta)
-    lower_squares = _squares_after_repair(problem, beta, feasible, images, squares)
+    lower_squares = squares_after_repair(problem, beta, feasible, images, squares)
     lower, scale = dual_objective(problem, feasible, lower_squares)
     point, g = scale * feasible, scale * np.sqrt(lower_squares)
     noise = squares_error(problem, feasible, images)
@@ -189,7 +190,8 @@ def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, int
     t, penalty = scores + b, problem.regularizer.value(norms)
     objective = intercept_objective(problem, scores, b) + penalty
 
-    above = primal_error(problem, beta, theta, images, squares, b, objective)
+    largest = squares + squares_error(problem, beta, images)
+    above = most_losses(problem, beta, theta, images, b) + most_penalty(problem.regularizer, theta, largest) - objective
     certain, within = dual_objective(problem, feasible, lower_squares + noise)
     certain -= dual_loss_error(problem, within * feasible, fitting_scores, fitting_intercept)
     sample_gaps = (
@@ -198,21 +200,21 @@ def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, int
         + point * t
     )
     return Certificate(
-        lower=_finite_or(certain, -np.inf),
-        upper=_finite_or(objective + above, np.inf),
+        lower=finite_or(certain, -np.inf),
+        upper=finite_or(objective + above, np.inf),
         infeasibility=max((size for _, size in violations), default=0.0),
         violations=tuple(text for text, _ in violations),
         unit=unit_of(problem),
-        rounding=_finite_or(above + (lower - certain), 0.0),
-        objective=_finite_or(objective, np.inf),
+        rounding=finite_or(above + (lower - certain), 0.0),
+        objective=finite_or(objective, np.inf),
         definiteness=problem.kernels.definiteness,
         intercept=b,
         better_intercept=better,
-        better_upper=_finite_or(intercept_objective(problem, scores, better) + penalty, np.inf),
-        fitting_upper=_finite_or(fitting_losses + problem.regularizer.value(fitting * np.sqrt(squares)), np.inf),
+        better_upper=finite_or(intercept_objective(problem, scores, better) + penalty, np.inf),
+        fitting_upper=finite_or(fitting_losses + problem.regularizer.value(fitting * np.sqrt(squares)), np.inf),
         worst_sample=int(np.argmax(np.nan_to_num(sample_gaps, nan=np.inf))),
         worst_kernel=int(np.argmax(np.abs(fitting - theta) * lower_squares)),
-        regularizer_gap=_finite_or(penalty + problem.regularizer.conjugate(g) - norms @ g, np.inf),
+        regularizer_gap=finite_or(penalty + problem.regularizer.conjugate(g) - norms @ g, np.inf),
     )
 
 
@@ -240,7 +242,7 @@ def dual_squares(problem: Problem, beta: Array, images: Array) -> Array:
     return np.maximum(squares, 0.0)
 
 
-def _squares_after_repair(problem: Problem, beta: Array, feasible: Array, images: Array, squares: Array) -> Array:
+def squares_after_repair(problem: Problem, beta: Array, feasible: Array, images: Array, squares: Array) -> Array:
     """Upper bounds of the squares at the repaired point; exact ones if the point moved by more than rounding.
 
     With d the move, (beta + d)'K(beta + d) <= beta'K beta + 2 d'K beta + ||d||^2 trace(K).
@@ -263,5 +265,6 @@ def _largest_squares(problem: Problem, v: Array) -> Array:
     return bounds
 
 
-def _finite_or(value: Any, otherwise: float) -> float:
+def finite_or(value: Any, otherwise: float) -> float:
+    """The value, or another one where it is infinite or not a number."""
     return float(value) if np.isfinite(value) else otherwise

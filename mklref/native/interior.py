@@ -29,7 +29,7 @@ _CENTRING = 0.1
 _KEPT = 0.1
 """Share that a step leaves at least of each v_m and z_m."""
 _SMALLEST = 1e-10
-"""Of the largest v_m: beyond it f_m = theta_m K_m beta is rounding."""
+"""Of the largest v_m."""
 _FLATTEST = 1e-14
 
 
@@ -40,9 +40,15 @@ class Interior:
         self.r = 1.0 if np.isinf(regularizer.q) else regularizer.q / (regularizer.q - 2.0)
         self.z: Array | None = None
 
-    def step(self, theta: Array, q: Array, W: Array, gap: float) -> Array:
-        """The next weights (M,), from the present ones, their squares q, the root W (f, M) and the duality gap."""
-        v = self._inside(quotient(np.full_like(theta, theta.max()), theta))
+    def step(self, theta: Array, q: Array, W: Array, gap: float, errors: Array | float = 0.0) -> Array:
+        """The next weights (M,), from the present ones, their squares q, the root W (f, M) and the duality gap.
+
+        Rounding adds theta_m E_m to the losses, for the errors E (M,): from theta_m = S/(2 sqrt(E_m)), S = sum_l g_l,
+        a larger weight costs more than it gains, at most S^2/(4 theta_m) of R*. So v_m is kept above 1/theta_m.
+        """
+        dual_norm = float(np.sqrt(q).sum())
+        least = np.minimum(quotient(np.full_like(q, 2.0) * np.sqrt(errors), np.full_like(q, dual_norm)), 1.0 / len(q))
+        v = self._inside(quotient(np.full_like(theta, theta.max()), theta), least)
         s = q / v**2
         mu = _CENTRING * gap / len(v)
         t = 0.5 * float(v @ s)
@@ -56,11 +62,12 @@ class Interior:
         d = free - float(normal @ free) / float(normal @ along) * along
         change = (mu - vz - vz * d) / vz
         self.z = self.z * (1.0 + _longest(change) * change)
-        return np.asarray(1.0 / self._inside(v * (1.0 + min(_longest(d), _longest(-d)) * d)))
+        return np.asarray(1.0 / self._inside(v * (1.0 + min(_longest(d), _longest(-d)) * d), least))
 
-    def _inside(self, v: Array) -> Array:
+    def _inside(self, v: Array, least: Array) -> Array:
         """On the boundary of the ball, away from 0."""
-        inner = np.maximum(v, _SMALLEST * v.max())
+        inner = np.maximum(v / p_norm(v, self.r), least)
+        inner = np.maximum(inner, _SMALLEST * inner.max())
         return np.asarray(inner / p_norm(inner, self.r))
 
 

@@ -21,7 +21,7 @@ from mklref.certificate import Bounds
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.images import Images
 from mklref.native.loops import loops, threads
-from mklref.native.machine import Machine
+from mklref.native.machine import Machine, rounding
 from mklref.solution import History, Status
 
 
@@ -151,8 +151,12 @@ class JointMachine:
         return float(terms - regularizer.conjugate(scale * g))
 
     def rounding(self, point: Any) -> float:
-        """Bounds of several machines have no allowance for rounding."""
-        return 0.0
+        """What the bounds of a point that was just assessed add to its gap."""
+        return rounding(self.machines, point.weights, point.squares, point.intercept, point.upper, self.dual_objective)
+
+    def weights_error(self) -> Array:
+        """What rounding adds to the losses of all machines for each unit of theta_m, (M,)."""
+        return np.asarray(np.sum([machine.weights_error() for machine in self.machines], axis=0))
 
     def solution(
         self, beta: Array, weights: Array, intercept: Array, status: Status, history: History, tol: float
@@ -163,4 +167,4 @@ class JointMachine:
             row[machine.samples] = beta[part]
         bounds: Bounds = self.problem.certify(rows, weights, intercept)
         status = status.confirmed(bounds.is_optimal(tol))
-        return MulticlassSolution(rows, weights, intercept, bounds.upper, bounds, status, history, "native")
+        return MulticlassSolution(rows, weights, intercept, bounds.objective, bounds, status, history, "native")

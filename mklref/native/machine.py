@@ -16,13 +16,14 @@ This file holds what every loss shares: rows of Q that are formed when first tou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import certify, dual_objective
-from mklref.certificate.allowance import dual_loss_error, primal_error, squares_error
+from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error, weights_error
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
@@ -105,12 +106,11 @@ class Machine(ABC):
 
     def rounding(self, point: Point) -> float:
         """What the certificate of a point that was just assessed adds to its gap."""
-        problem, images = self.problem, self.images.values
-        above = primal_error(problem, point.beta, point.weights, images, point.squares, point.intercept, point.upper)
-        noise = squares_error(problem, point.beta, images)
-        below = point.lower - dual_objective(problem, point.beta, point.squares + noise)[0]
-        scores = point.weights @ images
-        return above + below + dual_loss_error(problem, point.beta, scores, point.intercept)
+        return rounding([self], point.weights, point.squares, [point.intercept], point.upper, self.dual_objective)
+
+    def weights_error(self) -> Array:
+        """What rounding adds to the losses for each unit of theta_m, (M,)."""
+        return weights_error(self.problem, self.beta)
 
     def solution(
         self, beta: Array, weights: Array, intercept: float, status: Status, history: History, tol: float
@@ -126,3 +126,22 @@ class Machine(ABC):
         if self.problem.intercept:
             W = W - np.outer(ones, ones @ W) / (ones @ ones)
         return np.asarray(W)
+
+
+def rounding(
+    machines: Sequence[Machine],
+    weights: Array,
+    squares: Array,
+    intercepts: Sequence[float],
+    upper: float,
+    dual_objective: Callable[[Array], float],
+) -> float:
+    """What the certificate adds to the gap, for the weights, beta_p and sums of squares at which the machines are."""
+    noise, worst = np.zeros_like(squares), 0.0
+    for machine, b in zip(machines, intercepts, strict=True):
+        problem, beta, images = machine.problem, machine.beta, machine.images.values
+        noise += squares_error(problem, beta, images)
+        worst += most_losses(problem, beta, weights, images, b)
+        worst += dual_loss_error(problem, beta, weights @ images, b)
+    above = worst + most_penalty(machines[0].problem.regularizer, weights, squares + noise) - upper
+    return float(above + dual_objective(squares) - dual_objective(squares + noise))

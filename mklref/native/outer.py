@@ -59,7 +59,7 @@ _FAR = 1e100
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
 _BEGINNING = 4
-_SPARE = 0.9
+SPARE = 0.9
 """Share of the wanted gap up to which an allowance for rounding, which the certificate adds to it, is made up for."""
 _ARDUOUS = 200
 """Inner steps for each sample after which the beginning of a run counts as lost if no dual point was worth anything."""
@@ -129,7 +129,7 @@ class Outer:
             target = self.target = wanted - self.rounding
             if point.gap <= target:
                 rounding = self.machine.rounding(point)
-                if point.gap + rounding > wanted and rounding <= _SPARE * wanted:
+                if point.gap + rounding > wanted and rounding <= SPARE * wanted:
                     target = self.target = wanted - rounding
                     self.rounding = rounding
             if point.gap <= target:
@@ -234,7 +234,7 @@ class Outer:
         if self.interior is not None:
             W = self.machine.hessian_root(np.arange(self.problem.n_kernels))
             gap = max(point.gap - point.inner_gap, 1e-3 * point.gap)
-            return self.evaluate(self.interior.step(point.weights, point.squares, W, gap))
+            return self.evaluate(self.interior.step(point.weights, point.squares, W, gap, self.machine.weights_error()))
         psi = regularizer.polyhedral(self.problem.n_kernels)
         if psi is not None or self.kinked:
             return self.bundle.step(self, point, psi)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from makers import LOSSES, make_problem
 
-from mklref import Lp, Problem, Status, certify, solve
-from mklref.certificate import numerical
+from mklref import Lp, MulticlassProblem, Problem, Status, certify, solve
+from mklref.certificate import allowance
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack
-from validation.attack.certificates import attack, exact_primal, findings
+from validation.attack.certificates import attack, exact_dual, exact_primal, findings
 
 SEEDS = (0, 4, 6, 11)
 
@@ -68,12 +70,56 @@ def test_nothing_is_found_by_an_attack():
 
 
 def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):
-    monkeypatch.setattr(numerical, "primal_error", lambda *_: 0.0)
-    monkeypatch.setattr(numerical, "dual_loss_error", lambda *_: 0.0)
-    monkeypatch.setattr(numerical, "squares_error", lambda problem, *_: np.zeros(problem.n_kernels))
-    found = [text for seed in SEEDS for text in findings(large(seed), "integers", np.random.default_rng(0))]
-    assert any("accepted, excludes [" in text for text in found)
-    assert any("accepted, is below the primal objective of its own point" in text for text in found)
+    monkeypatch.setattr(allowance, "UNIT", 0.0)
+    for fault in (", accepted, excludes [", ", accepted, is below the primal objective of its own point"):
+        problems = (large(seed) for seed in range(80))  # by chance, one in ten
+        assert any(
+            fault in text for problem in problems for text in findings(problem, "integers", np.random.default_rng(0))
+        )
+
+
+def apart(seed):
+    """Three classes one against the rest with one kernel and R = 1/2 rho^2: P* is the sum of those of the machines."""
+    problem = large(seed)
+    return MulticlassProblem(problem.kernels, np.arange(24) % 3, C=problem.C, regularizer=Lp(1))
+
+
+def errors(several):
+    """By how much the upper bound is below the objective of its point, the lower one above that of a dual point."""
+    solution = solve(several, max_iter=5)
+    bounds = several.certify(solution.dual_coef, solution.weights, solution.intercept)
+    primal = dual = Fraction(0)
+    for part, row, b in zip(several.machines, solution.dual_coef, solution.intercept, strict=True):
+        primal += exact_primal(part.problem, {"dual_coef": row, "weights": solution.weights}, b)
+        dual += exact_dual(part.problem, certify(part.problem, row, rigorous=True, backend="exact").dual_coef)
+    return float(primal) - bounds.upper, bounds.lower - float(dual), bounds
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounds_of_several_machines_are_wide_enough_and_say_so(seed):
+    above, below, bounds = errors(apart(seed))
+    assert above <= 0.0
+    assert below <= 0.0
+    assert bounds.rounding > 1e-9 * bounds.size
+    assert bounds.objective < bounds.upper
+
+
+def test_bounds_of_several_machines_without_an_allowance_are_none(monkeypatch):
+    monkeypatch.setattr(allowance, "UNIT", 0.0)
+    assert any(errors(apart(seed))[0] > 0.0 for seed in range(80))  # by chance, one in four
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_the_bounds_of_one_machine_are_those_of_the_problem(loss, rng):
+    problem = make_problem(loss=loss, seed=3, n=24, M=4, regularizer=Lp(2))
+    several = MulticlassProblem(
+        problem.kernels, np.where(problem.y > 0.0, 0, 1), loss=loss, regularizer=Lp(2), strategy="one_vs_one"
+    )
+    for beta in (solve(problem).dual_coef, 0.5 * problem.y + rng.normal(size=24)):
+        theta = problem.regularizer.weights_from_dual(np.ones(4))
+        one, joint = certify(problem, beta, weights=theta), several.certify(beta[None], theta)
+        assert (joint.lower, joint.upper) == pytest.approx((one.lower, one.upper), rel=1e-14)
+        assert joint.rounding == pytest.approx(one.rounding, rel=1e-2)
 
 
 def test_a_sum_of_equal_signs_errs_by_less_than_its_growth():

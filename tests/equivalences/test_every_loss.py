@@ -20,7 +20,19 @@ from mklref.equivalences import EQUIVALENCES, leaving
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
 from mklref.losses import OneClass
 from mklref.problem import Problem
-from mklref.regularizers import ElasticNet, Fixed, Groups, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
+from mklref.regularizers import (
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Power,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
 from mklref.solution import Solution
 
 REGULARIZERS = {str(case["regularizer"]): case["regularizer"] for cases in CASES.values() for case in cases}
@@ -28,13 +40,30 @@ N = 8
 
 
 def solved(loss, regularizer, intercept=True, C=1.0, n=N) -> tuple[Problem, Solution] | None:
-    """A small problem with its solution, or None if it is none: an intercept that is missing, or degree 1 with nu."""
+    """A small problem with its solution, or None if it is none: an intercept that is missing, or degree 1 with nu.
+
+    The kernels of the nu machine are small, so that norms grow linearly at the cost of a gain -c_b b that is smaller: a
+    problem whose optimum is -inf has no solution that an edge could carry.
+    """
     cost = 1.0 / (0.5 * n) if loss.intercept_cost else C
     try:
         problem = make_problem(loss=loss, n=n, seed=3, C=cost, regularizer=regularizer, intercept=intercept)
     except InvalidParameter:
         return None
+    if loss.intercept_cost:
+        problem = problem.replace(kernels=0.5 * problem.kernels.dense())
     return problem, mklref.solve(problem, tol=1e-8)
+
+
+def test_a_problem_without_an_optimum_has_no_solution_to_carry():
+    """R* of a norm that grows linearly is infinite beyond 1: the edges are those of its kind, their left side empty."""
+    problem = make_problem(loss=OneClass(), n=N, seed=3, C=0.25, regularizer=ConcaveBlock(SmoothedRoot(0.3)))
+    with pytest.raises(InvalidParameter, match="the optimum is -inf"):
+        mklref.solve(problem)
+    edge = next(edge for edge in leaving(problem) if edge.name == "concave: weights and norms")
+    solution = mklref.solve(problem.replace(regularizer=Lp(1)))
+    right = edge(problem, solution)
+    assert certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept).lower == -np.inf
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
