@@ -179,7 +179,9 @@ def far_apart():
 @pytest.mark.parametrize("chunk", [20, 40])
 def test_weights_that_differ_a_lot(chunk, monkeypatch):
     problem = far_apart()
-    truth = mklref.solve(problem).certificate
+    best = mklref.solve(problem)
+    assert best.status is Status.OPTIMAL
+    truth = best.certificate
     assert complaints(problem, lp_interleaved(problem, chunk=chunk, tol=1e-6, max_iter=200), 1e-6, truth) == []
     monkeypatch.setattr(Chunk, "_newton", lambda chunk: False)
     assert complaints(problem, lp_interleaved(problem, chunk=chunk, tol=1e-6, max_iter=200), 1e-6, truth) != []

@@ -87,3 +87,15 @@ def test_without_curvature_and_squares_weights_stay_finite():
     theta = interior.step(np.array([0.0, 1.0, 2.0]), np.zeros(3), np.zeros((0, 3)), 1.0)
     assert np.all(np.isfinite(theta))
     assert np.all(theta > 0.0)
+
+
+def test_weights_do_not_rise_where_rounding_costs_more_than_they_gain():
+    """s_m = 2 sqrt(E_m) minimises S^2/(4 theta_m) + theta_m E_m at theta_m = S/s_m."""
+    squares, errors = np.array([4.0, 1.0, 1e-14]), np.array([0.0, 0.0, 1e-12])
+    theta = np.array([3.0, 1.5, 1e7])
+    free, held = (Interior(BlockNorm(np.inf)).step(theta, squares, np.zeros((0, 3)), 1e-7, E) for E in (0.0, errors))
+    best = 3.0 / 2e-6
+    costs = [0.25 * 9.0 / t + 1e-12 * t for t in (0.9 * best, best, 1.1 * best)]
+    assert np.argmin(costs) == 1
+    assert held[2] == pytest.approx(best, rel=1e-3)
+    assert free[2] > 2.0 * best
