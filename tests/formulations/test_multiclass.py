@@ -143,7 +143,9 @@ def test_an_intercept_is_refused_where_the_problem_has_none():
         problem.certify(beta, [1.0], [1.0])
     for intercepts in (None, [0.0]):
         bounds = problem.certify(beta, [1.0], intercepts)
-        assert (bounds.lower, bounds.upper) == (2.0, 4.0)
+        assert bounds.objective == 4.0
+        assert (bounds.lower, bounds.upper) == pytest.approx((2.0, 4.0), rel=1e-14)
+        assert bounds.lower < 2.0 < 4.0 < bounds.upper  # by the allowance for rounding
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
