@@ -50,7 +50,7 @@ def most_losses(problem: Problem, beta: Array, theta: Array, images: Array, b: f
     lengths, loss, y = _lengths(problem), problem.loss, problem.y
     reach, t = lengths @ np.abs(beta), theta @ images + b
     error = growth(_support(beta)) * UNIT * ((theta * reach) @ lengths)
-    error += UNIT * (growth(_support(theta)) * (theta @ np.abs(images)) + np.abs(t) + np.abs(y - t))
+    error += UNIT * (growth(_support(theta)) * (theta @ np.abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
     losses = float(problem.costs @ np.maximum(loss.value(t - error, y), loss.value(t + error, y)))
     cost = problem.intercept_cost * b
     return losses + cost + UNIT * ((growth(problem.n_samples) + _ELEMENTWISE) * losses + abs(cost))
@@ -80,7 +80,7 @@ def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> f
 
     V* has the slope t_i where beta_i fits the score t_i: the scores at beta, without b, and b say how large that is.
     """
-    t, y = np.abs(scores + b), np.abs(problem.y)
+    t, y = np.abs(scores + b), np.abs(_targets(problem))
     terms = problem.loss.dual_terms(beta, problem.y, problem.costs)
     sizes = float(np.abs(beta) @ (y + t) + np.abs(terms).sum())
     error = (growth(problem.n_samples) + _ELEMENTWISE) * UNIT * sizes
@@ -97,6 +97,11 @@ def entries_error(problem: Problem, beta: Array, theta: Array) -> float:
     """
     reach = _lengths(problem) @ np.abs(beta)
     return float(np.finfo(problem.kernels.dtype).eps) * float(np.abs(theta) @ (reach * reach))
+
+
+def _targets(problem: Problem) -> Array:
+    """What scores are compared with: y, and 0 for a machine whose margin -b is free."""
+    return np.zeros(problem.n_samples) if problem.intercept_cost else problem.y
 
 
 def _lengths(problem: Problem) -> Array:

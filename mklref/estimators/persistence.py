@@ -246,5 +246,9 @@ def _from_plain(value: Any) -> Any:
         return found
     if isinstance(value, dict):
         require_names(value, ("class", "fields"), "entries")
-        return _KNOWN[value["class"]](**{key: _from_plain(entry) for key, entry in value["fields"].items()})
+        kind = _KNOWN[value["class"]]
+        require_names(
+            value["fields"], [field.name for field in fields(kind) if field.init], f"fields of {kind.__name__}"
+        )
+        return kind(**{key: _from_plain(entry) for key, entry in value["fields"].items()})
     return value

@@ -13,7 +13,12 @@ from mklref.certificate import allowance
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack
+<<<<<<< HEAD
 from validation.attack.certificates import attack, exact_dual, exact_primal, findings
+=======
+from mklref.regularizers import Tikhonov
+from validation.attack.certificates import attack, exact_primal, findings
+>>>>>>> 4a463af (One-class machines: the unit is R* at a share of squared norms, the allowance has no targets to compare with)
 
 SEEDS = (0, 4, 6, 11)
 
@@ -63,6 +68,15 @@ def test_the_allowance_does_not_depend_on_the_units():
     for c in (2.0**-300, 2.0**300):
         other = certify(problem.replace(kernels=list(problem.kernels.dense() * c), C=2.0 / c), beta / c)
         assert other.rounding * c == pytest.approx(one.rounding, rel=1e-9)
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2.0, 0.3)], ids=str)
+def test_one_class_machines_without_a_function_lose_nothing(regularizer):
+    """At f = 0, b = 0 nothing is rounded but beta: the targets are no numbers of the problem, and R* ends below 1e-20."""
+    problem = Problem([[[1.0, 0.0], [0.0, 0.0]]], np.ones(2), loss="one_class", regularizer=regularizer)
+    found = certify(problem, [1e-15, 1.0], weights=np.zeros(1), intercept=0.0)
+    assert found.upper == 0.0
+    assert -1e-20 < found.lower <= 0.0
 
 
 def test_nothing_is_found_by_an_attack():

@@ -9,8 +9,11 @@ from sklearn.datasets import load_breast_cancer
 
 from mklref import Lp, Problem, Status, certify, solve, verify
 from mklref.certificate.unit import unit_of
+from mklref.regularizers import ElasticNet, HalfPower, Power, Tikhonov
 
 REAL = [loss for loss in LOSSES if loss.targets == "real"]
+OPPOSITE = np.array([[4.0, -4.0], [-4.0, 4.0]])
+"""Two features that are opposite: one class has f = 0, and a dual point without a norm."""
 
 
 def test_zero_is_not_optimal_for_small_targets():
@@ -65,3 +68,29 @@ def test_solutions_and_their_records_agree():
     problem = make_problem(loss="one_class", seed=3, n=24)
     solution = solve(problem)
     assert solution.history.records[-1].unit == solution.certificate.unit == unit_of(problem) > 0.0
+
+
+@pytest.mark.parametrize("regularizer", [Power(1.01), HalfPower(1.05), Tikhonov(2.0, 1.0), Lp(2)], ids=str)
+def test_no_steep_conjugate_excuses_a_gap(regularizer):
+    """R* of one sample is of degree 202 for Power(1.01): 1e-7 of it would exceed every other value of the problem."""
+    problem = make_problem(loss="one_class", regularizer=regularizer, seed=3, n=12)
+    problem = problem.replace(kernels=list(30.0 * problem.kernels.dense()))
+    certificate = solve(problem).certificate
+    assert certificate.is_optimal()
+    assert certificate.gap <= 1e-6 * abs(certificate.upper)
+
+
+def test_the_unit_of_one_class_machines_is_a_share_of_squared_norms():
+    """16 = 4^2 on one sample: R* of 4e-7, and 1e-7 R* of the elastic net, whose R* vanishes up to g = 1/2."""
+    problem = Problem([OPPOSITE], np.ones(2), loss="one_class")
+    for regularizer, unit in ((Lp(2), 2e-7), (Tikhonov(2.0, 1.0), 1e-14), (ElasticNet(0.5), 1e-7 * 1.5**2)):
+        assert unit_of(problem.replace(regularizer=regularizer)) == pytest.approx(unit, rel=1e-12)
+
+
+@pytest.mark.parametrize(("regularizer", "gap"), [(Lp(2), 40.0), (Tikhonov(2.0, 1.0), 1600.0)], ids=str)
+def test_the_checker_has_the_same_unit_where_the_optimum_is_zero(regularizer, gap):
+    """beta = (1/2 + e, 1/2 - e) and f = 0: R* of 16 e^2 over R* of 4e-7."""
+    problem = Problem([OPPOSITE], np.ones(2), loss="one_class", regularizer=regularizer)
+    certificate = certify(problem, [0.501, 0.499], weights=np.zeros(1), intercept=0.0, rigorous=True)
+    assert certificate.relative_gap == pytest.approx(gap, rel=1e-3)
+    assert f"relative gap: {gap:.1e}" in verify.verify(certificate.to_dict(), problem.kernels.dense(), problem.y)
