@@ -13,12 +13,7 @@ from mklref.certificate import allowance
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack
-<<<<<<< HEAD
 from validation.attack.certificates import attack, exact_dual, exact_primal, findings
-=======
-from mklref.regularizers import Tikhonov
-from validation.attack.certificates import attack, exact_primal, findings
->>>>>>> 4a463af (One-class machines: the unit is R* at a share of squared norms, the allowance has no targets to compare with)
 
 SEEDS = (0, 4, 6, 11)
 

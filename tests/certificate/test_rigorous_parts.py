@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from certificate import arithmetic_parts as arithmetic, term_parts as terms
+
+from mklref.certificate.penalty_terms import conjugate, penalty
+from mklref.exceptions import NotApplicable
+from mklref.regularizers import ElasticNet
 
 CHECKS = (
     arithmetic.outward_rounding,
@@ -32,3 +38,9 @@ CHECKS = (
 def test_part(check):
     for seed in (0, 1):
         check(np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("bound", [penalty, conjugate])
+def test_a_regularizer_without_a_formula_has_no_bound(bound):
+    with pytest.raises(NotApplicable, match="elastic_net|ElasticNet"):
+        bound(ElasticNet(0.5), [Fraction(1), Fraction(2)])
