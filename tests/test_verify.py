@@ -557,3 +557,20 @@ def test_the_proof_of_definiteness_does_not_believe_the_factor(wrong, rng, monke
     assert verify.semidefinite(K, 0.0)
     monkeypatch.setattr(np.linalg, "cholesky", lambda A: wrong * genuine(A))
     assert not verify.semidefinite(K, 0.0)
+
+
+def test_arrays_with_a_header_of_version_2_are_read(case, files):
+    problem, _ = case
+    with zipfile.ZipFile(files[1], "w") as archive:
+        for name, array in (("kernels.npy", problem.kernels.dense()), ("y.npy", problem.y)):
+            file = io.BytesIO()
+            np.lib.format.write_array(file, array, version=(2, 0))
+            archive.writestr(name, file.getvalue())
+    assert verify.main([*map(str, files)]) == 0
+
+
+def test_a_certificate_beyond_the_limit_is_refused(files, monkeypatch, capsys):
+    size = files[0].stat().st_size
+    monkeypatch.setenv("MKLREF_MAX_BYTES", str(size - 1))
+    assert verify.main([str(files[0])]) == 2
+    assert f"c.json has {size} bytes; at most {size - 1} are read" in capsys.readouterr().err

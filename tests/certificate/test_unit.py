@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer
 
 from mklref import Lp, Problem, Status, certify, solve, verify
 from mklref.certificate.unit import unit_of
+from mklref.certificate.verdict import Bounds
 from mklref.regularizers import ElasticNet, HalfPower, Power, Tikhonov
 
 REAL = [loss for loss in LOSSES if loss.targets == "real"]
@@ -94,3 +95,9 @@ def test_the_checker_has_the_same_unit_where_the_optimum_is_zero(regularizer, ga
     certificate = certify(problem, [0.501, 0.499], weights=np.zeros(1), intercept=0.0, rigorous=True)
     assert certificate.relative_gap == pytest.approx(gap, rel=1e-3)
     assert f"relative gap: {gap:.1e}" in verify.verify(certificate.to_dict(), problem.kernels.dense(), problem.y)
+
+
+def test_bounds_have_no_unit_and_no_rounding_unless_they_are_told():
+    bounds = Bounds(1e-9, 2e-9, 0.0, ())
+    assert bounds.relative_gap == pytest.approx(0.5, rel=1e-12)
+    assert (bounds.unit, bounds.rounding, bounds.objective) == (0.0, 0.0, 2e-9)
