@@ -16,7 +16,7 @@ from mklref.algorithms import lp_interleaved, lp_wrapper
 from mklref.algorithms.base import Run
 from mklref.algorithms.lp_interleaved import Chunk, _moved
 from mklref.algorithms.lp_wrapper import lowest
-from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.losses import Logistic, Squared
 
 BOXED = [loss for loss in LOSSES if not isinstance(loss, Logistic | Squared)]
@@ -264,7 +264,12 @@ def test_several_classes_are_refused(rng):
         lp_interleaved(mklref.MulticlassProblem(K, np.arange(24) % 3, regularizer=Lp(2)))
 
 
-@pytest.mark.parametrize("chunk", [1, 2.5, True, "4"])
-def test_a_bad_chunk_is_refused(chunk):
-    with pytest.raises(InvalidParameter, match=rf"chunk = {chunk!r} must be an integer of at least 2"):
+def test_a_chunk_of_one_is_refused():
+    with pytest.raises(InvalidParameter, match="chunk = 1 must be an integer of at least 2: one variable cannot keep"):
+        lp_interleaved(make_problem(regularizer=Lp(2)), chunk=1)
+
+
+@pytest.mark.parametrize("chunk", [2.5, True, "4"])
+def test_a_chunk_is_an_integer(chunk):
+    with pytest.raises(InvalidType, match=f"chunk is {chunk!r}"):
         lp_interleaved(make_problem(regularizer=Lp(2)), chunk=chunk)

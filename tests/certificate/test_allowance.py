@@ -68,7 +68,7 @@ def test_the_allowance_does_not_depend_on_the_units():
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2.0, 0.3)], ids=str)
 def test_one_class_machines_without_a_function_lose_nothing(regularizer):
-    """At f = 0, b = 0 nothing is rounded but beta: the targets are no numbers of the problem, and R* ends below 1e-20."""
+    """At f = 0, b = 0 nothing is rounded but beta: targets are no numbers of the problem, and R* ends below 1e-20."""
     problem = Problem([[[1.0, 0.0], [0.0, 0.0]]], np.ones(2), loss="one_class", regularizer=regularizer)
     found = certify(problem, [1e-15, 1.0], weights=np.zeros(1), intercept=0.0)
     assert found.upper == 0.0

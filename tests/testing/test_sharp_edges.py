@@ -1,4 +1,4 @@
-"""What random mutants of mklref.testing survived at first: conditions that are what they say, readings that need a ratio."""
+"""What random mutants of mklref.testing survived at first: conditions that are what they say, and readings."""
 
 from __future__ import annotations
 
