@@ -237,7 +237,7 @@ def test_projection_against_its_definition(rng):
     assert not np.allclose(found, start, atol=1e-3)
 
 
-@pytest.mark.parametrize("position", [0.0, 1.0, "high", np.nan])
+@pytest.mark.parametrize("position", [0.0, 1.0, np.nan])
 def test_the_position_of_the_level_is_checked(position):
     with pytest.raises(InvalidParameter, match=r"position = .* must lie in \(0, 1\)"):
         algorithms.level(cancer(), position=position)
