@@ -117,8 +117,11 @@ def _files_of(given: Path) -> list[Path]:
     """What is read with a name: the files of a directory, a JSON file with its tables."""
     if given.is_dir():
         return list(given.iterdir())
-    tables = given.parent.glob(f"{escape(given.stem)}.*.csv") if given.suffix == ".json" else ()
-    return [given, *tables]
+    if given.suffix != ".json":
+        return [given]
+    from mklref.testing.vectors.plain import tables  # here: most commands read no JSON
+
+    return [given, *tables(given), *given.parent.glob(f"{escape(given.stem)}.*.csv")]
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -99,6 +99,10 @@ def test_tables_beside_a_json_file_and_files_of_a_directory_are_read_too(idle, e
     Path("problems/a.npz").write_text("precious")
     assert main(["certify", "p.json", "s.json", "--save", "p.kernels.csv", "--force"]) == 2
     assert "cannot write p.kernels.csv: this command reads it" in error_line()
+    Path("s.json").write_text('{"dual_coef": {"file": "precious.txt", "shape": [1, 4]}}')
+    Path("precious.txt").write_text("1,2,3,4")
+    assert main(["certify", "p.json", "s.json", "--save", "precious.txt", "--force"]) == 2
+    assert "cannot write precious.txt: this command reads it" in error_line()
     assert main(["certify", "problems", "answers", "--save", "problems/a.npz", "--force"]) == 2
     assert "cannot write problems/a.npz: this command reads it" in error_line()
 

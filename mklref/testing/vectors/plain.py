@@ -58,13 +58,28 @@ def read(path: Path, max_bytes: int) -> Record:
         No JSON object, a name that is given twice, a table in another directory, of another size than it declares, or
         of more than max_bytes.
     """
+    facts = _facts(path, max_bytes)
+    given = {name: value for name, value in facts.items() if name != "hex" and value is not None}
+    return {name: _value(value, name, path, max_bytes) for name, value in given.items()}
+
+
+def tables(path: Path) -> list[Path]:
+    """The tables that a JSON file names, whatever they are called; none where it is no such file."""
+    try:
+        facts = _facts(path, _MAX_JSON)
+    except (OSError, UnsafeFile):  # then nothing is read but this file, and its reader says why
+        return []
+    named = [value.get("file") for value in facts.values() if isinstance(value, dict)]
+    return [path.parent / file for file in named if isinstance(file, str) and Path(file).name == file]
+
+
+def _facts(path: Path, max_bytes: int) -> dict[str, Any]:
     if path.stat().st_size > min(max_bytes, _MAX_JSON):
         raise UnsafeFile(f"{path} is {path.stat().st_size} bytes long; put large tables into CSV files.")
     facts = parse_json(read_bytes(path, _MAX_JSON), path)
     if not isinstance(facts, dict):
         raise UnsafeFile(f"{path} holds a {type(facts).__name__}; expected an object.")
-    given = {name: value for name, value in facts.items() if name != "hex" and value is not None}
-    return {name: _value(value, name, path, max_bytes) for name, value in given.items()}
+    return facts
 
 
 def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
