@@ -48,12 +48,7 @@ def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[
         raise InvalidTarget(f"y has shape {given.shape}, kernels are of order {n}; expected one class for each sample.")
     if given.dtype.kind not in _SORTED:
         raise InvalidType(f"y holds {given.dtype} data, which have no order; give numbers or texts as classes.")
-    lost = np.isnat(given) if given.dtype.kind in "Mm" else None
-    if given.dtype.kind == "f":
-        lost = ~np.isfinite(given)
-    if lost is not None and lost.any():
-        first = int(lost.argmax())
-        raise InvalidTarget(f"y[{first}] is {given[first]}, which is no class; drop the sample.")
+    require_known(given)
     targets = given.copy()
     classes, members = np.unique(targets, return_inverse=True)
     if len(classes) < 2:
@@ -61,6 +56,16 @@ def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[
     for array in (targets, classes, members):
         array.flags.writeable = False
     return targets, classes, members
+
+
+def require_known(given: NDArray[Any]) -> None:
+    """Raise `InvalidTarget` where a class is NaN, infinite or no date: such a sample has none."""
+    lost = np.isnat(given) if given.dtype.kind in "Mm" else None
+    if given.dtype.kind == "f":
+        lost = ~np.isfinite(given)
+    if lost is not None and lost.any():
+        first = int(lost.argmax())
+        raise InvalidTarget(f"y[{first}] is {given[first]}, which is no class; drop the sample.")
 
 
 def as_one_kind(y: Any) -> NDArray[Any]:

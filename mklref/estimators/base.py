@@ -15,7 +15,6 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from mklref._typing import Array
@@ -29,6 +28,7 @@ from mklref.estimators.gram import (
     raw_precomputed,
 )
 from mklref.estimators.persistence import Persistent, variables_of
+from mklref.estimators.validated import named, own_errors, require_unmasked, validated
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack, FittedFamily
 from mklref.kernels.fitted import as_texts
@@ -99,18 +99,22 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
         """X and y as scikit-learn validates them; precomputed kernels, which it does not know, as they are."""
+        require_unmasked(X=X, y=y)
         if not self._is_precomputed():
             texts = self._texts(X)
             if texts is None:
-                names = _named(X)
-                X, y = _validated(self, X, y, ensure_min_samples=2, **checks)
+                names = named(X)
+                X, y = validated(self, X, y, ensure_min_samples=2, **checks)
                 if names is not None:
                     self.feature_names_in_ = names
                 return X, y
-            y = column_or_1d(y, warn=True)
-            check_consistent_length(texts, y)
+            with own_errors():
+                y = column_or_1d(y, warn=True)
+                check_consistent_length(texts, y)
             return texts, y
-        X, y = self._checked_samples(X), column_or_1d(y, warn=True)
+        X = self._checked_samples(X)
+        with own_errors():
+            y = column_or_1d(y, warn=True)
         if len(y) != self.n_features_in_:
             raise InvalidInput(
                 f"y has {len(y)} entries, X of shape {np.shape(X)} holds kernels of {self.n_features_in_} samples; "
@@ -120,9 +124,10 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
 
     def _checked_samples(self, X: Any) -> Any:
         """X alone, in the same way."""
+        require_unmasked(X=X)
         if not self._is_precomputed():
             texts = self._texts(X)
-            return _validated(self, X, ensure_min_samples=2) if texts is None else texts
+            return validated(self, X, ensure_min_samples=2) if texts is None else texts
         self.n_features_in_ = n_precomputed(X)
         return X
 
@@ -142,7 +147,9 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         n = int(self.n_features_in_) if self._is_precomputed() else len(X)
         if sample_weight is None:
             return np.arange(n), None
-        weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64)
+        require_unmasked(sample_weight=sample_weight)
+        with own_errors():
+            weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64)
         if weight.min() < 0.0:
             i = int(weight.argmin())
             raise InvalidParameter(f"sample_weight[{i}] = {weight[i]:g} is negative; give 0 to leave a sample out.")
@@ -210,12 +217,13 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
 
     def _checked_new(self, X: Any) -> Any:
         """New samples with the columns of the training samples; precomputed kernels as they are."""
+        require_unmasked(X=X)
         if not isinstance(self._new_kernels, FittedFamily):
             return X
         if as_texts(X) is not None:
             _check_feature_names(self, X, reset=False)
             return X
-        names = _named(X)
+        names = named(X)
         if names is not None and not np.array_equal(names, variables_of(self)):
             known = ", ".join(variables_of(self)[:8])
             raise InvalidInput(
@@ -225,7 +233,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             if names is not None:
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            return _validated(self, X, reset=False)
+            return validated(self, X, reset=False)
 
     def _scores(self, X: Any) -> Array:
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
@@ -252,35 +260,3 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed()
         return tags
-
-
-def _validated(model: Any, X: Any, *y: Any, **checks: Any) -> Any:
-    """What scikit-learn makes of X, numbers; anything else among them is refused with the names of its columns."""
-    try:
-        return validate_data(model, X, *y, dtype=np.float64, **checks)
-    except (TypeError, ValueError) as invalid:
-        columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "dtypes") else []
-        if not columns and "could not convert string" not in str(invalid):
-            raise
-        where = f" in {', '.join(columns)}" if columns else ""
-        first = f" ({invalid})" if isinstance(invalid, ValueError) else ""
-        raise InvalidInput(
-            f"X holds texts or dates among its numbers{where}{first}: encode texts, for instance by OneHotEncoder in a "
-            "ColumnTransformer, turn dates into numbers, or leave the columns out. Texts alone go to spectrum kernels."
-        ) from invalid
-
-
-def _is_numeric(column: Any) -> bool:
-    """Whether the cells of a column of a data frame are numbers, or missing."""
-    cells = np.asarray(column)
-    if cells.dtype.kind != "O":
-        return cells.dtype.kind in "biuf"
-    return all(isinstance(cell, numbers.Real) or cell is None for cell in cells)
-
-
-def _named(X: Any) -> Any:
-    """Names of the columns of a table that is no data frame for scikit-learn, such as `mklref.datasets.Dataset`."""
-    columns = getattr(X, "columns", None)
-    if not isinstance(columns, tuple) or not all(isinstance(name, str) for name in columns):
-        return None
-    return np.array(columns, dtype=object)

@@ -9,9 +9,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from mklref._classes import as_one_kind
+from mklref._classes import as_one_kind, require_known
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL, Part
+from mklref.estimators.validated import own_errors
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels import KernelStack
 from mklref.multiclass import STRATEGIES, MulticlassProblem, votes
@@ -155,7 +156,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
             raise InvalidParameter(f"strategy = {self.strategy!r} is unknown; known are {', '.join(STRATEGIES)}.")
         X, y = self._checked(X, as_one_kind(y) if isinstance(y, list | tuple) else y)
         y = _unboxed(y)
-        check_classification_targets(y)
+        require_known(y)
+        with own_errors():
+            check_classification_targets(y)
         kept, weight = self._used(sample_weight, X)
         if len(np.unique(y[kept])) < 2:
             raise InvalidTarget(f"y holds one class, {str(y[kept][0])!r}; give samples of at least two classes.")

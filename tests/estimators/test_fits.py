@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from makers import stacked_kernels
+from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
@@ -233,6 +234,60 @@ def test_bad_data(three_classes):
         MKLClassifier().predict(X)
     with pytest.raises(ValueError, match="X has 2 features, but MKLClassifier is expecting 3"):
         MKLClassifier("linear").fit(X, y).predict(X[:, 1:])
+
+
+@pytest.mark.parametrize("estimator", [MKLClassifier, MKLRegressor, MKLOneClass])
+@pytest.mark.parametrize("masked", ["X", "y", "sample_weight", "new X"])
+def test_no_mask_is_lost(estimator, masked):
+    X, y = np.arange(12.0).reshape(6, 2), np.array([1.0, 2.0, 1.0, 2.0, 1.0, 2.0])
+    given = {"X": X, "y": y, "sample_weight": np.ones(6)}
+    if masked in given:
+        given[masked] = np.ma.masked_array(given[masked], given[masked] > 1.5 if masked == "y" else False)
+    model = estimator("linear")
+    if masked == "y" and estimator is MKLOneClass:
+        model.fit(**given)  # which reads no targets
+        return
+    if masked == "new X":
+        model.fit(X, y)
+    with pytest.raises(InvalidType, match="is a masked array; its mask would be lost"):
+        model.predict(np.ma.masked_array(X, X > 8.0)) if masked == "new X" else model.fit(**given)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array(["2020", "2020", "NaT", "NaT"], dtype="M8[Y]"), r"y\[2\] is NaT, which is no class"),
+        (np.array([1.0, np.nan, 2.0, 2.0]), r"y\[1\] is nan, which is no class|Input y contains NaN"),
+        ([1.0, 2.0, np.inf, 2.0], r"y\[2\] is inf, which is no class|Input y contains infinity"),
+        ([1j, 1.0, 2.0, 2.0], "Complex data not supported"),
+        ([10**30, 1, 1, 2], "Unknown label type"),
+        ([1.5, 1.0, 2.0, 2.5], "Unknown label type"),
+    ],
+)
+@pytest.mark.parametrize("precomputed", [False, True])
+def test_what_is_no_class_is_refused_in_an_error_of_this_package(y, message, precomputed):
+    kernels = "precomputed" if precomputed else "linear"
+    X = np.eye(4)[None] if precomputed else np.arange(8.0).reshape(4, 2)
+    with pytest.raises(InvalidInput, match=message):
+        MKLClassifier(kernels).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"X": np.full((4, 2), np.nan)}, InvalidInput),
+        ({"X": np.ones((4, 2)) * 1j}, InvalidInput),
+        ({"X": csr_array(np.ones((4, 2)))}, InvalidType),
+        ({"y": [1.0, np.inf, 2.0, 3.0]}, InvalidInput),
+        ({"y": np.ones((4, 2))}, InvalidInput),
+        ({"sample_weight": [np.nan, 1.0, 1.0, 1.0]}, InvalidInput),
+        ({"sample_weight": [1.0, 1.0]}, InvalidInput),
+    ],
+)
+def test_what_scikit_learn_refuses_is_an_error_of_this_package(change, error):
+    given = {"X": np.arange(8.0).reshape(4, 2), "y": np.arange(4.0), **change}
+    with pytest.raises(error):
+        MKLRegressor("linear").fit(**given)
 
 
 def test_precomputed_kernels_in_single_precision_and_in_a_stack(three_classes):

@@ -102,7 +102,7 @@ def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Arra
     if not isinstance(file, str) or Path(file).name != file or not file.isprintable() or "\\" in file:
         raise UnsafeFile(f"{path}: {name!r} names the file {file!r}; give the plain name of a file beside this one.")
     if not isinstance(shape, list) or len(shape) < 2 or not all(type(k) is int and k > 0 for k in shape):
-        raise UnsafeFile(f"{path}: {name!r} has the shape {shape!r}; expected positive integers.")
+        raise UnsafeFile(f"{path}: {name!r} has the shape {shape!r}; expected two or more positive integers.")
     target = path.parent / file
     if target.resolve().parent != path.parent.resolve():
         raise UnsafeFile(f"{path}: {file!r} leads to another directory.")
