@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import posixpath
 import shutil
 import struct
 import tokenize
@@ -231,8 +232,9 @@ def _key(info: zipfile.ZipInfo) -> str:
 
 
 def _require_distinct(members: list[zipfile.ZipInfo], path: str | PathLike[str]) -> None:
-    """One member for each name: of `y.npy` twice, or beside `y`, every reader takes another one."""
-    for name, count in Counter(map(_key, members)).items():
+    """One member for each name: of `y.npy` twice, or beside `y` or `./y.npy`, every reader takes another one."""
+    paths = (posixpath.normpath(_key(info).replace("\\", "/").lstrip("/")) for info in members)
+    for name, count in Counter(paths).items():
         if count > 1:
             raise UnsafeFile(f"{path} holds {count} arrays of the name {name!r}; readers differ in which they take.")
 

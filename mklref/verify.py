@@ -28,6 +28,7 @@ import hashlib
 import json
 import math
 import os
+import posixpath
 import re
 import sys
 import tokenize
@@ -177,7 +178,8 @@ def read_data(path: Path, certificate: dict[str, Any]) -> tuple[Any, Any]:
     readers differ in which of them they take.
     """
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
+        paths = [posixpath.normpath(info.filename.replace("\\", "/").lstrip("/")) for info in archive.infolist()]
+        names = [path.removesuffix(".npy") for path in paths]
         for name in ("kernels", "y"):
             if names.count(name) > 1:
                 raise Unreadable(f"{path} holds {names.count(name)} arrays {name!r}.")

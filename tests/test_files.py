@@ -149,7 +149,16 @@ def array_bytes(array) -> bytes:
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize(
-    "names", [("y.npy", "y"), ("y", "y.npy"), ("y.npy", "y.npy"), ("y", "y"), ("x.npy", "facts", "y.npy", "facts.npy")]
+    "names",
+    [
+        ("y.npy", "y"),
+        ("y", "y.npy"),
+        ("y.npy", "y.npy"),
+        ("y", "y"),
+        ("y.npy", "./y.npy"),
+        ("/y", "y.npy"),
+        ("x.npy", "facts", "y.npy", "facts.npy"),
+    ],
 )
 def test_two_arrays_of_one_name_are_refused(tmp_path, names):
     """np.load takes `y` before `y.npy`, other readers the first or the last: an archive must not depend on it."""

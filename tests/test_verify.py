@@ -441,7 +441,7 @@ def forged(case, data, *names):
     K, y = problem.kernels.dense(), problem.y
     with zipfile.ZipFile(data, "w") as archive:
         for name in names:
-            archive.writestr(name.lower(), member({"k": K, "K": 1e-9 * K, "y": y, "Y": -y}[name[0]]))
+            archive.writestr(name.lower(), member({"k": K, "K": 1e-9 * K, "y": y, "Y": -y}[name.lstrip("./")[0]]))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -455,6 +455,8 @@ def forged(case, data, *names):
         ("kernels.npy", "y.npy", "Y"),
         ("kernels.npy", "Y.npy", "y.npy"),
         ("kernels", "y.npy"),
+        ("kernels.npy", "y.npy", "./Kernels.npy"),
+        ("kernels.npy", "y.npy", "/Y.npy"),
     ],
 )
 def test_data_are_what_was_hashed(case, files, names, capsys):
