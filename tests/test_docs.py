@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
@@ -115,6 +116,15 @@ def generate(monkeypatch):
     import generate
 
     return generate
+
+
+def test_pages_of_the_interface_name_what_there_is():
+    """A page that names a module which was moved would be empty, and the documentation would not build."""
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES if page.parent.name == "api")
+    named = re.findall(r"\.\. auto\w+:: (\S+)", pages)
+    assert len(named) > 40
+    for name in named:
+        pkgutil.resolve_name(name)
 
 
 def test_docstrings_survive_as_text(generate):
