@@ -13,9 +13,11 @@ from sklearn.svm import SVC
 
 import mklref
 from mklref import datasets, native, reference
+from mklref._conic import model as conic_model
 from mklref._crosscheck import FORMULATIONS, CrossCheck, Row, crosscheck, rounding
 from mklref.certificate import certify
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SlowWarning, SolverFailure
+from mklref.formulations import dual
 from mklref.kernels import simplemkl_recipe
 from mklref.regularizers import Lp
 from mklref.solution import Solution, Status
@@ -112,6 +114,14 @@ def test_disjoint_intervals_fail_and_are_named(problem, solution):
     assert "mixed_norm/MADE-UP and dual/MADE-UP contradict each other" in check.verdict
 
 
+def test_a_row_whose_points_exclude_each_other_contradicts_itself(problem, solution):
+    """As with a wrong certificate: the raw point bounds from below, the polished one from above."""
+    row = made_up(solution, 9.0, 10.0)
+    raw = replace(solution, certificate=replace(solution.certificate, lower=10.1, upper=11.0))
+    check = check_of(problem, replace(row, solution=replace(row.solution, raw=raw)))
+    assert "dual/MADE-UP contradicts itself: lower bound 10.1, upper bound 10" in check.verdict
+
+
 @pytest.mark.parametrize("bounds", [(1.1, 1.1), (1.0 + 1e-9, 1.1), (np.nan, 1.0), (1.0, np.nan)])
 def test_bounds_that_exclude_each_other_fail_whatever_the_data(problem, solution, bounds):
     """Bounds are certified with their rounding errors: there is no allowance beside them that could be too large."""
@@ -148,6 +158,21 @@ def test_a_point_that_certifies_little_gives_no_verdict_and_is_named(problem, so
     assert check.notes == ("qcqp/MADE-UP: certifies a relative gap of 1.0e-02, allowed 1.0e-03",)
     alone = check_of(problem, made_up(solution, 10.0, 10.0, formulation="native", value=np.nan), wide)
     assert "nothing was checked" in alone.verdict
+
+
+def test_a_wrong_recovery_is_noted_although_polishing_mends_it(problem, monkeypatch):
+    """The value is right, and with it the verdict; what the formulation recovers is not."""
+
+    class Wrong(conic_model.Model):
+        def run(self, solve):
+            point = super().run(solve)
+            return point._replace(weights=point.weights[::-1] ** 2, intercept=point.intercept + 5.0)
+
+    assert not crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"]).notes
+    monkeypatch.setattr(dual, "Model", Wrong)
+    check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
+    assert check.passed
+    assert "dual/CLARABEL: before polishing its point certifies a relative gap of" in check.table
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,12 @@ class CrossCheck:
         accurate = row.sure or not self.off(row) > self.value_tol
         return "" if accurate else f"{row.status}, by its own word"
 
+    def _mended(self, row: Row) -> str:
+        """That the row certifies what it does by its polished point alone: its value tells nothing of its recovery."""
+        if row.raw is None or row.raw.certificate.is_optimal(row.allowed):
+            return ""
+        return f"before polishing its point certifies a relative gap of {row.raw.certificate.relative_gap:.1e}"
+
     def _gap(self, row: Row) -> str:
         return f"certifies a relative gap of {row.relative_gap:.1e}, allowed {row.allowed:.1e}"
 
@@ -205,10 +211,10 @@ class CrossCheck:
         high, low = self._deciding
         bottom, top = self.interval
         if bottom - top > ROUNDING * self.size:
-            reasons.append(
-                f"{high.label} and {low.label} contradict each other: lower bound {bottom:.12g} "
-                f"of the one, upper bound {top:.12g} of the other"
-            )
+            pair = f"{high.label} and {low.label} contradict each other"
+            subject = f"{high.label} contradicts itself" if high is low else pair
+            bounds = f"lower bound {bottom:.12g}{' of the one' * (high is not low)}, upper bound {top:.12g}"
+            reasons.append(f"{subject}: {bounds}{' of the other' * (high is not low)}")
         if not reasons and not self.decided:
             reasons.append(f"nothing was checked: {self._unchecked}")
         return tuple(reasons)
@@ -266,8 +272,10 @@ class CrossCheck:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes of all rows and the reason of those without a verdict, each with the label of its row."""
-        texts = ((row, "; ".join(filter(None, (self.undecided(row), row.note)))) for row in self.rows)
+        """The notes of all rows, what has no verdict and what polishing had to mend, with the label of the row."""
+        texts = (
+            (row, "; ".join(filter(None, (self.undecided(row) or self._mended(row), row.note)))) for row in self.rows
+        )
         return tuple(f"{row.label}: {text}" for row, text in texts if text)
 
     def to_dict(self) -> dict[str, Any]:
