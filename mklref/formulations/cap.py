@@ -46,7 +46,6 @@ class CAP(Formulation):
         import cvxpy as cp
 
         groups = problem.regularizer
-
         assert isinstance(groups, Groups)
         p, gamma, gamma0 = groups.p, groups.gamma, groups.gamma0
         f = Machine(problem, L)

@@ -47,7 +47,6 @@ class ElasticNetForm(Formulation):
         import cvxpy as cp
 
         net = problem.regularizer
-
         assert isinstance(net, ElasticNet)
         lam = net.lam
         f = Machine(problem, L)

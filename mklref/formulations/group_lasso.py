@@ -73,7 +73,6 @@ def _dual(problem: Problem, L: Factors) -> Model:
     import cvxpy as cp
 
     ball = problem.regularizer
-
     assert isinstance(ball, Lp)
     c = cost_parameters(problem.n_samples)
     beta = cp.Variable(problem.n_samples, name="beta")

@@ -43,7 +43,6 @@ class GroupsForm(Formulation):
         import cvxpy as cp
 
         groups = problem.regularizer
-
         assert isinstance(groups, Groups)
         p, q, d, group_of = groups.p, groups.q, groups.sizes, groups.group_of
         f = Machine(problem, L)

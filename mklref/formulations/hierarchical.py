@@ -55,7 +55,6 @@ class Hierarchical(Formulation):
         import cvxpy as cp
 
         groups = problem.regularizer
-
         assert isinstance(groups, Groups)
         f = Machine(problem, X)  # v_m = w_m, a number: t = X w + b
         sigma1 = cp.Variable(len(groups.groups), nonneg=True, name="sigma1")

@@ -49,7 +49,6 @@ class SupBlockNorm(Formulation):
         import cvxpy as cp
 
         block = problem.regularizer
-
         assert isinstance(block, BlockNorm)
         f = Machine(problem, L)
         x = cp.Variable(problem.n_kernels, nonneg=True, name="x")

@@ -34,8 +34,8 @@ def kloft_sip(L, y, C, norm, tol=1e-7):
     subject to                  ||theta||^2 <= 1,  and for every alpha with y'alpha = 0 and 0 <= alpha <= C 1
                                 tau >= 1'alpha - 1/2 sum_m theta_m alpha'Y K_m Y alpha
 
-    "A traditional SVM" finds the most violated constraint, a program over theta obeys those found so far. It is linear
-    for p = 1 and quadratically constrained for p > 1. Returns the value and theta.
+    4.4.1 has it in words: "a traditional SVM" finds the most violated constraint, a program over theta obeys those
+    found so far. It is linear for p = 1 and quadratically constrained for p > 1. Returns the value and theta.
     """
     M = len(L)
     theta, found = np.full(M, 1 / M), []
