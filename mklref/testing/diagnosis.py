@@ -21,12 +21,12 @@ from mklref.testing.answer import Answer
 from mklref.testing.faults import Finding
 from mklref.testing.fitted import fitting_weights
 from mklref.testing.readings import Point, Reading, Suspect
-from mklref.testing.suspects import EXACT, FLEXIBLE
+from mklref.testing.suspects import EXACT, FITTED, LAST
 from mklref.testing.weight_suspects import weights_of_the_machine
 
 PLAUSIBLE = 1e-2
 """A reading is plausible if it leaves this share of the relative gap."""
-PLAUSIBLE_IF_FLEXIBLE = 1e-3
+PLAUSIBLE_IF_FITTED = 1e-3
 """The same for a reading with parameters that were fitted to the point."""
 CLOSE = 1e-3
 """Relative gap up to which an answer is inaccurate rather than not converged."""
@@ -135,14 +135,22 @@ def _violations(problem: Problem, answer: Answer, allowed: float) -> list[str]:
 
 def plausible(
     problem: Problem, point: Point, suspects: Iterable[Suspect], gap: float, tol: float, share: float
-) -> Reading | None:
-    """The first of the readings whose certificate leaves less than a share of the gap, and about the least of all."""
-    best: tuple[float, Reading] | None = None
+) -> list[tuple[float, Reading]]:
+    """The readings whose certificate leaves less than a share of the gap, and about the least of all, in order.
+
+    Of the readings of one fault that fit as well as one another the first one stays.
+    """
+    fitting = []
     for reading in chain.from_iterable(_readings(suspect, problem, point) for suspect in suspects):
         left = max(_relative_gap(reading), 0.1 * tol)
-        if left <= max(share * gap, tol) and left < 0.5 * gap and (best is None or left < 0.1 * best[0]):
-            best = left, reading
-    return None if best is None else best[1]
+        if left <= max(share * gap, tol) and left < 0.5 * gap:
+            fitting.append((left, reading))
+    best = min((left for left, _ in fitting), default=np.inf)
+    first: dict[str, tuple[float, Reading]] = {}
+    for left, reading in fitting:
+        if left < 10.0 * best:
+            first.setdefault(reading.fault, (left, reading))
+    return list(first.values())
 
 
 def _readings(suspect: Suspect, problem: Problem, point: Point) -> Iterator[Reading]:
@@ -162,16 +170,22 @@ def _why_not_optimal(
     if zero and gap > CLOSE:
         yield Finding("zero answer", f"{'weights' if point.dual_coef.any() else 'dual_coef'} are all 0.")
         return
-    reading = plausible(problem, point, EXACT, gap, tol, PLAUSIBLE) or plausible(
-        problem, point, FLEXIBLE, gap, tol, PLAUSIBLE_IF_FLEXIBLE
-    )
-    bounds = f" The relative gap is {gap:.1e}, allowed {tol:.1e}."
-    if reading is not None:
-        yield Finding(reading.fault, reading.text + bounds)
-    elif gap <= CLOSE:
-        yield Finding("inaccurate", f"the relative gap is {gap:.1e}, allowed {tol:.1e}.")
+    bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
+    tiers = (EXACT, PLAUSIBLE), (FITTED, PLAUSIBLE_IF_FITTED), (LAST, PLAUSIBLE_IF_FITTED)
+    fitting = next(filter(None, (plausible(problem, point, some, gap, tol, share) for some, share in tiers)), [])
+    if fitting:
+        (_, first), *others = fitting
+        yield Finding(first.fault, f"{first.text} {_also(others)}{bounds}", tuple(other.fault for _, other in others))
     else:
-        yield Finding("not converged", f"the relative gap is {gap:.1e}, allowed {tol:.1e}.")
+        yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")
+
+
+def _also(others: list[tuple[float, Reading]]) -> str:
+    """Readings that fit as well, each with the gap that it leaves."""
+    if not others:
+        return ""
+    shown = "; ".join(f"{reading.fault} (gap {left:.0e}): {reading.text.rstrip('.')}" for left, reading in others)
+    return f"As well fits {shown}. "
 
 
 def _relative_gap(reading: Reading) -> float:

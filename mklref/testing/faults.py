@@ -18,6 +18,19 @@ FAULTS: dict[str, str] = {
     "weights on another sphere": "Weights were normalised in another norm, for instance to sum 1 where p > 1.",
     "wrong scale of C": "The point is optimal for another C: a mean of losses, a missing 1/2, C on the regulariser.",
     "another loss": "The point is optimal for another loss, for instance the squared hinge.",
+    "another parameter of the loss": "The point is optimal for another tau, epsilon or delta, perhaps in other units.",
+    "scaled kernels": "The point is optimal for a multiple of the kernels: a missing 1/2, a mean, one trace for all.",
+    "normalised kernels": "The point is optimal for kernels that the solver normalised, each one by itself.",
+    "centred kernels": "The point belongs to kernels that the solver centred.",
+    "ridge on the kernels": "The point is optimal for kernels with something added to the diagonal for stability.",
+    "centred targets": "The solver subtracted the mean of the targets and did not add it again.",
+    "standardised targets": "The point is optimal for targets over their deviation.",
+    "labels 0 and 1": "The labels -1 and 1 were read as 0 and 1.",
+    "class weights": "The point is optimal for other costs of the two classes, such as 'balanced' ones.",
+    "sample weights misused": "The point is optimal for other sample weights: ignored, used twice, normalised.",
+    "dropped samples": "The point is optimal without some samples, which were masked out or never read.",
+    "duplicated samples": "The point is optimal for a problem in which some samples count several times.",
+    "penalised intercept": "The intercept is part of the penalty: a constant feature, or a constant in the kernels.",
     "another regularizer": "The point is optimal for another regulariser: another p, no square, a smoothed problem.",
     "weights cleaned up": "Small weights were set to 0 after the dual variables or the objective were computed.",
     "weights of another iterate": "dual_coef fits other weights than those returned: the two are of different steps.",
@@ -25,6 +38,7 @@ FAULTS: dict[str, str] = {
     "weights stuck at zero": "The point is optimal without the kernels of weight 0, some of which should come back.",
     "weights not optimal": "The machine is solved for these weights, which are not the best: the iteration over the "
     "weights ended early (fixed number of steps, a stopping rule on a signed change) or follows a wrong direction.",
+    "machine not solved": "The weights are right and dual_coef is not: the solver inside ended early.",
     "inaccurate": "Close, but not within the tolerance: a loose inner tolerance, or `optimal_inaccurate` taken for "
     "optimal.",
     "not converged": "Far from the optimum, and no usual suspect explains it.",
@@ -50,6 +64,8 @@ class Finding(NamedTuple):
     """A key of `FAULTS`."""
     text: str
     """What was seen, with numbers."""
+    others: tuple[str, ...] = ()
+    """Faults that explain the answer as well: nothing in it tells them apart."""
 
     def __str__(self) -> str:
         return f"{self.fault}: {self.text} {FAULTS[self.fault]}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput
@@ -39,6 +41,28 @@ def restated(fault: str, text: str, problem: Problem, point: Point, **changes: o
     except InvalidInput:
         return
     yield Reading(fault, text, changed, point if changed.intercept else point._replace(intercept=None))
+
+
+def meant(value: float, named: Mapping[str, float], digits: int = 3) -> dict[str, float]:
+    """What somebody could have meant by a number that was fitted: named values close to it, or a short decimal.
+
+    A fit adapts to whatever it sees, and so has a slow run its best exponent, such as 1.00221. Nobody asks for that
+    one; rounded to 1.00 it explains nothing, which its certificate shows.
+    """
+    if not np.isfinite(value):
+        return {}
+    close = {text: number for text, number in named.items() if abs(number - value) <= 1e-2 * abs(value)}
+    short = float(f"{value:.{digits}g}")
+    return close if short in close.values() else {**close, f"{short:g}": short}
+
+
+def apart(one: float, other: float) -> tuple[str, str]:
+    """Two numbers with six digits, or as many as it takes to tell them apart."""
+    for digits in range(6, 18):
+        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def some(values: Any) -> str:

@@ -11,15 +11,33 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mklref.certificate import certify
+from mklref.exceptions import InvalidParameter
 from mklref.losses import LOSSES, EpsilonInsensitive, Loss
 from mklref.problem import Problem
-from mklref.testing.readings import Point, Reading, Suspect, restated, some
+from mklref.testing.data_suspects import (
+    centered_kernels,
+    class_weights,
+    counted_samples,
+    fitted_epsilon,
+    implied_costs,
+    normalized_kernels,
+    other_targets,
+    penalized_intercept,
+    ridge,
+    sample_weights,
+    scale_that_fits,
+    scaled_kernels,
+)
+from mklref.testing.readings import Point, Reading, Suspect, apart, meant, restated, some
 from mklref.testing.weight_suspects import (
+    inner_machine,
     machine,
     other_regularizers,
     other_weights,
     smaller_balls,
     spheres,
+    unsquared_norm,
     used_kernels,
 )
 
@@ -32,7 +50,9 @@ def intercepts(problem: Problem, point: Point) -> Iterator[Reading]:
     if b:
         text = f"{-b:.6g} fits, {b:.6g} does not."
         yield Reading("other sign of the intercept", text, problem, point._replace(intercept=-b), exact=True)
-    yield Reading("wrong intercept", f"{b:.6g} is not the best.", problem, point._replace(intercept=None))
+    best = certify(problem, point.dual_coef, weights=point.weights, intercept=b).better_intercept
+    text = "{} is not the best: {} is.".format(*apart(b, best))
+    yield Reading("wrong intercept", text, problem, point._replace(intercept=None))
 
 
 def signs(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -58,8 +78,13 @@ def costs(problem: Problem, point: Point) -> Iterator[Reading]:
     n, C, M = problem.n_samples, problem.C, problem.n_kernels
     factors = {"2": 2.0, "1/2": 0.5, "4": 4.0, "1/4": 0.25, "1/n": 1 / n, "n": n, "2/n": 2 / n, "n/2": n / 2}
     factors |= {"M": M, "1/M": 1 / M, "1/C^2": 1 / C**2, "1/C": 1 / C}
-    largest = float(np.max(np.abs(point.dual_coef) / problem.costs, initial=0.0))
-    factors |= {f"{largest:.6g}": largest}
+    fitted = [float(np.max(np.abs(point.dual_coef) / problem.costs, initial=0.0))]
+    if (ratios := implied_costs(problem, point)) is not None and not np.isnan(ratios).all():
+        fitted.append(float(np.nanmedian(ratios)))
+    for factor in fitted:
+        if factor > 0.0:
+            factors |= {f"{short / C:.6g}": short / C for short in meant(factor * C, {}).values()}
+            factors |= {text: short for text, short in meant(factor, {}).items() if text not in factors}
     for text, factor in factors.items():
         if factor > 0.0 and abs(factor - 1.0) > 1e-9:
             yield from restated(
@@ -87,17 +112,51 @@ def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
     """Losses of the same kind of targets, with C, 2C and C/2 for a missing 1/2."""
     losses = [kind() for kind in LOSSES.values() if kind.targets == problem.loss.targets]
     losses += [EpsilonInsensitive(0.0)] if problem.loss.targets == "real" else []
-    if problem.loss.name == "epsilon_insensitive":
-        epsilon = float(problem.loss.epsilon)  # type: ignore[attr-defined]
-        losses += [EpsilonInsensitive(factor * epsilon) for factor in (0.5, 2.0)]
     for loss in losses:
-        if loss == problem.loss:
+        if type(loss) is type(problem.loss):
             continue
         for factor, text in ((1.0, ""), (2.0, ", with 2 C"), (0.5, ", with C/2")):
             free = problem.intercept and loss.intercept != "forbidden"
             named = f"it is optimal for {_described(loss)}{text}."
             moved = point if free else point._replace(intercept=None)
             yield from restated("another loss", named, problem, moved, loss=loss, C=factor * problem.C, intercept=free)
+
+
+def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
+    """tau for 1 - tau, an epsilon or a delta in other units, defaults of others, or the epsilon that fits."""
+    for name, value in vars(problem.loss).items():
+        deviation, reach = float(problem.y.std()), float(np.ptp(problem.y))
+        if name == "tau":
+            candidates = {"1 - tau": 1.0 - value, "tau/2": value / 2.0, "1/2": 0.5}
+        else:
+            candidates = {f"{name} std(y)": value * deviation, f"{name} (max y - min y)": value * reach}
+            candidates |= {f"{name}/std(y)": value / deviation} if deviation > 0.0 else {}
+            candidates |= {f"2 {name}": 2.0 * value, f"{name}/2": value / 2.0, f"{name}^2": value**2}
+            candidates |= {f"{default:g}": default for default in (0.0, 0.001, 0.01, 0.1, 1.0, 1.345, 1.35)}
+        if problem.loss.name == "epsilon_insensitive" and (fitted := fitted_epsilon(problem, point)) is not None:
+            candidates |= meant(fitted, candidates)
+        for text, candidate in candidates.items():
+            if abs(candidate - value) > 1e-9 * abs(value):
+                try:
+                    loss = type(problem.loss)(**{**vars(problem.loss), name: candidate})
+                except InvalidParameter:
+                    continue
+                named = f"it is optimal for {name} = {text} = {candidate:.6g}, the problem has {value:.6g}."
+                yield from restated("another parameter of the loss", named, problem, point, loss=loss)
+
+
+def logarithms(problem: Problem, point: Point) -> Iterator[Reading]:
+    """log_2(1 + e^-z) is the logistic loss over log 2; log_2(1 + 2^-z) is that at log 2 times the score."""
+    if problem.loss.name != "logistic":
+        return
+    log2 = float(np.log(2.0))
+    text = "it is optimal for the logistic loss with base 2, log_2(1 + exp(-z))."
+    yield from restated("another loss", text, problem, point, C=problem.C / log2)
+    if problem.regularizer.degree == 2.0:
+        b = None if point.intercept is None else log2 * point.intercept
+        moved = Point(log2 * point.dual_coef, point.weights, b)
+        text = "it is optimal for the logistic loss with base 2, log_2(1 + 2^-z)."
+        yield from restated("another loss", text, problem, moved, C=problem.C * log2)
 
 
 def labels(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -121,16 +180,30 @@ def _described(loss: Loss) -> str:
 
 
 EXACT: tuple[Suspect, ...] = (
+    centered_kernels,
+    other_targets,
     intercepts,
     signs,
     intercept_constraint,
     spheres,
     costs,
+    scaled_kernels,
     scales,
+    scale_that_fits,
+    logarithms,
+    other_parameters,
     other_losses,
+    unsquared_norm,
+    sample_weights,
+    class_weights,
+    normalized_kernels,
+    penalized_intercept,
     labels,
 )
-"""Suspects without a free parameter, in the order in which they are believed where several fit."""
+"""Suspects whose numbers somebody could have meant, the simplest first: where several fit, all are listed so."""
 
-FLEXIBLE: tuple[Suspect, ...] = (used_kernels, other_weights, other_regularizers, smaller_balls, machine)
+FITTED: tuple[Suspect, ...] = (ridge, counted_samples, used_kernels, other_weights, other_regularizers, smaller_balls)
 """Suspects that adapt to the point, and therefore have to fit better."""
+
+LAST: tuple[Suspect, ...] = (machine, inner_machine)
+"""What remains to be said of a point that answers no other question: which half of it is right."""

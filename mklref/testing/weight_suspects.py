@@ -21,10 +21,12 @@ from mklref.regularizers import (
     WeightedL1,
 )
 from mklref.regularizers.norms import p_norm
-from mklref.testing.readings import Point, Reading, restated, some
+from mklref.testing.readings import Point, Reading, meant, restated, some
 
 SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
+_FRACTIONS = {f"{a}/{b}": a / b for b in (3, 6, 7, 9) for a in range(1, 4 * b) if a % b}
+"""Numbers that somebody means although they are no short decimals."""
 
 
 def spheres(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -36,8 +38,31 @@ def spheres(problem: Problem, point: Point) -> Iterator[Reading]:
 def smaller_balls(problem: Problem, point: Point) -> Iterator[Reading]:
     """The problem solved with weights in another ball, which is that of other kernels: P(K; t) = P(t K; 1)."""
     for text, scale, rescaled in _rescaled(problem, point):
-        kernels = ArrayStack([matrix / scale for matrix in problem.kernels.dense()])
+        kernels = ArrayStack.trusted([matrix / scale for matrix in problem.kernels.dense()])
         yield from restated("weights on another sphere", text, problem, rescaled, kernels=kernels)
+
+
+def unsquared_norm(problem: Problem, point: Point) -> Iterator[Reading]:
+    """N(rho) in place of N(rho)^2/2: at its optimum the dual norm of g is 1.
+
+    The minimiser of N is that of N^2/2 for t K, t its own norm; so t is fitted to the scores, and what makes it the
+    unsquared norm is the dual norm.
+    """
+    own = problem.regularizer
+    g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+    if own.degree != 2.0 or own.weight_form != "min" or abs(2.0 * own.conjugate(g) - 1.0) > 1e-3:
+        return
+    theta = weights_of_the_machine(problem, point.dual_coef)
+    shapes = [own.weights_from_dual(g)] + ([] if theta is None else [theta])
+    for shape in shapes:
+        size = boundary(own, shape) if shape.any() else np.inf
+        if not np.isfinite(size) or size <= 0.0 or theta is None:
+            continue
+        radius = 1.0 / boundary(own, theta)
+        kernels = ArrayStack.trusted([radius * matrix for matrix in problem.kernels.dense()])
+        text = f"it is optimal for the norm that {own} has the square of: the dual norm is 1."
+        moved = point._replace(weights=size * shape)
+        yield from restated("another regularizer", text, problem, moved, kernels=kernels)
 
 
 def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -113,14 +138,22 @@ def machine(problem: Problem, point: Point) -> Iterator[Reading]:
         yield from _machine("weights not optimal", text, problem, point, point.weights)
 
 
-def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
-    """Weights theta >= 0 with t_i = V*'(-beta_i/c_i) for every sample strictly inside its box, or None if too few.
+def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
+    """The same weights with the solution of their machine, which is computed here, and certified as all else."""
+    from mklref.native import solve
 
-    At the optimum of a machine t_i is a subgradient of the conjugate; inside the box it is the derivative, so that
-    sum_m theta_m (K_m beta)_i + b = t_i is linear in (theta, b): nonnegative least squares.
+    if point.weights is None or not point.weights.any():
+        return
+    found = solve(problem.replace(regularizer=Fixed(point.weights)), tol=1e-9, max_time=2.0)
+    text = "the weights are the best ones, and dual_coef does not solve their machine."
+    yield Reading("machine not solved", text, problem, Point(found.dual_coef, point.weights, None))
+
+
+def free_samples(problem: Problem, beta: Array) -> tuple[Array, Array]:
+    """The samples strictly inside their box, as a mask (n,), and their scores t_i = V*'(-beta_i/c_i).
+
+    At the optimum of a machine t_i is a subgradient of the conjugate; inside the box it is the derivative.
     """
-    from scipy.optimize import nnls
-
     lower, upper = problem.loss.domain(problem.y)
     s = -beta / problem.costs
     room = np.minimum(s - lower, upper - s)
@@ -128,10 +161,21 @@ def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
     free = room > 1e3 * step
     if problem.loss.name.endswith("insensitive"):
         free &= np.abs(s) > 1e3 * step  # the kink of |beta_i| at 0
-    if free.sum() < 2:
-        return None
     s, y, step = s[free], problem.y[free], step[free]
     t = (problem.loss.conjugate(s + step, y) - problem.loss.conjugate(s - step, y)) / (2.0 * step)
+    return free, np.asarray(t)
+
+
+def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
+    """Weights theta >= 0 that put the free samples where their dual variables say, or None if these are too few.
+
+    sum_m theta_m (K_m beta)_i + b = t_i is linear in (theta, b): nonnegative least squares.
+    """
+    from scipy.optimize import nnls
+
+    free, t = free_samples(problem, beta)
+    if len(t) < 2:
+        return None
     images = problem.kernels.apply(beta)[:, free].T
     size = float(np.abs(images).max())
     if size == 0.0 or not np.all(np.isfinite(t)):
@@ -187,15 +231,15 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
         return
     slope = np.polyfit(np.log(g), np.log(theta), 1)[0]  # theta ~ g^{2/(p-1)}, or g^{(2-q)/(q-1)} beyond q = 2
     if slope > 1e-3:
-        yield Lp(1.0 + 2.0 / slope)
+        yield from (Lp(p) for p in meant(1.0 + 2.0 / slope, _FRACTIONS).values() if p >= 1.0)
     elif -1.0 < slope < -1e-3:
-        yield BlockNorm((2.0 + slope) / (1.0 + slope))
+        yield from (BlockNorm(q) for q in meant((2.0 + slope) / (1.0 + slope), _FRACTIONS).values())
     design = np.column_stack([theta * g, np.ones(len(g))])  # theta lam g = g - tau
     ivanov = float(np.linalg.lstsq(design, g, rcond=None)[0][0])
     tikhonov = float((theta * g - 1.0) @ (g - 1.0) / ((theta * g - 1.0) @ (theta * g - 1.0)))  # tau = 1 - lam
     for lam, form in ((ivanov, "ivanov"), (tikhonov, "tikhonov")):
         if 0.0 < lam < 1.0:
-            yield ElasticNet(lam, form)
+            yield from (ElasticNet(short, form) for short in meant(lam, _FRACTIONS).values() if 0.0 < short < 1.0)
 
 
 def _machine(fault: str, text: str, problem: Problem, point: Point, theta: Array) -> Iterator[Reading]:

@@ -169,12 +169,17 @@ def zero_weights(problem, beta, theta, b):
 
 def noise(problem, beta, theta, b):
     """An interior-point answer that was accepted although it is inaccurate."""
-    return beta * (1 + 2e-4 * np.cos(np.arange(len(beta)))), theta, b
+    return beta * (1 + 2e-4 * np.cos(np.arange(len(beta)))), theta * (1 - 2e-3 * np.cos(np.arange(len(theta)))), b
 
 
 def random(problem, beta, theta, b):
     rng = np.random.default_rng(0)
-    return problem.C * problem.y * rng.uniform(size=len(beta)), theta, b
+    return problem.C * problem.y * rng.uniform(size=len(beta)), rng.uniform(size=len(theta)), b
+
+
+def inner_machine_stopped(problem, beta, theta, b):
+    """A machine at the right weights whose solver ended after a few steps."""
+    return beta * (1 + 2e-2 * np.cos(np.arange(len(beta)))), theta, b
 
 
 PLANTED = [
@@ -213,6 +218,7 @@ PLANTED = [
     (one_step, {}, "weights not optimal"),
     (one_step, {"regularizer": L1}, "weights not optimal"),
     (zero_weights, {}, "zero answer"),
+    (inner_machine_stopped, {}, "machine not solved"),
     (noise, {}, "inaccurate"),
     (random, {}, "not converged"),
 ]

@@ -1,0 +1,304 @@
+"""Suspects that concern the data: other kernels, other targets, other costs than those of the problem.
+
+Where a quantity is unknown it is read off the point, by the equations that hold at an optimum of the problem that was
+solved in place of this one,
+
+    t_i = V*'(-beta_i/c_i)             for samples strictly inside their box, whose scores are known from beta
+    c_i = -beta_i / V'(t_i)            for samples off the kinks, whose costs are known from their scores
+
+with t = sum_m theta_m K_m beta + b: the factor of the kernels, a ridge, the cost of each sample. Fitted numbers are
+rounded to what somebody could have meant (`readings.meant`), and then certified like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.exceptions import InvalidKernel
+from mklref.kernels.stack import ArrayStack
+from mklref.kernels.transforms import Centering, Projection, Scaling
+from mklref.problem import Problem
+from mklref.testing.readings import Point, Reading, meant, restated, some
+from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
+
+NEARLY_NOTHING = 1e-9
+"""Weight of a sample that was left out."""
+_OFF_THE_KINK = 1e-4
+"""Distance of a score from a kink, relative to the larger of both and 1, from which V' is known."""
+
+NORMALIZATIONS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
+    "unit trace": ("K / trace(K)", lambda K: Scaling.to_unit_trace(K, "kernel").train(K)),
+    "trace n": ("n K / trace(K)", lambda K: len(K) * Scaling.to_unit_trace(K, "kernel").train(K)),
+    "spherical": ("K_ij / sqrt(K_ii K_jj)", lambda K: Projection.fit(K, "kernel").train(K)),
+    "multiplicative": ("K / (mean K_ii - mean K_ij)", lambda K: Scaling.to_unit_variance(K, "kernel").train(K)),
+    "unit Frobenius norm": ("K / ||K||_F", lambda K: K / (float(np.linalg.norm(K)) or 1.0)),
+    "largest entry 1": ("K / max K_ij", lambda K: K / (float(np.abs(K).max()) or 1.0)),
+}
+"""What solvers do to kernels before they start: the name, the formula, the new matrix."""
+
+
+def scaled_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
+    """One factor for all kernels that has a usual cause."""
+    causes, named = _usual_factors(problem)
+    for text, factor in named.items():
+        if abs(factor - 1.0) > 1e-9:
+            yield from _scaled(problem, point, factor, f"{text} times the kernels: {causes[text]}")
+
+
+def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
+    """The factor of the scores which beta asks for over those which it has."""
+    fitted = _fitted_factors(problem, point, [_scores(problem, point)])
+    for factor in meant(fitted[0], {}).values() if fitted is not None else ():
+        if factor > 0.0 and abs(factor - 1.0) > 1e-9:
+            yield from _scaled(problem, point, factor, f"{factor:g} times the kernels")
+
+
+def _scaled(problem: Problem, point: Point, factor: float, text: str) -> Iterator[Reading]:
+    kernels = ArrayStack.trusted([factor * matrix for matrix in problem.kernels.dense()])
+    yield from restated("scaled kernels", f"it is optimal for {text}.", problem, point, kernels=kernels)
+
+
+def _usual_factors(problem: Problem) -> tuple[dict[str, str], dict[str, float]]:
+    n, M = problem.n_samples, problem.n_kernels
+    total = float(problem.kernels.traces().sum())
+    causes = {
+        "2": "a missing 1/2 of the quadratic",
+        "1/2": "a 1/2 too many",
+        "n": "a sum in place of a mean",
+        "1/n": "kernels divided by n",
+        "M": "a sum of kernels in place of their mean",
+        "1/M": "the mean of the kernels in place of their sum",
+    }
+    named = {"2": 2.0, "1/2": 0.5, "n": float(n), "1/n": 1.0 / n, "M": float(M), "1/M": 1.0 / M}
+    if total > 0.0:
+        causes |= {"1/trace": "kernels divided by the trace of their sum", "n/trace": "the mean diagonal made 1"}
+        named |= {"1/trace": 1.0 / total, "n/trace": n / total}
+    return causes, named
+
+
+def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
+    """A factor for each kernel, or for each entry."""
+    for name, (formula, transform) in NORMALIZATIONS.items():
+        try:
+            kernels = ArrayStack.trusted([transform(matrix) for matrix in problem.kernels.dense()])
+        except InvalidKernel:
+            continue
+        text = f"it is optimal for kernels that were normalised inside the solver ({name}: {formula})."
+        yield from restated("normalised kernels", text, problem, point, kernels=kernels)
+
+
+def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Kernels around the mean of the samples; with an intercept this changes nothing but b."""
+    if problem.intercept:
+        if point.intercept is not None and (scores := _scores(problem, point)) is not None:
+            b = point.intercept - float(scores.mean())
+            text = f"the intercept belongs to centred kernels; {b:.6g} fits these, {point.intercept:.6g} does not."
+            yield Reading("centred kernels", text, problem, point._replace(intercept=b), exact=True)
+        return
+    kernels = ArrayStack.trusted([Centering.fit(matrix).train(matrix) for matrix in problem.kernels.dense()])
+    yield from restated("centred kernels", "it is optimal for H K H, H = I - 11'/n.", problem, point, kernels=kernels)
+
+
+def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Something added to every diagonal, the same or in proportion to the trace."""
+    theta = _weights(problem, point)
+    if theta is None:
+        return
+    scores = _scores(problem, point)
+    diagonal = problem.kernels.traces() / problem.n_samples
+    shapes = {"": np.ones(problem.n_kernels), " trace(K)/n": diagonal}
+    for unit, sizes in shapes.items():
+        fitted = _fitted_factors(problem, point, [float(theta @ sizes) * point.dual_coef], minus=scores)
+        if fitted is None or not fitted[0] > 0.0:
+            continue
+        for text, size in meant(fitted[0], {}, digits=2).items():
+            added = np.eye(problem.n_samples) * size
+            kernels = ArrayStack.trusted(
+                [matrix + part * added for matrix, part in zip(problem.kernels.dense(), sizes, strict=True)]
+            )
+            shown = f"it is optimal for kernels with {text}{unit} added to the diagonal."
+            yield from restated(
+                "ridge on the kernels", shown, problem, point, kernels=kernels
+            )  # fmt: skip
+
+
+def other_targets(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Real targets that were centred or standardised, or are labels that were read as 0 and 1."""
+    y = problem.y
+    if problem.loss.targets != "real":
+        return
+    if set(np.unique(y)) <= {-1.0, 1.0}:
+        text = "it is optimal for the targets 0 and 1 in place of -1 and 1."
+        yield from restated("labels 0 and 1", text, problem, point, y=(y + 1.0) / 2.0)
+    mean, deviations = float(y.mean()), {"": float(y.std()), ", ddof=1": float(y.std(ddof=1))}
+    if problem.intercept and point.intercept is not None:
+        b = point.intercept + mean
+        text = f"the intercept lacks the mean of the targets; {b:.6g} fits, {point.intercept:.6g} does not."
+        yield Reading("centred targets", text, problem, point._replace(intercept=b), exact=True)
+    elif not problem.intercept:
+        yield from restated("centred targets", "it is optimal for y - mean(y).", problem, point, y=y - mean)
+    for which, deviation in deviations.items():
+        if deviation > 0.0 and abs(deviation - 1.0) > 1e-9:
+            for formula, changed in ((f"(y - mean(y))/std(y{which})", y - mean), (f"y/std(y{which})", y)):
+                text = f"it is optimal for {formula}, std = {deviation:.6g}."
+                yield from restated("standardised targets", text, problem, point, y=changed / deviation)
+
+
+def class_weights(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Costs of each class in proportion to 1/n_k, or as its samples imply."""
+    if problem.loss.targets != "labels":
+        return
+    n, members = problem.n_samples, {label: problem.y == label for label in (-1.0, 1.0)}
+    counts = {label: int(own.sum()) for label, own in members.items()}
+    schemes = {
+        "n/(2 n_k), 'balanced'": {label: n / (2.0 * count) for label, count in counts.items()},
+        "1/n_k": {label: 1.0 / count for label, count in counts.items()},
+        "n/n_k": {label: n / count for label, count in counts.items()},
+        "n_k/n": {label: count / n for label, count in counts.items()},
+    }
+    ratios = implied_costs(problem, point)
+    if ratios is not None:
+        fitted = {label: _common(ratios[own]) for label, own in members.items()}
+        if all(fitted.values()):
+            schemes["as given"] = {label: float(f"{ratio:.3g}") for label, ratio in fitted.items()}
+    for name, scheme in schemes.items():
+        if abs(scheme[1.0] - scheme[-1.0]) > 1e-9 * scheme[1.0] and min(scheme.values()) > 0.0:
+            text = f"it is optimal for costs {scheme[-1.0]:.4g} C of class -1 and {scheme[1.0]:.4g} C of 1 ({name})."
+            weight = np.where(members[1.0], scheme[1.0], scheme[-1.0]) * (problem.costs / problem.C)
+            yield from restated("class weights", text, problem, point, sample_weight=weight)
+
+
+def sample_weights(problem: Problem, point: Point) -> Iterator[Reading]:
+    """The weights of the samples ignored, used twice, or normalised."""
+    weight = problem.sample_weight
+    if weight is None:
+        return
+    changes = {
+        "ignored": None,
+        "used twice": weight**2,
+        "divided by their sum": weight / weight.sum(),
+        "divided by their mean": weight / weight.mean(),
+        "divided by the largest": weight / weight.max(),
+        "used under a root": np.sqrt(weight),
+    }
+    for what, changed in changes.items():
+        text = f"it is optimal for sample weights that are {what}."
+        yield from restated("sample weights misused", text, problem, point, sample_weight=changed)
+
+
+def counted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Samples that were left out, or count twice: those whose costs are off by a whole factor."""
+    ratios = implied_costs(problem, point)
+    if ratios is None:
+        return
+    least = np.ceil(np.abs(point.dual_coef) / problem.costs - 1e-6) if np.isinf(problem.loss.smoothness) else 1.0
+    count = np.where(np.isnan(ratios), np.maximum(least, 1.0), np.round(np.nan_to_num(ratios, posinf=1.0)))
+    out, more = np.flatnonzero(count == 0.0), np.flatnonzero(count > 1.0)
+    weight = np.maximum(count, NEARLY_NOTHING) * (problem.costs / problem.C)
+    if problem.loss.targets == "labels":
+        for label in (-1.0, 1.0):
+            if np.array_equal(out, np.flatnonzero(problem.y == label)):
+                text = f"it is optimal without the samples of class {label:g}, whose product y f is always 0."
+                yield from restated("labels 0 and 1", text, problem, point, sample_weight=weight)
+                return
+    if not len(out) + len(more) or (count == 1.0).sum() < problem.n_samples / 2:
+        return
+    if len(out):
+        text = (
+            f"it is optimal without the samples {some(out)}" + f", with {some(more)} repeated" * bool(len(more)) + "."
+        )
+        yield from restated("dropped samples", text, problem, point, sample_weight=weight)
+    else:
+        text = f"it is optimal for a problem in which the samples {some(more)} are repeated."
+        yield from restated("duplicated samples", text, problem, point, sample_weight=weight)
+
+
+def penalized_intercept(problem: Problem, point: Point) -> Iterator[Reading]:
+    """lam b^2/2 in the objective: at the optimum 1'beta = lam b, where a free intercept has 1'beta = c_b.
+
+    Such a point is optimal with the linear term s b, s = 1'beta, in place of lam b^2/2, whose slopes there agree.
+    """
+    total = float(point.dual_coef.sum())
+    if not problem.intercept or problem.intercept_cost or total == 0.0:
+        return
+    theta = _weights(problem, point)
+    strengths = {"1": 1.0} | ({} if theta is None or not theta.any() else {"1/sum(theta)": 1.0 / float(theta.sum())})
+    if point.intercept:
+        strengths = meant(total / point.intercept, strengths)
+    loss = problem.loss
+    tilted = type(type(loss).__name__, (type(loss),), {"intercept_cost": total, "intercept": "required"})(**vars(loss))
+    for text, strength in strengths.items():
+        if strength > 0.0:
+            shown = f"dual_coef sums to lam b instead of 0, lam = {text}: the objective has lam b^2/2."
+            yield from restated(
+                "penalised intercept", shown, problem, point._replace(intercept=total / strength), loss=tilted
+            )  # fmt: skip
+
+
+def implied_costs(problem: Problem, point: Point) -> Array | None:
+    """-beta_i / V'(t_i) over c_i, (n,); NaN at kinks and where V' = 0, None without weights and an intercept."""
+    scores = _scores(problem, point)
+    if scores is None:
+        return None
+    b = point.intercept or 0.0
+    if problem.intercept and point.intercept is None:
+        fitted = _fitted_factors(problem, point, [], minus=scores)
+        if fitted is None:
+            return None
+        b = float(fitted[0])
+    t = scores + b
+    slopes = problem.loss.subgradient(t, problem.y)
+    known = np.abs(slopes) > 1e-6 * max(float(np.abs(slopes).max()), 1e-300)
+    if np.isinf(problem.loss.smoothness):
+        near = np.abs(t - problem.loss.kinks(problem.y)) <= _OFF_THE_KINK * np.maximum(1.0, np.abs(t))
+        known &= ~near.any(axis=0)
+    ratios = np.full(len(t), np.nan)
+    ratios[known] = -point.dual_coef[known] / (slopes[known] * problem.costs[known])
+    return ratios
+
+
+def fitted_epsilon(problem: Problem, point: Point) -> float | None:
+    """t_i + epsilon sign(beta_i) = y_i for every beta_i strictly between its bounds and 0: epsilon by least squares."""
+    fitted = _fitted_factors(
+        problem.replace(loss=type(problem.loss)(epsilon=0.0)), point, [-np.sign(point.dual_coef)],
+        minus=_scores(problem, point),
+    )  # fmt: skip
+    return float(fitted[0]) if fitted is not None and fitted[0] >= 0.0 else None
+
+
+def _common(ratios: Array) -> float:
+    """The value that all known ratios have, 0 if they differ or none is known."""
+    known = ratios[np.isfinite(ratios)]
+    if not len(known):
+        return 0.0
+    middle = float(np.median(known))
+    return middle if np.all(np.abs(known - middle) <= 1e-2 * abs(middle)) else 0.0
+
+
+def _weights(problem: Problem, point: Point) -> Array | None:
+    return weights_of_the_machine(problem, point.dual_coef) if point.weights is None else point.weights
+
+
+def _scores(problem: Problem, point: Point) -> Array | None:
+    """sum_m theta_m K_m beta."""
+    theta = _weights(problem, point)
+    return None if theta is None else np.asarray(theta @ problem.kernels.apply(point.dual_coef))
+
+
+def _fitted_factors(
+    problem: Problem, point: Point, columns: list[Array | None], minus: Array | None = None
+) -> Array | None:
+    """Least squares for t = minus + columns x + b on the free samples: x, and b at the end where it is free."""
+    free, t = free_samples(problem, point.dual_coef)
+    if any(column is None for column in columns):
+        return None
+    design = [column[free] for column in columns if column is not None]
+    goal = t - (0.0 if minus is None else minus[free])
+    if problem.intercept:
+        design.append(np.ones(len(t)))
+    if len(t) < max(len(design), 1) or not design or not np.all(np.isfinite(goal)):
+        return None
+    return np.asarray(np.linalg.lstsq(np.stack(design, axis=1), goal, rcond=None)[0])
