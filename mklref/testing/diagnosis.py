@@ -175,6 +175,8 @@ def _why_not_optimal(
     fitting = next(filter(None, (plausible(problem, point, some, gap, tol, share) for some, share in tiers)), [])
     if fitting:
         (_, first), *others = fitting
+        if first.fault == "machine not solved" and gap <= CLOSE:
+            first = first._replace(fault="inaccurate")
         yield Finding(first.fault, f"{first.text} {_also(others)}{bounds}", tuple(other.fault for _, other in others))
     else:
         yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")

@@ -42,6 +42,10 @@ from mklref.testing.weight_suspects import (
 )
 
 
+_IMAGINABLE = 1e-6
+"""Smallest factor of C that is fitted."""
+
+
 def intercepts(problem: Problem, point: Point) -> Iterator[Reading]:
     """-b, or the best b."""
     if not problem.intercept or point.intercept is None:
@@ -82,7 +86,7 @@ def costs(problem: Problem, point: Point) -> Iterator[Reading]:
     if (ratios := implied_costs(problem, point)) is not None and not np.isnan(ratios).all():
         fitted.append(float(np.nanmedian(ratios)))
     for factor in fitted:
-        if factor > 0.0:
+        if _IMAGINABLE < factor < 1.0 / _IMAGINABLE:
             factors |= {f"{short / C:.6g}": short / C for short in meant(factor * C, {}).values()}
             factors |= {text: short for text, short in meant(factor, {}).items() if text not in factors}
     for text, factor in factors.items():
