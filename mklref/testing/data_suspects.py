@@ -162,8 +162,14 @@ def class_weights(problem: Problem, point: Point) -> Iterator[Reading]:
     ratios = implied_costs(problem, point)
     if ratios is not None:
         fitted = {label: _common(ratios[own]) for label, own in members.items()}
-        if all(fitted.values()):
-            schemes["as given"] = {label: float(f"{ratio:.3g}") for label, ratio in fitted.items()}
+        least = _least_counts(problem, point)
+        if any(
+            fitted.values()
+        ):  # the cost of a class without samples off the kinks is large enough, and does not matter
+            schemes["fitted"] = {
+                label: float(f"{ratio:.3g}") if ratio else float(least[members[label]].max())
+                for label, ratio in fitted.items()
+            }
     for name, scheme in schemes.items():
         if abs(scheme[1.0] - scheme[-1.0]) > 1e-9 * scheme[1.0] and min(scheme.values()) > 0.0:
             text = f"it is optimal for costs {scheme[-1.0]:.4g} C of class -1 and {scheme[1.0]:.4g} C of 1 ({name})."
@@ -194,8 +200,8 @@ def counted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
     ratios = implied_costs(problem, point)
     if ratios is None:
         return
-    least = np.ceil(np.abs(point.dual_coef) / problem.costs - 1e-6) if np.isinf(problem.loss.smoothness) else 1.0
-    count = np.where(np.isnan(ratios), np.maximum(least, 1.0), np.round(np.nan_to_num(ratios, posinf=1.0)))
+    least = _least_counts(problem, point)
+    count = np.where(np.isnan(ratios), least, np.round(np.nan_to_num(ratios, posinf=1.0)))
     out, more = np.flatnonzero(count == 0.0), np.flatnonzero(count > 1.0)
     weight = np.maximum(count, NEARLY_NOTHING) * (problem.costs / problem.C)
     if problem.loss.targets == "labels":
@@ -263,10 +269,18 @@ def implied_costs(problem: Problem, point: Point) -> Array | None:
 def fitted_epsilon(problem: Problem, point: Point) -> float | None:
     """t_i + epsilon sign(beta_i) = y_i for every beta_i strictly between its bounds and 0: epsilon by least squares."""
     fitted = _fitted_factors(
-        problem.replace(loss=type(problem.loss)(epsilon=0.0)), point, [-np.sign(point.dual_coef)],
+        problem.replace(loss=type(problem.loss)(epsilon=0.0)), point, [np.sign(point.dual_coef)],
         minus=_scores(problem, point),
     )  # fmt: skip
     return float(fitted[0]) if fitted is not None and fitted[0] >= 0.0 else None
+
+
+def _least_counts(problem: Problem, point: Point) -> Array:
+    """How often each sample has to count at least for beta_i to be in its box, 1 or more."""
+    lower, upper = problem.loss.box(problem.y, problem.costs)
+    bound = np.abs(np.where(point.dual_coef > 0.0, upper, lower))
+    times = np.divide(np.abs(point.dual_coef), bound, out=np.ones_like(bound), where=bound > 0.0)
+    return np.asarray(np.maximum(np.ceil(times - 1e-6), 1.0))
 
 
 def _common(ratios: Array) -> float:

@@ -143,7 +143,7 @@ def plausible(
     fitting = []
     for reading in chain.from_iterable(_readings(suspect, problem, point) for suspect in suspects):
         left = max(_relative_gap(reading), 0.1 * tol)
-        if left <= max(share * gap, tol) and left < 0.5 * gap:
+        if left <= min(max(share * gap, tol), 0.2 * gap):
             fitting.append((left, reading))
     best = min((left for left, _ in fitting), default=np.inf)
     first: dict[str, tuple[float, Reading]] = {}

@@ -41,7 +41,6 @@ from mklref.testing.weight_suspects import (
     used_kernels,
 )
 
-
 _IMAGINABLE = 1e-6
 """Smallest factor of C that is fitted."""
 
@@ -82,19 +81,30 @@ def costs(problem: Problem, point: Point) -> Iterator[Reading]:
     n, C, M = problem.n_samples, problem.C, problem.n_kernels
     factors = {"2": 2.0, "1/2": 0.5, "4": 4.0, "1/4": 0.25, "1/n": 1 / n, "n": n, "2/n": 2 / n, "n/2": n / 2}
     factors |= {"M": M, "1/M": 1 / M, "1/C^2": 1 / C**2, "1/C": 1 / C}
+    for text, factor in factors.items():
+        if abs(factor - 1.0) > 1e-9:
+            yield from _other_cost(problem, point, text, factor)
+
+
+def cost_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
+    """C as large as the largest |beta_i|, or as the samples off the kinks imply."""
     fitted = [float(np.max(np.abs(point.dual_coef) / problem.costs, initial=0.0))]
     if (ratios := implied_costs(problem, point)) is not None and not np.isnan(ratios).all():
         fitted.append(float(np.nanmedian(ratios)))
     for factor in fitted:
         if _IMAGINABLE < factor < 1.0 / _IMAGINABLE:
-            factors |= {f"{short / C:.6g}": short / C for short in meant(factor * C, {}).values()}
-            factors |= {text: short for text, short in meant(factor, {}).items() if text not in factors}
-    for text, factor in factors.items():
-        if factor > 0.0 and abs(factor - 1.0) > 1e-9:
-            yield from restated(
-                "wrong scale of C", f"it is optimal for {text} times C, that is {factor * C:.6g}.", problem, point,
-                C=factor * C,
-            )  # fmt: skip
+            shorts = (
+                *meant(factor, {}).values(),
+                *(value / problem.C for value in meant(factor * problem.C, {}).values()),
+            )
+            for short in dict.fromkeys(shorts):
+                if abs(short - 1.0) > 1e-9:
+                    yield from _other_cost(problem, point, f"{short:.6g}", short)
+
+
+def _other_cost(problem: Problem, point: Point, text: str, factor: float) -> Iterator[Reading]:
+    shown = f"it is optimal for {text} times C, that is {factor * problem.C:.6g}."
+    yield from restated("wrong scale of C", shown, problem, point, C=factor * problem.C)
 
 
 def intercept_constraint(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -193,7 +203,6 @@ EXACT: tuple[Suspect, ...] = (
     costs,
     scaled_kernels,
     scales,
-    scale_that_fits,
     logarithms,
     other_parameters,
     other_losses,
@@ -206,7 +215,16 @@ EXACT: tuple[Suspect, ...] = (
 )
 """Suspects whose numbers somebody could have meant, the simplest first: where several fit, all are listed so."""
 
-FITTED: tuple[Suspect, ...] = (ridge, counted_samples, used_kernels, other_weights, other_regularizers, smaller_balls)
+FITTED: tuple[Suspect, ...] = (
+    cost_that_fits,
+    scale_that_fits,
+    ridge,
+    counted_samples,
+    used_kernels,
+    other_weights,
+    other_regularizers,
+    smaller_balls,
+)
 """Suspects that adapt to the point, and therefore have to fit better."""
 
 LAST: tuple[Suspect, ...] = (machine, inner_machine)

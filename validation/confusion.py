@@ -1,0 +1,132 @@
+"""The confusion matrix of the oracle: `python -m validation.confusion [--include WORD,...] [--jobs N]`.
+
+Every fault of `validation.planted` on every case of the catalogue: what the oracle calls it. An answer that a fault has
+not changed is optimal, which its certificate proves, and is counted apart. The rows go to
+validation/results/confusion.json; docs/figures/confusion.py draws them. Exit code 0 if 95 % are named rightly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from mklref.testing import Answer, Supports, judge, select
+from mklref.testing.faults import FAULTS as NAMES
+from validation.planted import FAULTS, exact
+
+RESULTS = Path(__file__).parent / "results" / "confusion.json"
+TOL = 1e-6
+NO_EFFECT = "optimal all the same"
+WANTED = 0.95
+
+NARROW = {
+    "hinge, p = 1": Supports(losses="hinge", regularizers="Lp", p=(1.0, 1.0), intercept=True, sample_weight=False),
+    "hinge, p > 1": Supports(losses="hinge", regularizers="Lp", p=(1.001, 100.0), intercept=True, sample_weight=False),
+    "squared loss": Supports(losses="squared", regularizers="Lp"),
+    "no intercept": Supports(intercept=False, regularizers="Lp"),
+    "regression": Supports(
+        losses=("squared", "epsilon_insensitive", "squared_epsilon_insensitive", "huber", "pinball"), regularizers="Lp"
+    ),
+    "one kernel": Supports(max_kernels=1),
+}
+"""What common solvers are meant for."""
+
+Row = tuple[str, str, str, tuple[str, ...]]
+"""Case, what was planted, the name, and names that fit as well."""
+
+
+def rows_of(name: str) -> list[Row]:
+    """Every fault planted in one case."""
+    case = next(case for case in select() if case.name == name)
+    rows: list[Row] = []
+    problem = case.build()[0]
+    for what, (_, fault) in FAULTS.items():
+        answer = fault(problem)
+        if answer is not None:
+            verdict = judge(problem, Answer(*answer), tol=TOL)
+            named, others = (
+                (NO_EFFECT, ()) if verdict.passed else (verdict.findings[0].fault, verdict.findings[0].others)
+            )
+            rows.append((case.name, what, named, others))
+    exact.cache_clear()
+    return rows
+
+
+def right(row: Row) -> bool:
+    """Whether the planted fault is the name, or one of several that fit."""
+    planted = FAULTS[row[1]][0]
+    return planted in (row[2], *row[3])
+
+
+def summary(rows: Iterable[Row]) -> dict[str, float]:
+    """Counts and shares."""
+    told = [row for row in rows if row[2] != NO_EFFECT]
+    return {
+        "kinds": len({row[1] for row in told}),
+        "answers": len(told),
+        "named": sum(map(right, told)) / len(told),
+        "named first": sum(FAULTS[row[1]][0] == row[2] for row in told) / len(told),
+    }
+
+
+def killed(rows: list[Row]) -> dict[str, dict[str, Any]]:
+    """For each narrow solver: its cases, the faults that have room in them, and those that no case notices."""
+    table = {}
+    for who, supports in NARROW.items():
+        cases = {case.name for case in select() if not any(map(supports, case.build()))}
+        inside = [row for row in rows if row[0] in cases]
+        possible = {row[1] for row in inside}
+        dead = {row[1] for row in inside if row[2] != NO_EFFECT}
+        table[who] = {
+            "cases": len(cases),
+            "kinds": len(possible),
+            "killed": len(dead),
+            "alive": sorted(possible - dead),
+        }
+    return table
+
+
+def main() -> int:
+    """Run, store, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--include", type=lambda text: text.split(","), metavar="WORD,...", help="flags or names of cases"
+    )
+    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("--stored", action="store_true", help="print the stored results again")
+    arguments = parser.parse_args()
+    if arguments.stored:
+        rows = stored()
+    else:
+        names = [case.name for case in select(include=arguments.include)]
+        with ProcessPoolExecutor(arguments.jobs) as pool:
+            rows = [row for part in pool.map(rows_of, names) for row in part]
+    for (what, named), count in Counter(
+        (row[1], row[2]) for row in rows if row[2] != NO_EFFECT and not right(row)
+    ).items():
+        print(f"{count:4} x {what} ({FAULTS[what][0]}) is called {named}")
+    for who, facts in killed(rows).items():
+        print(who, facts)
+    print(summary(rows))
+    if arguments.include is None and not arguments.stored:
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        RESULTS.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    return int(summary(rows)["named"] < WANTED)
+
+
+def stored() -> list[Row]:
+    """The rows of the last whole run."""
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return [(case, what, named, tuple(others)) for case, what, named, others in rows]
+
+
+assert {name for name, _ in FAULTS.values()} <= set(NAMES)
+
+if __name__ == "__main__":
+    sys.exit(main())
