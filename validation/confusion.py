@@ -51,7 +51,9 @@ def rows_of(name: str) -> list[Row]:
         if answer is not None:
             verdict = judge(problem, Answer(*answer), tol=TOL)
             named, others = (
-                (NO_EFFECT, ()) if verdict.passed else (verdict.findings[0].fault, verdict.findings[0].others)
+                (NO_EFFECT, ())
+                if abs(verdict.relative_gap) <= TOL
+                else (verdict.findings[0].fault, verdict.findings[0].others)
             )
             rows.append((case.name, what, named, others))
     exact.cache_clear()

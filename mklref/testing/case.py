@@ -50,6 +50,7 @@ FLAGS: dict[str, str] = {
     "zero-weights": "all weights are 0 at the optimum",
     "zero-optimum": "the optimal value is 0",
     "other-regularizer": "a regulariser other than an lp ball",
+    "grid": "a structure of data met by a narrow solver: 16 samples, few kernels",
     "invariant": "several related problems, whose optimal values obey a law",
 }
 """What the flags of the cases mean."""

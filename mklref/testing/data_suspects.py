@@ -21,11 +21,13 @@ from mklref.exceptions import InvalidKernel
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Centering, Projection, Scaling
 from mklref.problem import Problem
-from mklref.testing.readings import Point, Reading, meant, restated, some
+from mklref.testing.readings import Point, Reading, meant, restated, sensible, some
 from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
 
 NEARLY_NOTHING = 1e-9
 """Weight of a sample that was left out."""
+ENOUGH = 4
+"""Equations that a factor has to satisfy before it is believed, whatever its value."""
 _OFF_THE_KINK = 1e-4
 """Distance of a score from a kink, relative to the larger of both and 1, from which V' is known."""
 
@@ -51,9 +53,9 @@ def scaled_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
 def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
     """The factor of the scores which beta asks for over those which it has."""
     fitted = _fitted_factors(problem, point, [_scores(problem, point)])
-    for factor in meant(fitted[0], {}).values() if fitted is not None else ():
-        if factor > 0.0 and abs(factor - 1.0) > 1e-9:
-            yield from _scaled(problem, point, factor, f"{factor:g} times the kernels")
+    factor = 1.0 if fitted is None or len(free_samples(problem, point.dual_coef)[1]) < ENOUGH else sensible(fitted[0])
+    if factor > 0.0 and abs(factor - 1.0) > 1e-9:
+        yield from _scaled(problem, point, factor, f"{factor:.6g} times the kernels")
 
 
 def _scaled(problem: Problem, point: Point, factor: float, text: str) -> Iterator[Reading]:
@@ -114,7 +116,7 @@ def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
         fitted = _fitted_factors(problem, point, [float(theta @ sizes) * point.dual_coef], minus=scores)
         if fitted is None or not fitted[0] > 0.0:
             continue
-        for text, size in meant(fitted[0], {}, digits=2).items():
+        for text, size in meant(fitted[0], {}, digits=2, within=5e-2).items():
             added = np.eye(problem.n_samples) * size
             kernels = ArrayStack.trusted(
                 [matrix + part * added for matrix, part in zip(problem.kernels.dense(), sizes, strict=True)]
@@ -159,21 +161,30 @@ def class_weights(problem: Problem, point: Point) -> Iterator[Reading]:
         "n/n_k": {label: n / count for label, count in counts.items()},
         "n_k/n": {label: count / n for label, count in counts.items()},
     }
+    yield from _by_class(problem, point, schemes)
+
+
+def class_weights_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Costs of each class as its samples imply."""
     ratios = implied_costs(problem, point)
-    if ratios is not None:
-        fitted = {label: _common(ratios[own]) for label, own in members.items()}
-        least = _least_counts(problem, point)
-        if any(
-            fitted.values()
-        ):  # the cost of a class without samples off the kinks is large enough, and does not matter
-            schemes["fitted"] = {
-                label: float(f"{ratio:.3g}") if ratio else float(least[members[label]].max())
-                for label, ratio in fitted.items()
-            }
+    if problem.loss.targets != "labels" or ratios is None:
+        return
+    members = {label: problem.y == label for label in (-1.0, 1.0)}
+    fitted = {label: _common(ratios[own]) for label, own in members.items()}
+    if not any(fitted.values()):
+        return
+    least = _least_counts(problem, point)
+    scheme = {  # the cost of a class without samples off the kinks is large enough, and does not matter
+        label: sensible(ratio) if ratio else float(least[members[label]].max()) for label, ratio in fitted.items()
+    }
+    yield from _by_class(problem, point, {"as fitted": scheme})
+
+
+def _by_class(problem: Problem, point: Point, schemes: dict[str, dict[float, float]]) -> Iterator[Reading]:
     for name, scheme in schemes.items():
         if abs(scheme[1.0] - scheme[-1.0]) > 1e-9 * scheme[1.0] and min(scheme.values()) > 0.0:
             text = f"it is optimal for costs {scheme[-1.0]:.4g} C of class -1 and {scheme[1.0]:.4g} C of 1 ({name})."
-            weight = np.where(members[1.0], scheme[1.0], scheme[-1.0]) * (problem.costs / problem.C)
+            weight = np.where(problem.y > 0.0, scheme[1.0], scheme[-1.0]) * (problem.costs / problem.C)
             yield from restated("class weights", text, problem, point, sample_weight=weight)
 
 

@@ -21,7 +21,7 @@ from mklref.testing.answer import Answer
 from mklref.testing.faults import Finding
 from mklref.testing.fitted import fitting_weights
 from mklref.testing.readings import Point, Reading, Suspect
-from mklref.testing.suspects import EXACT, FITTED, LAST
+from mklref.testing.suspects import EXACT, FITTED, HALVES, LAST
 from mklref.testing.weight_suspects import weights_of_the_machine
 
 PLAUSIBLE = 1e-2
@@ -166,18 +166,21 @@ def _why_not_optimal(
     if gap < -tol:
         yield Finding("negative gap", f"lower exceeds upper by {-certificate.gap:.3g}.")
         return
-    zero = not point.dual_coef.any() or (point.weights is not None and not point.weights.any())
-    if zero and gap > CLOSE:
-        yield Finding("zero answer", f"{'weights' if point.dual_coef.any() else 'dual_coef'} are all 0.")
+    if not point.dual_coef.any():
+        yield Finding("zero answer", "dual_coef is all 0.")
         return
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
-    tiers = (EXACT, PLAUSIBLE), (FITTED, PLAUSIBLE_IF_FITTED), (LAST, PLAUSIBLE_IF_FITTED)
+    tiers = [(EXACT, PLAUSIBLE), *((some, PLAUSIBLE_IF_FITTED) for some in (FITTED, HALVES, LAST))]
+    if point.weights is not None and not point.weights.any():  # fit for nothing, except for a problem that wants none
+        tiers = tiers[:1]
     fitting = next(filter(None, (plausible(problem, point, some, gap, tol, share) for some, share in tiers)), [])
     if fitting:
         (_, first), *others = fitting
         if first.fault == "machine not solved" and gap <= CLOSE:
             first = first._replace(fault="inaccurate")
         yield Finding(first.fault, f"{first.text} {_also(others)}{bounds}", tuple(other.fault for _, other in others))
+    elif len(tiers) == 1:
+        yield Finding("zero answer", "weights are all 0.")
     else:
         yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")
 

@@ -43,7 +43,7 @@ def restated(fault: str, text: str, problem: Problem, point: Point, **changes: o
     yield Reading(fault, text, changed, point if changed.intercept else point._replace(intercept=None))
 
 
-def meant(value: float, named: Mapping[str, float], digits: int = 3) -> dict[str, float]:
+def meant(value: float, named: Mapping[str, float], digits: int = 3, within: float = 2e-3) -> dict[str, float]:
     """What somebody could have meant by a number that was fitted: named values close to it, or a short decimal.
 
     A fit adapts to whatever it sees, and so has a slow run its best exponent, such as 1.00221. Nobody asks for that
@@ -51,9 +51,15 @@ def meant(value: float, named: Mapping[str, float], digits: int = 3) -> dict[str
     """
     if not np.isfinite(value):
         return {}
-    close = {text: number for text, number in named.items() if abs(number - value) <= 1e-2 * abs(value)}
     short = float(f"{value:.{digits}g}")
-    return close if short in close.values() else {**close, f"{short:g}": short}
+    shorts = {} if short in named.values() else {f"{short:g}": short}
+    return {text: number for text, number in {**named, **shorts}.items() if abs(number - value) <= within * abs(value)}
+
+
+def sensible(value: float) -> float:
+    """A number that was fitted, or the short decimal next to it."""
+    short = float(f"{value:.3g}")
+    return short if abs(value - short) <= 1e-4 * abs(value) else float(value)
 
 
 def apart(one: float, other: float) -> tuple[str, str]:

@@ -16,8 +16,10 @@ from mklref.exceptions import InvalidParameter
 from mklref.losses import LOSSES, EpsilonInsensitive, Loss
 from mklref.problem import Problem
 from mklref.testing.data_suspects import (
+    ENOUGH,
     centered_kernels,
     class_weights,
+    class_weights_that_fit,
     counted_samples,
     fitted_epsilon,
     implied_costs,
@@ -29,7 +31,7 @@ from mklref.testing.data_suspects import (
     scale_that_fits,
     scaled_kernels,
 )
-from mklref.testing.readings import Point, Reading, Suspect, apart, meant, restated, some
+from mklref.testing.readings import Point, Reading, Suspect, apart, meant, restated, sensible, some
 from mklref.testing.weight_suspects import (
     inner_machine,
     machine,
@@ -87,19 +89,17 @@ def costs(problem: Problem, point: Point) -> Iterator[Reading]:
 
 
 def cost_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
-    """C as large as the largest |beta_i|, or as the samples off the kinks imply."""
-    fitted = [float(np.max(np.abs(point.dual_coef) / problem.costs, initial=0.0))]
-    if (ratios := implied_costs(problem, point)) is not None and not np.isnan(ratios).all():
+    """C as large as the largest |beta_i|, or as the samples off the kinks imply, if enough of them agree."""
+    sizes = np.abs(point.dual_coef) / problem.costs
+    fitted = [float(sizes.max(initial=0.0))] if (sizes > (1.0 - 1e-6) * sizes.max(initial=0.0)).sum() > 1 else []
+    ratios = implied_costs(problem, point)
+    if ratios is not None and np.isfinite(ratios).sum() >= ENOUGH:
         fitted.append(float(np.nanmedian(ratios)))
-    for factor in fitted:
-        if _IMAGINABLE < factor < 1.0 / _IMAGINABLE:
-            shorts = (
-                *meant(factor, {}).values(),
-                *(value / problem.C for value in meant(factor * problem.C, {}).values()),
-            )
-            for short in dict.fromkeys(shorts):
-                if abs(short - 1.0) > 1e-9:
-                    yield from _other_cost(problem, point, f"{short:.6g}", short)
+    for factor in {sensible(factor) for factor in fitted} | {
+        sensible(factor * problem.C) / problem.C for factor in fitted
+    }:
+        if _IMAGINABLE < factor < 1.0 / _IMAGINABLE and abs(factor - 1.0) > 1e-9:
+            yield from _other_cost(problem, point, f"{factor:.6g}", factor)
 
 
 def _other_cost(problem: Problem, point: Point, text: str, factor: float) -> Iterator[Reading]:
@@ -211,6 +211,7 @@ EXACT: tuple[Suspect, ...] = (
     class_weights,
     normalized_kernels,
     penalized_intercept,
+    ridge,
     labels,
 )
 """Suspects whose numbers somebody could have meant, the simplest first: where several fit, all are listed so."""
@@ -218,14 +219,16 @@ EXACT: tuple[Suspect, ...] = (
 FITTED: tuple[Suspect, ...] = (
     cost_that_fits,
     scale_that_fits,
-    ridge,
+    class_weights_that_fit,
     counted_samples,
     used_kernels,
-    other_weights,
     other_regularizers,
     smaller_balls,
 )
 """Suspects that adapt to the point, and therefore have to fit better."""
 
-LAST: tuple[Suspect, ...] = (machine, inner_machine)
-"""What remains to be said of a point that answers no other question: which half of it is right."""
+HALVES: tuple[Suspect, ...] = (machine,)
+"""The dual variables fit the weights: a point that answers no other question, of an iteration over the weights."""
+
+LAST: tuple[Suspect, ...] = (other_weights, inner_machine)
+"""They do not: one half of the point is right."""
