@@ -114,7 +114,7 @@ def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
     shapes = {"": np.ones(problem.n_kernels), " trace(K)/n": diagonal}
     for unit, sizes in shapes.items():
         fitted = _fitted_factors(problem, point, [float(theta @ sizes) * point.dual_coef], minus=scores)
-        if fitted is None or not fitted[0] > 0.0:
+        if fitted is None or not fitted[0] > 0.0 or len(free_samples(problem, point.dual_coef)[1]) < ENOUGH:
             continue
         for text, size in meant(fitted[0], {}, digits=2, within=5e-2).items():
             added = np.eye(problem.n_samples) * size

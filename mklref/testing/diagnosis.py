@@ -166,12 +166,12 @@ def _why_not_optimal(
     if gap < -tol:
         yield Finding("negative gap", f"lower exceeds upper by {-certificate.gap:.3g}.")
         return
-    if not point.dual_coef.any():
-        yield Finding("zero answer", "dual_coef is all 0.")
-        return
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
     tiers = [(EXACT, PLAUSIBLE), *((some, PLAUSIBLE_IF_FITTED) for some in (FITTED, HALVES, LAST))]
-    if point.weights is not None and not point.weights.any():  # fit for nothing, except for a problem that wants none
+    zero = [
+        name for name in ("dual_coef", "weights") if (given := getattr(point, name)) is not None and not given.any()
+    ]
+    if zero:  # nothing can be fitted to it, and another problem may want just that
         tiers = tiers[:1]
     fitting = next(filter(None, (plausible(problem, point, some, gap, tol, share) for some, share in tiers)), [])
     if fitting:
@@ -179,8 +179,8 @@ def _why_not_optimal(
         if first.fault == "machine not solved" and gap <= CLOSE:
             first = first._replace(fault="inaccurate")
         yield Finding(first.fault, f"{first.text} {_also(others)}{bounds}", tuple(other.fault for _, other in others))
-    elif len(tiers) == 1:
-        yield Finding("zero answer", "weights are all 0.")
+    elif zero:
+        yield Finding("zero answer", f"{' and '.join(zero)} are all 0. {bounds}")
     else:
         yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")
 

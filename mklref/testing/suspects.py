@@ -93,8 +93,9 @@ def cost_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
     sizes = np.abs(point.dual_coef) / problem.costs
     fitted = [float(sizes.max(initial=0.0))] if (sizes > (1.0 - 1e-6) * sizes.max(initial=0.0)).sum() > 1 else []
     ratios = implied_costs(problem, point)
-    if ratios is not None and np.isfinite(ratios).sum() >= ENOUGH:
-        fitted.append(float(np.nanmedian(ratios)))
+    known = np.empty(0) if ratios is None else ratios[np.isfinite(ratios)]
+    if len(known) >= ENOUGH or (len(known) > 1 and np.ptp(known) <= 1e-4 * abs(known[0])):
+        fitted.append(float(np.median(known)))
     for factor in {sensible(factor) for factor in fitted} | {
         sensible(factor * problem.C) / problem.C for factor in fitted
     }:
@@ -211,14 +212,14 @@ EXACT: tuple[Suspect, ...] = (
     class_weights,
     normalized_kernels,
     penalized_intercept,
+    cost_that_fits,
+    scale_that_fits,
     ridge,
     labels,
 )
 """Suspects whose numbers somebody could have meant, the simplest first: where several fit, all are listed so."""
 
 FITTED: tuple[Suspect, ...] = (
-    cost_that_fits,
-    scale_that_fits,
     class_weights_that_fit,
     counted_samples,
     used_kernels,
