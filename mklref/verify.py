@@ -46,6 +46,7 @@ import numpy as np
 
 CONFIRMED, NOT_CONFIRMED, UNREADABLE = 0, 1, 2
 FORMAT = "mklref-rigorous-1"
+_USAGE = "python -m mklref.verify CERTIFICATE.json [DATA.npz]"
 _CONTEXT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MARGIN = Decimal("1e-60")
 _PIECE = 128
@@ -93,9 +94,12 @@ class Refuted(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check one certificate; prints one line for each thing confirmed, and the verdict."""
-    paths = [Path(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if {"-h", "--help"} & set(given):
+        return _say(CONFIRMED, f"usage: {_USAGE}\n\n{__doc__}")
+    paths = [Path(argument) for argument in given]
     if len(paths) not in (1, 2):
-        return _say(UNREADABLE, "usage: python -m mklref.verify CERTIFICATE.json [DATA.npz]")
+        return _say(UNREADABLE, f"usage: {_USAGE}; --help says more")
     try:
         certificate = read_certificate(paths[0])
         kernels, y = read_data(paths[1] if len(paths) == 2 else paths[0].with_suffix(".npz"), certificate)

@@ -559,6 +559,7 @@ def test_the_proof_of_definiteness_does_not_believe_the_factor(wrong, rng, monke
     assert verify.semidefinite(K, 0.0)
     monkeypatch.setattr(np.linalg, "cholesky", lambda A: wrong * genuine(A))
     assert not verify.semidefinite(K, 0.0)
+<<<<<<< HEAD
 
 
 def test_arrays_with_a_header_of_version_2_are_read(case, files):
@@ -576,3 +577,11 @@ def test_a_certificate_beyond_the_limit_is_refused(files, monkeypatch, capsys):
     monkeypatch.setenv("MKLREF_MAX_BYTES", str(size - 1))
     assert verify.main([str(files[0])]) == 2
     assert f"c.json has {size} bytes; at most {size - 1} are read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_says_what_is_checked_and_what_the_exit_codes_mean(flag, capsys):
+    assert verify.main([flag]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: python -m mklref.verify CERTIFICATE.json [DATA.npz]")
+    assert "Exit codes: 0 confirmed" in out

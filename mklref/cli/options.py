@@ -92,13 +92,16 @@ def _add_solve(commands: Any) -> None:
     solve = commands.add_parser(
         "solve",
         help="solve one problem natively and print its certificate",
-        description="Solve one problem natively, print certificate and kernel weights.",
+        description="Solve one problem natively, print certificate and kernel weights. An NPZ, MAT, HDF5 or JSON file "
+        "that states a problem (C, loss, regularizer, sample_weight), as mklref vectors writes it, is solved as it "
+        "stands; options that contradict it are errors.",
         epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input.",
     )
     _add_problem(solve, "all")
+    solve.set_defaults(loss=None)  # a file may state it
     add = solve.add_argument
-    add("--p", type=exponent, default=1.0, help="norm of the weights, in [1, inf], such as 4/3 (1)")
-    add("--C", type=number, default=100.0, help="weight of the summed loss (100)")
+    add("--p", type=exponent, help="norm of the weights, in [1, inf], such as 4/3 (1)")
+    add("--C", type=number, help="weight of the summed loss (100)")
     add("--tol", type=number, default=1e-6, help="certified relative gap to reach (1e-6)")
     add("--max-time", type=number, metavar="SECONDS", help="stop then, with the best certified point")
     add("--save", type=Output, metavar="FILE.npz", help="write point and certificate; mklref.Solution.load reads them")

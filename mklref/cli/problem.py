@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from mklref import datasets
-from mklref._files import read_arrays
 from mklref._typing import Array
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter, MKLError
 from mklref.kernels import ArrayStack, KernelStack, normalize, parse, stack
-from mklref.losses import Loss
+from mklref.losses import Hinge, Loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
+from mklref.testing.vectors.formats import SUFFIXES, read_record
+from mklref.testing.vectors.schema import problem_from_record
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 RECIPE = "simplemkl"
@@ -44,6 +45,40 @@ class Input:
         return f"{self.loss}, p = {shown}, C = {C:g}"
 
 
+def read_stated(arguments: Any) -> Problem | None:
+    """The problem that a file states, with its C, loss, regulariser and weights; None for data alone.
+
+    Raises
+    ------
+    InvalidInput, InvalidType, UnsafeFile, OSError
+        Whatever is wrong with the file; an option that contradicts it, or that a stated problem has no use for.
+    """
+    if Path(arguments.data).suffix not in SUFFIXES or not _states(record := read_record(arguments.data)):
+        return None
+    try:
+        problem = problem_from_record(record)
+    except MKLError as error:
+        raise type(error)(f"{arguments.data}: {error}") from error
+    for option in ("target", "positive", "samples", "kernels", "normalize"):
+        if getattr(arguments, option) is not None:
+            raise InvalidParameter(f"--{option} does not go with {arguments.data}, which states a whole problem.")
+    regularizer, loss = problem.regularizer, problem.loss
+    given = {"C": arguments.C, "loss": arguments.loss, "p": arguments.p}
+    stated = {"C": problem.C, "loss": loss, "p": regularizer.p if isinstance(regularizer, Lp) else str(regularizer)}
+    for option, value in given.items():
+        if value is not None and value != stated[option]:
+            raise InvalidParameter(
+                f"--{option} {value} contradicts {arguments.data}, which has {stated[option]}; leave the option out, "
+                "or write another problem."
+            )
+    return problem
+
+
+def _states(record: dict[str, Any]) -> bool:
+    """Whether a record is more than data."""
+    return not {name for name in record if not name.startswith("info_")} <= {"kernels", "y", "name"}
+
+
 def read(arguments: Any, default_samples: int | None = None) -> Input:
     """Read the data that the options name, encode its target, and compute its kernels.
 
@@ -68,7 +103,7 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
     return Input(
         kernels,
         y,
-        arguments.loss,
+        arguments.loss or Hinge(),
         {
             "data": f"{whole.name} ({whole.source})" if whole.name != whole.source else whole.name,
             "samples": _drawn(len(data.y), len(whole.y), arguments.seed) + _dropped(len(published.y) - len(whole.y)),
@@ -91,7 +126,13 @@ def _from_kernels(arguments: Any) -> Input:
     for option in ("kernels", "target"):
         if getattr(arguments, option) is not None:
             raise InvalidParameter(f"--{option} does not go with {arguments.data}, which holds kernels and y.")
-    arrays, _ = read_arrays(arguments.data)
+    arrays = read_record(arguments.data)
+    if _states(arrays):
+        more = ", ".join(name for name in arrays if name not in ("kernels", "y"))
+        raise InvalidParameter(
+            f"{arguments.data} states a problem of its own ({more}), of which {arguments.command} would take kernels "
+            "and y alone. `mklref solve` solves what it states; for this command write np.savez(FILE, kernels=K, y=y)."
+        )
     missing = [name for name in ("kernels", "y") if name not in arrays]
     if missing:
         found = ", ".join(arrays) or "nothing"
@@ -115,14 +156,15 @@ def _from_kernels(arguments: Any) -> Input:
         "target": meaning,
         "kernels": f"{len(kernels)} as given, normalisation: {method}",
     }
-    return Input(kernels, y, arguments.loss, facts)
+    return Input(kernels, y, arguments.loss or Hinge(), facts)
 
 
 def _target(y: Any, arguments: Any) -> tuple[Any, str]:
     """y as the loss wants it, and what was done: classes are encoded, numbers are kept, one class is all ones."""
-    if arguments.loss.targets == "ones":
+    loss = arguments.loss or Hinge()
+    if loss.targets == "ones":
         return np.ones(len(y)), "ignored: one class"
-    if arguments.loss.targets == "real" and y.dtype.kind in "iuf" and arguments.positive is None:
+    if loss.targets == "real" and y.dtype.kind in "iuf" and arguments.positive is None:
         return y, "numbers, as given"
     if y.ndim != 1:
         return y, "as given"

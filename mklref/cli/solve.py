@@ -10,7 +10,7 @@ from mklref import native
 from mklref._crosscheck.result import kernel_names
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.problem import read
+from mklref.cli.problem import read, read_stated
 from mklref.exceptions import Interrupted
 from mklref.solution import Solution
 
@@ -18,9 +18,16 @@ from mklref.solution import Solution
 def run(arguments: Any) -> bool:
     """Print certificate and weights, save the point if asked for, and say whether the gap is small enough."""
     out = render.console()
-    data = read(arguments)
-    problem = data.problem(arguments.p, arguments.C)
-    render.show_facts(out, data.facts)
+    problem = read_stated(arguments)
+    if problem is not None:
+        title = f"{problem.loss}, {problem.regularizer}, C = {problem.C:g}"
+        shape = f"{problem.n_kernels} kernels, {problem.n_samples} samples"
+        render.show_facts(out, {"data": arguments.data, "problem": f"{shape}, as the file states it"})
+    else:
+        data = read(arguments)
+        p, C = 1.0 if arguments.p is None else arguments.p, 100.0 if arguments.C is None else arguments.C
+        problem, title = data.problem(p, C), data.title(p, C)
+        render.show_facts(out, data.facts)
     options = {} if arguments.max_time is None else {"max_time": arguments.max_time}
     try:
         solution = native.solve(problem, tol=arguments.tol, **options)
@@ -29,7 +36,7 @@ def run(arguments: Any) -> bool:
             _show_saved(out, deliver(arguments, save=interrupt.solution.save))
         raise
     written = deliver(arguments, save=solution.save)
-    out.print(f"\n[bold]{data.title(arguments.p, arguments.C)}[/bold]")
+    out.print(f"\n[bold]{title}[/bold]")
     render.show_weights(out, kernel_names(problem), {"weight": solution.weights})
     support = int((solution.dual_coef != 0.0).sum())
     facts = {

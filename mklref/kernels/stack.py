@@ -84,6 +84,10 @@ class KernelStack(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The matrices for `np.asarray`, as `dense` gives them."""
+        return np.array(self.dense(), dtype=dtype, copy=copy)
+
 
 class ArrayStack(KernelStack):
     """Gram matrices in memory, float64 or float32, referred to and never written to.

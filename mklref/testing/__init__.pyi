@@ -6,6 +6,7 @@ from .case import FLAGS as FLAGS, Case as Case, select as select
 from .conformance import check_solver as check_solver
 from .diagnosis import judge as judge
 from .faults import FAULTS as FAULTS
+from .many import certify_many as certify_many
 from .optimal import assert_optimal as assert_optimal
 from .result import Report as Report
 from .supports import Supports as Supports

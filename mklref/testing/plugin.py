@@ -5,6 +5,7 @@ Without the option it does nothing and imports nothing but pytest and two light 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,8 @@ class Catalogue(pytest.Collector):
         from mklref.testing.supports import as_declaration
 
         option = self.config.getoption
+        if (here := str(self.config.invocation_params.dir)) not in sys.path:  # `python -m pytest` has it already
+            sys.path.insert(0, here)
         solver = _named("--mklref-solver", option("--mklref-solver"))
         supports = option("--mklref-supports") and _named("--mklref-supports", option("--mklref-supports"))
         try:

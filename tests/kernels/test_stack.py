@@ -215,3 +215,11 @@ def test_inputs_are_never_written_to(K, v, rng):
     S.traces()
     S.require_psd()
     np.testing.assert_array_equal(K, before)
+
+
+def test_numpy_makes_an_array_of_any_stack(K):
+    np.testing.assert_array_equal(np.asarray(stack(K)), K)
+    assert np.asarray(stack(K), dtype=np.float32).dtype == np.float32
+    copied = np.array(stack(K))
+    copied[:] = 0.0
+    assert np.asarray(stack(K)).any()

@@ -199,3 +199,17 @@ def test_wrong_options_are_usage_errors(run, arguments, said):
 def test_the_plugin_is_announced():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"mklref": "mklref.testing.plugin"}
+
+
+def test_a_solver_of_the_current_directory_is_found_as_tests_are(run, tmp_path):
+    """`pytest` on its own, unlike `python -m pytest`, does not put the directory on the path."""
+    start = "import sys; sys.path.remove(''); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", start, "-p", "mklref.testing.plugin", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTEST_ADDOPTS", None)
+    done = subprocess.run(
+        [*command, "--mklref-solver=mysolver:good", "--mklref-include=two-samples"],
+        capture_output=True, text=True, cwd=tmp_path, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
