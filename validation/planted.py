@@ -197,7 +197,10 @@ def _(problem: Problem) -> Answer | None:
     both = problem.replace(kernels=np.concatenate([K, ones]), intercept=False, regularizer=Lp(1))
     for _ in range(80):
         beta, _ = machine(both, np.append(theta, 1.0))
-        theta = problem.regularizer.weights_from_norms(theta * np.sqrt(problem.kernels.quadratic(beta)))
+        rho = theta * np.sqrt(problem.kernels.quadratic(beta))
+        if not rho.any():
+            return None
+        theta = problem.regularizer.weights_from_norms(rho)
     return beta, theta, float(beta.sum())
 
 
