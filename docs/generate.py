@@ -25,6 +25,7 @@ EQUATION = re.compile(r"^(\S.{0,24}?\s*=\s|\s)")
 FIGURES = {
     "algorithms": "algorithm-silp.svg",
     "bounds": "bounds-complexity.svg",
+    "confusion": "confusion.svg",
     "evidence": "evidence-paths.svg",
     "gallery": "gallery-weights.svg",
     "native_benchmark": "native-benchmark.svg",

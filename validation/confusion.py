@@ -23,6 +23,7 @@ from validation.planted import FAULTS, exact
 
 RESULTS = Path(__file__).parent / "results" / "confusion.json"
 TOL = 1e-6
+TURN = 4
 NO_EFFECT = "optimal all the same"
 WANTED = 0.95
 
@@ -43,11 +44,14 @@ Row = tuple[str, str, str, tuple[str, ...]]
 
 
 def rows_of(name: str) -> list[Row]:
-    """Every fault planted in one case."""
-    case = next(case for case in select() if case.name == name)
+    """Every fault planted in one case; of the grid, in which neighbours differ little, every fourth in turn."""
+    cases = {case.name: (number, case) for number, case in enumerate(select())}
+    number, case = cases[name]
     rows: list[Row] = []
     problem = case.build()[0]
-    for what, (_, fault) in FAULTS.items():
+    for kind, (what, (_, fault)) in enumerate(FAULTS.items()):
+        if "grid" in case.flags and (kind + number) % TURN:
+            continue
         try:
             answer = fault(problem)
         except MKLError:  # the machine that the fault needs does not exist here

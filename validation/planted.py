@@ -69,15 +69,18 @@ def scaled(problem: Problem, factor: float) -> Answer | None:
 
 
 def labelled(problem: Problem) -> bool:
+    """Labels -1 and 1."""
     return bool(problem.loss.targets == "labels")
 
 
 def real(problem: Problem) -> bool:
+    """Real targets."""
     return bool(problem.loss.targets == "real")
 
 
 def on_a_sphere(problem: Problem) -> bool:
-    return problem.regularizer.weight_form == "min" and isinstance(problem.regularizer, Lp)
+    """Weights in an lp ball, p > 1, of several kernels."""
+    return isinstance(problem.regularizer, Lp) and problem.regularizer.p > 1.0 and problem.n_kernels > 1
 
 
 # The answer is right and is returned wrongly.
@@ -128,7 +131,8 @@ def _(problem: Problem) -> Answer | None:
 @plant("weights cleaned up", "weights below half the largest set to 0 at the end")
 def _(problem: Problem) -> Answer | None:
     beta, theta, b = exact(problem)
-    return beta, np.where(theta < 0.5 * theta.max(), 0.0, theta), b
+    small = (theta > 0.0) & (theta < 0.5 * theta.max())
+    return (beta, np.where(small, 0.0, theta), b) if small.any() else None
 
 
 @plant("zero answer", "failure inside swallowed: weights 0")
@@ -448,6 +452,7 @@ def _(problem: Problem) -> Answer | None:
 
 
 def first_weights(problem: Problem) -> Any:
+    """Where an iteration over the weights starts."""
     return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
 
 

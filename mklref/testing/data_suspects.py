@@ -52,9 +52,15 @@ def scaled_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
 
 def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
     """The factor of the scores which beta asks for over those which it has."""
-    fitted = _fitted_factors(problem, point, [_scores(problem, point)])
-    factor = 1.0 if fitted is None or len(free_samples(problem, point.dual_coef)[1]) < ENOUGH else sensible(fitted[0])
-    if factor > 0.0 and abs(factor - 1.0) > 1e-9:
+    scores = _scores(problem, point)
+    fitted = _fitted_factors(problem, point, [scores])
+    free, t = free_samples(problem, point.dual_coef)
+    if scores is None or fitted is None or len(t) < ENOUGH:
+        return
+    b = fitted[1] if problem.intercept else 0.0
+    factor, rest = sensible(fitted[0]), t - fitted[0] * scores[free] - b
+    agree = float(np.abs(rest).max()) <= 1e-3 * float(np.abs(t - b).max())
+    if agree and factor > 0.0 and abs(factor - 1.0) > 1e-9:
         yield from _scaled(problem, point, factor, f"{factor:.6g} times the kernels")
 
 
