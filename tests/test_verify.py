@@ -559,7 +559,6 @@ def test_the_proof_of_definiteness_does_not_believe_the_factor(wrong, rng, monke
     assert verify.semidefinite(K, 0.0)
     monkeypatch.setattr(np.linalg, "cholesky", lambda A: wrong * genuine(A))
     assert not verify.semidefinite(K, 0.0)
-<<<<<<< HEAD
 
 
 def test_arrays_with_a_header_of_version_2_are_read(case, files):

@@ -96,6 +96,15 @@ class Bounds:
         return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"
 
 
+def apart(one: float, other: float) -> tuple[str, str]:
+    """Two numbers with six digits, or as many as it takes to tell them apart."""
+    texts = f"{one:.6g}", f"{other:.6g}"
+    for digits in range(7, 18):
+        if texts[0] == texts[1]:
+            texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+    return texts
+
+
 @dataclass(frozen=True)
 class Certificate(Bounds):
     """Bounds on the optimal value of a `Problem`, and what to improve in the point."""
@@ -134,8 +143,10 @@ class Certificate(Bounds):
         gain = self.objective - self.better_upper
         if gain > _WORTH_SAYING * self.size:
             lines.append(
-                f"The intercept {self.intercept:.6g} is not the best: {self.better_intercept:.6g} lowers the upper "
-                f"bound by {gain:.3g} to {self.better_upper:.9g}."
+                "The intercept {} is not the best: {} lowers the upper bound ".format(
+                    *apart(self.intercept, self.better_intercept)
+                )
+                + f"by {gain:.3g} to {self.better_upper:.9g}."
             )
         if _GOOD * self.size < self.gap - self.rounding < float("inf"):
             gain = self.objective - self.fitting_upper

@@ -62,15 +62,6 @@ def sensible(value: float) -> float:
     return short if abs(value - short) <= 1e-4 * abs(value) else float(value)
 
 
-def apart(one: float, other: float) -> tuple[str, str]:
-    """Two numbers with six digits, or as many as it takes to tell them apart."""
-    for digits in range(6, 18):
-        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
-        if texts[0] != texts[1]:
-            break
-    return texts
-
-
 def some(values: Any) -> str:
     """The first numbers, for a message."""
     shown = ", ".join(f"{value:.4g}" for value in values[:6])

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mklref.certificate import certify
+from mklref.certificate.verdict import apart
 from mklref.exceptions import InvalidParameter
 from mklref.losses import LOSSES, EpsilonInsensitive, Loss
 from mklref.problem import Problem
@@ -31,7 +32,7 @@ from mklref.testing.data_suspects import (
     scale_that_fits,
     scaled_kernels,
 )
-from mklref.testing.readings import Point, Reading, Suspect, apart, meant, restated, sensible, some
+from mklref.testing.readings import Point, Reading, Suspect, meant, restated, sensible, some
 from mklref.testing.weight_suspects import (
     inner_machine,
     machine,
