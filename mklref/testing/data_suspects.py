@@ -20,6 +20,7 @@ from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Centering, Projection, Scaling
+from mklref.losses import EpsilonInsensitive
 from mklref.problem import Problem
 from mklref.testing.readings import Point, Reading, meant, restated, sensible, some
 from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
@@ -286,7 +287,7 @@ def implied_costs(problem: Problem, point: Point) -> Array | None:
 def fitted_epsilon(problem: Problem, point: Point) -> float | None:
     """t_i + epsilon sign(beta_i) = y_i for every beta_i strictly between its bounds and 0: epsilon by least squares."""
     fitted = _fitted_factors(
-        problem.replace(loss=type(problem.loss)(epsilon=0.0)), point, [np.sign(point.dual_coef)],
+        problem.replace(loss=EpsilonInsensitive(0.0)), point, [np.sign(point.dual_coef)],
         minus=_scores(problem, point),
     )  # fmt: skip
     return float(fitted[0]) if fitted is not None and fitted[0] >= 0.0 else None

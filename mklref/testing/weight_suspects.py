@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
 _FRACTIONS = {f"{a}/{b}": a / b for b in (3, 6, 7, 9) for a in range(1, 4 * b) if a % b}
 """Numbers that somebody means although they are no short decimals."""
+_ROUND: dict[str, Any] = {"digits": 2, "within": 1e-3}
+"""How round a fitted p - 1 or lam has to be: its certificate is of second order in both, and forgives the rest."""
 
 
 def spheres(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -149,7 +152,7 @@ def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
     yield Reading("machine not solved", text, problem, Point(found.dual_coef, point.weights, None))
 
 
-def free_samples(problem: Problem, beta: Array) -> tuple[Array, Array]:
+def free_samples(problem: Problem, beta: Array) -> tuple[Any, Array]:
     """The samples strictly inside their box, as a mask (n,), and their scores t_i = V*'(-beta_i/c_i).
 
     At the optimum of a machine t_i is a subgradient of the conjugate; inside the box it is the derivative.
@@ -163,7 +166,7 @@ def free_samples(problem: Problem, beta: Array) -> tuple[Array, Array]:
         free &= np.abs(s) > 1e3 * step  # the kink of |beta_i| at 0
     s, y, step = s[free], problem.y[free], step[free]
     t = (problem.loss.conjugate(s + step, y) - problem.loss.conjugate(s - step, y)) / (2.0 * step)
-    return free, np.asarray(t)
+    return np.asarray(free), np.asarray(t)
 
 
 def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
@@ -231,7 +234,7 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
         return
     slope = np.polyfit(np.log(g), np.log(theta), 1)[0]  # theta ~ g^{2/(p-1)}, or g^{(2-q)/(q-1)} beyond q = 2
     if slope > 1e-3:
-        yield from (Lp(p) for p in meant(1.0 + 2.0 / slope, _FRACTIONS).values() if p >= 1.0)
+        yield from (Lp(1.0 + rest) for rest in meant(2.0 / slope, _FRACTIONS, **_ROUND).values())
     elif -1.0 < slope < -1e-3:
         yield from (BlockNorm(q) for q in meant((2.0 + slope) / (1.0 + slope), _FRACTIONS).values())
     design = np.column_stack([theta * g, np.ones(len(g))])  # theta lam g = g - tau
@@ -239,7 +242,8 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
     tikhonov = float((theta * g - 1.0) @ (g - 1.0) / ((theta * g - 1.0) @ (theta * g - 1.0)))  # tau = 1 - lam
     for lam, form in ((ivanov, "ivanov"), (tikhonov, "tikhonov")):
         if 0.0 < lam < 1.0:
-            yield from (ElasticNet(short, form) for short in meant(lam, _FRACTIONS).values() if 0.0 < short < 1.0)
+            shorts = meant(lam, _FRACTIONS, **_ROUND).values()
+            yield from (ElasticNet(short, form) for short in shorts if 0.0 < short < 1.0)
 
 
 def _machine(fault: str, text: str, problem: Problem, point: Point, theta: Array) -> Iterator[Reading]:

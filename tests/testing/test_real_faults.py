@@ -1,0 +1,113 @@
+"""Faults of real solvers, each planted in a healthy one: their name is in the first line, and none passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from mklref import solve
+from mklref.certificate.verdict import apart
+from mklref.regularizers import Lp
+from mklref.testing import Answer, assert_optimal, judge, select
+from mklref.testing.case import CATALOGUE
+from validation.confusion import NARROW, killed, right, stored, summary
+from validation.planted import FAULTS, exact
+
+CASES = (
+    "hinge-l2", "hinge-l1", "squared-l2", "epsilon-insensitive-l2", "hinge-l1-no-intercept", "logistic-l2",
+    "pinball-l2", "huber-l2", "hinge-l1-sample-weight", "squared-l2-no-intercept",
+)  # fmt: skip
+
+
+def planted(what):
+    """The first problem that leaves the fault room, and what a solver with it answers."""
+    select()
+    for name in CASES:
+        problem = CATALOGUE[name].build()[0]
+        answer = FAULTS[what][1](problem)
+        if answer is not None and not judge(problem, Answer(*answer)).passed:
+            return problem, answer
+    raise AssertionError(f"no case leaves room for: {what}")
+
+
+@pytest.mark.parametrize("what", FAULTS)
+def test_the_name_is_in_the_first_line(what):
+    problem, (beta, theta, b) = planted(what)
+    with pytest.raises(AssertionError) as raised:
+        assert_optimal(problem, beta, weights=theta, intercept=b)
+    first = str(raised.value).splitlines()[0]
+    assert FAULTS[what][0] in first.partition("The relative gap")[0].split(": ", 1)[1], first
+    exact.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("2 K: a missing 1/2", "it is optimal for 2 times the kernels: a missing 1/2 of the quadratic"),
+        ("1.7 K", "it is optimal for 1.7 times the kernels"),
+        ("trace normalisation inside", "unit trace: K / trace(K)"),
+        ("1e-3 added to the diagonals", "kernels with 0.001 added to the diagonal"),
+        ("balanced class weights", "'balanced'"),
+        ("1 - tau for tau", "tau = 1 - tau = 0.7, the problem has 0.3"),
+        ("epsilon in units of the deviation", "epsilon = epsilon std(y)"),
+        ("logistic loss with base 2", "logistic loss with base 2"),
+        ("sample weights used twice", "sample weights that are used twice"),
+        ("the last samples never read", "without the samples 21, 22, 23"),
+        ("three samples read twice", "the samples 0, 1, 2 are repeated"),
+        ("b^2/2 in the objective", "lam = 1:"),
+        ("norm that is not squared, p > 1", "the dual norm is 1"),
+        ("rho of libsvm, which is -b", "fits,"),
+    ],
+)
+def test_the_message_has_the_number_that_was_meant(what, said):
+    problem, answer = planted(what)
+    assert said in judge(problem, Answer(*answer)).findings[0].text
+
+
+def test_readings_that_nothing_tells_apart_are_all_listed_with_their_gaps():
+    """Without a sample at its bound the machine of 2 K has half the dual variables, and that is all."""
+    problem = CATALOGUE["large-C"].build()[0]
+    beta, theta, b = exact(problem)
+    (finding,) = judge(problem, Answer(beta / 2.0, theta, b)).findings
+    assert finding.fault == "scaled kernels"
+    assert "scaled dual_coef" in finding.others
+    assert "As well fits scaled dual_coef (gap 1e-07): 2 times dual_coef is optimal" in finding.text
+
+
+@pytest.mark.parametrize("name", ["squared-l1", "logistic-l1", "per-variable-rank-one"])
+@pytest.mark.parametrize("p", [1.00221, 1.0122134])
+def test_a_slow_run_has_no_exponent_that_nobody_asked_for(name, p):
+    """Steps at p = 1 that end early leave weights that resemble those of a p just above."""
+    problem = CATALOGUE[name].build()[0]
+    near = solve(problem.replace(regularizer=Lp(p)), tol=1e-10)
+    (finding,) = judge(problem, Answer(near.dual_coef, near.weights, near.intercept)).findings
+    assert "Lp(1.0" not in finding.text
+    assert finding.fault == "weights not optimal"
+
+
+@pytest.mark.parametrize(("one", "other"), [(1.03128, 1.031281), (2.0, 3.0), (1.0, 1.0 + 1e-15), (0.5, 0.5)])
+def test_two_numbers_in_a_sentence_are_told_apart(one, other):
+    texts = apart(one, other)
+    assert (texts[0] != texts[1]) == (one != other)
+    assert all(len(text) <= 18 for text in texts)
+
+
+def test_every_narrow_solver_meets_sixty_cases_that_a_healthy_one_passes():
+    built = {case.name: case.build() for case in select()}
+    for who, supports in NARROW.items():
+        assert sum(not any(map(supports, problems)) for problems in built.values()) >= 60, who
+    for name, problems in built.items():
+        if "grid" in CATALOGUE[name].flags:
+            found = solve(problems[0], tol=1e-6)
+            assert found.certificate.is_optimal(1e-6), name
+
+
+def test_the_stored_confusion_matrix_is_as_good_as_the_docs_say():
+    rows = stored()
+    facts = summary(rows)
+    assert facts["kinds"] >= 40
+    assert facts["named"] >= 0.95
+    assert {row[0] for row in rows} == set(CATALOGUE)
+    assert {row[1] for row in rows} == set(FAULTS)
+    assert not any(right(row) and row[2] == "optimal all the same" for row in rows)
+    for who, numbers in killed(rows).items():
+        assert not numbers["alive"], who
