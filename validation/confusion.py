@@ -1,6 +1,7 @@
 """The confusion matrix of the oracle: `python -m validation.confusion [--include WORD,...] [--jobs N]`.
 
-Every fault of `validation.planted` on every case of the catalogue: what the oracle calls it. An answer that a fault has
+Every fault of `validation.planted` on every case of the catalogue, without its grid of narrow solvers or with it
+(`--grid`): what the oracle calls it. An answer that a fault has
 not changed is optimal, which its certificate proves, and is counted apart. The rows go to
 validation/results/confusion.json; docs/figures/confusion.py draws them. Exit code 0 if 95 % are named rightly.
 """
@@ -89,7 +90,8 @@ def killed(rows: list[Row]) -> dict[str, dict[str, Any]]:
     """For each narrow solver: its cases, the faults that have room in them, and those that no case notices."""
     table = {}
     for who, supports in NARROW.items():
-        cases = {case.name for case in select() if not any(map(supports, case.build()))}
+        planted = {row[0] for row in rows}
+        cases = {case.name for case in select() if case.name in planted and not any(map(supports, case.build()))}
         inside = [row for row in rows if row[0] in cases]
         possible = {row[1] for row in inside}
         dead = {row[1] for row in inside if row[2] != NO_EFFECT}
@@ -108,14 +110,17 @@ def main() -> int:
     parser.add_argument(
         "--include", type=lambda text: text.split(","), metavar="WORD,...", help="flags or names of cases"
     )
-    parser.add_argument("--exclude", type=lambda text: text.split(","), metavar="WORD,...")
+    parser.add_argument(
+        "--grid", action="store_true", help="the grid of narrow solvers as well, every fourth fault in turn"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N")
     parser.add_argument("--stored", action="store_true", help="print the stored results again")
     arguments = parser.parse_args()
     if arguments.stored:
         rows = stored()
     else:
-        names = [case.name for case in select(include=arguments.include, exclude=arguments.exclude)]
+        exclude = None if arguments.grid or arguments.include else "grid"
+        names = [case.name for case in select(include=arguments.include, exclude=exclude)]
         with ProcessPoolExecutor(arguments.jobs) as pool:
             rows = [row for part in pool.map(rows_of, names) for row in part]
     for (what, named), count in Counter(
