@@ -118,8 +118,10 @@ def figures(static: Path) -> None:
     """Draw what is not there yet, two scripts at a time; delete a picture to have it drawn again."""
     missing = [script for script, picture in FIGURES.items() if not (static / picture).exists()]
     scripts = [[sys.executable, str(static.parent / "figures" / f"{name}.py")] for name in missing]
+    paths = [str(static.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]  # validation/ is not installed
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(partial(subprocess.run, check=True, stdout=subprocess.DEVNULL), scripts))
+        list(pool.map(partial(subprocess.run, check=True, stdout=subprocess.DEVNULL, env=environment), scripts))
 
 
 def reproduction_report(directory: Path, static: Path) -> None:

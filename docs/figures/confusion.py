@@ -1,4 +1,4 @@
-"""The picture of the oracle's confusion matrix: `python docs/figures/confusion.py`, from validation/results."""
+"""The confusion matrix of the oracle, from validation/results: `PYTHONPATH=. python docs/figures/confusion.py`."""
 
 from __future__ import annotations
 
