@@ -28,8 +28,6 @@ SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
 _FRACTIONS = {f"{a}/{b}": a / b for b in (3, 6, 7, 9) for a in range(1, 4 * b) if a % b}
 """Numbers that somebody means although they are no short decimals."""
-_ROUND: dict[str, Any] = {"digits": 2, "within": 1e-3}
-"""How round a fitted p - 1 or lam has to be: its certificate is of second order in both, and forgives the rest."""
 
 
 def spheres(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -234,7 +232,7 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
         return
     slope = np.polyfit(np.log(g), np.log(theta), 1)[0]  # theta ~ g^{2/(p-1)}, or g^{(2-q)/(q-1)} beyond q = 2
     if slope > 1e-3:
-        yield from (Lp(1.0 + rest) for rest in meant(2.0 / slope, _FRACTIONS, **_ROUND).values())
+        yield from (Lp(1.0 + rest) for rest in _round(2.0 / slope))
     elif -1.0 < slope < -1e-3:
         yield from (BlockNorm(q) for q in meant((2.0 + slope) / (1.0 + slope), _FRACTIONS).values())
     design = np.column_stack([theta * g, np.ones(len(g))])  # theta lam g = g - tau
@@ -242,8 +240,15 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
     tikhonov = float((theta * g - 1.0) @ (g - 1.0) / ((theta * g - 1.0) @ (theta * g - 1.0)))  # tau = 1 - lam
     for lam, form in ((ivanov, "ivanov"), (tikhonov, "tikhonov")):
         if 0.0 < lam < 1.0:
-            shorts = meant(lam, _FRACTIONS, **_ROUND).values()
-            yield from (ElasticNet(short, form) for short in shorts if 0.0 < short < 1.0)
+            yield from (ElasticNet(short, form) for short in _round(lam) if 0.0 < short < 1.0)
+
+
+def _round(value: float) -> set[float]:
+    """What may be meant by a fitted p - 1 or lam: the rounder a number, the farther it may be from the fit.
+
+    The certificate is of second order in both, and alone would forgive any rounding.
+    """
+    return {*meant(value, _FRACTIONS, 2, 1e-3).values(), *meant(value, {}, 1, 1e-2).values()}
 
 
 def _machine(fault: str, text: str, problem: Problem, point: Point, theta: Array) -> Iterator[Reading]:
