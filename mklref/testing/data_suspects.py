@@ -1,13 +1,7 @@
 """Suspects that concern the data: other kernels, other targets, other costs than those of the problem.
 
-Where a quantity is unknown it is read off the point, by the equations that hold at an optimum of the problem that was
-solved in place of this one,
-
-    t_i = V*'(-beta_i/c_i)             for samples strictly inside their box, whose scores are known from beta
-    c_i = -beta_i / V'(t_i)            for samples off the kinks, whose costs are known from their scores
-
-with t = sum_m theta_m K_m beta + b: the factor of the kernels, a ridge, the cost of each sample. Fitted numbers are
-rounded to what somebody could have meant (`readings.meant`), and then certified like all others.
+Where a quantity is unknown it is read off the point (`mklref.testing.implied`). Fitted numbers are rounded to what
+somebody could have meant, or have to satisfy more equations than they have freedom, and are then certified like others.
 """
 
 from __future__ import annotations
@@ -16,21 +10,26 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from mklref._typing import Array, FloatArray
+from mklref._typing import FloatArray
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Centering, Projection, Scaling
-from mklref.losses import EpsilonInsensitive
 from mklref.problem import Problem
+from mklref.testing.implied import (
+    common,
+    fitted_factors,
+    implied_costs,
+    least_counts,
+    scores_of,
+    weights_of,
+)
 from mklref.testing.readings import Point, Reading, meant, restated, sensible, some
-from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
+from mklref.testing.weight_suspects import free_samples
 
 NEARLY_NOTHING = 1e-9
 """Weight of a sample that was left out."""
 ENOUGH = 4
 """Equations that a factor has to satisfy before it is believed, whatever its value."""
-_OFF_THE_KINK = 1e-4
-"""Distance of a score from a kink, relative to the larger of both and 1, from which V' is known."""
 
 NORMALIZATIONS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
     "unit trace": ("K / trace(K)", lambda K: Scaling.to_unit_trace(K, "kernel").train(K)),
@@ -53,8 +52,8 @@ def scaled_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
 
 def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
     """The factor of the scores which beta asks for over those which it has."""
-    scores = _scores(problem, point)
-    fitted = _fitted_factors(problem, point, [scores])
+    scores = scores_of(problem, point)
+    fitted = fitted_factors(problem, point, [scores])
     free, t = free_samples(problem, point.dual_coef)
     if scores is None or fitted is None or len(t) < ENOUGH:
         return
@@ -102,7 +101,7 @@ def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
 def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     """Kernels around the mean of the samples; with an intercept this changes nothing but b."""
     if problem.intercept:
-        if point.intercept is not None and (scores := _scores(problem, point)) is not None:
+        if point.intercept is not None and (scores := scores_of(problem, point)) is not None:
             b = point.intercept - float(scores.mean())
             text = f"the intercept belongs to centred kernels; {b:.6g} fits these, {point.intercept:.6g} does not."
             yield Reading("centred kernels", text, problem, point._replace(intercept=b), exact=True)
@@ -113,14 +112,14 @@ def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
 
 def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
     """Something added to every diagonal, the same or in proportion to the trace."""
-    theta = _weights(problem, point)
+    theta = weights_of(problem, point)
     if theta is None:
         return
-    scores = _scores(problem, point)
+    scores = scores_of(problem, point)
     diagonal = problem.kernels.traces() / problem.n_samples
     shapes = {"": np.ones(problem.n_kernels), " trace(K)/n": diagonal}
     for unit, sizes in shapes.items():
-        fitted = _fitted_factors(problem, point, [float(theta @ sizes) * point.dual_coef], minus=scores)
+        fitted = fitted_factors(problem, point, [float(theta @ sizes) * point.dual_coef], minus=scores)
         if fitted is None or not fitted[0] > 0.0 or len(free_samples(problem, point.dual_coef)[1]) < ENOUGH:
             continue
         for text, size in meant(fitted[0], {}, digits=2, within=5e-2).items():
@@ -177,10 +176,10 @@ def class_weights_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
     if problem.loss.targets != "labels" or ratios is None:
         return
     members = {label: problem.y == label for label in (-1.0, 1.0)}
-    fitted = {label: _common(ratios[own]) for label, own in members.items()}
+    fitted = {label: common(ratios[own]) for label, own in members.items()}
     if not any(fitted.values()):
         return
-    least = _least_counts(problem, point)
+    least = least_counts(problem, point)
     scheme = {  # the cost of a class without samples off the kinks is large enough, and does not matter
         label: sensible(ratio) if ratio else float(least[members[label]].max()) for label, ratio in fitted.items()
     }
@@ -218,7 +217,7 @@ def counted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
     ratios = implied_costs(problem, point)
     if ratios is None:
         return
-    least = _least_counts(problem, point)
+    least = least_counts(problem, point)
     count = np.where(np.isnan(ratios), least, np.round(np.nan_to_num(ratios, posinf=1.0)))
     out, more = np.flatnonzero(count == 0.0), np.flatnonzero(count > 1.0)
     weight = np.maximum(count, NEARLY_NOTHING) * (problem.costs / problem.C)
@@ -248,7 +247,7 @@ def penalized_intercept(problem: Problem, point: Point) -> Iterator[Reading]:
     total = float(point.dual_coef.sum())
     if not problem.intercept or problem.intercept_cost or total == 0.0:
         return
-    theta = _weights(problem, point)
+    theta = weights_of(problem, point)
     strengths = {"1": 1.0} | ({} if theta is None or not theta.any() else {"1/sum(theta)": 1.0 / float(theta.sum())})
     if point.intercept:
         strengths = meant(total / point.intercept, strengths)
@@ -260,77 +259,3 @@ def penalized_intercept(problem: Problem, point: Point) -> Iterator[Reading]:
             yield from restated(
                 "penalised intercept", shown, problem, point._replace(intercept=total / strength), loss=tilted
             )  # fmt: skip
-
-
-def implied_costs(problem: Problem, point: Point) -> Array | None:
-    """-beta_i / V'(t_i) over c_i, (n,); NaN at kinks and where V' = 0, None without weights and an intercept."""
-    scores = _scores(problem, point)
-    if scores is None:
-        return None
-    b = point.intercept or 0.0
-    if problem.intercept and point.intercept is None:
-        fitted = _fitted_factors(problem, point, [], minus=scores)
-        if fitted is None:
-            return None
-        b = float(fitted[0])
-    t = scores + b
-    slopes = problem.loss.subgradient(t, problem.y)
-    known = np.abs(slopes) > 1e-6 * max(float(np.abs(slopes).max()), 1e-300)
-    if np.isinf(problem.loss.smoothness):
-        near = np.abs(t - problem.loss.kinks(problem.y)) <= _OFF_THE_KINK * np.maximum(1.0, np.abs(t))
-        known &= ~near.any(axis=0)
-    ratios = np.full(len(t), np.nan)
-    ratios[known] = -point.dual_coef[known] / (slopes[known] * problem.costs[known])
-    return ratios
-
-
-def fitted_epsilon(problem: Problem, point: Point) -> float | None:
-    """t_i + epsilon sign(beta_i) = y_i for every beta_i strictly between its bounds and 0: epsilon by least squares."""
-    fitted = _fitted_factors(
-        problem.replace(loss=EpsilonInsensitive(0.0)), point, [np.sign(point.dual_coef)],
-        minus=_scores(problem, point),
-    )  # fmt: skip
-    return float(fitted[0]) if fitted is not None and fitted[0] >= 0.0 else None
-
-
-def _least_counts(problem: Problem, point: Point) -> Array:
-    """How often each sample has to count at least for beta_i to be in its box, 1 or more."""
-    lower, upper = problem.loss.box(problem.y, problem.costs)
-    bound = np.abs(np.where(point.dual_coef > 0.0, upper, lower))
-    times = np.divide(np.abs(point.dual_coef), bound, out=np.ones_like(bound), where=bound > 0.0)
-    return np.asarray(np.maximum(np.ceil(times - 1e-6), 1.0))
-
-
-def _common(ratios: Array) -> float:
-    """The value that all known ratios have, 0 if they differ or none is known."""
-    known = ratios[np.isfinite(ratios)]
-    if not len(known):
-        return 0.0
-    middle = float(np.median(known))
-    return middle if np.all(np.abs(known - middle) <= 1e-2 * abs(middle)) else 0.0
-
-
-def _weights(problem: Problem, point: Point) -> Array | None:
-    return weights_of_the_machine(problem, point.dual_coef) if point.weights is None else point.weights
-
-
-def _scores(problem: Problem, point: Point) -> Array | None:
-    """sum_m theta_m K_m beta."""
-    theta = _weights(problem, point)
-    return None if theta is None else np.asarray(theta @ problem.kernels.apply(point.dual_coef))
-
-
-def _fitted_factors(
-    problem: Problem, point: Point, columns: list[Array | None], minus: Array | None = None
-) -> Array | None:
-    """Least squares for t = minus + columns x + b on the free samples: x, and b at the end where it is free."""
-    free, t = free_samples(problem, point.dual_coef)
-    if any(column is None for column in columns):
-        return None
-    design = [column[free] for column in columns if column is not None]
-    goal = t - (0.0 if minus is None else minus[free])
-    if problem.intercept:
-        design.append(np.ones(len(t)))
-    if len(t) < max(len(design), 1) or not design or not np.all(np.isfinite(goal)):
-        return None
-    return np.asarray(np.linalg.lstsq(np.stack(design, axis=1), goal, rcond=None)[0])

@@ -22,8 +22,6 @@ from mklref.testing.data_suspects import (
     class_weights,
     class_weights_that_fit,
     counted_samples,
-    fitted_epsilon,
-    implied_costs,
     normalized_kernels,
     other_targets,
     penalized_intercept,
@@ -32,6 +30,7 @@ from mklref.testing.data_suspects import (
     scale_that_fits,
     scaled_kernels,
 )
+from mklref.testing.implied import fitted_epsilon, implied_costs
 from mklref.testing.readings import Point, Reading, Suspect, meant, restated, sensible, some
 from mklref.testing.weight_suspects import (
     inner_machine,
