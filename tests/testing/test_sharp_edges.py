@@ -1,4 +1,4 @@
-"""What random mutants of mklref.testing survived at first: conditions that are what they say, and readings."""
+"""What random mutants of the package survived at first: conditions that are what they say, readings with a ratio."""
 
 from __future__ import annotations
 
