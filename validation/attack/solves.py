@@ -60,7 +60,7 @@ def findings(rng: np.random.Generator) -> Iterator[str]:
     if solution.status is Status.OPTIMAL or (truth := truth_of(problem)) is None:
         return
     gap, better = again.relative_gap, truth.certificate.relative_gap
-    if better <= max(TOL, 0.1 * gap):
+    if better < gap and better <= max(TOL, 0.1 * gap):
         yield f"{problem}: {solution.status.name}, gap {gap:.1e}, where {truth.solver} reaches {better:.1e}"
 
 
