@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from certificate.points import M, N, factors, optimum, random_point, small
-from makers import DEGENERATE, LOSSES
+from makers import DEGENERATE, LOSSES, make_problem
 
-from mklref.certificate import certify, repair
+from mklref.certificate import certify, certify_each, repair
 from mklref.problem import Problem
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Lp, Power, SmoothedRoot
 
@@ -190,3 +190,15 @@ def test_a_constant_kernel_matrix_added_changes_nothing_with_an_intercept(rng):
     here, there = certify(problem, beta), certify(shifted, beta)
     assert there.lower == pytest.approx(here.lower, rel=1e-12)
     assert there.upper == pytest.approx(here.upper, rel=1e-12)
+
+
+def test_certificates_of_many_points_at_once_are_those_of_each_alone():
+    """17 points: more than take one read of the kernels."""
+    problem = make_problem(seed=3, n=12)
+    rng = np.random.default_rng(0)
+    points = [(problem, rng.uniform(0.0, 1.0, 12) * problem.y, None, None) for _ in range(17)]
+    each = certify_each(points)
+    assert len(each) == 17
+    for (_, beta, _, _), found in zip(points, each, strict=True):
+        alone = certify(problem, beta)
+        assert (found.lower, found.upper) == pytest.approx((alone.lower, alone.upper), rel=1e-12)

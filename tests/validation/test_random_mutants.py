@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from validation import random_mutants
-from validation.mutants import KILLED, SURVIVED
+from validation.mutants import KILLED, SURVIVED, mutants as fixed
 from validation.random_mutants import ROOT, Mutant, mutants, mutants_of
 
 CHANGES = {
@@ -133,3 +133,8 @@ def test_the_plugin_says_who_calls_what(tmp_path):
         "mklref/code.py:2": ["test_it.py::test_first", "test_it.py::test_second"],
         "everywhere": ["mklref/code.py:3"],
     }
+
+
+def test_every_fault_of_the_fixed_table_has_its_place_in_the_code():
+    stale = [one for one in fixed() if (ROOT / "mklref" / one.file).read_text(encoding="utf-8").count(one.old) == 0]
+    assert stale == []
