@@ -27,7 +27,10 @@ import numpy as np
 from validation.mutants import ROOT, SURVIVED, copied, outcome
 
 PARTS = {
-    "certificate": ("mklref/certificate", ("certificate", "test_verify.py", "native/test_claims.py")),
+    "certificate": (
+        "mklref/certificate",
+        ("certificate", "test_verify.py", "native/test_claims.py", "native/test_joint.py"),
+    ),
     "testing": ("mklref/testing", ("testing",)),
     "verify": ("mklref/verify.py", ("test_verify.py",)),
 }
