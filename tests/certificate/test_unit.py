@@ -86,6 +86,9 @@ def test_the_unit_of_one_class_machines_is_a_share_of_squared_norms():
     problem = Problem([OPPOSITE], np.ones(2), loss="one_class")
     for regularizer, unit in ((Lp(2), 2e-7), (Tikhonov(2.0, 1.0), 1e-14), (ElasticNet(0.5), 1e-7 * 1.5**2)):
         assert unit_of(problem.replace(regularizer=regularizer)) == pytest.approx(unit, rel=1e-12)
+    assert unit_of(problem.replace(kernels=[2.0**-40 * OPPOSITE])) == pytest.approx(
+        2.0**-40 * unit_of(problem), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(("regularizer", "gap"), [(Lp(2), 40.0), (Tikhonov(2.0, 1.0), 1600.0)], ids=str)
