@@ -15,6 +15,6 @@ def test_scikit_learn_passes_where_it_solves_the_same_problem():
     spec = importlib.util.spec_from_file_location("scikit_learn", ADAPTER)
     peer = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(peer)
-    report = check_solver(peer.solve)
+    report = check_solver(peer.solve, exclude="large-C-sv*")  # where libsvm ends early
     assert report.passed, str(report)
-    assert report.count(Outcome.PASSED) >= 6
+    assert report.count(Outcome.PASSED) >= 30
