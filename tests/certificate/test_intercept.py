@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from mklref.certificate import best_intercept
 from mklref.certificate.intercept import intercept_objective
 from mklref.losses import SquaredHinge
+from mklref.problem import Problem
 
 WITH_INTERCEPT = [loss for loss in LOSSES if loss.intercept != "forbidden"]
 PIECEWISE_LINEAR = ["hinge", "epsilon_insensitive", "pinball", "one_class"]
@@ -134,3 +135,13 @@ def test_a_loss_may_have_jumps_and_curvature(rng):
         reference = minimize_scalar(lambda b, p=problem, s=scores: objective(p, s, b), bounds=(-200, 200))
         found = objective(problem, scores, best_intercept(problem, scores))
         assert found <= reference.fun * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("outlier", [-1e3, 1e3])
+def test_an_intercept_far_from_the_median_is_found_at_any_cost(C, outlier):
+    """Squared loss: the mean of y - t, here 83 away from the median 0."""
+    y = np.zeros(12)
+    y[3] = outlier
+    problem = Problem([np.eye(12)], y, C=C, loss="squared")
+    assert best_intercept(problem, np.zeros(12)) == pytest.approx(outlier / 12.0, rel=1e-9)
