@@ -99,7 +99,7 @@ def random_case(rng: np.random.Generator) -> tuple[Problem, str]:
     regularizer: Any = regularizers[int(rng.integers(len(regularizers)))]
     intercept = loss == "one_class" or (loss != "density_level_set" and bool(rng.random() < 0.7))
     if loss == "one_class":
-        C = max(C, 1.0 / n)
+        C = max(C, float(np.nextafter(1.0 / n, 1.0)))  # n C < 1, be it by rounding, has the optimum -inf
     problem = Problem(list(kernels), y, C=C, loss=loss, regularizer=regularizer, intercept=intercept)
     return problem, f"{shape} {kernels.dtype} kernels of {scale:.1e}, {problem}"
 
