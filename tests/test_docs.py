@@ -62,7 +62,7 @@ def test_versions_are_those_of_the_project():
     minimum = PROJECT["requires-python"].removeprefix(">=")
     for page in (README, (ROOT / "docs" / "install.md").read_text(encoding="utf-8")):
         assert f"Python {minimum} or newer" in page
-    standard = re.search(r"CMAKE_CXX_STANDARD (\d+)", (ROOT / "mklref/native/_core/CMakeLists.txt").read_text())
+    standard = re.search(r"CMAKE_CXX_STANDARD (\d+)", (ROOT / "mklref/machines/_core/CMakeLists.txt").read_text())
     assert f"C++{standard.group(1)}" in README
 
 

@@ -42,9 +42,10 @@ ORDER = (
     "formulations",
     "reference",
     "equivalences",
+    "machines",  # at fixed weights, for native and the algorithms
     "native",
     "_path",
-    "algorithms",  # call its machines at fixed weights
+    "algorithms",
     "synthesis",
     "evidence",
     "bounds",
@@ -140,18 +141,24 @@ def test_the_graph_test_can_see_a_wrong_import(tmp_path):
 CONIC_SIDE = ("_conic", "formulations", "reference", "equivalences", "_crosscheck")
 
 
-@pytest.mark.parametrize("unit", ["native", "algorithms"])
+@pytest.mark.parametrize("unit", ["machines", "native", "algorithms"])
 def test_solvers_share_nothing_with_the_reference(unit):
     """The two sides that check each other share problem, losses, regularisers and certificate only."""
     found = [edge for path in sources() if unit_of(path) == unit for edge in edges(path)]
     assert [edge for edge in found if edge[1] in CONIC_SIDE] == []
 
 
+def test_the_papers_algorithms_share_the_machines_with_native_and_nothing_else():
+    found = [edge for path in sources() if unit_of(path) == "algorithms" for edge in edges(path)]
+    assert "machines" in {edge[1] for edge in found}
+    assert [edge for edge in found if edge[1] == "native"] == []
+
+
 def test_formulations_share_nothing_with_the_solvers():
     found = [
         edge for path in sources() if unit_of(path) in ("_conic", "formulations", "reference") for edge in edges(path)
     ]
-    assert [edge for edge in found if edge[1] in ("native", "algorithms", "_crosscheck")] == []
+    assert [edge for edge in found if edge[1] in ("machines", "native", "algorithms", "_crosscheck")] == []
 
 
 def test_formulations_hold_statements_and_nothing_else():

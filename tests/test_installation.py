@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import mklref
-from mklref.native import loops
+from mklref.machines import loops
 
 ROOT = Path(__file__).parents[1]
 PINS = ROOT / ".ci" / "lowest.txt"
 
 SOLVES = """
 import sys, warnings
-sys.modules["mklref.native._loops"] = None  # as where nothing was compiled
+sys.modules["mklref.machines._loops"] = None  # as where nothing was compiled
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     import numpy as np

@@ -1,4 +1,4 @@
-"""Mutation run over certificate/ and native/: `python -m validation.mutants [--markdown] [--only WORD]`.
+"""Mutation run over certificate/, machines/ and native/: `python -m validation.mutants [--markdown] [--only WORD]`.
 
 Each mutant of mutants.toml is one wrong character or so: a sign, a factor, a bound, a direction of rounding. It is
 planted in a copy of the tree, and the tests of its component run until the first failure. A mutant that no test

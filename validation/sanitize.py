@@ -30,8 +30,11 @@ OPTIONS = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 TESTS = tuple(
-    f"tests/native/test_{what}.py"
-    for what in ("passes", "smo", "boundary", "threads", "solve", "extremes", "runs", "path")
+    f"tests/{what}.py"
+    for what in (
+        *(f"machines/test_{part}" for part in ("passes", "smo", "boundary")),
+        *(f"native/test_{part}" for part in ("threads", "solve", "extremes", "runs", "path")),
+    )
 )
 
 
@@ -45,7 +48,7 @@ def build(kind: str, folder: Path) -> None:
     configure = [
         "cmake",
         "-S",
-        str(ROOT / "mklref/native/_core"),
+        str(ROOT / "mklref/machines/_core"),
         "-B",
         str(folder / "build"),
         "-DCMAKE_BUILD_TYPE=Debug",
@@ -55,7 +58,7 @@ def build(kind: str, folder: Path) -> None:
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", str(folder / "build")], check=True, stdout=subprocess.DEVNULL)
     for library in (folder / "build").glob("_loops*.so"):
-        shutil.copy(library, folder / "mklref/native")
+        shutil.copy(library, folder / "mklref/machines")
 
 
 def environment(kind: str, folder: Path) -> dict[str, str]:

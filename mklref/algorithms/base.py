@@ -36,11 +36,10 @@ from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, r
 from mklref.certificate import certify
 from mklref.certificate.unit import relative, unit_of
 from mklref.exceptions import NotApplicable
+from mklref.machines import machine_for
+from mklref.machines.blas import blas_threads
+from mklref.machines.machine import SPARE, Machine
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.native.blas import blas_threads
-from mklref.native.choice import machine_for
-from mklref.native.machine import Machine
-from mklref.native.outer import SPARE
 from mklref.problem import Problem
 from mklref.solution import History, Record, Solution, Status
 

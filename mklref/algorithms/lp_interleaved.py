@@ -14,8 +14,8 @@ from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.lp_wrapper import closed_form, honest
 from mklref.algorithms.point import Point
 from mklref.algorithms.start import AnySolution
-from mklref.native.box import BoxMachine
-from mklref.native.loops import loops
+from mklref.machines.loops import loops
+from mklref.machines.smo import SMOMachine
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, Lp
 from mklref.solution import Solution
@@ -78,17 +78,17 @@ def lp_interleaved(
     require(
         isinstance(problem, Problem)
         and isinstance(problem.regularizer, Lp | BlockNorm)
-        and isinstance(machine, BoxMachine),
+        and isinstance(machine, SMOMachine),
         "lp_interleaved",
         problem,
         "one machine with Lp(p) or BlockNorm(q) and a loss with bounds or kinks in the dual, such as the hinge",
         "For other losses and several classes: lp_wrapper; for other regularizers: mklref.solve.",
     )
-    assert isinstance(machine, BoxMachine)
+    assert isinstance(machine, SMOMachine)
     return honest(run.follow(_steps(run, machine, size)), guaranteed=False)
 
 
-def _steps(run: Run, machine: BoxMachine, size: int) -> Iterator[Point]:
+def _steps(run: Run, machine: SMOMachine, size: int) -> Iterator[Point]:
     theta = run.start  # 1: with beta = 0, theta = M^{-1/p}
     while True:  # 2
         machine.move(theta)  # 13: gradient of (21), negated, at these weights
@@ -102,7 +102,7 @@ def _steps(run: Run, machine: BoxMachine, size: int) -> Iterator[Point]:
             return
 
 
-def _most_violating(machine: BoxMachine, size: int) -> tuple[Any, float]:
+def _most_violating(machine: SMOMachine, size: int) -> tuple[Any, float]:
     """Variables along the steepest feasible direction of at most `size` of them (Joachims 1999), and the violation.
 
     With 1'beta fixed half of them rise and half of them fall. Kinks at 0 have one derivative to each side.
@@ -117,7 +117,7 @@ def _most_violating(machine: BoxMachine, size: int) -> tuple[Any, float]:
     return np.union1d(rising, falling), float(left.max() - right.min())
 
 
-def _moved(run: Run, machine: BoxMachine, chosen: Any, tol: float) -> Array:
+def _moved(run: Run, machine: SMOMachine, chosen: Any, tol: float) -> Array:
     """beta after maximising (21) over the chosen variables."""
     beta, chunk = machine.beta.copy(), Chunk(machine, chosen)
     chunk.maximise(max(tol, 0.0))
@@ -126,10 +126,10 @@ def _moved(run: Run, machine: BoxMachine, chosen: Any, tol: float) -> Array:
     return beta
 
 
-class Chunk(BoxMachine):
+class Chunk(SMOMachine):
     """A machine on some of its dual variables, at the gradient that the others give it: one kernel, of their rows."""
 
-    def __init__(self, machine: BoxMachine, chosen: Any) -> None:
+    def __init__(self, machine: SMOMachine, chosen: Any) -> None:
         block = np.tensordot(machine.weights, machine.problem.kernels.rows(chosen)[:, :, chosen], 1)
         self.problem, self.deadline, self.absolute = machine.problem, machine.deadline, machine.absolute
         self.images = SimpleNamespace(stack=loops.Stack([block]), threads=1)  # type: ignore[assignment]

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.machine import Machine, rounding
+from mklref.machines.machine import Machine, rounding
 from mklref.regularizers import Regularizer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.model import QuadraticProgram
+from mklref.machines.qp import QuadraticProgram
 
 _NEGLIGIBLE = 1e-10
 """The interior point leaves weights of this size where there should be none."""

@@ -12,7 +12,7 @@ from mklref._typing import Array
 from mklref.algorithms.base import OutOfTime, Run
 from mklref.algorithms.group_weights import GroupPoint
 from mklref.certificate import certify
-from mklref.native.blas import blas_threads
+from mklref.machines.blas import blas_threads
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.solution import History, Solution, Status

@@ -17,7 +17,7 @@ from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
 from mklref.estimators.workers import at_work
 from mklref.exceptions import InvalidParameter, InvalidTarget
-from mklref.native.loops import at_most
+from mklref.machines.loops import at_most
 from mklref.native.solver import run_from
 from mklref.problem import Problem
 from mklref.regularizers import Regularizer

@@ -31,8 +31,8 @@ from mklref.estimators.folds import Fold, Point, folds_of, points_of_fold, requi
 from mklref.estimators.regressor import MKLRegressor
 from mklref.estimators.workers import waited_for
 from mklref.exceptions import InvalidParameter, SolverFailure
-from mklref.native.blas import blas_threads
-from mklref.native.loops import threads
+from mklref.machines.blas import blas_threads
+from mklref.machines.loops import threads
 
 RULES = ("best", "one_standard_error")
 

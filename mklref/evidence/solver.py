@@ -18,7 +18,7 @@ from mklref.evidence.newton import no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_rng
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
 from mklref.exceptions import Interrupted, InvalidParameter
-from mklref.native.blas import blas_threads
+from mklref.machines.blas import blas_threads
 
 METHODS = {
     "newton": "projected Newton on (14) itself",

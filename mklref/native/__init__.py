@@ -6,7 +6,7 @@ slower, `WHY` says what is missing and what to do, and the first solve says it o
 
 from __future__ import annotations
 
-from mklref.native.loops import AVAILABLE, WHY
+from mklref.machines.loops import AVAILABLE, WHY
 from mklref.native.solver import solve
 
 __all__ = ["AVAILABLE", "WHY", "solve"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.box import BoxMachine
+from mklref.machines.newton import NewtonMachine
+from mklref.machines.smo import SMOMachine
 from mklref.native.central import CentralPath
 from mklref.native.mixture import mixed_step
 from mklref.native.point import Point
-from mklref.native.smooth import SmoothMachine
 from mklref.native.steps import Cut, bundle_step
 from mklref.regularizers.polyhedral import Polyhedral
 
@@ -64,7 +64,7 @@ class Bundle:
             # Nothing else bounds the weights: beta = 0 says that J >= 0.
             always.append(Cut(np.zeros_like(point.beta), np.zeros_like(point.squares), 0.0))
         # Where the loss is smooth J is, and Newton's method goes on until it is slow.
-        smooth = isinstance(run.machine, SmoothMachine) and point.working_gap <= _FAST * self.gap
+        smooth = isinstance(run.machine, NewtonMachine) and point.working_gap <= _FAST * self.gap
         failures, self.gap = 0, point.working_gap
         while True:
             self.cuts = self.cuts[-_BUNDLE:]
@@ -108,7 +108,7 @@ class Bundle:
         there where the gap allows it.
         """
         machine, psi = run.machine, run.problem.regularizer.polyhedral(run.problem.n_kernels)
-        if psi is None or not isinstance(machine, BoxMachine):
+        if psi is None or not isinstance(machine, SMOMachine):
             return point
         known, point = point, run.look_wider(point, _LIKELY)
         watched = machine.images.watched

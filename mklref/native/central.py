@@ -1,6 +1,6 @@
 """The central path in the dual point and the weights at once: for problems whose bundle of cuts does not close.
 
-Where psi is linear or quadratic (`polyhedral`) and the machine is a box-constrained quadratic (box.py), the optimum is
+Where psi is linear or quadratic (`polyhedral`) and the machine is a box-constrained quadratic (smo.py), the optimum is
 the saddle point of
 
     L(theta, beta) = linear'beta - absolute |beta|_1 - 1/2 beta'(Q + shift) beta + psi(theta),   Q = sum_m theta_m K_m,
@@ -34,8 +34,8 @@ from scipy.linalg import lapack
 
 from mklref._typing import Array
 from mklref.certificate import repair
-from mklref.native.blas import blas_threads
-from mklref.native.box import BoxMachine
+from mklref.machines.blas import blas_threads
+from mklref.machines.smo import SMOMachine
 from mklref.regularizers.polyhedral import Polyhedral
 
 _INWARDS = 0.3
@@ -70,7 +70,7 @@ class CentralPath:
     """
 
     @_SILENT
-    def __init__(self, machine: BoxMachine, psi: Polyhedral, weights: Array) -> None:
+    def __init__(self, machine: SMOMachine, psi: Polyhedral, weights: Array) -> None:
         self.kernels = np.flatnonzero(machine.images.watched)
         self.machine, self.psi, self.problem = machine, psi.of(self.kernels), machine.problem
         psi, weights = self.psi, weights[self.kernels]

@@ -12,13 +12,13 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.kernels import ArrayStack
+from mklref.machines import machine_for
+from mklref.machines.joint import JointMachine
+from mklref.machines.loops import loops
+from mklref.machines.machine import Machine
+from mklref.machines.newton import NewtonMachine
 from mklref.multiclass import MulticlassProblem
-from mklref.native.choice import machine_for
-from mklref.native.joint import JointMachine
-from mklref.native.loops import loops
-from mklref.native.machine import Machine
 from mklref.native.outer import Outer
-from mklref.native.smooth import SmoothMachine
 from mklref.problem import Problem
 
 SHARE = 4
@@ -64,6 +64,6 @@ def weights_of_a_part(machine: Machine | JointMachine) -> Array | None:
     best, share = run.best, k / n
     machine.before = {name: share**2 * cost if name == "passes" else cost for name, cost in run.counters().items()}
     machine.before["passes"] += share
-    if best is not None and isinstance(machine, SmoothMachine):
+    if best is not None and isinstance(machine, NewtonMachine):
         machine.begin(chosen, best.beta, best.intercept)
     return None if best is None else best.weights

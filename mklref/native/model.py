@@ -20,13 +20,12 @@ method.
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.cholesky import factorised, substituted
-from mklref.native.loops import loops
+from mklref.machines.cholesky import factorised, substituted
+from mklref.machines.qp import QuadraticProgram
 from mklref.regularizers import Regularizer
 
 _FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
@@ -168,21 +167,3 @@ def compressed(W: Array) -> Array:
     values, vectors = np.linalg.eigh(W.T @ W)
     keep = values > 1e-15 * max(values[-1], 0.0)
     return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
-
-
-class QuadraticProgram(NamedTuple):
-    """Minimise 1/2 x'Px + c'x subject to x_k >= 0 for k < bounds, Gx <= h and, unless a is None, a'x = 1."""
-
-    P: Array
-    c: Array
-    bounds: int
-    G: Array
-    h: Array
-    a: Array | None
-
-    def solve(self, x: Array, tol: float = 1e-12, max_steps: int = 60) -> tuple[Array, Array]:
-        """From any x; returns the solution and the multipliers of x_k >= 0 and Gx <= h."""
-        x, u = x.copy(), np.empty(self.bounds + len(self.h))
-        if not loops.quadratic_program(*self, x, u, tol, max_steps):
-            raise FloatingPointError("a quadratic program is beyond double precision")
-        return x, u

@@ -23,12 +23,12 @@ import numpy as np
 from mklref._progress import Progress
 from mklref._typing import Array
 from mklref.certificate.unit import unit_of
+from mklref.machines.blas import blas_threads
+from mklref.machines.joint import JointMachine
+from mklref.machines.machine import SPARE, Machine
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.native.blas import blas_threads
 from mklref.native.bundle import Bundle
 from mklref.native.interior import Interior
-from mklref.native.joint import JointMachine
-from mklref.native.machine import Machine
 from mklref.native.model import minimise
 from mklref.native.point import Point
 from mklref.problem import Problem
@@ -59,8 +59,6 @@ _FAR = 1e100
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
 _BEGINNING = 4
-SPARE = 0.9
-"""Share of the wanted gap up to which an allowance for rounding, which the certificate adds to it, is made up for."""
 _ARDUOUS = 200
 """Inner steps for each sample after which the beginning of a run counts as lost if no dual point was worth anything."""
 
@@ -128,7 +126,7 @@ class Outer:
             wanted = self.tol * max(abs(point.upper), self.zero)
             target = self.target = wanted - self.rounding
             if point.gap <= target:
-                rounding = self.machine.rounding(point)
+                rounding = self.machine.rounding(point.intercept, point.upper)
                 if point.gap + rounding > wanted and rounding <= SPARE * wanted:
                     target = self.target = wanted - rounding
                     self.rounding = rounding

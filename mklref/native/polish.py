@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify, repair
 from mklref.exceptions import NotApplicable
-from mklref.native.blas import blas_threads
-from mklref.native.machine import Machine
+from mklref.machines.blas import blas_threads
+from mklref.machines.machine import Machine
 from mklref.problem import Problem
 from mklref.regularizers.polyhedral import Polyhedral
 from mklref.solution import Solution, Status

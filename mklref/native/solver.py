@@ -11,12 +11,12 @@ import numpy as np
 from mklref._checks import check_options, check_range, check_start
 from mklref._typing import Array
 from mklref.exceptions import Interrupted, InvalidParameter, NotApplicable
+from mklref.machines import machine_for
+from mklref.machines.blas import blas_threads
+from mklref.machines.joint import JointMachine
+from mklref.machines.machine import Machine
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.native.blas import blas_threads
-from mklref.native.choice import machine_for
 from mklref.native.guess import equal_weights, weights_of_a_part
-from mklref.native.joint import JointMachine
-from mklref.native.machine import Machine
 from mklref.native.outer import Outer
 from mklref.native.polish import polished
 from mklref.problem import Problem

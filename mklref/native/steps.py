@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native.model import QuadraticProgram
+from mklref.machines.qp import QuadraticProgram
 from mklref.regularizers.polyhedral import Polyhedral
 
 _NEGLIGIBLE = 1e-10

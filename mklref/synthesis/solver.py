@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mklref._typing import Array
 from mklref._validate import checked_array
 from mklref.exceptions import Interrupted, InvalidType
-from mklref.native.blas import blas_threads
+from mklref.machines.blas import blas_threads
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import restriction

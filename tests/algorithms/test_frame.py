@@ -14,7 +14,7 @@ import mklref
 from mklref import algorithms
 from mklref.algorithms.base import Run
 from mklref.exceptions import Interrupted
-from mklref.native.machine import Machine
+from mklref.machines.machine import Machine
 from mklref.solution import Status
 
 EXPONENT = {"sip": 1.5}
@@ -165,7 +165,7 @@ def test_interruption_before_the_first_point(monkeypatch):
     def interrupted(machine, gap):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mklref.native.box.BoxMachine, "solve", interrupted)
+    monkeypatch.setattr(mklref.machines.smo.SMOMachine, "solve", interrupted)
     with pytest.raises(Interrupted, match="no point yet") as stopped:
         solve("silp")
     assert stopped.value.solution is None

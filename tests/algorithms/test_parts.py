@@ -17,7 +17,8 @@ from mklref.algorithms.hessian_mkl import hessian, newton_point
 from mklref.algorithms.level import projection
 from mklref.algorithms.simplemkl import balanced, descent_direction, line_search, longest_step, moved
 from mklref.exceptions import InvalidParameter
-from mklref.native.smooth import SmoothMachine
+from mklref.machines import machine_for
+from mklref.machines.newton import NewtonMachine
 from mklref.solution import Status
 
 
@@ -114,7 +115,7 @@ def test_weights_that_stand_still_are_not_optimal():
 def test_criterion_15_is_twice_the_gap():
     """The measure is (max_m q_m - d'q)/2 relative to J: what (15) prints is twice that (erratum R5)."""
     first = algorithms.simplemkl(cancer(), tol=1e-6, max_iter=1).history.records[0]
-    machine = mklref.native.solver.machine_for(cancer())
+    machine = machine_for(cancer())
     machine.move(first.weights)
     for _ in range(2):  # the first one is coarse
         machine.solve(1e-9)
@@ -158,9 +159,9 @@ def test_hessian_by_differences(loss, rng):
 def test_the_half_square_is_factorised_once_for_each_machine(monkeypatch):
     """Q + D does not depend on the scores: the factor that solved the machine is that of its Hessian."""
     factors = []
-    factor = SmoothMachine._factor
+    factor = NewtonMachine._factor
     monkeypatch.setattr(
-        SmoothMachine, "_factor", lambda machine, w: factors.append(machine.weights) or factor(machine, w)
+        NewtonMachine, "_factor", lambda machine, w: factors.append(machine.weights) or factor(machine, w)
     )
     solution = algorithms.hessian_mkl(make_problem(loss="squared", seed=6, n=40, M=6), tol=1e-6)
     assert solution.status is Status.OPTIMAL

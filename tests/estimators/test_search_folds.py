@@ -16,7 +16,7 @@ from mklref.certificate import certify_each
 from mklref.estimators import folds, search
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import parse
-from mklref.native.loops import at_most, threads
+from mklref.machines.loops import at_most, threads
 from mklref.solution import Status
 
 SPECIFICATION = "linear, rbf(1..4, 2)"

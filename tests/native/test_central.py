@@ -7,9 +7,9 @@ import pytest
 from makers import make_problem
 
 from mklref import Problem, Status, certify, solve
+from mklref.machines import machine_for
 from mklref.native import bundle
 from mklref.native.central import CentralPath, Direction, _System
-from mklref.native.choice import machine_for
 from mklref.native.guess import equal_weights
 from mklref.native.outer import Outer
 from mklref.regularizers import Lp, Power, Tikhonov

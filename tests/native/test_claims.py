@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from makers import LOSSES, make_problem
 
-import mklref.native.machine
+import mklref.machines.machine
 from mklref import certify, solve
 from mklref.certificate import repair
-from mklref.native.choice import machine_for
+from mklref.machines import machine_for
 from mklref.regularizers import Lp
 from mklref.solution import Status
 
@@ -36,7 +36,7 @@ def test_a_certificate_that_disagrees_takes_the_claim_back(monkeypatch):
 
     problem = make_problem()
     assert solve(problem).status is Status.OPTIMAL
-    monkeypatch.setattr(mklref.native.machine, "certify", wide)
+    monkeypatch.setattr(mklref.machines.machine, "certify", wide)
     assert solve(problem).status is Status.STALLED
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mklref
+from mklref.machines import machine_for
 from mklref.native import solver
-from mklref.native.choice import machine_for
 from mklref.native.guess import SHARE, equal_weights, weights_of_a_part
 from mklref.native.outer import Outer
 from mklref.regularizers import Fixed

@@ -10,8 +10,8 @@ from scipy.linalg import block_diag
 import mklref
 from mklref import reference
 from mklref.exceptions import InvalidInput, InvalidParameter, NotApplicable
+from mklref.machines import machine_for
 from mklref.multiclass import STRATEGIES, MulticlassProblem
-from mklref.native.choice import machine_for
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, ElasticNet, Lp
 from mklref.solution import Status

@@ -11,9 +11,9 @@ from makers import DEGENERATE, LOSSES, make_problem
 from mklref import certify, solve
 from mklref.exceptions import Interrupted
 from mklref.losses import EpsilonInsensitive
+from mklref.machines import machine_for
 from mklref.native import polish as module
 from mklref.native.polish import polished as polish_from
-from mklref.native.solver import machine_for
 from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Power, Tikhonov
 from mklref.solution import Status
 

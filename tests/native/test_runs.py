@@ -12,8 +12,8 @@ from native.solving import ACROSS, checked, every_loss, overlap
 
 import mklref
 from mklref.exceptions import InvalidInput, InvalidType
-from mklref.native import box, images, machine, twin
-from mklref.native.smooth import SmoothMachine
+from mklref.machines import machine, quadratic_forms, smo, twin
+from mklref.machines.newton import NewtonMachine
 from mklref.regularizers import Lp
 from mklref.solution import Status
 
@@ -67,10 +67,10 @@ def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch):
     """A hundred Newton steps of a machine that never gets there are cut off by the deadline."""
     problem = make_problem(loss="logistic", n=40, seed=3)
     steps = []
-    objective = SmoothMachine._objective
-    monkeypatch.setattr(SmoothMachine, "_dual_value", lambda machine, point, scores: -np.inf)
+    objective = NewtonMachine._objective
+    monkeypatch.setattr(NewtonMachine, "_dual_value", lambda machine, point, scores: -np.inf)
     monkeypatch.setattr(
-        SmoothMachine,
+        NewtonMachine,
         "_objective",
         lambda machine, *point: (steps.append(time.sleep(0.02)), objective(machine, *point))[1],
     )
@@ -99,7 +99,7 @@ def test_two_runs_are_the_same_bit_for_bit(loss, monkeypatch):
 def test_without_the_compiled_loops_the_answer_is_the_same(loss, monkeypatch):
     problem = make_problem(loss=loss, seed=29, n=12, regularizer=Lp(4 / 3))
     compiled = checked(problem, tol=1e-12)
-    for module in (box, images, machine):
+    for module in (smo, quadratic_forms, machine):
         monkeypatch.setattr(module, "loops", twin)
     slow = checked(problem, tol=1e-12)
     np.testing.assert_allclose(slow.dual_coef, compiled.dual_coef, atol=1e-6)

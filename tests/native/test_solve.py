@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 import mklref
 from mklref import reference
 from mklref.certificate import certify
-from mklref.native.choice import machine_for
+from mklref.machines import machine_for
 from mklref.native.guess import equal_weights
 from mklref.native.outer import Outer
 from mklref.regularizers import BlockNorm, ConcaveBlock, Fixed, Groups, Lp, Power, SmoothedRoot

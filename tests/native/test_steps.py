@@ -10,7 +10,7 @@ from makers import make_problem
 from native.bundles import random_bundle
 from regularizers.instances import SCALE, M
 
-from mklref.native.solver import machine_for
+from mklref.machines import machine_for
 from mklref.native.steps import Cut, bundle_step
 from mklref.regularizers import BlockNorm, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
 

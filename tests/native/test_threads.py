@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import mklref
 from mklref import native
 from mklref.exceptions import SolverFailure
-from mklref.native import machine
+from mklref.machines import machine
 from mklref.regularizers import Lp
 
 
@@ -75,7 +75,7 @@ LACKING = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from mklref.native.loops import loops
+from mklref.machines.loops import loops
 
 K = np.random.default_rng(0).normal(size=(4, 600, 600))
 stack, index = loops.Stack(list(K + K.transpose(0, 2, 1))), np.arange(600)

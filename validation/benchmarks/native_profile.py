@@ -19,13 +19,14 @@ import numpy as np
 from scipy.linalg import lapack
 
 import mklref
-from mklref.native import bundle, outer, solver, twin
-from mklref.native.blas import blas_threads
-from mklref.native.box import BoxMachine
+from mklref.machines import twin
+from mklref.machines.blas import blas_threads
+from mklref.machines.loops import loops
+from mklref.machines.machine import Machine
+from mklref.machines.quadratic_forms import Images
+from mklref.machines.smo import SMOMachine
+from mklref.native import bundle, outer, solver
 from mklref.native.central import CentralPath
-from mklref.native.images import Images
-from mklref.native.loops import loops
-from mklref.native.machine import Machine
 from validation.benchmarks.problems import cancer, digits
 from validation.benchmarks.turns import READS, alternate, seconds, turns
 
@@ -34,8 +35,8 @@ STAGES: dict[str, tuple[tuple[Any, str], ...]] = {
     "pair steps": ((loops, "smo"),),
     "rows": ((loops, "combine_rows"),),
     "images": ((Images, "update"),),
-    "machines": ((BoxMachine, "solve"),),
-    "curvature": ((BoxMachine, "hessian_root"),),
+    "machines": ((SMOMachine, "solve"),),
+    "curvature": ((SMOMachine, "hessian_root"),),
     "programs": ((loops, "quadratic_program"),),
     "weights": ((outer, "minimise"), (bundle, "bundle_step"), (bundle, "mixed_step")),
     "central path": ((CentralPath, "step"),),

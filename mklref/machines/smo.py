@@ -16,11 +16,11 @@ from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.certificate.intercept import intercept_objective
 from mklref.losses import QuadraticDual
-from mklref.native.blas import blas_threads
-from mklref.native.cholesky import factorised, substituted
-from mklref.native.images import Images
-from mklref.native.loops import loops
-from mklref.native.machine import Machine
+from mklref.machines.blas import blas_threads
+from mklref.machines.cholesky import factorised, substituted
+from mklref.machines.loops import loops
+from mklref.machines.machine import Machine
+from mklref.machines.quadratic_forms import Images
 from mklref.problem import Problem
 
 _JITTER = 1e-13
@@ -42,7 +42,7 @@ _SHARE = 0.01
 """Share of the wanted gap that a violation of the optimality conditions, times sum |beta|, may cost."""
 
 
-class BoxMachine(Machine):
+class SMOMachine(Machine):
     """Solved by sequential minimal optimisation from the last beta and its known gradient."""
 
     def __init__(

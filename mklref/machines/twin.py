@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref.native.cholesky import factorised, substituted
+from mklref.machines.cholesky import factorised, substituted
 
 _TINY_CURVATURE = 1e-12
 _RESIDUAL = 100.0

@@ -8,9 +8,9 @@ from makers import LOSSES, make_problem
 
 from mklref import reference
 from mklref.losses import Logistic, OneClass, Squared
-from mklref.native.box import BoxMachine
-from mklref.native.smooth import SmoothMachine
-from mklref.native.solver import machine_for
+from mklref.machines import machine_for
+from mklref.machines.newton import NewtonMachine
+from mklref.machines.smo import SMOMachine
 from mklref.regularizers import Fixed
 
 WEIGHTS = np.array([0.6, 0.2, 1.1, 0.4])
@@ -45,8 +45,8 @@ def test_machines_fit_the_losses():
 
 def _is_smooth(loss, intercept):
     machine = machine_of(loss, intercept)
-    assert isinstance(machine, BoxMachine | SmoothMachine)
-    return isinstance(machine, SmoothMachine)
+    assert isinstance(machine, SMOMachine | NewtonMachine)
+    return isinstance(machine, NewtonMachine)
 
 
 @every_machine
@@ -136,14 +136,14 @@ def test_rounding_of_huge_steps_is_repaired_before_anything_is_made_of_it(monkey
     """Steps that are large against beta leave 1'beta wrong; the images are those of the repaired point."""
     problem = make_problem(n=20, seed=7)
     machine = machine_for(problem)
-    exact = BoxMachine._smo
+    exact = SMOMachine._smo
 
     def rounded(machine, tol):
         violation = exact(machine, tol)
         machine.beta += 1e-4 * (machine.beta == 0.0)
         return violation
 
-    monkeypatch.setattr(BoxMachine, "_smo", rounded)
+    monkeypatch.setattr(SMOMachine, "_smo", rounded)
     machine.move(WEIGHTS)
     machine.solve(1.0)
     assert machine.beta.sum() == pytest.approx(0.0, abs=1e-14)
@@ -156,8 +156,8 @@ def test_rounding_of_huge_steps_is_repaired_before_anything_is_made_of_it(monkey
 def test_a_factor_serves_as_long_as_the_gap_falls_with_it(loss, monkeypatch):
     """Not after the weights have changed by much; and `refresh` makes the Hessian the exact one."""
     factors = []
-    factor = SmoothMachine._factor
-    monkeypatch.setattr(SmoothMachine, "_factor", lambda machine, w: factors.append(w) or factor(machine, w))
+    factor = NewtonMachine._factor
+    monkeypatch.setattr(NewtonMachine, "_factor", lambda machine, w: factors.append(w) or factor(machine, w))
     machine = machine_of(loss, True)
     solved(machine)
     machine.refresh()

@@ -1,4 +1,7 @@
-"""Which machine fits the loss: SMO where bounds can be active, Newton where none are."""
+"""Kernel machines at fixed weights, which the native solver and the papers' algorithms share.
+
+SMO where bounds can be active, Newton's method where none are; with loops in C++ (`_core/`) and their NumPy twins.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import repair
+from mklref.machines.joint import JointImages, JointMachine
+from mklref.machines.machine import Machine
+from mklref.machines.newton import NewtonMachine
+from mklref.machines.quadratic_forms import Images
+from mklref.machines.smo import SMOMachine
 from mklref.multiclass import MulticlassProblem
-from mklref.native.box import BoxMachine
-from mklref.native.images import Images
-from mklref.native.joint import JointImages, JointMachine
-from mklref.native.machine import Machine
-from mklref.native.smooth import SmoothMachine
 from mklref.problem import Problem
 
 
@@ -33,11 +36,11 @@ def machine_for(problem: Any, beta: Array | None = None, images: Any = None) -> 
     beta = None if beta is None else _carried_over(problem, beta)
     dual = problem.loss.quadratic_dual(problem.y)
     if dual is None:
-        return SmoothMachine(problem, beta, images)
+        return NewtonMachine(problem, beta, images)
     unbounded = bool(np.all(np.isinf(dual.lower)) and np.all(np.isinf(dual.upper)))
     if unbounded and dual.absolute == 0.0:
-        return SmoothMachine(problem, beta, images)
-    return BoxMachine(problem, dual, beta, images)
+        return NewtonMachine(problem, beta, images)
+    return SMOMachine(problem, dual, beta, images)
 
 
 def _joint(problem: MulticlassProblem, rows: Array | None, images: JointImages | None) -> JointMachine:

@@ -7,8 +7,8 @@ import pytest
 
 from mklref.exceptions import InvalidParameter
 from mklref.kernels import stack
-from mklref.native.images import Images
-from mklref.native.loops import threads
+from mklref.machines.loops import threads
+from mklref.machines.quadratic_forms import Images
 
 N, M = 30, 6
 

@@ -10,7 +10,7 @@ where U_m = (K_m beta)_F on the free samples F, on which the optimality conditio
 curvature of the loss's dual term there (Chapelle and Rakotomamonjy 2008).
 
 This file holds what every loss shares: rows of Q that are formed when first touched, and the images K_m beta.
-`box.py` and `smooth.py` solve the machine.
+`smo.py` and `newton.py` solve the machine.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from mklref.certificate.allowance import dual_loss_error, most_losses, most_pena
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
-from mklref.native.images import Images
-from mklref.native.loops import loops
-from mklref.native.point import Point
+from mklref.machines.loops import loops
+from mklref.machines.quadratic_forms import Images
 from mklref.problem import Problem
 from mklref.solution import History, Solution, Status
+
+SPARE = 0.9
+"""Share of the wanted gap up to which an allowance for rounding, which the certificate adds to it, is made up for."""
 
 
 class Machine(ABC):
@@ -104,9 +106,9 @@ class Machine(ABC):
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
         return dual_objective(self.problem, self.beta, squares)[0]
 
-    def rounding(self, point: Point) -> float:
-        """What the certificate of a point that was just assessed adds to its gap."""
-        return rounding([self], point.weights, point.squares, [point.intercept], point.upper, self.dual_objective)
+    def rounding(self, intercept: float, upper: float) -> float:
+        """What a certificate adds to the gap of the bounds that the present weights and beta gave."""
+        return rounding([self], self.weights, self.images.squares, [intercept], upper, self.dual_objective)
 
     def weights_error(self) -> Array:
         """What rounding adds to the losses for each unit of theta_m, (M,)."""
@@ -132,7 +134,7 @@ def rounding(
     machines: Sequence[Machine],
     weights: Array,
     squares: Array,
-    intercepts: Sequence[float],
+    intercepts: Sequence[float] | Array,
     upper: float,
     dual_objective: Callable[[Array], float],
 ) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from native.compiled import needs_the_loops
+from machines.compiled import needs_the_loops
 
-from mklref.native.loops import loops
+from mklref.machines.loops import loops
 
 pytestmark = needs_the_loops
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
-from mklref.native.loops import threads
+from mklref.machines.loops import threads
 
 _LARGE = 1500
 

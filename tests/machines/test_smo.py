@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from native.compiled import N, gram_matrices, needs_the_loops
+from machines.compiled import N, gram_matrices, needs_the_loops
 
-from mklref.native import twin
-from mklref.native.loops import loops
+from mklref.machines import twin
+from mklref.machines.loops import loops
 
 pytestmark = needs_the_loops
 BOTH = pytest.mark.parametrize("implementation", [loops, twin], ids=["compiled", "twin"])

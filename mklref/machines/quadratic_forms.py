@@ -16,7 +16,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.kernels import ArrayStack
-from mklref.native.loops import loops, say_if_slow, threads
+from mklref.machines.loops import loops, say_if_slow, threads
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _SHRUNK = 1e-3

@@ -18,10 +18,10 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import Bounds
+from mklref.machines.loops import loops, threads
+from mklref.machines.machine import Machine, rounding
+from mklref.machines.quadratic_forms import Images
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.native.images import Images
-from mklref.native.loops import loops, threads
-from mklref.native.machine import Machine, rounding
 from mklref.solution import History, Status
 
 
@@ -150,9 +150,10 @@ class JointMachine:
         )
         return float(terms - regularizer.conjugate(scale * g))
 
-    def rounding(self, point: Any) -> float:
-        """What the bounds of a point that was just assessed add to its gap."""
-        return rounding(self.machines, point.weights, point.squares, point.intercept, point.upper, self.dual_objective)
+    def rounding(self, intercept: Array, upper: float) -> float:
+        """What the bounds at the present weights and dual points add to their gap."""
+        weights = self.machines[0].weights
+        return rounding(self.machines, weights, self.images.squares, intercept, upper, self.dual_objective)
 
     def weights_error(self) -> Array:
         """What rounding adds to the losses of all machines for each unit of theta_m, (M,)."""

@@ -4,12 +4,13 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from conic import optimum
+from machines.compiled import REQUIRED
 from native.bundles import random_bundle
-from native.compiled import REQUIRED
 
-from mklref.native import AVAILABLE, steps, twin
-from mklref.native.loops import loops
-from mklref.native.model import QuadraticProgram
+from mklref.machines import twin
+from mklref.machines.loops import loops
+from mklref.machines.qp import QuadraticProgram
+from mklref.native import AVAILABLE, steps
 from mklref.native.steps import bundle_step
 from mklref.regularizers import HalfPower
 

@@ -20,10 +20,10 @@ from scipy.linalg import lapack
 
 from mklref._typing import Array
 from mklref.certificate import repair
-from mklref.native.blas import blas_threads
-from mklref.native.cholesky import factorised
-from mklref.native.images import Images
-from mklref.native.machine import Machine
+from mklref.machines.blas import blas_threads
+from mklref.machines.cholesky import factorised
+from mklref.machines.machine import Machine
+from mklref.machines.quadratic_forms import Images
 from mklref.problem import Problem
 
 _MAX_NEWTON = 100
@@ -41,7 +41,7 @@ _SMALLEST_CURVATURE = 1e-10
 """Of a loss of unit cost: keeps the Newton system in range, and its direction one of descent."""
 
 
-class SmoothMachine(Machine):
+class NewtonMachine(Machine):
     """Solved by Newton's method; the last Cholesky factor serves the Hessian of J."""
 
     def __init__(self, problem: Problem, start: Array | None, images: Images | None = None) -> None:

@@ -75,7 +75,7 @@ std::function<bool()> poll_until(double seconds) {
 
 NB_MODULE(_loops, m) {
     nb::set_leak_warnings(false);  // tracebacks of interrupted threads may outlive the module
-    m.doc() = "Compiled loops of the native solver; mklref.native.twin states each of them in NumPy.";
+    m.doc() = "Compiled loops of the kernel machines; mklref.machines.twin states each of them in NumPy.";
 
     nb::class_<Stack>(m, "Stack", "M symmetric matrices (n, n) in memory, float64 or float32, referred to.")
         .def(nb::init<nb::sequence>(), "matrices"_a);

@@ -1,4 +1,4 @@
-"""The loops of the native solver: compiled if they were built, else their NumPy twins."""
+"""The inner loops: compiled if they were built, else their NumPy twins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mklref.exceptions import InvalidParameter, SlowWarning
-from mklref.native import twin
+from mklref.machines import twin
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -34,7 +34,7 @@ loops: Any = twin
 AVAILABLE = False
 WHY = "The compiled loops are in use."
 try:
-    loops = importlib.import_module("mklref.native._loops")
+    loops = importlib.import_module("mklref.machines._loops")
     AVAILABLE = True
 except ImportError as missing:
     WHY = f"The compiled loops are missing ({missing}); NumPy twins do the work, much slower. " + _remedy()
