@@ -134,8 +134,8 @@ class Run:
         ]
         for machine in self.machines:
             machine.deadline = self.recorder.deadline
-            check_range(problem.C, machine.images.diagonals.max(initial=0.0))
-        squares = np.sum([machine.images.squares for machine in self.machines], axis=0)
+            check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
+        squares = np.sum([machine.forms.squares for machine in self.machines], axis=0)
         given = np.zeros(problem.n_kernels) if start is None else start.weights
         self.start = feasible_weights(self.regularizer, given, squares)
         """The first weights."""
@@ -169,7 +169,7 @@ class Run:
     def assess(self, weights: Array, betas: tuple[Array, ...]) -> Point:
         """The point with these weights and these feasible dual variables; nothing is solved and nothing counted."""
         for machine, beta in zip(self.machines, betas, strict=True):
-            machine.jump(beta)
+            machine.set_dual(beta)
             machine.move(weights)
         return self._point(weights)
 
@@ -208,7 +208,7 @@ class Run:
         while True:
             machine.solve(asked)
             _, _, losses = machine.scores()
-            before, left = left, losses + 0.5 * float(machine.weights @ machine.images.squares) - machine.value()
+            before, left = left, losses + 0.5 * float(machine.weights @ machine.forms.squares) - machine.value()
             wanted = self.precision * abs(machine.value())
             if not wanted < left < 0.5 * before:  # the second: what is left is rounding
                 break

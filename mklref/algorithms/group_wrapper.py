@@ -151,7 +151,7 @@ def group_wrapper(
 
 def _first(run: Run, shape: GroupWeights, start: AnySolution | None) -> Array:
     """The best sigma for the block norms of `start`, or for equal ones."""
-    squares = np.sum([machine.images.squares for machine in run.machines], axis=0)
+    squares = np.sum([machine.forms.squares for machine in run.machines], axis=0)
     return shape.closed_form(np.ones(len(squares)) if start is None else start.weights * np.sqrt(squares))
 
 

@@ -132,7 +132,7 @@ class Chunk(SMOMachine):
     def __init__(self, machine: SMOMachine, chosen: Any) -> None:
         block = np.tensordot(machine.weights, machine.problem.kernels.rows(chosen)[:, :, chosen], 1)
         self.problem, self.deadline, self.absolute = machine.problem, machine.deadline, machine.absolute
-        self.images = SimpleNamespace(stack=loops.Stack([block]), threads=1)  # type: ignore[assignment]
+        self.forms = SimpleNamespace(stack=loops.Stack([block]), threads=1)  # type: ignore[assignment]
         self.weights, self.rows, self.ready = np.ones(1), block.copy(), np.ones(len(chosen), dtype=np.uint8)
         self.beta, self.gradient, self.linear = machine.beta[chosen], machine.gradient[chosen], machine.linear[chosen]
         self.lower, self.upper = machine.lower[chosen], machine.upper[chosen]

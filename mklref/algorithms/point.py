@@ -60,7 +60,7 @@ class Point:
 
 def point_of(machines: Sequence[Machine], regularizer: Regularizer, weights: Array) -> Point:
     """The point at which these machines are, with its bounds."""
-    squares = np.sum([machine.images.squares for machine in machines], axis=0)
+    squares = np.sum([machine.forms.squares for machine in machines], axis=0)
     answers = [machine.scores() for machine in machines]  # scores, best intercept, losses
     losses = sum(loss for _, _, loss in answers)
     return Point(

@@ -42,17 +42,17 @@ class Point:
     optimal: bool
 
 
-def _solved(problem: Any, start: Any, images: Any, options: Sequence[Any]) -> tuple[Any, Any]:
+def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tuple[Any, Any]:
     """The solution from a start, or the better one of it and a fresh one where the start has led nowhere.
 
-    With it the images, which serve the next problem on these kernels.
+    With it the forms, which serve the next problem on these kernels.
     """
-    run, status = run_from(problem, start, images, *options)
+    run, status = run_from(problem, start, forms, *options)
     solution = _claimed(run, status)
     if start is not None and solution.status is not Status.OPTIMAL:
         fresh = _claimed(*run_from(problem, None, None, *options))
         solution = min(solution, fresh, key=_gap)
-    return solution, run.machine.images
+    return solution, run.machine.forms
 
 
 def _claimed(run: Any, status: Status) -> Any:
@@ -71,7 +71,7 @@ def _gap(solution: Any) -> float:
 def _certified(problems: Sequence[Any], solutions: Sequence[Any], options: Sequence[Any]) -> Sequence[Any]:
     """The solutions with their certificates, from one read of the kernels.
 
-    Where one is not what the solver has claimed, because its images have drifted, the better one of it and a fresh one.
+    Where one is not what the solver has claimed, because its forms have drifted, the better one of it and a fresh one.
     """
     if not isinstance(problems[0], Problem):
         return solutions
@@ -188,13 +188,13 @@ def _path(
     of_point: list[tuple[int, bool]] = []
     for regularizer in regularizers:
         before: list[Any] = []
-        starts, images = first, none  # images of a new norm anew: rounding adds up along a path
+        starts, forms = first, none  # those of a new norm anew: rounding adds up along a path
         for C in Cs[::-1]:
             here: list[Any] = [one.problem.replace(C=float(C), regularizer=regularizer) for one in parts]
             again = bool(before) and all(map(_still_good, starts, before, here, [options[0]] * len(parts)))
             if not again:
-                pairs = [_solved(*each, options) for each in zip(here, starts, images, strict=True)]
-                starts, images = [list(column) for column in zip(*pairs, strict=True)]
+                pairs = [_solved(*each, options) for each in zip(here, starts, forms, strict=True)]
+                starts, forms = [list(column) for column in zip(*pairs, strict=True)]
                 first = first if before else starts
                 solved.append(starts)
                 problems.append([one if isinstance(one, Problem) else None for one in here])

@@ -11,43 +11,43 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import repair
-from mklref.machines.joint import JointImages, JointMachine
+from mklref.machines.joint import JointMachine, JointQuadraticForms
 from mklref.machines.machine import Machine
 from mklref.machines.newton import NewtonMachine
-from mklref.machines.quadratic_forms import Images
+from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.machines.smo import SMOMachine
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
 
 
 @overload
-def machine_for(problem: Problem, beta: Array | None = None, images: Images | None = None) -> Machine: ...
+def machine_for(problem: Problem, beta: Array | None = None, forms: QuadraticForms | None = None) -> Machine: ...
 @overload
 def machine_for(
-    problem: Problem | MulticlassProblem, beta: Array | None = None, images: Any = None
+    problem: Problem | MulticlassProblem, beta: Array | None = None, forms: Any = None
 ) -> Machine | JointMachine: ...
-def machine_for(problem: Any, beta: Array | None = None, images: Any = None) -> Machine | JointMachine:
+def machine_for(problem: Any, beta: Array | None = None, forms: Any = None) -> Machine | JointMachine:
     """The machine that fits the loss: SMO where bounds can be active, Newton where none are; from any beta.
 
-    Images are those of another machine on the same kernels that is no longer used; they are taken over.
+    The forms are those of another machine on the same kernels that is no longer used; they are taken over.
     """
     if isinstance(problem, MulticlassProblem):
-        return _joint(problem, beta, images)
+        return _joint(problem, beta, forms)
     beta = None if beta is None else _carried_over(problem, beta)
     dual = problem.loss.quadratic_dual(problem.y)
     if dual is None:
-        return NewtonMachine(problem, beta, images)
+        return NewtonMachine(problem, beta, forms)
     unbounded = bool(np.all(np.isinf(dual.lower)) and np.all(np.isinf(dual.upper)))
     if unbounded and dual.absolute == 0.0:
-        return NewtonMachine(problem, beta, images)
-    return SMOMachine(problem, dual, beta, images)
+        return NewtonMachine(problem, beta, forms)
+    return SMOMachine(problem, dual, beta, forms)
 
 
-def _joint(problem: MulticlassProblem, rows: Array | None, images: JointImages | None) -> JointMachine:
+def _joint(problem: MulticlassProblem, rows: Array | None, forms: JointQuadraticForms | None) -> JointMachine:
     """One machine for each class or pair of classes, from the rows of any beta (P, n)."""
     parts = problem.machines
     starts = [None if rows is None else rows[p][part.samples] for p, part in enumerate(parts)]
-    each = zip(parts, starts, [None] * len(parts) if images is None else images.parts, strict=True)
+    each = zip(parts, starts, [None] * len(parts) if forms is None else forms.parts, strict=True)
     return JointMachine(problem, [machine_for(part.problem, own, known) for part, own, known in each])
 
 

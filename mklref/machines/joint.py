@@ -20,15 +20,15 @@ from mklref._typing import Array
 from mklref.certificate import Bounds
 from mklref.machines.loops import loops, threads
 from mklref.machines.machine import Machine, rounding
-from mklref.machines.quadratic_forms import Images
+from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.solution import History, Status
 
 
-class JointImages:
+class JointQuadraticForms:
     """The sums of the squares of all machines; one choice of watched kernels for all."""
 
-    def __init__(self, problem: MulticlassProblem, parts: Sequence[Images]) -> None:
+    def __init__(self, problem: MulticlassProblem, parts: Sequence[QuadraticForms]) -> None:
         self.threads = threads()
         self.watched = np.ones(problem.n_kernels, dtype=bool)
         self._kernels = problem.kernels
@@ -64,7 +64,7 @@ class JointMachine:
         self.problem = problem
         self.machines = tuple(machines)
         self.before: dict[str, float] = {}
-        self.images = JointImages(problem, [machine.images for machine in self.machines])
+        self.forms = JointQuadraticForms(problem, [machine.forms for machine in self.machines])
         ends = np.cumsum([0, *(len(machine.beta) for machine in self.machines)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]
         first = self.machines[0]
@@ -103,14 +103,14 @@ class JointMachine:
             machine.deadline = deadline
 
     @property
-    def informed(self) -> bool:
+    def warm(self) -> bool:
         """Whether the first weights are more than a guess."""
-        return self.machines[0].informed
+        return self.machines[0].warm
 
-    @informed.setter
-    def informed(self, informed: bool) -> None:
+    @warm.setter
+    def warm(self, warm: bool) -> None:
         for machine in self.machines:
-            machine.informed = informed
+            machine.warm = warm
 
     def solve(self, gap: float) -> None:
         """Solve every machine to its share of this duality gap."""
@@ -130,10 +130,10 @@ class JointMachine:
         for machine in self.machines:
             machine.move(weights)
 
-    def jump(self, beta: Array) -> None:
+    def set_dual(self, beta: Array) -> None:
         """Go to another feasible dual point."""
         for machine, part in zip(self.machines, self._parts, strict=True):
-            machine.jump(beta[part])
+            machine.set_dual(beta[part])
 
     def scores(self) -> tuple[Array, Array, float]:
         """Scores without intercepts, one machine after the other, the best intercepts (P,), and all losses there."""
@@ -153,7 +153,7 @@ class JointMachine:
     def rounding(self, intercept: Array, upper: float) -> float:
         """What the bounds at the present weights and dual points add to their gap."""
         weights = self.machines[0].weights
-        return rounding(self.machines, weights, self.images.squares, intercept, upper, self.dual_objective)
+        return rounding(self.machines, weights, self.forms.squares, intercept, upper, self.dual_objective)
 
     def weights_error(self) -> Array:
         """What rounding adds to the losses of all machines for each unit of theta_m, (M,)."""

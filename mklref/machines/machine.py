@@ -28,7 +28,7 @@ from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
 from mklref.machines.loops import loops
-from mklref.machines.quadratic_forms import Images
+from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.problem import Problem
 from mklref.solution import History, Solution, Status
 
@@ -37,12 +37,12 @@ SPARE = 0.9
 
 
 class Machine(ABC):
-    """State of one kernel machine: weights, dual point, images. Warm-started from one set of weights to the next.
+    """State of one kernel machine: weights, dual point, forms. Warm-started from one set of weights to the next.
 
-    `informed` says that the first weights are more than a guess, and their machine worth an accurate solution.
+    `warm` says that the first weights are more than a guess, and their machine worth an accurate solution.
     """
 
-    def __init__(self, problem: Problem, start: Array, images: Images | None = None) -> None:
+    def __init__(self, problem: Problem, start: Array, forms: QuadraticForms | None = None) -> None:
         if not isinstance(problem.kernels, ArrayStack):
             raise NotApplicable(
                 f"the native solver reads kernels in memory, not {type(problem.kernels).__name__}; "
@@ -50,7 +50,7 @@ class Machine(ABC):
             )
         M, n, _ = problem.kernels.shape
         self.problem = problem
-        self.images = Images(problem.kernels) if images is None else images
+        self.forms = QuadraticForms(problem.kernels) if forms is None else forms
         self.rows = np.empty((n, n))
         self.ready = np.zeros(n, dtype=np.uint8)
         self.weights = np.zeros(M)
@@ -59,14 +59,14 @@ class Machine(ABC):
         self.solves = 0
         self.rows_read = 0.0
         self.deadline = np.inf
-        self.informed = False
+        self.warm = False
         self.before: dict[str, float] = {}
         """What finding the first weights has cost, by the names of `Outer.counters`."""
-        self.images.begin(start)
+        self.forms.begin(start)
 
     @abstractmethod
     def solve(self, gap: float) -> None:
-        """Solve the machine to about this duality gap; updates beta, images and squares."""
+        """Solve the machine to about this duality gap; updates beta and the quadratic forms."""
 
     @abstractmethod
     def value(self) -> float:
@@ -85,20 +85,20 @@ class Machine(ABC):
             self.weights = weights
             self.ready[:] = 0
 
-    def jump(self, beta: Array) -> None:
+    def set_dual(self, beta: Array) -> None:
         """Go to another feasible dual point."""
         self.beta = beta
-        self.images.update(beta)
+        self.forms.update(beta)
 
     def form(self, index: Any) -> None:
         """Make sure that these rows of Q are formed."""
         missing = index[self.ready[index] == 0]
-        loops.combine_rows(self.images.stack, self.weights, missing, self.rows, self.ready, self.images.threads)
+        loops.combine_rows(self.forms.stack, self.weights, missing, self.rows, self.ready, self.forms.threads)
         self.rows_read += min(len(missing), 0.5 * len(self.rows)) * int(np.count_nonzero(self.weights))
 
     def scores(self) -> tuple[Array, float, float]:
         """Scores without intercept, the best intercept, and sum_i c_i V + c_b b there."""
-        scores = self.weights @ self.images.values
+        scores = self.weights @ self.forms.images
         intercept = best_intercept(self.problem, scores)
         return scores, intercept, intercept_objective(self.problem, scores, intercept)
 
@@ -108,7 +108,7 @@ class Machine(ABC):
 
     def rounding(self, intercept: float, upper: float) -> float:
         """What a certificate adds to the gap of the bounds that the present weights and beta gave."""
-        return rounding([self], self.weights, self.images.squares, [intercept], upper, self.dual_objective)
+        return rounding([self], self.weights, self.forms.squares, [intercept], upper, self.dual_objective)
 
     def weights_error(self) -> Array:
         """What rounding adds to the losses for each unit of theta_m, (M,)."""
@@ -141,7 +141,7 @@ def rounding(
     """What the certificate adds to the gap, for the weights, beta_p and sums of squares at which the machines are."""
     noise, worst = np.zeros_like(squares), 0.0
     for machine, b in zip(machines, intercepts, strict=True):
-        problem, beta, images = machine.problem, machine.beta, machine.images.values
+        problem, beta, images = machine.problem, machine.beta, machine.forms.images
         noise += squares_error(problem, beta, images)
         worst += most_losses(problem, beta, weights, images, b)
         worst += dual_loss_error(problem, beta, weights @ images, b)

@@ -23,7 +23,7 @@ from mklref.certificate import repair
 from mklref.machines.blas import blas_threads
 from mklref.machines.cholesky import factorised
 from mklref.machines.machine import Machine
-from mklref.machines.quadratic_forms import Images
+from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.problem import Problem
 
 _MAX_NEWTON = 100
@@ -44,8 +44,8 @@ _SMALLEST_CURVATURE = 1e-10
 class NewtonMachine(Machine):
     """Solved by Newton's method; the last Cholesky factor serves the Hessian of J."""
 
-    def __init__(self, problem: Problem, start: Array | None, images: Images | None = None) -> None:
-        super().__init__(problem, np.zeros(problem.n_samples) if start is None else start, images)
+    def __init__(self, problem: Problem, start: Array | None, forms: QuadraticForms | None = None) -> None:
+        super().__init__(problem, np.zeros(problem.n_samples) if start is None else start, forms)
         self.intercept = 0.0
         dual = problem.loss.quadratic_dual(problem.y)
         self._quadratic, self._dual_curvature = dual is not None, 1.0 if dual is None else dual.curvature
@@ -64,9 +64,9 @@ class NewtonMachine(Machine):
     def solve(self, gap: float) -> None:
         """Newton steps until the dual point of the scores certifies `gap`, with the last factor while that serves."""
         problem = self.problem
-        coarse = _FIRST if self.informed else _COARSE
+        coarse = _FIRST if self.warm else _COARSE
         self.form(np.arange(len(self.beta)))
-        point, image, intercept = self.beta, self.weights @ self.images.values, self.intercept
+        point, image, intercept = self.beta, self.weights @ self.forms.images, self.intercept
         if self._first is not None:
             point, image, self._first = self._first, self.rows @ self._first, None
         value = self._objective(point, image, intercept)
@@ -108,7 +108,7 @@ class NewtonMachine(Machine):
         self._scores, self._serves = image + intercept, serves
         self.beta, self.intercept = self._dual_point(point, self._scores), intercept
         self.solves += 1
-        self.images.update(self.beta)
+        self.forms.update(self.beta)
 
     def _dual_point(self, point: Array, scores: Array) -> Array:
         """r of these scores, or the point itself where it is feasible and better, with 1'beta = 0.
@@ -160,7 +160,7 @@ class NewtonMachine(Machine):
         """The dual objective at beta: a lower bound of J."""
         problem = self.problem
         dual = problem.loss.dual_value(self.beta, problem.y, problem.costs)
-        return dual - 0.5 * float(self.weights @ self.images.squares)
+        return dual - 0.5 * float(self.weights @ self.forms.squares)
 
     def hessian_root(self, kernels: Any) -> Array:
         """W (n, M) with d2J/dtheta2 = W'W; every sample is free."""
@@ -168,7 +168,7 @@ class NewtonMachine(Machine):
             self.refresh()
         assert self._root is not None
         root_w, root, _ = self._root
-        sides = np.vstack([self.images.values[kernels] * root_w, root_w]).T
+        sides = np.vstack([self.forms.images[kernels] * root_w, root_w]).T
         with blas_threads(len(root)):
             solved = scipy.linalg.solve_triangular(root, sides, trans="T", check_finite=False)
         return self._without_intercept(solved)

@@ -23,7 +23,7 @@ _SHRUNK = 1e-3
 """An image this much smaller than it once was has kept the rounding errors of then, and is computed anew."""
 
 
-class Images:
+class QuadraticForms:
     """K_m beta for every kernel, each for the beta at which it was last updated."""
 
     def __init__(self, stack: ArrayStack) -> None:
@@ -32,7 +32,7 @@ class Images:
         self.threads = threads()
         self.stack = loops.Stack(list(stack.matrices))
         self.diagonals = stack.own_diagonals
-        self.values = np.zeros((M, n))
+        self.images = np.zeros((M, n))
         self.squares = np.zeros(M)
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
@@ -49,7 +49,7 @@ class Images:
         k = np.abs(last).argmax()
         factor = beta[k] / last[k] if last[k] else 0.0
         if np.abs(beta - factor * last).max() <= _ROUNDING * np.abs(beta).max():
-            self.values *= factor
+            self.images *= factor
             self._peaks *= abs(factor)
             self._points = [factor * point for point in self._points[:-1]] + [beta.copy()]
         self.update(beta)
@@ -63,29 +63,29 @@ class Images:
                 self._anew(kernels, point)
             else:
                 self._apply(kernels, step)
-        sizes = np.abs(self.values).max(axis=1)
+        sizes = np.abs(self.images).max(axis=1)
         self._peaks = np.maximum(self._peaks, sizes)
         self._anew(np.flatnonzero(self.watched & (sizes < _SHRUNK * self._peaks)), point)
         self._points.append(point)
         self._age[self.watched] = len(self._points) - 1
         self._forget()
-        self.squares[self.watched] = np.maximum(self.values[self.watched] @ point, 0.0)
+        self.squares[self.watched] = np.maximum(self.images[self.watched] @ point, 0.0)
         for age in set(self._age[~self.watched].tolist()):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])
             reach = np.minimum(_length(step) * self._traces[stale], self._lengths[stale] @ step)
-            known = np.sqrt(np.maximum(self.values[stale] @ self._points[age], 0.0))
+            known = np.sqrt(np.maximum(self.images[stale] @ self._points[age], 0.0))
             self.squares[stale] = (known + reach) ** 2
 
     def _anew(self, kernels: Any, point: Array) -> None:
         if len(kernels):
-            self.values[kernels] = 0.0
+            self.images[kernels] = 0.0
             self._apply(kernels, point)
-            self._peaks[kernels] = np.abs(self.values[kernels]).max(axis=1)
+            self._peaks[kernels] = np.abs(self.images[kernels]).max(axis=1)
 
     def _apply(self, kernels: Any, step: Array) -> None:
         changed = np.flatnonzero(step)
-        loops.apply_rows(self.stack, kernels, changed, step[changed], self.values, self.threads)
+        loops.apply_rows(self.stack, kernels, changed, step[changed], self.images, self.threads)
         self.rows_read += self._reads(step) * len(kernels)
 
     def _reads(self, step: Array) -> float:

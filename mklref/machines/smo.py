@@ -20,7 +20,7 @@ from mklref.machines.blas import blas_threads
 from mklref.machines.cholesky import factorised, substituted
 from mklref.machines.loops import loops
 from mklref.machines.machine import Machine
-from mklref.machines.quadratic_forms import Images
+from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.problem import Problem
 
 _JITTER = 1e-13
@@ -46,13 +46,13 @@ class SMOMachine(Machine):
     """Solved by sequential minimal optimisation from the last beta and its known gradient."""
 
     def __init__(
-        self, problem: Problem, dual: QuadraticDual, start: Array | None, images: Images | None = None
+        self, problem: Problem, dual: QuadraticDual, start: Array | None, forms: QuadraticForms | None = None
     ) -> None:
         self.linear = dual.linear
         self.absolute = dual.absolute
         self.shift = dual.curvature / problem.costs
         self.lower, self.upper = problem.costs * dual.lower, problem.costs * dual.upper
-        super().__init__(problem, self._start(problem) if start is None else start, images)
+        super().__init__(problem, self._start(problem) if start is None else start, forms)
         self.gradient = -self.linear
 
     def _start(self, problem: Problem) -> Array:
@@ -65,15 +65,15 @@ class SMOMachine(Machine):
     def move(self, weights: Array) -> None:
         """Change the weights; the gradient follows from the images."""
         super().move(weights)
-        self.diagonal = weights @ self.images.diagonals + self.shift
-        self.gradient = weights @ self.images.values + self.shift * self.beta - self.linear
+        self.diagonal = weights @ self.forms.diagonals + self.shift
+        self.gradient = weights @ self.forms.images + self.shift * self.beta - self.linear
 
     def solve(self, gap: float) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
         total, (low, high) = float(np.abs(self.beta).sum()), self._multipliers()
         loosest = np.inf
         if not self.solves or total == 0.0:
-            loosest = (_FIRST if self.informed else _LOOSE) * (high - low)
+            loosest = (_FIRST if self.warm else _LOOSE) * (high - low)
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
         least = _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max())
         if self.solves:
@@ -92,7 +92,7 @@ class SMOMachine(Machine):
         if violations:  # huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong
             self.beta = repaired
         self.solves += 1
-        self.images.update(self.beta)
+        self.forms.update(self.beta)
 
     def _multipliers(self) -> tuple[float, float]:
         """Where they are in order, the optimality conditions hold with any -b between the two; else b = 0 alone counts.
@@ -123,7 +123,7 @@ class SMOMachine(Machine):
     def _smo(self, tol: float) -> float:
         """One round of pair steps; returns the violation that is left."""
         steps, formed, violation = loops.smo(
-            self.images.stack,
+            self.forms.stack,
             self.weights,
             self.rows,
             self.ready,
@@ -137,7 +137,7 @@ class SMOMachine(Machine):
             tol,
             _STEPS_PER_SAMPLE * len(self.beta),
             self.deadline - time.perf_counter(),
-            self.images.threads,
+            self.forms.threads,
         )
         self.steps += steps
         self.rows_read += formed * int(np.count_nonzero(self.weights))
@@ -185,7 +185,7 @@ class SMOMachine(Machine):
     def value(self) -> float:
         """The dual objective at beta: a lower bound of J."""
         linear = self.linear @ self.beta - self.absolute * np.abs(self.beta).sum()
-        return float(linear - 0.5 * (self.shift * self.beta) @ self.beta - 0.5 * self.weights @ self.images.squares)
+        return float(linear - 0.5 * (self.shift * self.beta) @ self.beta - 0.5 * self.weights @ self.forms.squares)
 
     def hessian_root(self, kernels: Any) -> Array:
         """W = L^{-1} U' on the free samples, the intercept projected out.
@@ -199,7 +199,7 @@ class SMOMachine(Machine):
         if scores <= _LAST_BIT * float(np.abs(self.linear).max()):
             # No free samples, or Q = 0 there in the scores of the others: the curvature is that of far smaller weights.
             return np.zeros((0, len(kernels)))
-        sides = np.vstack([self.images.values[np.ix_(kernels, free)], np.ones(len(free))]).T
+        sides = np.vstack([self.forms.images[np.ix_(kernels, free)], np.ones(len(free))]).T
         root = self._factor(free)
         with blas_threads(len(free)):
             solved = scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False)

@@ -56,7 +56,7 @@ class Bundle:
 
     def step(self, run: Outer, point: Point, psi: Polyhedral | None) -> Point:
         """Minimise the model where R* has kinks; add cuts while J at the trial point is not below J at the centre."""
-        watched = np.flatnonzero(run.machine.images.watched)
+        watched = np.flatnonzero(run.machine.forms.watched)
         W = self.trust * run.machine.hessian_root(watched)
         always = [point.cut()]
         unbounded = run.bounded_dual if psi is None else psi.normal is None
@@ -77,7 +77,7 @@ class Bundle:
                     psi.of(watched), [cut.of(watched) for cut in cuts], W, point.weights[watched], run.unit
                 )
             if point.merit - predicted <= run.target and not smooth:
-                run.machine.jump(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
+                run.machine.set_dual(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = run.assess(weights)
                 run.note(mixed)
                 if mixed.working_gap <= run.target:
@@ -110,8 +110,8 @@ class Bundle:
         machine, psi = run.machine, run.problem.regularizer.polyhedral(run.problem.n_kernels)
         if psi is None or not isinstance(machine, SMOMachine):
             return point
-        known, point = point, run.look_wider(point, _LIKELY)
-        watched = machine.images.watched
+        known, point = point, run.widen_working_set(point, _LIKELY)
+        watched = machine.forms.watched
         if not np.any(watched & ~self.followed) or len(point.beta) + np.count_nonzero(watched) > _FACTORISED:
             return known
         self.followed = self.followed | watched
@@ -136,14 +136,14 @@ class Bundle:
                 path.go(path.theta)  # back from its limit
         if best is not point and (sparse := _accepted(run, best, *limit)) is not None:
             return sparse
-        machine.jump(best.beta)
+        machine.set_dual(best.beta)
         last = run.assess(best.weights)
         return known if best is point else last
 
 
 def _accepted(run: Outer, best: Point, weights: Array, beta: Array) -> Point | None:
     """The limit of a path as the new point, unless what was set to 0 in it costs more than is wanted."""
-    run.machine.jump(beta)
+    run.machine.set_dual(beta)
     sparse = run.assess(weights)
     if not sparse.working_gap <= max(best.working_gap, run.target):
         return None

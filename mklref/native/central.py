@@ -71,7 +71,7 @@ class CentralPath:
 
     @_SILENT
     def __init__(self, machine: SMOMachine, psi: Polyhedral, weights: Array) -> None:
-        self.kernels = np.flatnonzero(machine.images.watched)
+        self.kernels = np.flatnonzero(machine.forms.watched)
         self.machine, self.psi, self.problem = machine, psi.of(self.kernels), machine.problem
         psi, weights = self.psi, weights[self.kernels]
         beta = self._inwards()
@@ -160,9 +160,9 @@ class CentralPath:
 
     def go(self, theta: Array) -> None:
         """Take the machine to these weights and to base + E u."""
-        self.machine.jump(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
+        self.machine.set_dual(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
         self.machine.move(self._of_all(theta))
-        self.theta, self.q = theta, self.machine.images.squares[self.kernels]
+        self.theta, self.q = theta, self.machine.forms.squares[self.kernels]
 
     def _of_all(self, theta: Array) -> Array:
         """Weights (M,) of all kernels."""
@@ -207,7 +207,7 @@ class _System:
         A = np.zeros((n + M + 2, n + M + 2))
         A[:n, :n] = machine.rows
         A[range(n), range(n)] += machine.shift + self.stiffness
-        A[n:-2, :n] = machine.images.values[path.kernels]
+        A[n:-2, :n] = machine.forms.images[path.kernels]
         A[n:-2, n:-2] = -2.0 * psi.mu
         A[range(n, n + M), range(n, n + M)] -= path.z / theta
         A[-2, :n] = 1.0 if path.problem.intercept else 0.0

@@ -28,7 +28,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.bundle import Bundle
-from mklref.native.interior import Interior
+from mklref.native.large_q import LargeQ
 from mklref.native.model import minimise
 from mklref.native.point import Point
 from mklref.problem import Problem
@@ -42,7 +42,7 @@ _SHORTEST = 1e-2
 _COARSE = 0.05
 """No machine is solved more coarsely than to this share of the objective."""
 _AHEAD = 0.01
-"""From informed weights the next machine is solved to this share of the gap: Newton's method will close it by that."""
+"""From warm weights the next machine is solved to this share of the gap: Newton's method will close it by that."""
 _UNIT = 1e-3
 _WATCHED = 30
 """Kernels, or a tenth of them if that is more, that a sparse problem starts with."""
@@ -82,14 +82,14 @@ class Outer:
         self.machine.deadline = deadline
         self.shown, self.progress = progress, Progress(progress, "solving", target=tol)
         self.inner_gap = np.inf
-        self.interior: Interior | None = None
+        self.large_q: LargeQ | None = None
         if isinstance(self.problem.regularizer, BlockNorm) and self.problem.regularizer.weight_form == "max":
-            self.interior = Interior(self.problem.regularizer)
+            self.large_q = LargeQ(self.problem.regularizer)
         self.kinked = False
         reach = self.problem.regularizer.dual_scale(np.full(self.problem.n_kernels, _FAR))
         self.bounded_dual = reach < 1.0
         # A bundle mixes dual points of any size: where R* has bounds, beta = 0 has to be among them.
-        self.may_kink = self.interior is None and not (self.bounded_dual and self.problem.intercept_cost)
+        self.may_kink = self.large_q is None and not (self.bounded_dual and self.problem.intercept_cost)
         self.bundle = Bundle()
         self.best: Point | None = None
         self.last: Point | None = None
@@ -101,7 +101,7 @@ class Outer:
         """What the certificate will add to the gap, as far as it is known to matter."""
         self.zero = unit_of(self.problem) if isinstance(self.problem, Problem) else 0.0
         """What gaps are compared with where the optimum is 0."""
-        self.guessed = True
+        self.cold = True
         """Whether the first weights were not those of a solution."""
         self.before: dict[str, float] = {}
 
@@ -120,7 +120,7 @@ class Outer:
         since_better = last_better = 0
         smallest = lowest = highest = np.inf
         sparse = self.problem.regularizer.polyhedral(self.problem.n_kernels) is not None
-        look_wider = _WIDER * point.working_gap
+        widen_below = _WIDER * point.working_gap
         while True:
             self.record(point)
             wanted = self.tol * max(abs(point.upper), self.zero)
@@ -134,11 +134,11 @@ class Outer:
                 return Status.OPTIMAL
             if self.stopped is not None:
                 return self.stopped
-            if point.working_gap <= max(look_wider, target):
-                point, look_wider = self.look_wider(point), _WIDER * point.working_gap
+            if point.working_gap <= max(widen_below, target):
+                point, widen_below = self.widen_working_set(point), _WIDER * point.working_gap
                 if point.gap <= target:
                     continue
-            above = point.merit - self.lower if self.interior is None else np.inf
+            above = point.merit - self.lower if self.large_q is None else np.inf
             better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
             better = better or target < above < 0.9 * highest
             since_better = 0 if better else since_better + 1
@@ -152,14 +152,14 @@ class Outer:
                     return self.stopped or Status.STALLED
                 since_better, last_better = 0, len(self.records)
                 continue
-            ahead = _AHEAD * smallest if self.machine.informed else smallest
+            ahead = _AHEAD * smallest if self.machine.warm else smallest
             self.inner_gap = min(self.inner_gap, max(target, min(ahead, _COARSE * abs(self.upper))))
             if point.inner_gap > 0.5 * point.working_gap:
                 outer_done = point.working_gap - point.inner_gap <= 0.5 * target
                 self.inner_gap = min(0.1 * self.inner_gap, target if outer_done else np.inf)
                 point = self.evaluate(point.weights)
             else:
-                if sparse and self.machine.images.watched.all():
+                if sparse and self.machine.forms.watched.all():
                     self._watch_the_largest(point)
                 point = self._step(point)
 
@@ -170,7 +170,7 @@ class Outer:
         optimum; a smaller C leads there first (`run_from`), unless 1'beta = c_b leaves no smaller one. Where psi is
         curved, Newton's method finds its way back by itself.
         """
-        if not self.guessed or self.problem.intercept_cost or len(self.records) < _BEGINNING:
+        if not self.cold or self.problem.intercept_cost or len(self.records) < _BEGINNING:
             return False
         arduous = self.machine.steps > _ARDUOUS * self.problem.n_samples
         sparse = self.problem.regularizer.polyhedral(self.problem.n_kernels) is not None
@@ -180,19 +180,19 @@ class Outer:
         """Watch only the kernels that are or are likely to be active, once the weights are sparse."""
         count = max(_WATCHED, self.problem.n_kernels // 10)
         if np.count_nonzero(point.weights) < count < self.problem.n_kernels:
-            self.machine.images.watched[:] = point.weights > 0.0
-            self.machine.images.watched[np.argsort(point.squares)[-count:]] = True
+            self.machine.forms.watched[:] = point.weights > 0.0
+            self.machine.forms.watched[np.argsort(point.squares)[-count:]] = True
 
-    def look_wider(self, point: Point, nearly: float = _NEARLY) -> Point:
+    def widen_working_set(self, point: Point, nearly: float = _NEARLY) -> Point:
         """Read the kernels again whose bounds show that they could matter, and watch those that nearly do."""
-        images = self.machine.images
-        known = images.watched.copy()
+        forms = self.machine.forms
+        known = forms.watched.copy()
         inside = point.squares[known].max()
-        images.watched |= point.squares > min(1.0, nearly / _NEARLY) * inside
-        if np.array_equal(known, images.watched):
+        forms.watched |= point.squares > min(1.0, nearly / _NEARLY) * inside
+        if np.array_equal(known, forms.watched):
             return point
-        self.machine.jump(point.beta)
-        images.watched &= known | (images.squares > nearly * inside)
+        self.machine.set_dual(point.beta)
+        forms.watched &= known | (forms.squares > nearly * inside)
         return self.assess(point.weights)
 
     def evaluate(self, weights: Array) -> Point:
@@ -205,11 +205,11 @@ class Outer:
         """Bounds at these weights and the present dual point of the machine."""
         machine, regularizer = self.machine, self.problem.regularizer
         machine.move(weights)
-        squares = machine.images.squares.copy()
+        squares = machine.forms.squares.copy()
         _, intercept, losses = machine.scores()
         value = machine.value()
         lower = machine.dual_objective(squares)
-        watched = machine.images.watched
+        watched = machine.forms.watched
         known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
         upper = losses + regularizer.value(weights * np.sqrt(squares))
         penalty = regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0
@@ -229,10 +229,10 @@ class Outer:
     def _step(self, point: Point) -> Point:
         """Go to the minimiser of the model, or as far on the way there as the merit falls."""
         regularizer = self.problem.regularizer
-        if self.interior is not None:
+        if self.large_q is not None:
             W = self.machine.hessian_root(np.arange(self.problem.n_kernels))
             gap = max(point.gap - point.inner_gap, 1e-3 * point.gap)
-            return self.evaluate(self.interior.step(point.weights, point.squares, W, gap, self.machine.weights_error()))
+            return self.evaluate(self.large_q.step(point.weights, point.squares, W, gap, self.machine.weights_error()))
         psi = regularizer.polyhedral(self.problem.n_kernels)
         if psi is not None or self.kinked:
             return self.bundle.step(self, point, psi)
@@ -340,7 +340,7 @@ class Outer:
         own = {
             "machines": float(self.machine.solves),
             "inner_steps": float(self.machine.steps),
-            "passes": (self.machine.rows_read + self.machine.images.rows_read) / (M * n),
+            "passes": (self.machine.rows_read + self.machine.forms.rows_read) / (M * n),
         }
         before = (self.machine.before, self.before)
         return {name: value + sum(costs.get(name, 0.0) for costs in before) for name, value in own.items()}

@@ -59,7 +59,7 @@ def polished(machine: Machine, solution: Solution, tol: float) -> Solution:
     """
     problem = machine.problem
     best, certificate = Point(solution.dual_coef, solution.weights, solution.intercept), solution.certificate
-    machine.images.watched[:] = True
+    machine.forms.watched[:] = True
     with blas_threads(problem.n_samples), np.errstate(all="ignore"):
         for _ in range(_ROUNDS):
             before = certificate
@@ -93,7 +93,7 @@ def _gap(certificate: Certificate) -> float:
 def _refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:
     """The solution of the machine at these weights, and feasible points after each Newton step from there."""
     problem = machine.problem
-    machine.jump(point.beta.copy())
+    machine.set_dual(point.beta.copy())
     machine.move(point.weights)
     machine.solve(gap)
     beta, theta, b = machine.beta.copy(), point.weights, machine.scores()[1]
@@ -104,10 +104,10 @@ def _refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:
     low, high = np.where(tube & (side > 0.0), 0.0, lower), np.where(tube & (side < 0.0), 0.0, upper)
     free = (beta > lower) & (beta < upper) & ~(tube & (beta == 0.0))
     kinks = problem.regularizer.polyhedral(problem.n_kernels)
-    shares = theta * machine.images.squares
+    shares = theta * machine.forms.squares
     active = shares > _ACTIVE * shares.max(initial=0.0)
     if kinks is None:
-        theta = problem.regularizer.weights_from_dual(np.sqrt(machine.images.squares))
+        theta = problem.regularizer.weights_from_dual(np.sqrt(machine.forms.squares))
     for _ in range(_STEPS):
         step = _step(problem, Point(beta, theta, b), side, free, kinks, active)
         if step is None or not all(np.all(np.isfinite(part)) for part in step):

@@ -16,9 +16,9 @@ from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.native.guess import equal_weights, weights_of_a_part
 from mklref.native.outer import Outer
 from mklref.native.polish import polished
+from mklref.native.subsample import equal_weights, subsample_weights
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
@@ -120,16 +120,16 @@ def solve(
         raise Interrupted(solution) from None
 
 
-def run_from(problem: Problem | MulticlassProblem, start: Any, images: Any, *options: Any) -> tuple[Outer, Status]:
+def run_from(problem: Problem | MulticlassProblem, start: Any, forms: Any, *options: Any) -> tuple[Outer, Status]:
     """The outer loop with these options, from a start or none, and why it ended.
 
-    The images, if there are any, are those of a machine on the same kernels that is no longer used.
+    The forms, if there are any, are those of a machine on the same kernels that is no longer used.
     """
-    run = _begun(problem, start, images, *options)
+    run = _begun(problem, start, forms, *options)
     if start is None and run.bounded_dual and problem.intercept_cost:
         start = _inside_the_domain(run)
         if start is not None:
-            run = _begun(problem, start, run.machine.images, *options)
+            run = _begun(problem, start, run.machine.forms, *options)
             run.before = start.history.counters
     status = _followed(run, start)
     return _by_a_smaller_box(run) if run.lost else (run, status)
@@ -143,7 +143,7 @@ def _inside_the_domain(run: Outer) -> Solution | None:
     """
     problem = run.problem
     assert isinstance(problem, Problem)
-    if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(run.machine.images.squares))):
+    if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(run.machine.forms.squares))):
         return None
     left = None if run.deadline == np.inf else max(run.deadline - time.perf_counter(), _LEAST_TIME)
     try:
@@ -160,11 +160,11 @@ def _inside_the_domain(run: Outer) -> Solution | None:
     return relative
 
 
-def _begun(problem: Problem | MulticlassProblem, start: Any, images: Any, *options: Any) -> Outer:
-    machine = machine_for(problem, None if start is None else start.dual_coef, images)
-    check_range(problem.C, machine.images.diagonals.max(initial=0.0))
+def _begun(problem: Problem | MulticlassProblem, start: Any, forms: Any, *options: Any) -> Outer:
+    machine = machine_for(problem, None if start is None else start.dual_coef, forms)
+    check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
     run = Outer(machine, *options)
-    run.guessed = start is None
+    run.cold = start is None
     return run
 
 
@@ -205,8 +205,8 @@ def _by_a_smaller_box(run: Outer) -> tuple[Outer, Status]:
         raise _interrupted(run) from None
     except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there, or C / _SMALLER too small
         return run, Status.STALLED
-    images, spent = detour.machine.images, len(detour.records)
-    continued = _begun(run.problem, start, images, run.tol, run.max_iter - spent, run.deadline, run.callback, run.shown)
+    forms, spent = detour.machine.forms, len(detour.records)
+    continued = _begun(run.problem, start, forms, run.tol, run.max_iter - spent, run.deadline, run.callback, run.shown)
     continued.go_on(run, detour)
     return continued, _followed(continued, start)
 
@@ -215,8 +215,8 @@ def _first_weights(machine: Machine | JointMachine, start: Solution | Multiclass
     """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
     problem = machine.problem
     if start is not None:
-        machine.informed = True
-        return problem.regularizer.weights_from_norms(start.weights * np.sqrt(machine.images.squares))
-    weights = weights_of_a_part(machine)
-    machine.informed = weights is not None
+        machine.warm = True
+        return problem.regularizer.weights_from_norms(start.weights * np.sqrt(machine.forms.squares))
+    weights = subsample_weights(machine)
+    machine.warm = weights is not None
     return equal_weights(problem) if weights is None else weights

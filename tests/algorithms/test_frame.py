@@ -229,5 +229,5 @@ def test_machines_are_solved_to_the_square_of_the_tolerance(monkeypatch):
     point = run.svm(run.start)
     machine: Machine = run.machines[0]
     _, _, losses = machine.scores()
-    own = losses + 0.5 * point.weights @ machine.images.squares - machine.value()
+    own = losses + 0.5 * point.weights @ machine.forms.squares - machine.value()
     assert 0.0 <= own <= 1e-10 * machine.value()

@@ -119,7 +119,7 @@ def test_criterion_15_is_twice_the_gap():
     machine.move(first.weights)
     for _ in range(2):  # the first one is coarse
         machine.solve(1e-9)
-    q = machine.images.squares
+    q = machine.forms.squares
     printed = q.max() - first.weights @ q
     assert first.measures["gap"] * first.objective == pytest.approx(printed / 2, rel=1e-5)
 

@@ -35,7 +35,7 @@ def solved(machine, weights=WEIGHTS):
     machine.move(weights)
     machine.solve(TIGHT)
     machine.solve(TIGHT)
-    return machine.images.squares.copy()
+    return machine.forms.squares.copy()
 
 
 def test_machines_fit_the_losses():
@@ -125,11 +125,11 @@ def test_a_jump_changes_the_dual_point_only(loss):
     machine = machine_of(loss, True)
     solved(machine)
     other = 0.5 * machine.beta
-    machine.jump(other)
+    machine.set_dual(other)
     machine.move(WEIGHTS)
     images = machine.problem.kernels.apply(other)
-    np.testing.assert_allclose(machine.images.values, images, atol=1e-13 * np.abs(images).max())
-    np.testing.assert_allclose(machine.images.squares, images @ other, rtol=1e-10)
+    np.testing.assert_allclose(machine.forms.images, images, atol=1e-13 * np.abs(images).max())
+    np.testing.assert_allclose(machine.forms.squares, images @ other, rtol=1e-10)
 
 
 def test_rounding_of_huge_steps_is_repaired_before_anything_is_made_of_it(monkeypatch):
@@ -149,7 +149,7 @@ def test_rounding_of_huge_steps_is_repaired_before_anything_is_made_of_it(monkey
     assert machine.beta.sum() == pytest.approx(0.0, abs=1e-14)
     lower, upper = problem.loss.box(problem.y, problem.costs)
     assert np.all((lower <= machine.beta) & (machine.beta <= upper))
-    np.testing.assert_allclose(machine.images.values, problem.kernels.apply(machine.beta), atol=1e-12)
+    np.testing.assert_allclose(machine.forms.images, problem.kernels.apply(machine.beta), atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -173,7 +173,7 @@ def test_a_factor_serves_as_long_as_the_gap_falls_with_it(loss, monkeypatch):
     solved(machine, 3.0 * WEIGHTS)
     assert factors
     fresh = machine_of(loss, True)
-    np.testing.assert_allclose(machine.images.squares, solved(fresh, 3.0 * WEIGHTS), rtol=1e-8)
+    np.testing.assert_allclose(machine.forms.squares, solved(fresh, 3.0 * WEIGHTS), rtol=1e-8)
 
 
 def test_the_scores_of_a_part_of_the_samples_are_a_start():

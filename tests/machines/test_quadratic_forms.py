@@ -8,7 +8,7 @@ import pytest
 from mklref.exceptions import InvalidParameter
 from mklref.kernels import stack
 from mklref.machines.loops import threads
-from mklref.machines.quadratic_forms import Images
+from mklref.machines.quadratic_forms import QuadraticForms
 
 N, M = 30, 6
 
@@ -27,138 +27,138 @@ def squares_of(kernels, beta):
 
 
 def test_watched_kernels_are_exact_whatever_the_steps(kernels, rng):
-    images = Images(kernels)
+    forms = QuadraticForms(kernels)
     beta = np.zeros(N)
     for _ in range(5):
         changed = rng.permutation(N)[:7]
         beta[changed] += rng.normal(size=7)
-        images.update(beta)
+        forms.update(beta)
         expected = np.stack([K.astype(np.float64) @ beta for K in kernels.matrices])
-        np.testing.assert_allclose(images.values, expected, atol=1e-12 * np.abs(expected).max())
-        np.testing.assert_allclose(images.squares, squares_of(kernels, beta), rtol=1e-10, atol=1e-12)
-    assert images.squares[4] == 0.0
+        np.testing.assert_allclose(forms.images, expected, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(forms.squares, squares_of(kernels, beta), rtol=1e-10, atol=1e-12)
+    assert forms.squares[4] == 0.0
 
 
 def test_the_given_point_may_change_afterwards(kernels, rng):
-    images = Images(kernels)
+    forms = QuadraticForms(kernels)
     beta = rng.normal(size=N)
-    images.update(beta)
-    before = images.values.copy()
+    forms.update(beta)
+    before = forms.images.copy()
     beta[:] = 7.0
-    np.testing.assert_array_equal(images.values, before)
-    images.update(np.zeros(N))
-    np.testing.assert_allclose(images.values, 0.0, atol=1e-12 * np.abs(before).max())
+    np.testing.assert_array_equal(forms.images, before)
+    forms.update(np.zeros(N))
+    np.testing.assert_allclose(forms.images, 0.0, atol=1e-12 * np.abs(before).max())
 
 
 def test_images_that_shrink_leave_no_rounding_errors_behind(kernels, rng):
     """From dual points ten orders larger, in few samples at a time, so that a difference would be the shorter way."""
-    images = Images(kernels)
+    forms = QuadraticForms(kernels)
     beta = rng.normal(size=N)
-    images.update(1e10 * beta)
+    forms.update(1e10 * beta)
     beta[:3] = 0.0
-    images.update(1e10 * beta)
+    forms.update(1e10 * beta)
     small = beta.copy()
     small[: N // 2] *= 1e-10
     for point in (np.where(np.arange(N) < N // 2, small, 1e10 * beta), 1e-4 * rng.normal(size=N)):
-        images.update(point)
+        forms.update(point)
         expected = np.stack([K.astype(np.float64) @ point for K in kernels.matrices])
-        np.testing.assert_allclose(images.values, expected, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(forms.images, expected, atol=1e-12 * np.abs(expected).max())
 
 
 def test_what_costs_no_more_reads_is_computed_anew(kernels, rng):
     """Two nonzero entries after two others: four would change."""
-    images = Images(kernels)
+    forms = QuadraticForms(kernels)
     one, other = np.zeros(N), np.zeros(N)
     one[:2], other[5:7] = rng.normal(size=2), rng.normal(size=2)
-    images.update(one)
-    before = images.rows_read
-    images.update(other)
-    assert images.rows_read - before == 2 * M
+    forms.update(one)
+    before = forms.rows_read
+    forms.update(other)
+    assert forms.rows_read - before == 2 * M
 
 
 @pytest.mark.parametrize("spread", [1, 3, N], ids=lambda k: f"{k} samples a step")
 def test_others_are_bounded_from_above_and_not_read(kernels, rng, spread):
     """Also after many steps, also when kernels leave and return at different times."""
-    images = Images(kernels)
+    forms = QuadraticForms(kernels)
     beta = rng.normal(size=N)
-    images.update(beta)
+    forms.update(beta)
     for step in range(12):
-        images.watched = rng.uniform(size=M) < 0.5
-        read = images.rows_read
+        forms.watched = rng.uniform(size=M) < 0.5
+        read = forms.rows_read
         changed = rng.permutation(N)[:spread]
         beta[changed] += 0.3 * rng.normal(size=spread)
-        outside = ~images.watched
-        old = images.values[outside].copy()
-        images.update(beta)
+        outside = ~forms.watched
+        old = forms.images[outside].copy()
+        forms.update(beta)
         true = squares_of(kernels, beta)
         # Rounded to its dtype a matrix of low rank is definite only up to this.
         rounding = np.finfo(kernels.dtype).eps * kernels.traces() * (beta @ beta)
-        assert np.all(images.squares[outside] >= (true - rounding)[outside]), step
-        np.testing.assert_allclose(images.squares[~outside], true[~outside], rtol=1e-9, atol=1e-11)
-        np.testing.assert_array_equal(images.values[outside], old)
-        assert images.rows_read - read <= N * np.count_nonzero(images.watched)
-    images.watched[:] = True
-    images.update(beta)
-    np.testing.assert_allclose(images.squares, squares_of(kernels, beta), rtol=1e-9, atol=1e-11)
+        assert np.all(forms.squares[outside] >= (true - rounding)[outside]), step
+        np.testing.assert_allclose(forms.squares[~outside], true[~outside], rtol=1e-9, atol=1e-11)
+        np.testing.assert_array_equal(forms.images[outside], old)
+        assert forms.rows_read - read <= N * np.count_nonzero(forms.watched)
+    forms.watched[:] = True
+    forms.update(beta)
+    np.testing.assert_allclose(forms.squares, squares_of(kernels, beta), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 1e-160])
 def test_a_machine_that_begins_at_a_multiple_reads_nothing(kernels, rng, factor):
     """Kernels that were not watched are brought up to date; another point is read for."""
-    images = Images(kernels)
+    forms = QuadraticForms(kernels)
     beta = rng.normal(size=N)
-    images.update(beta)
-    images.watched[2] = False
+    forms.update(beta)
+    forms.watched[2] = False
     beta[3] += 0.5
-    images.update(beta)
-    images.begin(factor * beta)
-    assert images.watched.all()
-    assert images.rows_read == 1.0
+    forms.update(beta)
+    forms.begin(factor * beta)
+    assert forms.watched.all()
+    assert forms.rows_read == 1.0
     expected = factor * np.stack([K.astype(np.float64) @ beta for K in kernels.matrices])
-    np.testing.assert_allclose(images.values, expected, atol=1e-12 * np.abs(expected).max())
-    np.testing.assert_allclose(images.squares, squares_of(kernels, factor * beta), rtol=1e-10, atol=1e-12 * factor)
+    np.testing.assert_allclose(forms.images, expected, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(forms.squares, squares_of(kernels, factor * beta), rtol=1e-10, atol=1e-12 * factor)
     other = np.where(np.arange(N) == 7, 0.9, factor) * beta
-    images.begin(other)
-    assert images.rows_read > 0.0
-    np.testing.assert_allclose(images.squares, squares_of(kernels, other), rtol=1e-10, atol=1e-12)
-    images.begin(np.zeros(N))
-    np.testing.assert_array_equal(images.squares, 0.0)
+    forms.begin(other)
+    assert forms.rows_read > 0.0
+    np.testing.assert_allclose(forms.squares, squares_of(kernels, other), rtol=1e-10, atol=1e-12)
+    forms.begin(np.zeros(N))
+    np.testing.assert_array_equal(forms.squares, 0.0)
 
 
 def test_nearly_a_multiple_is_read_for(kernels, rng):
-    images = Images(kernels)
+    forms = QuadraticForms(kernels)
     beta = rng.normal(size=N)
-    images.update(beta)
+    forms.update(beta)
     near = 2.0 * beta + 1e-9 * rng.normal(size=N)
-    images.begin(near)
-    assert images.rows_read > 0.0
+    forms.begin(near)
+    assert forms.rows_read > 0.0
     expected = np.stack([K.astype(np.float64) @ near for K in kernels.matrices])
-    np.testing.assert_allclose(images.values, expected, rtol=0.0, atol=1e-13 * np.abs(expected).max())
+    np.testing.assert_allclose(forms.images, expected, rtol=0.0, atol=1e-13 * np.abs(expected).max())
 
 
 def test_bounds_are_not_vacuous(kernels, rng):
     """A kernel at rest is known exactly; after one small step its bound is close."""
-    images = Images(kernels)
+    forms = QuadraticForms(kernels)
     beta = rng.normal(size=N)
-    images.update(beta)
+    forms.update(beta)
     true = squares_of(kernels, beta)
-    images.watched[:] = False
-    images.update(beta)
-    np.testing.assert_allclose(images.squares, true, rtol=1e-9, atol=1e-11)
+    forms.watched[:] = False
+    forms.update(beta)
+    np.testing.assert_allclose(forms.squares, true, rtol=1e-9, atol=1e-11)
     beta[3] += 1e-6
-    images.update(beta)
-    np.testing.assert_allclose(np.sqrt(images.squares), np.sqrt(true), atol=1e-5)
+    forms.update(beta)
+    np.testing.assert_allclose(np.sqrt(forms.squares), np.sqrt(true), atol=1e-5)
 
 
 def test_the_bound_takes_the_better_of_two(rng):
     """One coordinate: sum |d_i| sqrt(K_ii) is exact. Many coordinates: ||d|| sqrt(tr K) is the smaller one."""
-    images = Images(stack(np.eye(N)[None]))
-    images.watched[:] = False
-    images.update(3.0 * np.eye(N)[5])
-    assert images.squares[0] == pytest.approx(9.0)
-    images.update(np.ones(N))
-    assert images.squares[0] == pytest.approx(N * N)  # Cauchy and Schwarz give the same for both sums here
-    uneven = Images(stack(np.diag(np.arange(N) + 1.0)[None]))
+    forms = QuadraticForms(stack(np.eye(N)[None]))
+    forms.watched[:] = False
+    forms.update(3.0 * np.eye(N)[5])
+    assert forms.squares[0] == pytest.approx(9.0)
+    forms.update(np.ones(N))
+    assert forms.squares[0] == pytest.approx(N * N)  # Cauchy and Schwarz give the same for both sums here
+    uneven = QuadraticForms(stack(np.diag(np.arange(N) + 1.0)[None]))
     uneven.watched[:] = False
     uneven.update(np.ones(N))
     assert uneven.squares[0] == pytest.approx(min(np.sqrt(np.arange(N) + 1.0).sum() ** 2, N * N * (N + 1) / 2))

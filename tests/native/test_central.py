@@ -10,8 +10,8 @@ from mklref import Problem, Status, certify, solve
 from mklref.machines import machine_for
 from mklref.native import bundle
 from mklref.native.central import CentralPath, Direction, _System
-from mklref.native.guess import equal_weights
 from mklref.native.outer import Outer
+from mklref.native.subsample import equal_weights
 from mklref.regularizers import Lp, Power, Tikhonov
 
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
@@ -167,7 +167,7 @@ def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatc
 def test_one_kernel_keeps_its_weight_however_far_the_path_is_from_its_end():
     problem = make_problem(regularizer=Lp(1), n=12).replace(kernels=make_problem(n=12).kernels.dense()[:1])
     path = start(problem)
-    path.z[:] = 1e6 * path.machine.images.squares.max()
+    path.z[:] = 1e6 * path.machine.forms.squares.max()
     assert np.array_equal(path.limit()[0], [1.0])
 
 
@@ -216,7 +216,7 @@ def test_numbers_beyond_double_precision_are_told():
 def test_the_path_goes_on_from_where_it_was_when_its_limit_is_refused(monkeypatch):
     """The limit is tried on the machine, which has to be back at the interior point before the next step."""
     refused = []
-    monkeypatch.setattr(bundle, "_accepted", lambda run, best, *limit: refused.append(run.machine.jump(limit[1])))
+    monkeypatch.setattr(bundle, "_accepted", lambda run, best, *limit: refused.append(run.machine.set_dual(limit[1])))
     step = CentralPath.step
 
     def checked_step(path):

@@ -79,7 +79,7 @@ def test_derivatives_are_those_of_the_value(data, strategy):
         machine.move(weights)
         for _ in range(3):
             machine.solve(1e-13)
-        return machine.value(), -0.5 * machine.images.squares
+        return machine.value(), -0.5 * machine.forms.squares
 
     weights, h = np.array([0.3, 0.5, 0.2]), 1e-4
     _, gradient = solved(weights)
@@ -95,7 +95,7 @@ def test_machines_on_the_same_samples_share_their_rows(data):
     assert all(machine.rows is rest.machines[0].rows for machine in rest.machines)
     pairs = machine_for(MulticlassProblem(*data, strategy="one_vs_one"))
     assert len({id(machine.rows) for machine in pairs.machines}) == 3
-    assert all(machine.images.watched is pairs.images.watched for machine in pairs.machines)
+    assert all(machine.forms.watched is pairs.forms.watched for machine in pairs.machines)
 
 
 def test_starts_from_a_part_and_from_a_solution():

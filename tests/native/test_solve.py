@@ -14,8 +14,8 @@ import mklref
 from mklref import reference
 from mklref.certificate import certify
 from mklref.machines import machine_for
-from mklref.native.guess import equal_weights
 from mklref.native.outer import Outer
+from mklref.native.subsample import equal_weights
 from mklref.regularizers import BlockNorm, ConcaveBlock, Fixed, Groups, Lp, Power, SmoothedRoot
 from mklref.solution import Status
 

@@ -88,7 +88,7 @@ def test_cuts_are_lower_bounds_of_the_machine(rng):
 
     here = rng.uniform(0.2, 1.0, size=M)
     value = solved(here)
-    squares = machine.images.squares.copy()
+    squares = machine.forms.squares.copy()
     cut = Cut(machine.beta.copy(), squares, value + 0.5 * here @ squares)
     assert cut.at(here) == pytest.approx(value, rel=1e-12)
     part = cut.of(np.array([2, 0]))

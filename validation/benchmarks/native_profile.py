@@ -23,7 +23,7 @@ from mklref.machines import twin
 from mklref.machines.blas import blas_threads
 from mklref.machines.loops import loops
 from mklref.machines.machine import Machine
-from mklref.machines.quadratic_forms import Images
+from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.machines.smo import SMOMachine
 from mklref.native import bundle, outer, solver
 from mklref.native.central import CentralPath
@@ -31,10 +31,10 @@ from validation.benchmarks.problems import cancer, digits
 from validation.benchmarks.turns import READS, alternate, seconds, turns
 
 STAGES: dict[str, tuple[tuple[Any, str], ...]] = {
-    "start": ((solver, "weights_of_a_part"),),
+    "start": ((solver, "subsample_weights"),),
     "pair steps": ((loops, "smo"),),
     "rows": ((loops, "combine_rows"),),
-    "images": ((Images, "update"),),
+    "images": ((QuadraticForms, "update"),),
     "machines": ((SMOMachine, "solve"),),
     "curvature": ((SMOMachine, "hessian_root"),),
     "programs": ((loops, "quadratic_program"),),

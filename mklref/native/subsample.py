@@ -35,7 +35,7 @@ def equal_weights(problem: Problem | MulticlassProblem) -> Array:
     return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
 
 
-def weights_of_a_part(machine: Machine | JointMachine) -> Array | None:
+def subsample_weights(machine: Machine | JointMachine) -> Array | None:
     """Approximate weights (M,), or None where there are too few samples or classes to tell.
 
     The machine notes the costs. A read of the part is (k/n)^2 of one of the whole, and to gather it k/n: of its k rows
@@ -48,7 +48,7 @@ def weights_of_a_part(machine: Machine | JointMachine) -> Array | None:
     if k < _FEWEST or len(np.unique(problem.y[chosen])) < min(2, len(np.unique(problem.y))):
         return None
     parts = np.empty((M, k, k), dtype=problem.kernels.dtype)
-    loops.gather(machine.images.stack, chosen, parts, machine.images.threads)
+    loops.gather(machine.forms.stack, chosen, parts, machine.forms.threads)
     small = machine_for(
         problem.replace(
             kernels=ArrayStack.trusted(list(parts)),
@@ -58,8 +58,8 @@ def weights_of_a_part(machine: Machine | JointMachine) -> Array | None:
         )
     )
     run = Outer(small, _ACCURACY, _MOST_MACHINES, machine.deadline)
-    start = weights_of_a_part(small)
-    small.informed = start is not None
+    start = subsample_weights(small)
+    small.warm = start is not None
     run.iterate(equal_weights(problem) if start is None else start)
     best, share = run.best, k / n
     machine.before = {name: share**2 * cost if name == "passes" else cost for name, cost in run.counters().items()}

@@ -33,7 +33,7 @@ _SMALLEST = 1e-10
 _FLATTEST = 1e-14
 
 
-class Interior:
+class LargeQ:
     """The multipliers z, from step to step."""
 
     def __init__(self, regularizer: BlockNorm) -> None:

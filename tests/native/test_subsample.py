@@ -8,8 +8,8 @@ import pytest
 import mklref
 from mklref.machines import machine_for
 from mklref.native import solver
-from mklref.native.guess import SHARE, equal_weights, weights_of_a_part
 from mklref.native.outer import Outer
+from mklref.native.subsample import SHARE, equal_weights, subsample_weights
 from mklref.regularizers import Fixed
 
 
@@ -28,7 +28,7 @@ def many_samples(n=480, loss="hinge", p=1.0, **changes):
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_they_are_nearly_as_good_as_the_best(loss, p):
     problem = many_samples(loss=loss, p=p)
-    weights = weights_of_a_part(machine_for(problem))
+    weights = subsample_weights(machine_for(problem))
     assert problem.regularizer.weight_penalty(weights) == 0.0
 
     def excess(fixed):
@@ -55,8 +55,8 @@ def test_what_they_cost_is_counted(loss):
     problem = many_samples(loss=loss)
     machine = machine_for(problem)
     run = Outer(machine, 1e-6, 500)
-    machine.informed = True
-    weights = weights_of_a_part(machine)
+    machine.warm = True
+    weights = subsample_weights(machine)
     costs = run.counters()
     assert costs["machines"] >= 2.0
     assert costs["inner_steps"] > 0.0
@@ -76,21 +76,21 @@ def test_costs_of_the_samples_are_kept():
 
 def test_none_where_the_part_cannot_tell():
     few = many_samples(n=SHARE * 63)
-    assert weights_of_a_part(machine_for(few)) is None
+    assert subsample_weights(machine_for(few)) is None
     problem = many_samples()
     chosen = np.random.default_rng(0).permutation(480)[: 480 // SHARE]
     y = np.ones(480)
     outside = np.setdiff1d(np.arange(480), chosen)
     y[outside[:5]] = -1.0  # no sample of this class in the part
     rare = problem.replace(y=y)
-    assert weights_of_a_part(machine_for(rare)) is None
+    assert subsample_weights(machine_for(rare)) is None
     assert mklref.solve(rare).certificate.is_optimal(1e-6)
 
 
 def test_the_part_has_the_kernels_of_its_samples_and_c_scaled(monkeypatch):
     seen = []
     problem = many_samples(C=0.7)
-    monkeypatch.setattr("mklref.native.guess.machine_for", lambda part: seen.append(part) or machine_for(part))
+    monkeypatch.setattr("mklref.native.subsample.machine_for", lambda part: seen.append(part) or machine_for(part))
     solver.solve(problem)
     (part,) = seen
     chosen = np.sort(np.random.default_rng(0).permutation(480)[: 480 // SHARE])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklref.native.interior import Interior
+from mklref.native.large_q import LargeQ
 from mklref.regularizers import BlockNorm
 
 
@@ -39,7 +39,7 @@ def machine(request):
 @pytest.mark.parametrize("q", [2.2, 3, 8, 100, np.inf])
 def test_the_gap_closes(machine, q):
     regularizer, M = BlockNorm(q), len(machine.kernels)
-    interior = Interior(regularizer)
+    interior = LargeQ(regularizer)
     theta = np.ones(M)
     gaps = []
     for _ in range(25):
@@ -56,7 +56,7 @@ def test_the_gap_closes(machine, q):
 def test_the_first_step_is_newtons(machine):
     """The gradient -s/2 and the Hessian N by differences; the step is small, so that nothing bounds it."""
     regularizer, M = BlockNorm(3.0), len(machine.kernels)
-    interior = Interior(regularizer)
+    interior = LargeQ(regularizer)
 
     def objective(v):
         return -machine.at(1.0 / v, regularizer)[-1]
@@ -83,7 +83,7 @@ def test_the_first_step_is_newtons(machine):
 
 
 def test_without_curvature_and_squares_weights_stay_finite():
-    interior = Interior(BlockNorm(np.inf))
+    interior = LargeQ(BlockNorm(np.inf))
     theta = interior.step(np.array([0.0, 1.0, 2.0]), np.zeros(3), np.zeros((0, 3)), 1.0)
     assert np.all(np.isfinite(theta))
     assert np.all(theta > 0.0)
@@ -93,7 +93,7 @@ def test_weights_do_not_rise_where_rounding_costs_more_than_they_gain():
     """s_m = 2 sqrt(E_m) minimises S^2/(4 theta_m) + theta_m E_m at theta_m = S/s_m."""
     squares, errors = np.array([4.0, 1.0, 1e-14]), np.array([0.0, 0.0, 1e-12])
     theta = np.array([3.0, 1.5, 1e7])
-    free, held = (Interior(BlockNorm(np.inf)).step(theta, squares, np.zeros((0, 3)), 1e-7, E) for E in (0.0, errors))
+    free, held = (LargeQ(BlockNorm(np.inf)).step(theta, squares, np.zeros((0, 3)), 1e-7, E) for E in (0.0, errors))
     best = 3.0 / 2e-6
     costs = [0.25 * 9.0 / t + 1e-12 * t for t in (0.9 * best, best, 1.1 * best)]
     assert np.argmin(costs) == 1
