@@ -57,7 +57,7 @@ def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tup
 
 def _claimed(run: Any, status: Status) -> Any:
     """The solution with the solver's own bounds, which are those that `_certified` will find but for rounding."""
-    best = run.best
+    best = run.best.point
     if not isinstance(run.problem, Problem):
         return run.solution(status)
     bounds: Any = Bounds(best.lower, best.upper, 0.0, (), unit=run.zero)

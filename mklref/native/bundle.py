@@ -70,7 +70,9 @@ class Bundle:
             self.cuts = self.cuts[-_BUNDLE:]
             cuts = always + self.cuts
             if psi is None:
-                weights, predicted, mixture = mixed_step(run.problem.regularizer, cuts, W, point.weights, run.deadline)
+                weights, predicted, mixture = mixed_step(
+                    run.problem.regularizer, cuts, W, point.weights, run.machine.deadline
+                )
             else:
                 weights = np.zeros_like(point.weights)
                 weights[watched], predicted, mixture = bundle_step(
@@ -79,7 +81,7 @@ class Bundle:
             if point.merit - predicted <= run.target and not smooth:
                 run.machine.set_dual(sum(share * cut.beta for share, cut in zip(mixture, cuts, strict=True)))
                 mixed = run.assess(weights)
-                run.note(mixed)
+                run.best.note(mixed)
                 if mixed.working_gap <= run.target:
                     return mixed
             trial = run.evaluate(weights)
@@ -147,6 +149,6 @@ def _accepted(run: Outer, best: Point, weights: Array, beta: Array) -> Point | N
     sparse = run.assess(weights)
     if not sparse.working_gap <= max(best.working_gap, run.target):
         return None
-    if run.best is None or sparse.gap <= max(run.best.gap, run.target):
-        run.best = sparse
+    if run.best.point is None or sparse.gap <= max(run.best.point.gap, run.target):
+        run.best.point = sparse
     return sparse

@@ -15,12 +15,9 @@ of free support vectors is found.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
-from mklref._progress import Progress
+from mklref._run import Best, Recorder
 from mklref._typing import Array
 from mklref.certificate.unit import unit_of
 from mklref.machines.blas import blas_threads
@@ -70,17 +67,12 @@ class Outer:
         self,
         machine: Machine | JointMachine,
         tol: float,
-        max_iter: int,
-        deadline: float = np.inf,
-        callback: Callable[[Record], object] | None = None,
-        progress: bool = False,
+        recorder: Recorder[Record],
     ) -> None:
         self.machine = machine
         self.problem: Problem | MulticlassProblem = machine.problem
-        self.tol, self.max_iter, self.deadline, self.callback = tol, max_iter, deadline, callback
-        self.start = time.perf_counter()
-        self.machine.deadline = deadline
-        self.shown, self.progress = progress, Progress(progress, "solving", target=tol)
+        self.tol, self.recorder = tol, recorder
+        self.machine.deadline = recorder.deadline
         self.inner_gap = np.inf
         self.large_q: LargeQ | None = None
         if isinstance(self.problem.regularizer, BlockNorm) and self.problem.regularizer.weight_form == "max":
@@ -91,10 +83,8 @@ class Outer:
         # A bundle mixes dual points of any size: where R* has bounds, beta = 0 has to be among them.
         self.may_kink = self.large_q is None and not (self.bounded_dual and self.problem.intercept_cost)
         self.bundle = Bundle()
-        self.best: Point | None = None
+        self.best: Best[Point] = Best()
         self.last: Point | None = None
-        self.lower, self.upper = -np.inf, np.inf
-        self.records: list[Record] = []
         self.stopped: Status | None = None
         self.lost = False
         self.rounding = 0.0
@@ -106,15 +96,14 @@ class Outer:
         self.before: dict[str, float] = {}
 
     def go_on(self, run: Outer, detour: Outer) -> None:
-        """Be the continuation of a run, with its records and bounds, after a detour; the costs are those of both."""
-        self.records, self.start, self.best = list(run.records), run.start, run.best
-        self.lower, self.upper = run.lower, run.upper
+        """Be the continuation of a run with the same recorder, after a detour; the costs are those of both."""
+        self.best = run.best
         costs = detour.counters()
         self.before = {name: value + costs[name] for name, value in run.counters().items()}
 
     def iterate(self, weights: Array) -> Status:
         """Run the outer loop from these weights; says why it ended."""
-        self.note(self.assess(weights))  # f = 0, or where the start is: nothing worse is returned
+        self.best.note(self.assess(weights))  # f = 0, or where the start is: nothing worse is returned
         point = self.evaluate(weights)
         self.unit = _UNIT * float(weights.max())
         since_better = last_better = 0
@@ -138,22 +127,22 @@ class Outer:
                 point, widen_below = self.widen_working_set(point), _WIDER * point.working_gap
                 if point.gap <= target:
                     continue
-            above = point.merit - self.lower if self.large_q is None else np.inf
+            above = point.merit - self.best.lower if self.large_q is None else np.inf
             better = point.working_gap < 0.9 * smallest or point.upper < lowest - _NOTABLE * target
             better = better or target < above < 0.9 * highest
             since_better = 0 if better else since_better + 1
-            last_better = len(self.records) if better else last_better
+            last_better = len(self.recorder.records) if better else last_better
             smallest, lowest, highest = min(smallest, point.working_gap), min(lowest, point.upper), min(highest, above)
             if since_better > _SUSPICIOUS and not self.kinked and self.may_kink and not sparse:
                 self.kinked, since_better = True, 0
-            if since_better > _PATIENCE or len(self.records) - last_better > _TRIALS:
+            if since_better > _PATIENCE or len(self.recorder.records) - last_better > _TRIALS:
                 point, known = self.bundle.central_path(self, point), point
                 if point is known:
                     return self.stopped or Status.STALLED
-                since_better, last_better = 0, len(self.records)
+                since_better, last_better = 0, len(self.recorder.records)
                 continue
             ahead = _AHEAD * smallest if self.machine.warm else smallest
-            self.inner_gap = min(self.inner_gap, max(target, min(ahead, _COARSE * abs(self.upper))))
+            self.inner_gap = min(self.inner_gap, max(target, min(ahead, _COARSE * abs(self.best.upper))))
             if point.inner_gap > 0.5 * point.working_gap:
                 outer_done = point.working_gap - point.inner_gap <= 0.5 * target
                 self.inner_gap = min(0.1 * self.inner_gap, target if outer_done else np.inf)
@@ -170,11 +159,11 @@ class Outer:
         optimum; a smaller C leads there first (`run_from`), unless 1'beta = c_b leaves no smaller one. Where psi is
         curved, Newton's method finds its way back by itself.
         """
-        if not self.cold or self.problem.intercept_cost or len(self.records) < _BEGINNING:
+        if not self.cold or self.problem.intercept_cost or len(self.recorder.records) < _BEGINNING:
             return False
         arduous = self.machine.steps > _ARDUOUS * self.problem.n_samples
         sparse = self.problem.regularizer.polyhedral(self.problem.n_kernels) is not None
-        return arduous and sparse and self.lower <= 0.0 < self.upper
+        return arduous and sparse and self.best.lower <= 0.0 < self.best.upper
 
     def _watch_the_largest(self, point: Point) -> None:
         """Watch only the kernels that are or are likely to be active, once the weights are sparse."""
@@ -237,7 +226,7 @@ class Outer:
         if psi is not None or self.kinked:
             return self.bundle.step(self, point, psi)
         W = self.machine.hessian_root(np.arange(self.problem.n_kernels))
-        trial_weights = minimise(regularizer, point.squares, W, point.weights, self.deadline)
+        trial_weights = minimise(regularizer, point.squares, W, point.weights, self.recorder.deadline)
         direction = trial_weights - point.weights
         if not direction.any():
             self.inner_gap *= 0.1
@@ -272,7 +261,7 @@ class Outer:
         """A step up to which psi alone does not exceed what is known to be possible: J >= 0, as beta = 0 says."""
         penalty, t = self.problem.regularizer.weight_penalty, 1.0
         if not self.problem.intercept_cost:
-            most = max(self.upper, penalty(weights))
+            most = max(self.best.upper, penalty(weights))
             while penalty(weights + t * direction) > most and t > np.finfo(float).tiny:
                 t *= 0.5
         return t
@@ -288,41 +277,28 @@ class Outer:
 
     def record(self, point: Point) -> bool:
         """Note the bounds and the point, once, and tell the callback; says whether the run has to end."""
-        self.note(point)
+        self.best.note(point)
         if self.last is point:
             return self.stopped is not None
-        self.last = point
+        self.last, records = point, self.recorder.records
         record = Record(
-            iteration=len(self.records),
-            seconds=time.perf_counter() - self.start,
-            lower=self.lower,
-            upper=self.upper,
-            inner_steps=int(self.counters()["inner_steps"]) - sum(record.inner_steps for record in self.records),
+            iteration=len(records),
+            seconds=self.recorder.seconds,
+            lower=self.best.lower,
+            upper=self.best.upper,
+            inner_steps=int(self.counters()["inner_steps"]) - sum(record.inner_steps for record in records),
             weights=point.weights.copy(),  # a callback may do with it what it likes
             unit=self.zero,
         )
-        self.records.append(record)
-        self.progress.update(record.relative_gap)
-        if self.callback is not None and self.callback(record):
-            self.stopped = Status.STOPPED
-        elif time.perf_counter() > self.deadline:
-            self.stopped = Status.TIME_LIMIT
-        elif len(self.records) >= self.max_iter:
-            self.stopped = Status.ITERATION_LIMIT
-        elif self._is_lost():
+        self.stopped = self.recorder.add(record, record.relative_gap) or self.stopped
+        if self.stopped is None and self._is_lost():
             self.lost, self.stopped = True, Status.STALLED
         return self.stopped is not None
 
-    def note(self, point: Point) -> None:
-        """Keep the best bounds, and the point of smallest gap."""
-        if self.best is None or point.gap < self.best.gap:
-            self.best = point
-        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
-
     def solution(self, status: Status) -> Solution | MulticlassSolution:
         """The best point with a certificate recomputed from scratch."""
-        assert self.best is not None
-        best, regularizer = self.best, self.problem.regularizer
+        best, regularizer = self.best.point, self.problem.regularizer
+        assert best is not None
         weights, intercept, nothing = best.weights, best.intercept, np.zeros_like(best.weights)
         worse_than_nothing = bool(self.problem.intercept_cost) and best.upper > 0.0 and regularizer.weight_form == "min"
         if worse_than_nothing and np.isfinite(regularizer.weight_penalty(nothing)):
@@ -332,7 +308,7 @@ class Outer:
 
     def history(self) -> History:
         """All records, and what was counted."""
-        return History(tuple(self.records), self.counters())
+        return History(tuple(self.recorder.records), self.counters())
 
     def counters(self) -> dict[str, float]:
         """Machines solved, inner steps and passes, with those of the first weights and of what it continues."""

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._checks import check_options, check_range, check_start
+from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.exceptions import Interrupted, InvalidParameter, NotApplicable
 from mklref.machines import machine_for
@@ -120,19 +121,41 @@ def solve(
         raise Interrupted(solution) from None
 
 
-def run_from(problem: Problem | MulticlassProblem, start: Any, forms: Any, *options: Any) -> tuple[Outer, Status]:
+def run_from(
+    problem: Problem | MulticlassProblem,
+    start: Any,
+    forms: Any,
+    tol: float,
+    max_iter: int,
+    deadline: float = np.inf,
+    callback: Callable[[Record], object] | None = None,
+    progress: bool = False,
+) -> tuple[Outer, Status]:
     """The outer loop with these options, from a start or none, and why it ended.
 
     The forms, if there are any, are those of a machine on the same kernels that is no longer used.
     """
-    run = _begun(problem, start, forms, *options)
-    if start is None and run.bounded_dual and problem.intercept_cost:
-        start = _inside_the_domain(run)
-        if start is not None:
-            run = _begun(problem, start, run.machine.forms, *options)
-            run.before = start.history.counters
-    status = _followed(run, start)
-    return _by_a_smaller_box(run) if run.lost else (run, status)
+    left = deadline - time.perf_counter()
+    recorder: Recorder[Record] = Recorder(
+        "solving", tol=tol, max_iter=max_iter, max_time=left, callback=callback, progress=progress
+    )
+    run: Outer | None = None
+
+    def interrupted() -> Any:
+        return None if run is None or run.best.point is None else run.solution(Status.INTERRUPTED)
+
+    with recorder.running(interrupted):
+        run = _begun(problem, start, forms, tol, recorder)
+        if start is None and run.bounded_dual and problem.intercept_cost:
+            start = _inside_the_domain(run)
+            if start is not None:
+                run = _begun(problem, start, run.machine.forms, tol, recorder)
+                run.before = start.history.counters
+        status = _followed(run, start)
+        if run.lost:
+            run, start, status = _by_a_smaller_box(run)
+            status = status if start is None else _followed(run, start)
+    return run, status
 
 
 def _inside_the_domain(run: Outer) -> Solution | None:
@@ -145,11 +168,8 @@ def _inside_the_domain(run: Outer) -> Solution | None:
     assert isinstance(problem, Problem)
     if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(run.machine.forms.squares))):
         return None
-    left = None if run.deadline == np.inf else max(run.deadline - time.perf_counter(), _LEAST_TIME)
-    try:
-        relative = solve(problem.replace(regularizer=Lp(1)), tol=_ROUGHLY, max_time=left)
-    except KeyboardInterrupt:
-        raise Interrupted(None) from None
+    left = None if run.recorder.deadline == np.inf else max(run.recorder.deadline - time.perf_counter(), _LEAST_TIME)
+    relative = solve(problem.replace(regularizer=Lp(1)), tol=_ROUGHLY, max_time=left)
     least = float(np.sqrt(max(0.0, -2.0 * relative.objective)))
     if all(np.isinf(problem.regularizer.conjugate(g)) for g in least * np.eye(problem.n_kernels)):
         raise InvalidParameter(
@@ -160,10 +180,10 @@ def _inside_the_domain(run: Outer) -> Solution | None:
     return relative
 
 
-def _begun(problem: Problem | MulticlassProblem, start: Any, forms: Any, *options: Any) -> Outer:
+def _begun(problem: Problem | MulticlassProblem, start: Any, forms: Any, tol: float, recorder: Any) -> Outer:
     machine = machine_for(problem, None if start is None else start.dual_coef, forms)
     check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
-    run = Outer(machine, *options)
+    run = Outer(machine, tol, recorder)
     run.cold = start is None
     return run
 
@@ -173,42 +193,32 @@ def _followed(run: Outer, start: Any) -> Status:
     try:
         with blas_threads():
             return run.iterate(_first_weights(run.machine, start))
-    except KeyboardInterrupt:
-        raise _interrupted(run) from None
     except (FloatingPointError, np.linalg.LinAlgError):
-        if run.best is None:
+        if run.best.point is None:
             raise
         return Status.STALLED
-    finally:
-        run.progress.close()
 
 
-def _interrupted(run: Outer) -> Interrupted:
-    return Interrupted(run.solution(Status.INTERRUPTED) if run.best is not None else None)
-
-
-def _by_a_smaller_box(run: Outer) -> tuple[Outer, Status]:
-    """A run that got lost, continued from the solution at a smaller C.
+def _by_a_smaller_box(run: Outer) -> tuple[Outer, Any, Status]:
+    """A run that got lost, and the solution at a smaller C to continue it from; or none, and why it has to end.
 
     Where no |beta_i| reaches the smaller C, that is a solution here as well.
     """
-    left = max(1, run.max_iter - len(run.records))
-    tell = run.callback
-    poll = None if tell is None else lambda _: tell(run.records[-1])  # its bounds are those of another problem
-    options = (run.tol, max(1, left // 2), run.deadline, poll)
+    recorder = run.recorder
+    left, tell = max(1, recorder.max_iter - len(recorder.records)), recorder.callback
+    poll = None if tell is None else lambda _: tell(recorder.records[-1])  # its bounds are those of another problem
+    smaller = run.problem.replace(C=run.problem.C / _SMALLER)
     try:
-        detour, ended = run_from(run.problem.replace(C=run.problem.C / _SMALLER), None, None, *options)
+        detour, ended = run_from(smaller, None, None, run.tol, max(1, left // 2), recorder.deadline, poll)
         if ended is Status.STOPPED:
-            return run, ended
+            return run, None, ended
         start = detour.solution(ended)
-    except KeyboardInterrupt:
-        raise _interrupted(run) from None
     except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there, or C / _SMALLER too small
-        return run, Status.STALLED
-    forms, spent = detour.machine.forms, len(detour.records)
-    continued = _begun(run.problem, start, forms, run.tol, run.max_iter - spent, run.deadline, run.callback, run.shown)
+        return run, None, Status.STALLED
+    recorder.max_iter -= len(detour.recorder.records)
+    continued = _begun(run.problem, start, detour.machine.forms, run.tol, recorder)
     continued.go_on(run, detour)
-    return continued, _followed(continued, start)
+    return continued, start, Status.STALLED
 
 
 def _first_weights(machine: Machine | JointMachine, start: Solution | MulticlassSolution | None) -> Array:

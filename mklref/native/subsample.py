@@ -8,8 +8,11 @@ it saves the machines at equal weights, the only ones that may need every kernel
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
+from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.kernels import ArrayStack
 from mklref.machines import machine_for
@@ -57,11 +60,12 @@ def subsample_weights(machine: Machine | JointMachine) -> Array | None:
             sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],
         )
     )
-    run = Outer(small, _ACCURACY, _MOST_MACHINES, machine.deadline)
+    left = machine.deadline - time.perf_counter()
+    run = Outer(small, _ACCURACY, Recorder("a part", tol=_ACCURACY, max_iter=_MOST_MACHINES, max_time=left))
     start = subsample_weights(small)
     small.warm = start is not None
     run.iterate(equal_weights(problem) if start is None else start)
-    best, share = run.best, k / n
+    best, share = run.best.point, k / n
     machine.before = {name: share**2 * cost if name == "passes" else cost for name, cost in run.counters().items()}
     machine.before["passes"] += share
     if best is not None and isinstance(machine, NewtonMachine):

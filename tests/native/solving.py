@@ -8,13 +8,20 @@ from makers import LOSSES
 from regularizers.instances import PAIRS, SCALE
 
 import mklref
+from mklref._run import Recorder
 from mklref.certificate import certify
+from mklref.native.outer import Outer
 from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, Groups, Lp, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
 TOL = 1e-6
 ACROSS = (Lp(1), Lp(4 / 3), Tikhonov(1, 0.3), ElasticNet(0.6), BlockNorm(4), Groups(PAIRS, 0.3, 0.3), WeightedL1(SCALE))
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
+
+
+def outer(machine, tol=TOL, max_iter=500):
+    """A run of the outer loop alone, from wherever the test begins it."""
+    return Outer(machine, tol, Recorder("solving", tol=tol, max_iter=max_iter))
 
 
 def well_posed(loss, regularizer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from makers import make_problem
+from native.solving import outer
 
 from mklref import Problem, Status, certify, solve
 from mklref.machines import machine_for
@@ -195,7 +196,7 @@ def test_a_callback_stops_the_run_on_the_path(monkeypatch):
 
 def test_the_machine_is_back_at_the_point_where_the_path_leads_nowhere(monkeypatch):
     problem = lines(C=100.0, n=40, M=10)
-    run = Outer(machine_for(problem), 1e-6, 500, np.inf)
+    run = outer(machine_for(problem))
     run.target = 1e-6
     point = run.evaluate(equal_weights(problem))
     monkeypatch.setattr(CentralPath, "step", lambda path: 0.0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from native.solving import outer
 
 import mklref
 from mklref.machines import machine_for
 from mklref.native import solver
-from mklref.native.outer import Outer
 from mklref.native.subsample import SHARE, equal_weights, subsample_weights
 from mklref.regularizers import Fixed
 
@@ -43,7 +43,7 @@ def test_they_save_reads_where_there_are_many_kernels():
     few = many_samples()
     bases = few.kernels.dense()
     problem = few.replace(kernels=[K**width for K in bases for width in np.geomspace(0.01, 10.0, 8)])
-    cold = Outer(machine_for(problem), 1e-6, 500, np.inf)
+    cold = outer(machine_for(problem))
     cold.iterate(equal_weights(problem))
     warm = mklref.solve(problem).history
     assert warm.counters["passes"] < 0.9 * cold.counters()["passes"], (warm.counters, cold.counters())
@@ -54,7 +54,7 @@ def test_what_they_cost_is_counted(loss):
     """Machines, steps and reads of the part, whose kernels are a sixteenth of the stack and a quarter of its rows."""
     problem = many_samples(loss=loss)
     machine = machine_for(problem)
-    run = Outer(machine, 1e-6, 500)
+    run = outer(machine)
     machine.warm = True
     weights = subsample_weights(machine)
     costs = run.counters()
