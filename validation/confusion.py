@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from mklref._files import write_text
 from mklref.exceptions import MKLError
 from mklref.testing import Answer, Supports, judge, select
 from mklref.testing.faults import FAULTS as NAMES
@@ -132,7 +133,7 @@ def main() -> int:
     print(summary(rows))
     if arguments.include is None and not arguments.stored:
         lines = ",\n".join(json.dumps(row) for row in rows)
-        RESULTS.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        write_text(RESULTS, f"[\n{lines}\n]\n")
     return int(summary(rows)["named"] < WANTED)
 
 
