@@ -8,7 +8,7 @@
             if status is not None:
                 return solution(status)
 
-`max_iter` is the largest number of records, everywhere: a run with max_iter = 1 has one. A run from several starts
+`max_iter` is the largest number of records: a run with max_iter = 1 has one. A run from several starts
 calls `again` before each further one, and may have as many records from each.
 """
 
