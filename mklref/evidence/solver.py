@@ -180,7 +180,7 @@ class _Run:
             return EvidenceStatus.ABSORBED
         if now > self.deadline:
             return EvidenceStatus.TIME_LIMIT
-        return EvidenceStatus.ITERATION_LIMIT if record.iteration >= self.max_iter else None
+        return EvidenceStatus.ITERATION_LIMIT if len(self.records) >= self.max_iter else None
 
 
 def _check_method(method: Any) -> None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_flag, checked_number
-from mklref.exceptions import Interrupted
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import Dictionary
@@ -72,12 +71,8 @@ def forward_backward(
     """
     run = Run(problem, tol, max_iter, max_time, callback, progress)
     checked_flag("accelerated", accelerated)
-    try:
+    with run.running("forward_backward"):
         status = _iterate(run, _step(run.dictionary, problem, step, accelerated), accelerated)
-    except KeyboardInterrupt:
-        raise Interrupted(run.solution(Status.INTERRUPTED, "forward_backward") if run.records else None) from None
-    finally:
-        run.progress.close()
     return run.solution(status, "forward_backward")
 
 

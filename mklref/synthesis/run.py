@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import numpy as np
 
-from mklref._progress import Progress
+from mklref._run import Recorder
 from mklref._typing import Array
 from mklref._validate import check_callback, check_limits, checked_flag
 from mklref.solution import History, Record, Status
@@ -36,15 +36,14 @@ class Run:
         check_callback(callback, "Record")
         check_limits(tol, "a relative duality gap", max_iter, max_time)
         checked_flag("progress", progress)
-        self.problem, self.tol, self.max_iter, self.callback = problem, tol, max_iter, callback
+        self.problem, self.tol = problem, tol
         self.dictionary = Dictionary(problem.kernels)
-        self.started = time.perf_counter()
-        self.max_time = np.inf if max_time is None else max_time
-        self.progress = Progress(progress, "solving", target=tol)
+        self.recorder: Recorder[Record] = Recorder(
+            "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
+        )
         self.coef = np.zeros(problem.shape)
         self.beta = np.zeros(problem.n_samples)
         self.lower, self.upper = -np.inf, np.inf
-        self.records: list[Record] = []
         self.counters: dict[str, float] = {}
 
     @property
@@ -59,7 +58,12 @@ class Run:
 
     def late(self) -> bool:
         """Whether the time is over."""
-        return time.perf_counter() - self.started > self.max_time
+        return self.recorder.late
+
+    def running(self, solver: str) -> AbstractContextManager[None]:
+        """Ctrl-C becomes `Interrupted` with the best point so far."""
+        records = self.recorder.records
+        return self.recorder.running(lambda: self.solution(Status.INTERRUPTED, solver) if records else None)
 
     def observe(self, A: Array, t: Array, beta: Array, Z: Array) -> float:
         """Bounds from coefficients with their scores and a dual point with its correlations; the scale of beta."""
@@ -74,23 +78,14 @@ class Run:
     def record(self, A: Array, inner_steps: int) -> Status | None:
         """Write a record; why to stop, or None."""
         record = Record(
-            iteration=len(self.records),
-            seconds=time.perf_counter() - self.started,
+            iteration=len(self.recorder.records),
+            seconds=self.recorder.seconds,
             lower=self.lower,
             upper=self.upper,
             inner_steps=inner_steps,
             weights=np.linalg.norm(A, axis=1),
         )
-        self.records.append(record)
-        self.progress.update(record.relative_gap)
-        asked = self.callback is not None and bool(self.callback(record))
-        if self.gap <= self.target:
-            return Status.OPTIMAL
-        if asked:
-            return Status.STOPPED
-        if self.late():
-            return Status.TIME_LIMIT
-        return Status.ITERATION_LIMIT if len(self.records) > self.max_iter else None
+        return self.recorder.add(record, record.relative_gap, Status.OPTIMAL if self.gap <= self.target else None)
 
     def solution(self, status: Status, solver: str) -> SynthesisSolution:
         """The best point, certified from scratch."""
@@ -101,7 +96,7 @@ class Run:
             objective=certificate.upper,
             certificate=certificate,
             status=status.confirmed(certificate.is_optimal(self.tol)),
-            history=History(tuple(self.records), {"passes": self.dictionary.reads + 2.0, **self.counters}),
+            history=History(tuple(self.recorder.records), {"passes": self.dictionary.reads + 2.0, **self.counters}),
             constant=self.problem.constant,
             solver=solver,
         )

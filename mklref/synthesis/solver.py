@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mklref._typing import Array
 from mklref._validate import checked_array
-from mklref.exceptions import Interrupted, InvalidType
+from mklref.exceptions import InvalidType
 from mklref.machines.blas import blas_threads
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
@@ -93,13 +93,8 @@ def solve(
         if not isinstance(start, SynthesisSolution):
             raise InvalidType(f"start is {type(start).__name__}; give a SynthesisSolution, or None.")
         A = checked_array(start.coef, "start.coef", problem.shape)
-    try:
-        with blas_threads():
-            status = _iterate(run, A)
-    except KeyboardInterrupt:
-        raise Interrupted(run.solution(Status.INTERRUPTED, "newton") if run.records else None) from None
-    finally:
-        run.progress.close()
+    with run.running("newton"), blas_threads():
+        status = _iterate(run, A)
     return run.solution(status, "newton")
 
 

@@ -45,10 +45,10 @@ def test_printed_step_is_too_long_for_the_true_gradient():
         Z = correlations(problem.kernels, problem.C * (problem.y - scores(problem.kernels, A)))
         A = problem.norm.prox(A + 1.9 / size * Z, 1.9 / size * problem.lam)
     assert certify(problem, A).upper > 1.05 * solve(problem).objective
-    with pytest.raises(InvalidParameter, match=r"step = .* must be a number in"):
+    with pytest.raises(InvalidParameter, match=r"step = .* must lie in"):
         forward_backward(problem, step=1.9 / size)
     assert forward_backward(problem, step=0.95 / size, tol=1e-5).status is Status.OPTIMAL
-    with pytest.raises(InvalidParameter, match="step = 0 must be a number in"):
+    with pytest.raises(InvalidParameter, match="step = 0 must lie in"):
         forward_backward(problem, step=0)
 
 
