@@ -449,12 +449,13 @@ class _Loss:
     def unit(self, dual_penalty: Bound, kernels: Any, intercept: bool) -> Fraction:
         """What a gap is relative to where |upper| is less: 0 unless the optimum may be 0.
 
-        One class: R* at 1e-7 of the squares with the whole sum on one sample of average K_ii. Targets that one
-        constant fits: the loss at a score twice as large as all targets and kinks.
+        One class: 1e-7 of R* with the whole sum on one sample of average K_ii, or of half the sum of its squared
+        norms if that is less. Targets that one constant fits: the loss at a score twice as large as all targets and
+        kinks.
         """
         if self.name == "one_class":
             means = _exact([max(0.0, float(np.trace(K, dtype=float))) / len(K) for K in kernels])
-            return dual_penalty([square / 10**7 for square in means])
+            return min(dual_penalty(means), sum(means, Fraction(0)) / 2) / 10**7
         if self.margin is not None:
             return Fraction(0)
         middle = (min(self.y) + max(self.y)) / 2 if intercept else Fraction(0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LAST_BITS = 8.0 * float(np.finfo(float).eps)
 """Share of the largest target or kink by which a score may be wrong."""
 _ONE_CLASS = 1e-7
-"""Share of the beta'K_m beta of a single sample below which the optimum of a one-class machine counts as 0: rounding
+"""Share of R* of a single sample below which the optimum of a one-class machine counts as 0: rounding
 leaves about 1e-13 of them, and a relative gap of 1e-6 is to be within its reach."""
 
 
@@ -37,20 +37,17 @@ def unit_of(problem: Problem) -> float:
       exactly if that function has no loss: constant targets, or a tube as wide as they spread. Since V vanishes on
       intervals around the targets, the constant in the middle of all targets has none if any has. The unit is the loss
       at a score twice as large as all targets and kinks.
-    - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is R* at 1e-7 of the squared norms of all of c_b on
-      one sample of average K_ii, or of the nearest point of its ray where R* is finite. 1e-7 R* is the same for R* of
-      degree 2, and would excuse everything where R* is steep, of degree 202 for `Power(1.01)`. It serves where R*
-      vanishes near 0, as that of the elastic net does.
+    - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is 1e-7 R* for all of c_b on one sample of average
+      K_ii, or for the nearest point of its ray where R* is finite; or 1e-7 of half the sum of its squared norms, which
+      is R* at weights of 1, if that is less: R* alone would excuse everything where it is steep, of degree 202 for
+      `Power(1.01)`.
     - Labels: P* > 0, also where a large C or large kernels make it a tiny share of the loss at 0.
     """
     loss, y, costs = problem.loss, problem.y, problem.costs
     if problem.intercept_cost:
         norms = problem.intercept_cost * np.sqrt(np.maximum(problem.kernels.traces() / problem.n_samples, 0.0))
         inside = problem.regularizer.dual_scale(norms) * norms
-        unit = problem.regularizer.conjugate(math.sqrt(_ONE_CLASS) * inside)
-        if unit == 0.0 and problem.regularizer.degree is None:  # that of a power is 0 only by underflow
-            unit = _ONE_CLASS * problem.regularizer.conjugate(inside)
-        return _finite(unit)
+        return _finite(_ONE_CLASS * min(problem.regularizer.conjugate(inside), 0.5 * float(inside @ inside)))
     if loss.targets != "real":
         return 0.0
     middle = np.full(len(y), 0.5 * y.min() + 0.5 * y.max() if problem.intercept else 0.0)

@@ -127,18 +127,18 @@ def _from_kernels(arguments: Any) -> Input:
         if getattr(arguments, option) is not None:
             raise InvalidParameter(f"--{option} does not go with {arguments.data}, which holds kernels and y.")
     arrays = read_record(arguments.data)
-    if _states(arrays):
-        more = ", ".join(name for name in arrays if name not in ("kernels", "y"))
-        raise InvalidParameter(
-            f"{arguments.data} states a problem of its own ({more}), of which {arguments.command} would take kernels "
-            "and y alone. `mklref solve` solves what it states; for this command write np.savez(FILE, kernels=K, y=y)."
-        )
     missing = [name for name in ("kernels", "y") if name not in arrays]
     if missing:
         found = ", ".join(arrays) or "nothing"
         raise InvalidInput(
             f"{arguments.data} holds {found} and lacks {' and '.join(missing)}; "
             "write it by np.savez(FILE, kernels=K, y=y) with K of shape (M, n, n)."
+        )
+    if _states(arrays):
+        more = ", ".join(name for name in arrays if name not in ("kernels", "y"))
+        raise InvalidParameter(
+            f"{arguments.data} states a problem of its own ({more}), of which {arguments.command} would take kernels "
+            "and y alone. `mklref solve` solves what it states; for this command write np.savez(FILE, kernels=K, y=y)."
         )
     kernels, y = stack(arrays["kernels"]), np.asarray(arrays["y"])
     n = kernels.shape[1]

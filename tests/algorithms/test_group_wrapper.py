@@ -322,9 +322,9 @@ def test_other_regularizers_are_refused_by_name():
         ({"exponents": 2}, InvalidParameter, "exponents = 2 must be two numbers"),
         ({"exponents": (1, np.nan)}, InvalidParameter, "must be nonnegative with p + q > 1"),
         ({"exponents": (1, 1), "restarts": 2}, InvalidType, "rng is NoneType; restarts need"),
-        ({"exponents": (1, 1), "restarts": -1}, InvalidParameter, "restarts = -1 must be a nonnegative integer"),
+        ({"exponents": (1, 1), "restarts": -1}, InvalidParameter, "restarts = -1 must be an integer of at least 0"),
         ({"restarts": 2}, InvalidParameter, "a convex one has no other minimum"),
-        ({"warm_start": 1.5}, InvalidParameter, "warm_start = 1.5 must be a nonnegative integer"),
+        ({"warm_start": 1.5}, InvalidType, "warm_start is 1.5 (float); give an integer"),
         ({"metric": "l1"}, InvalidParameter, "metric = 'l1' must be 'weights' or 'euclidean'"),
     ],
 )
