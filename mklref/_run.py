@@ -8,8 +8,8 @@
             if status is not None:
                 return solution(status)
 
-`max_iter` is the largest number of records: a run with max_iter = 1 has one. A run from several starts
-calls `again` before each further one, and may have as many records from each.
+`max_iter` is the largest number of records: a run with max_iter = 1 has one. A run from several starts calls `again`
+before each further one, and may have as many records from each.
 """
 
 from __future__ import annotations
