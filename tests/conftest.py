@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import mklref
+
+sys.path.append(str(Path(__file__).parents[1]))  # `validation` is no part of the package; behind what is installed
 
 
 def pytest_report_header() -> str:
