@@ -269,6 +269,7 @@ def test_a_fit_that_does_not_end_leaves_the_model_as_it_was(three_classes, name,
     model.save(tmp_path / "model.npz")
 
 
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_a_warning_that_is_made_an_error_comes_after_the_fit(three_classes):
     X, y, X_new = three_classes
     model = MKLClassifier(SPECIFICATION, max_iter=1, tol=1e-9)
