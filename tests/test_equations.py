@@ -20,7 +20,7 @@ def test_norm_of_the_sum_space():
     K = problem.kernels.dense()
     f = np.random.default_rng(0).normal(size=8)
     coefficients = np.linalg.solve(problem.kernels.combine(D), f)
-    rho = D * np.sqrt(problem.kernels.quadratic(coefficients))
+    rho = D * problem.kernels.norms(coefficients)
     np.testing.assert_allclose(np.einsum("m,mij,j->i", D, K, coefficients), f)
     assert 2 * Fixed(D).value(rho) == pytest.approx(f @ coefficients)
     move = np.random.default_rng(1).normal(size=(3, 8))  # any other decomposition of f costs more

@@ -68,7 +68,7 @@ def _left(problem: Problem, solution: Solution, kind: type[R]) -> tuple[R, Solut
 def _in_domain(problem: Problem, solution: Solution) -> Solution:
     """The same functions by t beta and theta/t, with the t in (0, 1] of the certificate."""
     check_start(problem, solution, "solution")
-    g = np.sqrt(np.maximum(problem.kernels.quadratic(solution.dual_coef), 0.0))
+    g = problem.kernels.norms(solution.dual_coef)
     t = problem.regularizer.dual_scale(g)
     return solution if t == 1.0 else replace(solution, dual_coef=t * solution.dual_coef, weights=solution.weights / t)
 

@@ -130,7 +130,7 @@ class Reweighted:
     def _following(self, point: MarginalLikelihood, inner: Solution) -> MarginalLikelihood | None:
         """theta'_m = ||f_m||/sqrt(z_m) for the solution f of the reweighted problem; then s' = |y - f|/sqrt(z_0)."""
         problem = self.problem
-        norms = inner.weights * np.sqrt(np.maximum(problem.kernels.quadratic(inner.dual_coef), 0.0))
+        norms = inner.weights * problem.kernels.norms(inner.dual_coef)
         weights = norms / np.sqrt(point.units[: problem.n_kernels])
         noise = point.noise_variance
         if problem.learn_noise:

@@ -81,6 +81,10 @@ class KernelStack(ABC):
         """All values v'K_m v, float64 (M,)."""
         return self.apply(v) @ v
 
+    def norms(self, v: Array) -> Array:
+        """g_m = sqrt(v'K_m v), float64 (M,); 0 where rounding leaves a square below it."""
+        return np.sqrt(np.maximum(self.quadratic(v), 0.0))
+
     def __len__(self) -> int:
         return self.shape[0]
 

@@ -50,7 +50,7 @@ def unsquared_norm(problem: Problem, point: Point) -> Iterator[Reading]:
     unsquared norm is the dual norm.
     """
     own = problem.regularizer
-    g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+    g = problem.kernels.norms(point.dual_coef)
     if own.degree != 2.0 or own.weight_form != "min" or abs(2.0 * own.conjugate(g) - 1.0) > 1e-3:
         return
     theta = weights_of_the_machine(problem, point.dual_coef)
@@ -117,7 +117,7 @@ def used_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
         regularizer = WeightedL1(regularizer.omega[used])
     elif not isinstance(regularizer, SHARED):
         return
-    g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+    g = problem.kernels.norms(point.dual_coef)
     out = np.flatnonzero(theta == 0.0)
     m = int(out[np.argmax(g[out])])
     kernels = ArrayStack([problem.kernels.dense()[k] for k in used])
@@ -225,7 +225,7 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
     """The lp ball, block norm and elastic nets whose closed forms fit weights and dual norms best."""
     if point.weights is None:
         return
-    g = np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+    g = problem.kernels.norms(point.dual_coef)
     used = (point.weights > 1e-6 * point.weights.max()) & (g > 0.0) & np.isfinite(point.weights * g * g)
     theta, g = point.weights[used], g[used]
     if len(g) < 2 or np.ptp(np.log(g)) < 1e-6:

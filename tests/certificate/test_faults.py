@@ -29,7 +29,7 @@ def shrunk_dual(problem, beta, theta, b):
 def weights_of_another_iterate(problem, beta, theta, b):
     """The weights that the dual point of the sum kernel asks for: a wrapper's first iterate."""
     _, _, first, _, _ = optimum(problem.replace(regularizer="uniform"))
-    return beta, problem.regularizer.weights_from_dual(np.sqrt(problem.kernels.quadratic(first))), b
+    return beta, problem.regularizer.weights_from_dual(problem.kernels.norms(first)), b
 
 
 FAULTS = (flipped_intercept, uniform_weights, shrunk_dual, weights_of_another_iterate)

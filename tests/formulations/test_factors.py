@@ -48,7 +48,7 @@ def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer, C):
     rng = np.random.default_rng(1)
     beta = scaled.C * rng.uniform(0, 1, size=25) * scaled.y
     beta -= beta.mean()
-    theta = regularizer.weights_from_dual(np.sqrt(scaled.kernels.quadratic(beta)))
+    theta = regularizer.weights_from_dual(scaled.kernels.norms(beta))
     there = certify(scaled, beta, weights=theta, intercept=0.3)
     point = scaling.restore(Point(beta, theta, 0.3))
     here = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)

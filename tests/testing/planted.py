@@ -103,7 +103,7 @@ def solved_on_the_simplex(problem, beta, theta, b):
     theta = np.full(problem.n_kernels, 1.0 / problem.n_kernels)
     for _ in range(60):
         beta, b = machine(problem, theta)
-        rho = theta * np.sqrt(problem.kernels.quadratic(beta))
+        rho = theta * problem.kernels.norms(beta)
         theta = rho ** (2 / 3)
         theta /= theta.sum()
     return beta, theta, b
@@ -131,7 +131,7 @@ def stale_weights(problem, beta, theta, b):
     """The first step of a wrapper, returned with the weights of the second."""
     first = np.full(problem.n_kernels, problem.n_kernels ** (-1 / problem.regularizer.p))
     beta, b = machine(problem, first)
-    rho = first * np.sqrt(problem.kernels.quadratic(beta))
+    rho = first * problem.kernels.norms(beta)
     return beta, problem.regularizer.weights_from_norms(rho), b
 
 

@@ -168,7 +168,7 @@ def test_an_objective_computed_before_the_weights_were_cleaned_is_named():
 def test_a_lower_bound_from_the_used_kernels_alone_is_named():
     problem, good = solved(regularizer=L1)
     beta, theta, b = weights_stuck(problem, *good)
-    g = np.sqrt(problem.kernels.quadratic(beta)) * (theta > 0)
+    g = problem.kernels.norms(beta) * (theta > 0)
     lower = problem.loss.dual_value(beta, problem.y, problem.costs) - problem.regularizer.conjugate(g)
     assert faults_of(problem, beta, theta, b, lower=lower) == ["weights stuck at zero", "inactive constraints violated"]
 

@@ -102,7 +102,7 @@ def _(problem: Problem) -> Answer | None:
         return None
     theta = first_weights(problem)
     beta, b = machine(problem, theta)
-    rho = theta * np.sqrt(problem.kernels.quadratic(beta))
+    rho = theta * problem.kernels.norms(beta)
     return (beta, problem.regularizer.weights_from_norms(rho), b) if rho.any() else None
 
 
@@ -128,7 +128,7 @@ def _(problem: Problem) -> Answer | None:
     theta = first_weights(problem)
     for _ in range(4):
         beta, b = machine(problem, theta)
-        rho = theta * np.sqrt(problem.kernels.quadratic(beta))
+        rho = theta * problem.kernels.norms(beta)
         if not rho.any():
             return None
         theta = problem.regularizer.weights_from_norms(rho)

@@ -69,7 +69,7 @@ def _(problem: Problem) -> Answer | None:
     both = problem.replace(kernels=np.concatenate([K, ones]), intercept=False, regularizer=Lp(1))
     for _ in range(80):
         beta, _ = machine(both, np.append(theta, 1.0))
-        rho = theta * np.sqrt(problem.kernels.quadratic(beta))
+        rho = theta * problem.kernels.norms(beta)
         if not rho.any():
             return None
         theta = problem.regularizer.weights_from_norms(rho)
@@ -176,7 +176,7 @@ def _(problem: Problem) -> Answer | None:
 
     def excess(log_t: float) -> tuple[float, Answer]:
         beta, theta, b = exact(problem.replace(kernels=np.exp(log_t) * K))
-        return 2.0 * own.conjugate(np.sqrt(problem.kernels.quadratic(beta))) - 1.0, (
+        return 2.0 * own.conjugate(problem.kernels.norms(beta)) - 1.0, (
             beta, np.exp(log_t) * theta, b,
         )  # fmt: skip
 

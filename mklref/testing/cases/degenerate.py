@@ -181,7 +181,7 @@ def one_kernel_barely_pays(rng: np.random.Generator) -> Problem:
     K = [[1.0, 0.5, 0.8], [0.5, 1.0, 0.7], [0.8, 0.7, 1.0]]
     base = Problem([K], [1.0, -1.0, -1.0], loss="squared_hinge", regularizer=Power(1))
     at_zero = np.array([2.0, -1.0, -1.0]) * 2.0 / 3.0  # the dual point of the best intercept, -1/3
-    g = float(np.sqrt(base.kernels.quadratic(at_zero)[0]))
+    g = float(base.kernels.norms(at_zero)[0])
     return base.replace(kernels=[np.array(K) * (1.01 / g) ** 2])
 
 
