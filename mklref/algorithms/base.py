@@ -3,10 +3,8 @@
 An algorithm is a generator over the weights. It asks its `Run` for kernel machines and yields a point wherever the
 paper ends an iteration; everything that is not in the paper happens here:
 
-    run = Run("name", problem, tol, max_iter, max_time, callback, progress, start)
-    return run.follow(steps(run))
-
-    def steps(run):                          # the paper's loop
+    @algorithm(fits, "what it is made for", remedy="what to use instead")
+    def name(run):                           # the paper's loop
         theta = run.start
         while True:
             point = run.svm(theta)           # J(theta) and q_m = sum_p beta_p'K_m beta_p:   one SVM evaluation
@@ -33,7 +31,7 @@ from mklref._run import Best, Recorder
 from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of, rounding_of
 from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, regularizer_of
-from mklref.certificate import certify
+from mklref.certificate import Bounds, certify
 from mklref.certificate.unit import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
@@ -71,26 +69,7 @@ class OutOfTime(Exception):
 
 
 class Run:
-    """One run of an algorithm on a problem.
-
-    Parameters
-    ----------
-    solver : str
-        Name of the algorithm, which the solution will carry.
-    problem : Problem or MulticlassProblem
-    tol : float
-        Certified gap at which to stop, relative to the objective.
-    max_iter : int
-        Largest number of iterations, as the paper counts them.
-    max_time : float, optional
-        Seconds after which no further machine is started.
-    callback : callable, optional
-        Called with the `Iteration` of every iteration; a true return value stops the run.
-    progress : bool
-        Show a progress line.
-    start : Solution or MulticlassSolution, optional
-        Solution of a problem with the same kernels: its dual variables and its weights, scaled into the feasible set,
-        are where the run starts.
+    """One run of an algorithm on a problem, with the options that every algorithm has (`mklref.algorithms.algorithm`).
 
     Raises
     ------
@@ -144,6 +123,8 @@ class Run:
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.stops_by_gap = True
         """False for an algorithm that ends its loop by a criterion of its own."""
+        self.guaranteed = True
+        """False for one whose loop need not converge: where it ends uncertified, the status is NO_GUARANTEE."""
         self.ending = Status.STALLED
         """Why the loop of the algorithm ended, if it ended by itself and without a certificate."""
         self.measures: dict[str, float] = {}
@@ -258,14 +239,20 @@ class Run:
                 row[part.samples] = beta
             intercepts = np.array(best.intercepts)
             bounds = self.problem.certify(betas, best.weights, intercepts)
-            status = status.confirmed(bounds.is_optimal(self.tol))
+            status = self._promised(status, bounds)
             return MulticlassSolution(
                 betas, best.weights, intercepts, bounds.objective, bounds, status, history, self.solver
             )
         beta, b = best.betas[0], best.intercepts[0]
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
-        status = status.confirmed(certificate.is_optimal(self.tol))
+        status = self._promised(status, certificate)
         return Solution(beta, best.weights, b, certificate.objective, certificate, status, history, self.solver)
+
+    def _promised(self, status: Status, bounds: Bounds) -> Status:
+        """The status that the certificate confirms; an uncertified end that nothing excludes says so."""
+        status = status.confirmed(bounds.is_optimal(self.tol))
+        lost = status in (Status.ITERATION_LIMIT, Status.STALLED) and not self.guaranteed
+        return Status.NO_GUARANTEE if lost else status
 
 
 def require(fits: bool, solver: str, problem: AnyProblem, made_for: str, remedy: str) -> None:

@@ -44,7 +44,7 @@ def average_kernel(
     problem : Problem or MulticlassProblem
         Its regularizer is not used.
     tol, max_iter, max_time, callback, progress, start
-        As for every algorithm, `mklref.algorithms.base.Run`; the machine is one iteration.
+        As for every algorithm, `mklref.algorithms.silp`; the machine is one iteration.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def best_single_kernel(
     problem : Problem or MulticlassProblem
         Its regularizer is not used.
     tol, max_iter, max_time, callback, progress
-        As for every algorithm, `mklref.algorithms.base.Run`, and for each machine; a machine is one iteration.
+        As for every algorithm, `mklref.algorithms.silp`, and for each machine; a machine is one iteration.
     folds : int, optional
         Number of parts, each left out once, at least 2 and such that every class remains in training.
     rng : numpy Generator
@@ -136,7 +136,7 @@ def kernel_alignment(
     problem : Problem
         With labels or real targets. Its regularizer is not used, and its loss only for the machine.
     tol, max_iter, max_time, callback, progress, start
-        As for every algorithm, `mklref.algorithms.base.Run`; the machine is one iteration.
+        As for every algorithm, `mklref.algorithms.silp`; the machine is one iteration.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def easymkl(
     problem : Problem
         With labels. Only kernels and y are used: loss, C, intercept, sample weights and regularizer are EasyMKL's own.
     tol, max_iter, max_time, callback, progress
-        As for every algorithm, `mklref.algorithms.base.Run`, and for both machines; a machine is one iteration.
+        As for every algorithm, `mklref.algorithms.silp`, and for both machines; a machine is one iteration.
     lam : float
         In (0, 1): towards 0 the hard margin, towards 1 the distance of the class means.
 

@@ -6,24 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mklref.algorithms.base import Callback, Run
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run
 from mklref.algorithms.point import Point
-from mklref.algorithms.simplemkl import descent_direction, line_search, longest_step, measured, moved, prepared
-from mklref.algorithms.start import AnyProblem, AnySolution
+from mklref.algorithms.simplemkl import descent_direction, line_search, longest_step, measured, moved, stops_at
+from mklref.algorithms.start import on_the_simplex
 from mklref.solution import Status
 
 
-def gradient_descent(
-    problem: AnyProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 5000,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: AnySolution | None = None,
-    stop: str = "gap",
-) -> AnySolution:
+@algorithm(
+    on_the_simplex,
+    "weights on the simplex, Lp(1)",
+    remedy="For Lp(p) with p > 1: lp_wrapper or sip.",
+    max_iter=5000,
+)
+def gradient_descent(run: Run, *, stop: str = "gap") -> Iterator[Point]:
     """l1-MKL by reduced gradient steps, each with a gradient of its own.
 
     minimise J(d)  subject to  d >= 0,  1'd = 1
@@ -33,29 +30,10 @@ def gradient_descent(
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
-        With regularizer Lp(1), any loss.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
     stop : {"gap", "kkt", "weights"}
         As for `simplemkl`.
-
-    Returns
-    -------
-    Solution or MulticlassSolution
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers.
-    InvalidParameter
-        An unknown stop.
     """
-    run = prepared("gradient_descent", problem, stop, tol, max_iter, max_time, callback, progress, start)
-    return run.follow(_steps(run, stop))
-
-
-def _steps(run: Run, stop: str) -> Iterator[Point]:
+    stops_at(run, stop)
     point = run.svm(run.start)
     before: Point | None = None
     while True:

@@ -92,7 +92,7 @@ def group_wrapper(
     max_iter : int
         Largest number of iterations, of each start.
     max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`.
+        As for every algorithm: `mklref.algorithms.silp`.
     warm_start : int
         Steps in closed form before the descent.
     metric : str

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run
 from mklref.algorithms.point import Point
 from mklref.algorithms.simplex import simplex_program
-from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
+from mklref.algorithms.start import on_the_simplex
 
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10
@@ -18,16 +19,13 @@ _RIDGE = 1e-12
 """Of the trace of the Hessian, or of J where that is 0: the quadratic program has one solution."""
 
 
-def hessian_mkl(
-    problem: AnyProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 200,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: AnySolution | None = None,
-) -> AnySolution:
+@algorithm(
+    on_the_simplex,
+    "weights on the simplex, Lp(1)",
+    remedy="For Lp(p) with p > 1: lp_wrapper or sip; mklref.solve takes Newton steps for every regularizer.",
+    max_iter=200,
+)
+def hessian_mkl(run: Run) -> Iterator[Point]:
     """l1-MKL by Newton steps on J(d), the optimal value of the kernel machine with the kernel sum_m d_m K_m.
 
     dJ/dd_m       = -1/2 beta'K_m beta                                              (SimpleMKL (13))
@@ -40,30 +38,7 @@ def hessian_mkl(
 
     and is halved until J falls. Where no support vector is free H = 0: J is linear nearby, the quadratic program a
     linear one, and the step leads towards the kernel with the steepest derivative.
-
-    Parameters
-    ----------
-    problem : Problem or MulticlassProblem
-        With regularizer Lp(1), any loss.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
-
-    Returns
-    -------
-    Solution or MulticlassSolution
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers.
     """
-    remedy = "For Lp(p) with p > 1: lp_wrapper or sip; mklref.solve takes Newton steps for every regularizer."
-    require(on_the_simplex(problem), "hessian_mkl", problem, "weights on the simplex, Lp(1)", remedy)
-    run = Run("hessian_mkl", problem, tol, max_iter, max_time, callback, progress, start)
-    return run.follow(_steps(run))
-
-
-def _steps(run: Run) -> Iterator[Point]:
     point = run.svm(run.start)
     while True:
         # 1. Gradient and Hessian of J at d.

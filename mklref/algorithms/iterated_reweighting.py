@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mklref.algorithms.base import Callback, Run, require
-from mklref.algorithms.lp_wrapper import closed_form, honest
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run
+from mklref.algorithms.lp_wrapper import closed_form
 from mklref.algorithms.point import Point
-from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.regularizers import (
     ConcaveBlock,
     ElasticNet,
@@ -21,16 +21,12 @@ from mklref.regularizers import (
 _PENALTIES = (ElasticNet, ConcaveBlock, Power, HalfPower, WeightedL1, Tikhonov)
 
 
-def iterated_reweighting(
-    problem: AnyProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: AnySolution | None = None,
-) -> AnySolution:
+@algorithm(
+    lambda problem: isinstance(problem.regularizer, _PENALTIES),
+    ", ".join(kind.__name__ for kind in _PENALTIES),
+    remedy="For Lp(p) and BlockNorm(q): lp_wrapper; for Groups: group_wrapper; else mklref.solve.",
+)
+def iterated_reweighting(run: Run) -> Iterator[Point]:
     """Elastic nets, generalised block norms and Tikhonov penalties by kernel machines with fixed weights.
 
     Where R = sum_m g(rho_m^2) with a concave g, every theta > 0 gives a tangent from above, by (10) and (11),
@@ -46,35 +42,8 @@ def iterated_reweighting(
     Kloft's Theorem 4. Penalties that switch kernels off (elastic nets, sums of block norms) approach their zeros
     only linearly, and sublinearly at the threshold, without such a theorem: if the iterations end uncertified, the
     status is NO_GUARANTEE. Zeros that would be of use come back as in `lp_wrapper`.
-
-    Parameters
-    ----------
-    problem : Problem or MulticlassProblem
-        With regularizer ElasticNet, ConcaveBlock, Power, HalfPower, WeightedL1 or Tikhonov, any loss.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`.
-
-    Returns
-    -------
-    Solution or MulticlassSolution
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers.
     """
-    require(
-        isinstance(regularizer_of(problem), _PENALTIES),
-        "iterated_reweighting",
-        problem,
-        ", ".join(kind.__name__ for kind in _PENALTIES),
-        "For Lp(p) and BlockNorm(q): lp_wrapper; for Groups: group_wrapper; else mklref.solve.",
-    )
-    run = Run("iterated_reweighting", problem, tol, max_iter, max_time, callback, progress, start)
-    return honest(run.follow(_steps(run)), guaranteed=not switches_off(problem.regularizer))
-
-
-def _steps(run: Run) -> Iterator[Point]:
+    run.guaranteed = not switches_off(run.regularizer)
     theta = run.start
     while True:
         point = run.svm(theta)  # minimise the tangent bound over f and b

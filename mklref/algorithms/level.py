@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_number
-from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run
 from mklref.algorithms.cuts import linear_master, mixture, remaining
 from mklref.algorithms.point import Point
 from mklref.algorithms.simplex import simplex_program
-from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
+from mklref.algorithms.start import on_the_simplex
 
 
-def level(
-    problem: AnyProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: AnySolution | None = None,
-    position: float = 0.9,
-) -> AnySolution:
+@algorithm(on_the_simplex, "weights on the simplex, Lp(1)", remedy="For Lp(p) with p > 1: sip or lp_wrapper.")
+def level(run: Run, *, position: float = 0.9) -> Iterator[Point]:
     """l1-MKL by cutting planes, with the next weights as near as possible to the last ones.
 
     lower = min over the simplex of the cuts,   upper = the smallest J so far,
@@ -38,32 +29,10 @@ def level(
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
-        With regularizer Lp(1), any loss.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
     position : float
         Where the level lies between the bounds, in (0, 1): near 1 steps are short, at 0 they would be those of `silp`.
-
-    Returns
-    -------
-    Solution or MulticlassSolution
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers.
-    InvalidParameter
-        A position outside (0, 1).
     """
-    remedy = "For Lp(p) with p > 1: sip or lp_wrapper."
-    require(on_the_simplex(problem), "level", problem, "weights on the simplex, Lp(1)", remedy)
-    checked = _checked(position)
-    run = Run("level", problem, tol, max_iter, max_time, callback, progress, start)
-    return run.follow(_steps(run, checked))
-
-
-def _steps(run: Run, position: float) -> Iterator[Point]:
+    position = checked_number("position", position, "(0, 1)", lambda x: 0.0 < x < 1.0, "between the bounds.")
     theta = run.start
     cuts: list[Point] = []
     master = None
@@ -98,8 +67,3 @@ def projection(theta: Array, cuts: Sequence[Point], height: float, unit: float) 
     slopes = [-0.5 * (cut.squares - float(cut.squares @ theta)) / unit for cut in cuts]
     bounds = [(height - cut.cut(theta)) / unit for cut in cuts]
     return simplex_program(np.eye(len(theta)), -theta, theta, np.array(slopes), np.array(bounds))
-
-
-def _checked(position: Any) -> float:
-    between = "that of the level between the bounds."
-    return checked_number("position", position, "(0, 1)", lambda x: 0.0 < x < 1.0, between)

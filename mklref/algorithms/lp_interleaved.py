@@ -10,33 +10,30 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_count
-from mklref.algorithms.base import Callback, Run, require
-from mklref.algorithms.lp_wrapper import closed_form, honest
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run, require
+from mklref.algorithms.lp_wrapper import closed_form
 from mklref.algorithms.point import Point
-from mklref.algorithms.start import AnySolution
 from mklref.machines.loops import loops
 from mklref.machines.smo import SMOMachine
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, Lp
-from mklref.solution import Solution
 
 _SHARE = 0.01
 """A chunk is solved until its violation is this share of what it was when it was chosen."""
 _ROUNDS = 30
 """Rounds of pair steps and a Newton step for a chunk, at most."""
+_MADE_FOR = "one machine with Lp(p) or BlockNorm(q) and a loss with bounds or kinks in the dual, such as the hinge"
+_REMEDY = "For other losses and several classes: lp_wrapper; for other regularizers: mklref.solve."
 
 
-def lp_interleaved(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 20000,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: Solution | None = None,
-    chunk: int = 40,
-) -> AnySolution:
+@algorithm(
+    lambda problem: isinstance(problem, Problem) and isinstance(problem.regularizer, Lp | BlockNorm),
+    _MADE_FOR,
+    remedy=_REMEDY,
+    max_iter=20000,
+)
+def lp_interleaved(run: Run, *, chunk: int = 40) -> Iterator[Point]:
     """lp-norm MKL that changes the weights after every few dual variables, and never solves a whole machine.
 
     Two turns alternate: beta maximises the dual (21) of the machine over the `chunk` variables that violate its
@@ -50,45 +47,13 @@ def lp_interleaved(
 
     Parameters
     ----------
-    problem : Problem
-        With regularizer Lp(p) or BlockNorm(q), and a loss whose dual is a quadratic with bounds or kinks: all but the
-        half square and the logistic loss.
-    tol, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`.
-    max_iter : int
-        Largest number of chunks.
     chunk : int
         Q, how many dual variables move together, at least 2. The price of a turn is Q rows of each kernel.
-
-    Returns
-    -------
-    Solution
-        It counts iterations and inner steps, and no SVM evaluations.
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers and losses, and for several classes.
-    InvalidParameter
-        If chunk is no integer of at least 2.
     """
-    size = _checked(chunk)
-    run = Run("lp_interleaved", problem, tol, max_iter, max_time, callback, progress, start)
-    machine = run.machines[0]
-    require(
-        isinstance(problem, Problem)
-        and isinstance(problem.regularizer, Lp | BlockNorm)
-        and isinstance(machine, SMOMachine),
-        "lp_interleaved",
-        problem,
-        "one machine with Lp(p) or BlockNorm(q) and a loss with bounds or kinks in the dual, such as the hinge",
-        "For other losses and several classes: lp_wrapper; for other regularizers: mklref.solve.",
-    )
+    size = checked_count("chunk", chunk, 2, "one variable cannot keep 1'beta.")
+    (machine,), run.guaranteed = run.machines, False
+    require(isinstance(machine, SMOMachine), "lp_interleaved", run.problem, _MADE_FOR, _REMEDY)
     assert isinstance(machine, SMOMachine)
-    return honest(run.follow(_steps(run, machine, size)), guaranteed=False)
-
-
-def _steps(run: Run, machine: SMOMachine, size: int) -> Iterator[Point]:
     theta = run.start  # 1: with beta = 0, theta = M^{-1/p}
     while True:  # 2
         machine.move(theta)  # 13: gradient of (21), negated, at these weights
@@ -144,7 +109,3 @@ class Chunk(SMOMachine):
         for _ in range(_ROUNDS):
             if self._smo(tol) <= tol or not self._newton():
                 break
-
-
-def _checked(chunk: Any) -> int:
-    return checked_count("chunk", chunk, 2, "one variable cannot keep 1'beta.")

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run
 from mklref.algorithms.point import Point
-from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.certificate.allowance import weights_error
 from mklref.regularizers import BlockNorm, Lp, Regularizer
-from mklref.solution import Status
 
 _SHARE = 0.1
 """Of the gap asked for, what capping the weights of block norms q > 2 may cost of the dual objective."""
 
 
-def lp_wrapper(
-    problem: AnyProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: AnySolution | None = None,
-) -> AnySolution:
+@algorithm(
+    lambda problem: isinstance(problem.regularizer, Lp | BlockNorm),
+    "weights in an lp ball, Lp(p), and block norms, BlockNorm(q)",
+    remedy="For Groups: group_wrapper; for elastic nets and other penalties: iterated_reweighting; else mklref.solve.",
+)
+def lp_wrapper(run: Run) -> Iterator[Point]:
     """lp-norm MKL by alternating the kernel machine with the analytic weights.
 
     For weights in the lp ball the minimisation over them is in closed form, Kloft (17),
@@ -51,35 +45,8 @@ def lp_wrapper(
 
     A weight of 0 stays 0 in (17). One that would be of use, because the weights that fit the dual point are positive
     there, is brought back by a step halfway to them; the ball is convex.
-
-    Parameters
-    ----------
-    problem : Problem or MulticlassProblem
-        With regularizer Lp(p) or BlockNorm(q), any loss.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`.
-
-    Returns
-    -------
-    Solution or MulticlassSolution
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers.
     """
-    require(
-        isinstance(regularizer_of(problem), Lp | BlockNorm),
-        "lp_wrapper",
-        problem,
-        "weights in an lp ball, Lp(p), and block norms, BlockNorm(q)",
-        "For Groups: group_wrapper; for elastic nets and other penalties: iterated_reweighting; else mklref.solve.",
-    )
-    run = Run("lp_wrapper", problem, tol, max_iter, max_time, callback, progress, start)
-    return honest(run.follow(_steps(run)), guaranteed=not sparse(problem.regularizer))
-
-
-def _steps(run: Run) -> Iterator[Point]:
+    run.guaranteed = not sparse(run.regularizer)
     theta = run.start  # 1: input
     while True:  # 2: until a point is certified
         point = run.svm(theta)  # 3: beta by (21)
@@ -117,9 +84,3 @@ def lowest(regularizer: BlockNorm, M: int, tol: float) -> float:
 def sparse(regularizer: Regularizer) -> bool:
     """Whether R is l1-like in the block norms, so that R* has kinks and the closed form no guarantee: q = 1."""
     return getattr(regularizer, "q" if isinstance(regularizer, BlockNorm) else "p", None) == 1.0
-
-
-def honest(solution: AnySolution, *, guaranteed: bool) -> AnySolution:
-    """The same solution; if it is not certified and nothing guaranteed that it would be, its status says so."""
-    ended = solution.status in (Status.ITERATION_LIMIT, Status.STALLED)
-    return solution if guaranteed or not ended else replace(solution, status=Status.NO_GUARANTEE)

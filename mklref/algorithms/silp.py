@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run
 from mklref.algorithms.cuts import linear_master, mixture
 from mklref.algorithms.point import Point
-from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
+from mklref.algorithms.start import on_the_simplex
 
 
-def silp(
-    problem: AnyProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 2000,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: AnySolution | None = None,
-) -> AnySolution:
+@algorithm(on_the_simplex, "weights on the simplex, Lp(1)", remedy="For Lp(p), p > 1: sip.", max_iter=2000)
+def silp(run: Run) -> Iterator[Point]:
     """l1-MKL by cutting planes on the weights.
 
     minimise t  subject to  t >= S(beta) - 1/2 sum_m theta_m beta'K_m beta  for all feasible beta,
@@ -28,29 +21,7 @@ def silp(
     Each kernel machine adds the cut that its solution violates most, and a linear program finds the next weights. Its
     value is a lower bound that never falls; the machines are upper bounds that oscillate while cuts are few. Cutting
     planes converge, without a rate: SimpleMKL's Table 1 counts from 100 to 900 machines at a gap of 0.01.
-
-    Parameters
-    ----------
-    problem : Problem or MulticlassProblem
-        With regularizer Lp(1), any loss.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
-
-    Returns
-    -------
-    Solution or MulticlassSolution
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers.
     """
-    require(on_the_simplex(problem), "silp", problem, "weights on the simplex, Lp(1)", "For Lp(p), p > 1: sip.")
-    run = Run("silp", problem, tol, max_iter, max_time, callback, progress, start)
-    return run.follow(_steps(run))
-
-
-def _steps(run: Run) -> Iterator[Point]:
     theta = run.start
     cuts: list[Point] = []
     master = None

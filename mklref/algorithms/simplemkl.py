@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run
 from mklref.algorithms.point import Point
-from mklref.algorithms.start import AnyProblem, AnySolution, on_the_simplex
+from mklref.algorithms.start import on_the_simplex
 from mklref.exceptions import InvalidParameter
 from mklref.solution import Status
 
@@ -23,17 +23,13 @@ _SHORTEST = 1e-12
 """Share of the longest step below which no decrease is expected any more."""
 
 
-def simplemkl(
-    problem: AnyProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 2000,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: AnySolution | None = None,
-    stop: str = "gap",
-) -> AnySolution:
+@algorithm(
+    on_the_simplex,
+    "weights on the simplex, Lp(1)",
+    remedy="For Lp(p) with p > 1: lp_wrapper or sip.",
+    max_iter=2000,
+)
+def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
     """l1-MKL by descent on J(d), the optimal value of the kernel machine with the kernel sum_m d_m K_m.
 
     minimise J(d)  subject to  d >= 0,  1'd = 1
@@ -47,33 +43,13 @@ def simplemkl(
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
-        With regularizer Lp(1), any loss (SimpleMKL 4): hinge, (16) epsilon-insensitive, (17) one-class, squared,
-        logistic, or several classes.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
     stop : {"gap", "kkt", "weights"}
         What has to fall below tol: the certified gap, relative to the objective, which contains (15); the violation of
         the KKT conditions of 3.3, relative to J; or the largest change of a weight. All three are in the `measures` of
         every record. Only the gap promises anything: with the others the status is OPTIMAL if the certificate agrees,
         and else INACCURATE.
-
-    Returns
-    -------
-    Solution or MulticlassSolution
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers.
-    InvalidParameter
-        An unknown stop.
     """
-    run = prepared("simplemkl", problem, stop, tol, max_iter, max_time, callback, progress, start)
-    return run.follow(_steps(run, stop))
-
-
-def _steps(run: Run, stop: str) -> Iterator[Point]:
+    stops_at(run, stop)
     point = run.svm(run.start)
     before: Point | None = None
     # while stopping criterion not met do
@@ -109,15 +85,11 @@ def _steps(run: Run, stop: str) -> Iterator[Point]:
             return
 
 
-def prepared(name: str, problem: AnyProblem, stop: str, *options: Any) -> Run:
-    """The run of a descent on the simplex, after the checks that SimpleMKL and plain gradient descent share."""
-    remedy = "For Lp(p) with p > 1: lp_wrapper or sip."
-    require(on_the_simplex(problem), name, problem, "weights on the simplex, Lp(1)", remedy)
+def stops_at(run: Run, stop: str) -> None:
+    """Let the run stop by its gap, or leave it to the algorithm to compare another criterion with tol."""
     if stop not in STOPS:
         raise InvalidParameter(f"stop = {stop!r} is unknown; known names: {', '.join(STOPS)}.")
-    run = Run(name, problem, *options)
     run.stops_by_gap = stop == "gap"
-    return run
 
 
 def measured(point: Point, gradient: Array, before: Point | None) -> dict[str, float]:

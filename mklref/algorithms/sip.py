@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.algorithm import algorithm
+from mklref.algorithms.base import Run
 from mklref.algorithms.cone import Scaling, longest, product, quotient
 from mklref.algorithms.cuts import Master, mixture, remaining
 from mklref.algorithms.point import Point
-from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
 from mklref.regularizers import Lp
 from mklref.regularizers.norms import p_norm
 
@@ -29,16 +29,12 @@ _INSIDE = 0.99
 """Share of the way to the next constraint."""
 
 
-def sip(
-    problem: AnyProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: AnySolution | None = None,
-) -> AnySolution:
+@algorithm(
+    lambda problem: isinstance(problem.regularizer, Lp) and 1.0 < problem.regularizer.p < np.inf,
+    "weights in an lp ball, Lp(p) with 1 < p < inf",
+    remedy="For Lp(1): silp; at p = inf the weights are fixed: mklref.solve.",
+)
+def sip(run: Run) -> Iterator[Point]:
     """lp-norm MKL by cutting planes on the weights: `silp` with the lp ball in place of the simplex.
 
     minimise t  subject to  t >= S(beta) - 1/2 sum_m theta_m beta'K_m beta  for all feasible beta,
@@ -50,33 +46,8 @@ def sip(
 
     the linear program with this one quadratic constraint is solved, its weights are scaled back to the sphere, and so
     on until nothing is gained. The quadratic program is solved by a primal-dual interior point method.
-
-    Parameters
-    ----------
-    problem : Problem or MulticlassProblem
-        With regularizer Lp(p), 1 < p < inf, any loss.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm: `mklref.algorithms.base.Run`. `start` gives the first weights.
-
-    Returns
-    -------
-    Solution or MulticlassSolution
-
-    Raises
-    ------
-    NotApplicable
-        For other regularisers, and for p = 1 and p = inf.
     """
-    regularizer = regularizer_of(problem)
-    fits = isinstance(regularizer, Lp) and 1.0 < regularizer.p < np.inf
-    remedy = "For Lp(1): silp; at p = inf the weights are fixed: mklref.solve."
-    require(fits, "sip", problem, "weights in an lp ball, Lp(p) with 1 < p < inf", remedy)
-    run = Run("sip", problem, tol, max_iter, max_time, callback, progress, start)
-    return run.follow(_steps(run, float(regularizer.p)))  # type: ignore[attr-defined]
-
-
-def _steps(run: Run, p: float) -> Iterator[Point]:
-    theta = run.start
+    theta, p = run.start, run.regularizer.p  # type: ignore[attr-defined]
     cuts: list[Point] = []
     lower = -np.inf
     while True:

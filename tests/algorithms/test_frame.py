@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import pickle
+import re
 import types
 
 import numpy as np
@@ -231,3 +233,16 @@ def test_machines_are_solved_to_the_square_of_the_tolerance(monkeypatch):
     _, _, losses = machine.scores()
     own = losses + 0.5 * point.weights @ machine.forms.squares - machine.value()
     assert 0.0 <= own <= 1e-10 * machine.value()
+
+
+@pytest.mark.parametrize("name", [name for name in algorithms.ALGORITHMS if name != "group_wrapper"])
+def test_every_parameter_of_an_algorithm_is_in_its_signature_and_its_documentation(name):
+    """The decorator writes what all share; what one alone has stays where it is read."""
+    solver = algorithms.ALGORITHMS[name]
+    parameters = list(inspect.signature(solver).parameters)
+    assert parameters[:7] == ["problem", "tol", "max_iter", "max_time", "callback", "progress", "start"]
+    described = re.findall(r"^([\w, ]+) : ", inspect.getdoc(solver), flags=re.MULTILINE)
+    assert described == parameters
+    assert pickle.loads(pickle.dumps(solver)) is solver
+    with pytest.raises(TypeError, match="unexpected keyword argument 'chunks'"):
+        solver(small(name), chunks=3)

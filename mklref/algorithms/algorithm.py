@@ -1,0 +1,122 @@
+"""From the loop of a paper to a solver: what every algorithm takes, promises and refuses, said once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.point import Point
+from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
+
+_PARAMETERS = """
+Parameters
+----------
+problem : Problem or MulticlassProblem
+    Made for {made_for}.
+tol : float
+    Certified relative gap at which to stop.
+max_iter : int
+    Largest number of iterations, as the paper counts them.
+max_time : float, optional
+    Seconds after which no further machine is started.
+callback : callable, optional
+    Called with the `Iteration` of every iteration; a true return value stops the run.
+progress : bool
+    Show a progress line.
+start : Solution or MulticlassSolution, optional
+    Solution of a problem with the same kernels: its dual variables and its weights, scaled into the feasible set, are
+    where the run starts.
+{own}
+Returns
+-------
+Solution or MulticlassSolution
+    The best point, certified afresh; its status is OPTIMAL exactly if the certificate confirms tol.
+
+Raises
+------
+NotApplicable
+    For problems that it is not made for. {remedy}
+InvalidType, InvalidParameter, InvalidInput
+    No problem, a bad option, a start of another size.
+Interrupted
+    On Ctrl-C; its `solution` is the best certified point so far.
+"""
+
+
+class Algorithm(Protocol):
+    """What an algorithm is to its user."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        problem: AnyProblem,
+        *,
+        tol: float = ...,
+        max_iter: int = ...,
+        max_time: float | None = ...,
+        callback: Callback | None = ...,
+        progress: bool = ...,
+        start: AnySolution | None = ...,
+        **own: Any,
+    ) -> AnySolution:
+        """Solve the problem; `own` are the parameters that this algorithm alone has."""
+
+
+def algorithm(
+    fits: Callable[[Any], bool], made_for: str, *, remedy: str, max_iter: int = 1000
+) -> Callable[[Callable[..., Iterator[Point]]], Algorithm]:
+    """Make a solver of the loop of a paper, a generator of points that asks its `Run` for kernel machines.
+
+    Parameters
+    ----------
+    fits : callable
+        Whether the algorithm is made for a problem.
+    made_for : str
+        The same in words, for the documentation and for who brings another problem.
+    remedy : str
+        What takes other problems.
+    max_iter : int
+        The default.
+
+    Returns
+    -------
+    callable
+        A decorator. The keyword parameters of the generator and their section "Parameters" are added to those that
+        every algorithm has.
+    """
+
+    def solver_of(steps: Callable[..., Iterator[Point]]) -> Algorithm:
+        name = steps.__name__
+
+        def solve(
+            problem: AnyProblem,
+            *,
+            tol: float = 1e-4,
+            max_iter: int = max_iter,
+            max_time: float | None = None,
+            callback: Callback | None = None,
+            progress: bool = False,
+            start: AnySolution | None = None,
+            **own: Any,
+        ) -> AnySolution:
+            regularizer_of(problem)
+            require(fits(problem), name, problem, made_for, remedy)
+            run = Run(name, problem, tol, max_iter, max_time, callback, progress, start)
+            return run.follow(steps(run, **own))
+
+        common = list(inspect.signature(solve).parameters.values())[:-1]
+        _, *own = inspect.signature(steps).parameters.values()
+        functools.update_wrapper(solve, steps, assigned=("__module__", "__name__", "__qualname__"))
+        del solve.__wrapped__  # type: ignore[attr-defined]
+        statement, _, described = inspect.cleandoc(steps.__doc__ or "").partition("\n\nParameters\n----------\n")
+        solve.__doc__ = f"{statement}\n" + _PARAMETERS.format(
+            made_for=made_for, remedy=remedy, own=f"{described}\n" if described else ""
+        )
+        solve.__signature__ = inspect.Signature([*common, *own])  # type: ignore[attr-defined]
+        return solve
+
+    return solver_of
