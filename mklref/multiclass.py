@@ -27,7 +27,7 @@ from mklref._typing import Array
 from mklref.certificate import Bounds
 from mklref.certificate.joint import certify_machines
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.stack import ArrayStack, KernelStack, stack
+from mklref.kernels.stack import KernelStack, stack
 from mklref.losses import Loss, as_loss
 from mklref.problem import Problem, checked_sample_weight
 from mklref.regularizers import Regularizer, as_regularizer
@@ -179,16 +179,14 @@ class MulticlassProblem:
                 y = np.where(members == positive, 1.0, -1.0)
                 yield Machine(positive, None, everybody, Problem(self.kernels, y, sample_weight=weight, **common))
             return
-        if isinstance(self.kernels, ArrayStack):
-            self.kernels.require_psd()
         for positive, negative in combinations(range(len(self.classes)), 2):
             samples = np.flatnonzero((members == positive) | (members == negative))
             samples.flags.writeable = False
-            parts = [K[np.ix_(samples, samples)] for K in self.kernels.dense()]
-            restricted = ArrayStack.trusted(parts) if isinstance(self.kernels, ArrayStack) else parts
             y = np.where(members[samples] == positive, 1.0, -1.0)
             pair = None if weight is None else weight[samples]
-            yield Machine(positive, negative, samples, Problem(restricted, y, sample_weight=pair, **common))
+            yield Machine(
+                positive, negative, samples, Problem(self.kernels.part(samples), y, sample_weight=pair, **common)
+            )
 
     def certify(self, dual_coef: Any, weights: Any, intercepts: Any = None) -> Bounds:
         """Bounds on the optimal value from beta (P, n), theta (M,) and b (P,), by default the best b.

@@ -19,7 +19,7 @@ the errors of them.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,18 +39,18 @@ def growth(k: int) -> float:
     return math.sqrt(k) + 1.0
 
 
-def squares_error(problem: Problem, beta: Array, images: Array) -> Array:
+def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
     reach = _lengths(problem) @ np.abs(beta)
-    return np.asarray(growth(_support(beta)) * UNIT * (reach * reach + np.abs(images) @ np.abs(beta)))
+    return np.asarray(growth(_support(beta)) * UNIT * (reach * reach + abs(images) @ np.abs(beta)))
 
 
-def most_losses(problem: Problem, beta: Array, theta: Array, images: Array, b: float) -> float:
+def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> float:
     """sum_i c_i V(t_i, y_i) + c_b b at (beta, theta, b), K_m beta = images, and what rounding may have taken off."""
     lengths, loss, y = _lengths(problem), problem.loss, problem.y
     reach, t = lengths @ np.abs(beta), theta @ images + b
     error = growth(_support(beta)) * UNIT * ((theta * reach) @ lengths)
-    error += UNIT * (growth(_support(theta)) * (theta @ np.abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
+    error += UNIT * (growth(_support(theta)) * (theta @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
     losses = float(problem.costs @ np.maximum(loss.value(t - error, y), loss.value(t + error, y)))
     cost = problem.intercept_cost * b
     return losses + cost + UNIT * ((growth(problem.n_samples) + _ELEMENTWISE) * losses + abs(cost))

@@ -73,10 +73,10 @@ def certify_machines(
     theta = np.maximum(theta, 0.0)
     losses, most = 0.0, 0.0
     squares, errors, feasible_squares, noise = np.zeros((4, M))
-    feasible: list[tuple[Problem, Array, Array]] = []
+    feasible: list[tuple[Problem, Array, Any]] = []
     for p, (machine, row) in enumerate(zip(machines, beta, strict=True)):
         problem, own = machine.problem, row[machine.samples]
-        images = problem.kernels.apply(own)
+        images = problem.kernels.images(own)
         own_squares = dual_squares(problem, own, images)
         squares += own_squares
         errors += squares_error(problem, own, images)
@@ -108,7 +108,7 @@ def certify_machines(
     )
 
 
-def _dual_objective(points: Sequence[tuple[Problem, Array, Array]], squares: Array) -> tuple[float, float]:
+def _dual_objective(points: Sequence[tuple[Problem, Array, Any]], squares: Array) -> tuple[float, float]:
     """The dual objective at feasible beta_p with these sums of squares, and the scale that takes g into dom R*."""
     g, regularizer = np.sqrt(squares), points[0][0].regularizer
     scale = regularizer.dual_scale(g)

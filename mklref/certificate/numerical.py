@@ -126,7 +126,7 @@ def certify(
 
         return certify_rigorously(problem, dual_coef, weights, intercept, backend, delta, tol)
     beta = checked_vector(dual_coef, "dual_coef", problem.n_samples)
-    return _certificate(problem, beta, problem.kernels.apply(beta), weights, intercept)
+    return _certificate(problem, beta, problem.kernels.images(beta), weights, intercept)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -160,14 +160,14 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, float]]) -> list[Cert
     certificates = []
     for first in range(0, len(points), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
-        images = kernels.apply_each(np.stack(betas[some]))
+        images = kernels.images_each(np.stack(betas[some]))
         for (problem, _, weights, intercept), beta, own in zip(points[some], betas[some], images, strict=True):
             certificates.append(_certificate(problem, beta, own, weights, intercept))
     return certificates
 
 
-def _certificate(problem: Problem, beta: Array, images: Array, weights: Any, intercept: float | None) -> Certificate:
-    """The certificate from K_m beta, (M, n)."""
+def _certificate(problem: Problem, beta: Array, images: Any, weights: Any, intercept: float | None) -> Certificate:
+    """The certificate from K_m beta, (M, n) or what `KernelStack.images` gives in place of it."""
     squares = dual_squares(problem, beta, images)
     feasible, violations = repair(problem, beta)
     lower_squares = squares_after_repair(problem, beta, feasible, images, squares)
@@ -228,7 +228,7 @@ def dual_objective(problem: Problem, beta: Array, squares: Array) -> tuple[float
     return float(value), scale
 
 
-def dual_squares(problem: Problem, beta: Array, images: Array) -> Array:
+def dual_squares(problem: Problem, beta: Array, images: Any) -> Array:
     """beta'K_m beta, with rounding below zero removed; a truly negative value proves K_m indefinite."""
     squares: Array = images @ beta
     rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
@@ -242,7 +242,7 @@ def dual_squares(problem: Problem, beta: Array, images: Array) -> Array:
     return np.maximum(squares, 0.0)
 
 
-def squares_after_repair(problem: Problem, beta: Array, feasible: Array, images: Array, squares: Array) -> Array:
+def squares_after_repair(problem: Problem, beta: Array, feasible: Array, images: Any, squares: Array) -> Array:
     """Upper bounds of the squares at the repaired point; exact ones if the point moved by more than rounding.
 
     With d the move, (beta + d)'K(beta + d) <= beta'K beta + 2 d'K beta + ||d||^2 trace(K).
@@ -254,7 +254,7 @@ def squares_after_repair(problem: Problem, beta: Array, feasible: Array, images:
     moved = np.maximum(squares + 2.0 * (images @ step), 0.0) + remainder
     if np.all(remainder <= _NEGLIGIBLE * moved.max()):
         return np.asarray(moved)
-    return dual_squares(problem, feasible, problem.kernels.apply(feasible))
+    return dual_squares(problem, feasible, problem.kernels.images(feasible))
 
 
 def _largest_squares(problem: Problem, v: Array) -> Array:

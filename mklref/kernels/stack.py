@@ -77,6 +77,21 @@ class KernelStack(ABC):
         """All products K_m v of several vectors (k, n), float64 (k, M, n)."""
         return np.stack([self.apply(v) for v in vectors])
 
+    def images(self, v: Array) -> Any:
+        """K_m v for what a certificate asks: `weights @ images` (n,), `images @ u` (M,), and both of `abs(images)`.
+
+        An array (M, n) here; a stack for which that is too much returns an object with these three operations.
+        """
+        return self.apply(v)
+
+    def images_each(self, vectors: Array) -> Any:
+        """`images` of each of several vectors (k, n)."""
+        return self.apply_each(vectors)
+
+    def part(self, samples: Any) -> KernelStack:
+        """The stack of some of the samples, for an integer index array (k,): principal submatrices."""
+        return ArrayStack([np.ascontiguousarray(rows[:, samples]) for rows in self.rows(samples)])
+
     def quadratic(self, v: Array) -> Array:
         """All values v'K_m v, float64 (M,)."""
         return self.apply(v) @ v
@@ -172,6 +187,11 @@ class ArrayStack(KernelStack):
         for m, matrix in enumerate(self.matrices):
             products[:, m] = vectors @ matrix
         return products
+
+    def part(self, samples: Any) -> ArrayStack:
+        """The stack of some of the samples (k,), known to be semidefinite if the whole is."""
+        self.require_psd()
+        return ArrayStack.trusted([matrix[np.ix_(samples, samples)] for matrix in self.matrices])
 
     def rows(self, index: Any) -> FloatArray:
         """Rows K_m[index, :] of every kernel, (M, k, n)."""
