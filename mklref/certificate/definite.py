@@ -8,6 +8,9 @@ for libraries that multiply by reciprocals of pivots, and 2^-1022 for each of at
 With the factor at hand its residual is a sharper proof, at twice the cost: K + s I = R'R + c I + E is semidefinite if
 ||E||_F <= c, and R'R, summed in pieces of 128, is known up to gamma_k ||R||_F^2 with k about 128 + n/128.
 
+Kernels that are evaluated when they are read, and semidefinite by a theorem, need no proof: the claim is about their
+exact values, and what they are read with is enclosed (`products.evaluated`).
+
 A failure proves nothing. What does disprove is a vector: v'K v < 0 in exact arithmetic.
 """
 
@@ -43,8 +46,11 @@ def fingerprint(stack: KernelStack) -> str:
 
     Row by row sum_j w_j r_j mod 2^64, with the entries as integers w_j and odd random r_j: a single change always
     shows, several ones but for about 2^-63. SHA-256 of all entries takes about fifteen times as long; it would stop a
-    forger too, but against forgers there is `mklref.verify`, which proves everything anew.
+    forger too, but against forgers there is `mklref.verify`, which proves everything anew. Of kernels that
+    follow from a recipe the recipe is hashed.
     """
+    if stack.recipe is not None:
+        return hashlib.sha256(stack.recipe).hexdigest()
     rows = []
     factors = np.random.default_rng(0).integers(0, 2**63, size=stack.shape[1], dtype=np.uint64) * np.uint64(2)
     factors += np.uint64(1)
@@ -135,6 +141,9 @@ def proven_shifts(stack: KernelStack, delta: Any = None) -> tuple[Array, Array]:
     InvalidParameter
         A delta that is negative, not finite, or not one number or one for each kernel.
     """
+    if stack.entry_errors is not None and stack.definiteness == "by theorem":
+        exact = np.zeros(len(stack))
+        return (exact if delta is None else _checked_delta(delta, len(stack))), exact
     data = fingerprint(stack)
     known, proven = _PROVEN.get(stack, ("", np.empty(0)))
     if delta is None:

@@ -10,6 +10,9 @@ memory, and these products are summed in pairs, so that k = 16 + log2(n/16) and 
 semidefinite, |K_ij| <= d_i d_j for d_i = sqrt(max(|K_ii|, K_ii + s)), and no second product is needed for
 |K||v| <= d (d'|v|).
 
+Kernels that are evaluated when they are read are known up to their `entry_errors` eta_m: the error of a product is at
+most (eta_m + gamma_k) d_i d'|v| for the exact d_i = K_ii^{1/2}, d_i^2 <= x_ii / (1 - eta_m), and k the support of v.
+
 The slices are those of Ozaki, Ogita, Oishi and Rump (2012): x = x_1 + x_2 + x_3 + r, each x_j a multiple of a power of
 two with at most b bits, where n 2^{2b} <= 2^53.
 """
@@ -24,7 +27,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref.certificate.exact import Unbounded, dot, exact_product, round_down, round_up
 from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inflate
-from mklref.kernels.stack import ArrayStack, KernelStack
+from mklref.kernels.stack import KernelStack
 
 _ROWS = 16
 _SLICES = 3
@@ -32,7 +35,7 @@ _SLICES = 3
 
 def matrices(stack: KernelStack) -> Iterator[FloatArray]:
     """The matrices one by one, in the dtype in which they are stored."""
-    yield from stack.matrices if isinstance(stack, ArrayStack) else stack.dense()
+    return (stack.matrix(m) for m in range(len(stack)))
 
 
 def fast(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
@@ -135,6 +138,19 @@ BACKENDS: dict[str, Callable[[Array, Array, float], tuple[Interval, Interval]]] 
 }
 
 
+def evaluated(stack: KernelStack, v: Array, errors: Array) -> tuple[Interval, Interval]:
+    """K_m v (M, n) and v'K_m v (M,) of all kernels, which are evaluated with these errors and semidefinite."""
+    n, eta = len(v), errors[:, None]
+    with np.errstate(divide="ignore"):
+        lengths = above(np.sqrt(above(above(stack.own_diagonals) / np.where(eta < 1.0, below(1.0 - eta), 0.0))))
+    reach = inflate(lengths @ np.abs(v), n)[:, None]
+    images = stack.apply(v)
+    radii = above(above(above(eta + gamma(int(np.count_nonzero(v)) + 1)) * above(lengths * reach)) + 4 * n * TINY)
+    squares = [_inner(v, image, radius) for image, radius in zip(images, radii, strict=True)]
+    ends = (np.array([x.lower for x in squares]), np.array([x.upper for x in squares]))
+    return Interval.point(images).widen(radii), Interval(*ends)
+
+
 def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple[Interval, Interval]:
     """All K_m v (M, n) and v'K_m v (M,), given proofs that K_m + shifts_m I is positive semidefinite.
 
@@ -143,16 +159,18 @@ def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple
     Unbounded
         A value overflowed.
     """
-    product = BACKENDS[backend]
     with np.errstate(over="ignore", invalid="ignore"):
-        found = [
-            product(matrix.astype(np.float64, copy=False), v, float(shift))
-            for matrix, shift in zip(matrices(stack), shifts, strict=True)
-        ]
-    images, squares = (
-        Interval(np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts]))
-        for parts in zip(*found, strict=True)
-    )
+        if stack.entry_errors is not None:
+            images, squares = evaluated(stack, v, stack.entry_errors)
+        else:
+            found = [
+                BACKENDS[backend](matrix.astype(np.float64, copy=False), v, float(shift))
+                for matrix, shift in zip(matrices(stack), shifts, strict=True)
+            ]
+            images, squares = (
+                Interval(np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts]))
+                for parts in zip(*found, strict=True)
+            )
     if not all(np.all(np.isfinite(ends)) for ends in (images.lower, images.upper, squares.lower, squares.upper)):
         raise Unbounded
     return images, squares

@@ -43,7 +43,7 @@ from mklref.certificate.products import BACKENDS, products
 from mklref.certificate.repaired import repair
 from mklref.certificate.rounding import Interval, above, weighted_sum
 from mklref.certificate.unit import unit_of
-from mklref.exceptions import InvalidKernel, InvalidParameter
+from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
 from mklref.kernels.validation import INDEFINITE_REMEDY
 from mklref.losses import DensityLevelSet, Hinge, OneClass
 
@@ -91,6 +91,9 @@ def certify_rigorously(
     penalty_terms.require_supported(problem.regularizer)
     if backend is not None and backend not in BACKENDS:
         raise InvalidParameter(f"backend = {backend!r} is unknown; give {', '.join(map(repr, BACKENDS))}, or None.")
+    evaluated = problem.kernels.entry_errors is not None
+    if evaluated and backend not in (None, "fast"):
+        raise NotApplicable(f"backend = {backend!r} reads matrices; kernels that are evaluated have 'fast' alone.")
     repaired, violations = repair(problem, checked_vector(dual_coef, "dual_coef", problem.n_samples))
     box = exact_box(problem.loss, problem.y, problem.costs)
     beta = exactly_feasible(repaired, *box, problem.intercept_cost if problem.intercept else None)
@@ -108,7 +111,7 @@ def certify_rigorously(
     point = Point(repaired if beta is None else beta, beta is not None, theta, b)
     used = backend or "fast"
     found = _enclose(problem, point, radii, shifts, used)
-    if backend is None and found.slack > _SHARE * tol * abs(found.upper):
+    if backend is None and not evaluated and found.slack > _SHARE * tol * abs(found.upper):
         used = "sliced"
         found = _enclose(problem, point, radii, shifts, used)
     return RigorousCertificate(

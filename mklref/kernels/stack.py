@@ -1,13 +1,15 @@
-"""A stack of M Gram matrices of order n, and what a solver may ask of it.
+"""A stack of M Gram matrices of order n, and what a solver or a certificate may ask of it.
 
-    combine(theta)  = sum_m theta_m K_m            (n, n)
-    apply(v)        = (K_m v)_m                    (M, n)
-    quadratic(v)    = (v'K_m v)_m                  (M,)
-    rows(i)         = (K_m[i, :])_m                (M, k, n)
-    dense()         = the matrices themselves      (M, n, n)
+    block(i, j, kernels)   = (K_m[i, j])_m                        (k, len(i), len(j))    the one evaluation
+    combine_rows(theta, i) = sum_m theta_m K_m[i, :]              (len(i), n)
+    apply(v, kernels)      = (K_m v)_m, read where v is not 0     (k, n)
+    quadratic(v)           = (v'K_m v)_m                          (M,)
+    own_diagonals          = (diag K_m)_m                         (M, n)
 
-Nothing here assumes that the matrices exist in memory: a stack that evaluates kernels on demand implements
-the same five questions. `ArrayStack` holds the matrices; it copies nothing that it need not copy.
+Nothing here assumes that the matrices exist in memory: a stack that evaluates kernels when they are read defines
+`shape`, `dtype` and `block`, and overrides what it knows a faster way to. It says why its kernels are positive
+semidefinite (`definiteness`), and how accurately it evaluates them (`entry_errors`). Nobody calls `dense()` but who
+needs all matrices at a time. `ArrayStack` holds the matrices; it copies nothing that it need not copy.
 """
 
 from __future__ import annotations
@@ -26,17 +28,38 @@ from mklref.kernels.validation import checked_gram, require_gram, require_psd
 
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
+_HELD = 1 << 23
+"""Entries of all kernels together that a stack which is not in memory evaluates at a time."""
 _BLOCK = 1 << 22
 """Entries that are converted from float32 at a time, so that a product never holds a second matrix."""
 
 
 class KernelStack(ABC):
-    """M positive semidefinite Gram matrices on the same n samples."""
+    """M positive semidefinite Gram matrices on the same n samples; `block` or `rows` is what a class has to define."""
+
+    names: tuple[str, ...] = ()
+    """One name for each kernel, where they have any."""
+    costly = False
+    """Whether an entry costs more than its place in memory, so that few of them should be asked for."""
 
     @property
     def definiteness(self) -> str:
         """How it is known that they are semidefinite: "proved", "by theorem" or "assumed"."""
         return "assumed"
+
+    @property
+    def entry_errors(self) -> Array | None:
+        """eta (M,), by which evaluated kernels are wrong; None if the matrices that are read are the kernels.
+
+        |x_ij - K_ij| <= eta_m d_i d_j, d_i = K_ii^{1/2}, for each entry x_ij that is evaluated, and, but for the
+        rounding of the sum over the support of v, |x_i - (K_m v)_i| <= eta_m d_i d'|v| for each product.
+        """
+        return None
+
+    @property
+    def recipe(self) -> bytes | None:
+        """What the matrices follow from, where that is known to be less than the matrices: who has it has them."""
+        return None
 
     @property
     @abstractmethod
@@ -46,36 +69,46 @@ class KernelStack(ABC):
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type in which the matrices are stored."""
+        """float32 or float64: the type in which the matrices are stored, or evaluated for a certificate."""
 
-    @abstractmethod
-    def combine(self, weights: Array) -> Array:
-        """sum_m weights_m K_m, float64 (n, n); kernels of weight 0 are not read."""
+    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
+        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns)), for index arrays or slices.
 
-    @abstractmethod
-    def apply(self, v: Array) -> Array:
-        """All products K_m v, float64 (M, n), accumulated in float64."""
+        None stands for all.
+        """
+        whole = self.rows(np.arange(self.shape[1]) if rows is None else _indices(rows, self.shape[1]))
+        some = whole if kernels is None else whole[kernels]
+        return some if columns is None else some[:, :, columns]
 
-    @abstractmethod
     def rows(self, index: Any) -> FloatArray:
         """Rows K_m[index, :] of every kernel, (M, k, n), for an integer index array (k,)."""
+        return self.block(np.asarray(index))
 
-    @abstractmethod
-    def dense(self) -> FloatArray:
-        """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
+    def combine_rows(self, weights: Array, rows: Any) -> Array:
+        """sum_m weights_m K_m[rows, :], float64 (k, n); kernels of weight 0 are not read."""
+        active = np.flatnonzero(weights)
+        index = _indices(rows, self.shape[1])
+        total = np.zeros((len(index), self.shape[1]))
+        for part in self._batches(len(index), len(active)):
+            total[part] = np.tensordot(weights[active], self.block(index[part], None, active), 1)
+        return total
 
-    @abstractmethod
-    def traces(self) -> Array:
-        """The trace of each matrix, (M,)."""
+    def combine(self, weights: Array) -> Array:
+        """sum_m weights_m K_m, float64 (n, n); kernels of weight 0 are not read."""
+        return self.combine_rows(weights, np.arange(self.shape[1]))
 
-    @cached_property
-    def own_diagonals(self) -> Array:
-        """The diagonal of each matrix, float64 (M, n)."""
-        return np.stack([self.rows([i])[:, 0, i] for i in range(self.shape[1])], axis=1).astype(np.float64)
+    def apply(self, v: Array, kernels: Any = None) -> Array:
+        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n): sums of the rows where v is not 0."""
+        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
+        support = np.flatnonzero(v)
+        images = np.zeros((len(some), self.shape[1]))
+        for part in self._batches(len(support), len(some)):
+            images += v[support[part]] @ self.block(support[part], None, some).astype(np.float64, copy=False)
+        return images
 
-    def apply_each(self, vectors: Array) -> Array:
-        """All products K_m v of several vectors (k, n), float64 (k, M, n)."""
-        return np.stack([self.apply(v) for v in vectors])
+    def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
+        """Products K_m v of several vectors (k, n), float64 (k, M, n)."""
+        return np.stack([self.apply(v) if kernels is None else self.apply(v, kernels) for v in vectors])
 
     def images(self, v: Array) -> Any:
         """K_m v for what a certificate asks: `weights @ images` (n,), `images @ u` (M,), and both of `abs(images)`.
@@ -100,12 +133,39 @@ class KernelStack(ABC):
         """g_m = sqrt(v'K_m v), float64 (M,); 0 where rounding leaves a square below it."""
         return np.sqrt(np.maximum(self.quadratic(v), 0.0))
 
+    @cached_property
+    def own_diagonals(self) -> Array:
+        """The diagonal of each matrix, float64 (M, n)."""
+        return np.stack([self.block([i], [i])[:, 0, 0] for i in range(self.shape[1])], axis=1).astype(np.float64)
+
+    def traces(self) -> Array:
+        """The trace of each matrix, (M,)."""
+        return np.asarray(self.own_diagonals.sum(axis=1))
+
+    def matrix(self, m: int) -> FloatArray:
+        """One matrix, (n, n); a view where it lies in memory."""
+        return np.asarray(self.block(None, None, [m])[0])
+
+    def dense(self) -> FloatArray:
+        """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
+        return self.block(None)
+
+    def _batches(self, rows: int, kernels: int) -> list[slice]:
+        """Slices of so many rows of so many kernels as are held at a time."""
+        step = max(1, _HELD // (self.shape[1] * max(1, kernels)))
+        return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
+
     def __len__(self) -> int:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """The matrices for `np.asarray`, as `dense` gives them."""
         return np.array(self.dense(), dtype=dtype, copy=copy)
+
+
+def _indices(index: Any, n: int) -> Any:
+    """An index array for an index array, a slice, or None."""
+    return np.arange(n)[slice(None) if index is None else index]
 
 
 class ArrayStack(KernelStack):
@@ -156,8 +216,19 @@ class ArrayStack(KernelStack):
                 total += term
         return total
 
-    def apply(self, v: Array) -> Array:
-        """All products K_m v, float64 (M, n), accumulated in float64.
+    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
+        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
+        n = self.shape[1]
+        where = np.ix_(_indices(rows, n), _indices(columns, n))
+        some = np.arange(len(self.matrices))[slice(None) if kernels is None else kernels]
+        return np.stack([self.matrices[m][where] for m in some])
+
+    def matrix(self, m: int) -> FloatArray:
+        """One matrix, (n, n), as it lies in memory."""
+        return self.matrices[m]
+
+    def apply(self, v: Array, kernels: Any = None) -> Array:
+        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n), accumulated in float64.
 
         Raises
         ------
@@ -167,10 +238,11 @@ class ArrayStack(KernelStack):
         n = self.shape[1]
         if np.shape(v) != (n,):
             raise InvalidInput(f"v has shape {np.shape(v)}; expected ({n},), one entry for each sample of the stack.")
-        return np.stack([_product(matrix, v) for matrix in self.matrices])
+        some = range(len(self.matrices)) if kernels is None else kernels
+        return np.stack([_product(self.matrices[m], v) for m in some])
 
-    def apply_each(self, vectors: Array) -> Array:
-        """All products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once.
+    def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
+        """Products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once.
 
         Raises
         ------
@@ -182,11 +254,13 @@ class ArrayStack(KernelStack):
                 f"vectors has shape {np.shape(vectors)}; expected (k, {self.shape[1]}), one row for each vector."
             )
         if self.dtype != np.float64:
-            return super().apply_each(vectors)
-        products = np.empty((len(vectors), *self.shape[:2]))
-        for m, matrix in enumerate(self.matrices):
-            products[:, m] = vectors @ matrix
-        return products
+            return np.stack([self.apply(v, kernels) for v in vectors])
+        some = range(len(self.matrices)) if kernels is None else kernels
+        return np.stack([vectors @ self.matrices[m] for m in some], axis=1)
+
+    def quadratic(self, v: Array) -> Array:
+        """All values v'K_m v, float64 (M,)."""
+        return self.apply(v) @ v
 
     def part(self, samples: Any) -> ArrayStack:
         """The stack of some of the samples (k,), known to be semidefinite if the whole is."""
@@ -205,10 +279,6 @@ class ArrayStack(KernelStack):
             if base.flags.c_contiguous and starts == [matrix.ctypes.data for matrix in self.matrices]:
                 return base
         return np.stack(self.matrices)
-
-    def traces(self) -> Array:
-        """The trace of each matrix, (M,)."""
-        return np.asarray(self.own_diagonals.sum(axis=1))
 
     @cached_property
     def own_diagonals(self) -> Array:
