@@ -113,3 +113,15 @@ class AsymmetryWarning(MKLWarning):
 
 class SlowWarning(MKLWarning):
     """The compiled core is not available; the NumPy twin does the work, much slower. Said once, by the first solve."""
+
+
+class ConstantKernelWarning(MKLWarning):
+    """Kernels that are constant on the training samples, or on those of a fold: they have weight 0 there."""
+
+
+class ScaleWarning(MKLWarning):
+    """Variables of very different scales in one kernel: the largest ones alone decide how similar samples are."""
+
+
+class UselessModelWarning(MKLWarning):
+    """A model that predicts the same for every sample, or that is no better than that."""

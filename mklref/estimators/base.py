@@ -19,17 +19,21 @@ from sklearn.utils.validation import (
 
 from mklref._typing import Array
 from mklref.certificate import Bounds
+from mklref.estimators import prediction
 from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
+    Precomputed,
     n_precomputed,
     normalized,
     raw_family,
     raw_precomputed,
+    vanished,
 )
 from mklref.estimators.persistence import Persistent, variables_of
+from mklref.estimators.samples import Kept, as_given, merged, warn_of_scales
 from mklref.estimators.validated import named, own_errors, require_unmasked, validated
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack, FittedFamily
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
@@ -47,6 +51,18 @@ class Part(NamedTuple):
     problem: Problem | MulticlassProblem
     samples: Any
     """Indices of its samples among those that were kept."""
+
+
+def warn_of_constant(names: list[str], where: str) -> None:
+    """Name the kernels that have weight 0 because they are constant."""
+    if names:
+        few = ", ".join(names[:5]) + (f", ... ({len(names)} in all)" if len(names) > 5 else "")
+        warnings.warn(
+            f"constant on {where}, and so without a say and with weight 0: {few}. Leave out variables that never "
+            "change.",
+            ConstantKernelWarning,
+            stacklevel=4,
+        )
 
 
 class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
@@ -69,6 +85,8 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
     kernel_names_: tuple[str, ...]
     kernel_groups_: dict[str, tuple[int, ...]]
     _new_kernels: NewKernels
+    _columns: Any
+    """Where the support vectors are among the samples that a fitted model keeps."""
 
     def _regularizer(self) -> Regularizer:
         """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance.
@@ -142,23 +160,24 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == PRECOMPUTED
 
-    def _used(self, sample_weight: Any, X: Any) -> tuple[Any, Array | None]:
-        """Indices of the samples with a positive weight, and their weights, or None if all are equal to 1."""
+    def _kept(self, X: Any, sample_weight: Any, *keys: Any) -> Kept:
+        """The samples with a positive weight, equal ones once; see `merged` for the keys."""
         n = int(self.n_features_in_) if self._is_precomputed() else len(X)
-        if sample_weight is None:
-            return np.arange(n), None
-        require_unmasked(sample_weight=sample_weight)
-        with own_errors():
-            weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64)
-        if weight.min() < 0.0:
-            i = int(weight.argmin())
-            raise InvalidParameter(f"sample_weight[{i}] = {weight[i]:g} is negative; give 0 to leave a sample out.")
-        kept = np.flatnonzero(weight)
-        if len(kept) < 2:
-            raise InvalidParameter(f"{len(kept)} of {n} sample weights are positive; at least two have to be.")
-        return kept, weight[kept]
+        weight = None
+        if sample_weight is not None:
+            require_unmasked(sample_weight=sample_weight)
+            with own_errors():
+                weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64)
+            if weight.min() < 0.0:
+                i = int(weight.argmin())
+                raise InvalidParameter(f"sample_weight[{i}] = {weight[i]:g} is negative; give 0 to leave a sample out.")
+            if np.count_nonzero(weight) < 2:
+                raise InvalidParameter(
+                    f"{np.count_nonzero(weight)} of {n} sample weights are positive; at least two have to be."
+                )
+        return as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
 
-    def _raw_kernels(self, X: Any, kept: Any) -> ArrayStack:
+    def _raw_kernels(self, X: Any, kept: Kept) -> ArrayStack:
         """Training matrices of the samples that are kept, not yet normalised; remembers what new samples need."""
         if not isinstance(self.center, bool | np.bool_):
             raise InvalidType(f"center is {self.center!r}; give True or False.")
@@ -169,25 +188,28 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
                     "normalize = 'spherical' needs k(x, x) of new samples, which precomputed kernels do not tell: "
                     "apply mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) first; give normalize=None."
                 )
-            grams, self._new_kernels = raw_precomputed(X, kept)
+            grams, self._new_kernels = raw_precomputed(X, kept.indices)
             self.__dict__.pop("kernel_groups_", None)  # of an earlier fit
         else:
-            grams, fitted = raw_family(self.kernels, X[kept], getattr(self, "feature_names_in_", None))
+            grams, fitted = raw_family(self.kernels, X[kept.indices], getattr(self, "feature_names_in_", None))
             self._new_kernels = fitted
             self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
+            warn_of_scales(fitted.kernels, fitted.samples, variables_of(self))
         self.kernel_names_ = grams.names
         return grams
 
-    def _normalized(self, raw: ArrayStack) -> ArrayStack:
+    def _normalized(self, raw: ArrayStack, weight: Array | None) -> ArrayStack:
         """The matrices that are learned with; those of `raw` are not needed after it."""
-        grams, self._new_kernels = normalized(raw, self._new_kernels, self.normalize, bool(self.center))
+        grams, self._new_kernels = normalized(raw, self._new_kernels, self.normalize, bool(self.center), weight)
         return grams
 
-    def _fit_parts(self, parts: list[Part], kept: Any) -> list[Any]:
-        """Solve the problems and keep the machines; returns the solutions."""
+    def _fit_parts(self, parts: list[Part], kept: Kept) -> None:
+        """Solve the problems, and keep of the machines what predictions need."""
         self._remember_parameters()
         solutions = [solve(part.problem, **self._solver_options()) for part in parts]
-        self._keep(parts, solutions, kept)
+        constant = vanished(self._new_kernels.transforms)
+        self._keep(parts, solutions, kept.indices, constant)
+        self._new_kernels, self._columns = prediction.held(self._new_kernels, self._columns, self._active)
         for solution in solutions:
             if solution.status is not Status.OPTIMAL:
                 warnings.warn(
@@ -196,33 +218,43 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-        return solutions
+        warn_of_constant([self.kernel_names_[m] for m in constant], "the training samples")
 
-    def _keep(self, parts: list[Part], solutions: list[Any], kept: Any) -> None:
-        """Fitted attributes from the solutions on the samples that were kept."""
+    def _keep(self, parts: list[Part], solutions: list[Any], indices: Any, constant: list[int]) -> None:
+        """Fitted attributes from the solutions on the samples of these indices; constant kernels have weight 0."""
         rows = []
         for part, solution in zip(parts, solutions, strict=True):
             own = np.atleast_2d(solution.dual_coef)
-            rows.append(np.zeros((len(own), len(kept))))
+            rows.append(np.zeros((len(own), len(indices))))
             rows[-1][:, part.samples] = own
         dual = np.concatenate(rows)
-        self._columns = np.flatnonzero(np.any(dual != 0.0, axis=0))
-        self.support_ = kept[self._columns]
+        columns = np.flatnonzero(np.any(dual != 0.0, axis=0))
+        self._columns = columns[np.argsort(indices[columns])]
+        self.support_ = indices[self._columns]
         self.dual_coef_ = dual[:, self._columns]
         self.intercept_ = np.concatenate([np.atleast_1d(solution.intercept) for solution in solutions])
         self.n_iter_ = max(len(solution.history) for solution in solutions)
         weights, certificates = zip(*((own.weights, own.certificate) for own in solutions), strict=True)
-        self.weights_ = weights[0] if len(parts) == 1 else np.stack(weights)
+        self.weights_ = np.array(weights[0] if len(parts) == 1 else weights)
+        self.weights_[..., constant] = 0.0
         self.certificate_ = certificates[0] if len(parts) == 1 else certificates
+
+    @property
+    def _active(self) -> Any:
+        """The kernels of positive weight, which are all that a fitted model keeps."""
+        return np.flatnonzero(np.atleast_2d(self.weights_).any(axis=0))
 
     def _checked_new(self, X: Any) -> Any:
         """New samples with the columns of the training samples; precomputed kernels as they are."""
         require_unmasked(X=X)
-        if not isinstance(self._new_kernels, FittedFamily):
+        if isinstance(self._new_kernels, Precomputed):
+            return self._new_kernels.checked(X)
+        if self._is_of_fold():
             return X
-        if as_texts(X) is not None:
+        texts = as_texts(X)
+        if texts is not None:
             _check_feature_names(self, X, reset=False)
-            return X
+            return texts
         names = named(X)
         if names is not None and not np.array_equal(names, variables_of(self)):
             known = ", ".join(variables_of(self)[:8])
@@ -239,18 +271,21 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
         check_is_fitted(self)
         X = self._checked_new(X)
-        weights = np.atleast_2d(self.weights_)
-        active = np.flatnonzero(weights.any(axis=0))
-        # Of no active kernel the number of new samples is still to be known: the first one is read in any case.
-        read = active if len(active) else np.array([0])
-        coefficients = None
-        scores = np.asarray(self.intercept_, dtype=np.float64)
-        for m, rows in zip(read, self._new_kernels.rows(X, read), strict=True):
-            if coefficients is None:
-                coefficients = np.zeros((rows.shape[1], len(self.dual_coef_)))
-                coefficients[self._columns] = self.dual_coef_.T
-            scores = scores + weights[:, m] * (rows @ coefficients)
-        return scores
+        shown = bool(self.verbose) and not self._is_of_fold()
+        return prediction.scores(self._new_kernels, X, *self._machines(), self.intercept_, shown=shown)
+
+    def _is_of_fold(self) -> bool:
+        """Whether a search scores this machine by kernels that it has cut out."""
+        return not isinstance(self._new_kernels, FittedFamily | Precomputed)
+
+    def _machines(self) -> tuple[Array, Array]:
+        """theta (P, active kernels) or (1, active kernels), and beta (P, samples that are kept)."""
+        weights = np.atleast_2d(self.weights_)[:, self._active]
+        if self._is_of_fold() or not self._new_kernels.centred:
+            return weights, self.dual_coef_
+        dual = np.zeros((len(self.dual_coef_), self._new_kernels.n_samples))
+        dual[:, self._columns] = self.dual_coef_
+        return weights, dual
 
     def _solver_options(self) -> dict[str, Any]:
         return {"tol": self.tol, "max_iter": self.max_iter, "progress": bool(self.verbose)}

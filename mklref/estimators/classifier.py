@@ -85,8 +85,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     Notes
     -----
-    Errors say what to do. Samples of weight 0 are left out, also from the statistics of the normalisation; other
-    weights are factors of C and do not enter those statistics.
+    Errors say what to do. A sample of weight 2 is the same as two copies of it, also in the statistics of the
+    normalisation, and the order of the samples changes nothing: equal ones are learned from once, with their weights
+    added up, and `support_` names the first of them. Class weights are factors of C alone.
     """
 
     classes_: Any
@@ -144,12 +145,15 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
             tol was not reached; says why.
         """
         with self._fitting():
-            X, y, kept, weight = self._checked_data(X, y, sample_weight)
-            self._fit_parts(self._parts(self._normalized(self._raw_kernels(X, kept)), y[kept], weight), kept)
+            X, y = self._checked_data(X, y)
+            kept = self._kept(X, sample_weight, y)
+            self._require_targets(y[kept.indices])
+            grams = self._normalized(self._raw_kernels(X, kept), kept.weight)
+            self._fit_parts(self._parts(grams, y[kept.indices], kept.weight), kept)
         return self
 
-    def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Array | None]:
-        """X and y, the samples with a positive weight, and their weights."""
+    def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Samples and classes as arrays."""
         if self.multiclass not in WEIGHTS:
             raise InvalidParameter(f"multiclass = {self.multiclass!r} is unknown; known are {', '.join(WEIGHTS)}.")
         if self.strategy not in STRATEGIES:
@@ -159,16 +163,18 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         require_known(y)
         with own_errors():
             check_classification_targets(y)
-        kept, weight = self._used(sample_weight, X)
-        if len(np.unique(y[kept])) < 2:
-            raise InvalidTarget(f"y holds one class, {str(y[kept][0])!r}; give samples of at least two classes.")
-        return X, y, kept, weight
+        return X, y
+
+    def _require_targets(self, y: Any) -> None:
+        """Raise `InvalidTarget` unless there are two classes."""
+        if len(np.unique(y)) < 2:
+            raise InvalidTarget(f"y holds one class, {str(y[0])!r}; give samples of at least two classes.")
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
         """One problem for two classes or joint weights, else one for each machine."""
         self.classes_, members = np.unique(y, return_inverse=True)
         if self.class_weight is not None:
-            balance = compute_sample_weight(self.class_weight, y)
+            balance = self._class_weights(members, weight)
             if balance.min() <= 0.0:
                 label = y[balance.argmin()]
                 raise InvalidParameter(
@@ -189,6 +195,14 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         if self.multiclass == "joint":
             return [Part(several, everybody)]
         return [Part(machine.problem, machine.samples) for machine in several.machines]
+
+    def _class_weights(self, members: Any, weight: Array | None) -> Array:
+        """The factor of C of each sample by its class; "balanced" gives all classes the same sum of weights."""
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            sums = np.bincount(members, weights=weight)
+            return np.asarray((sums.sum() / (len(sums) * sums))[members])
+        with own_errors():
+            return np.asarray(compute_sample_weight(self.class_weight, self.classes_[members]), dtype=np.float64)
 
     def decision_function(self, X: Any) -> Array:
         """Scores of samples.

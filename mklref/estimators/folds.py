@@ -15,6 +15,7 @@ from mklref.certificate import Bounds, certify_each
 from mklref.certificate.unit import relative
 from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
+from mklref.estimators.samples import Kept
 from mklref.estimators.workers import at_work
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.machines.loops import at_most
@@ -26,10 +27,12 @@ from mklref.solution import Solution, Status
 
 @dataclass(frozen=True)
 class Fold:
-    """Indices of the samples of one fold."""
+    """The samples of one fold, by their numbers among those that are kept; test samples with their copies."""
 
     train: Any
     test: Any
+    test_y: Any
+    test_weight: Array | None
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Point:
     n_kernels: float
     relative_gap: float
     optimal: bool
+    constant: tuple[int, ...]
+    """Kernels that are constant on the training samples of the fold."""
 
 
 def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tuple[Any, Any]:
@@ -110,12 +115,16 @@ def _gap_of(solution: Any) -> float:
     return relative(float(certificate.gap), max(abs(certificate.lower), certificate.unit))
 
 
+@dataclass(frozen=True)
 class _Rows:
-    """Kernels of the test samples of a fold, which are handed over in place of the samples."""
+    """Kernels of the test samples of a fold, (t, M, k), which are handed over in place of the samples."""
+
+    active: Any
+    columns: Any
 
     def rows(self, X_new: Any, which: Any) -> Iterator[Array]:
-        """The chosen ones, (t, k) each."""
-        return (X_new[m] for m in which)
+        """The chosen ones of positive weight with the support vectors, (t, s) each."""
+        return (X_new[:, self.active[m], self.columns] for m in which)
 
 
 def _accuracy(model: Any, rows: Array, y: Any, sample_weight: Array | None = None) -> float:
@@ -155,24 +164,28 @@ def points_of_fold(
     token: str,
 ) -> list[list[Point]]:
     """The points [norm][C] of one fold: descending C with warm starts, in the order of `Cs`."""
-    grams, rows = part(raw, model.kernel_names_, fold.train, fold.test, model.normalize, bool(model.center))
-    own_weight, test_weight = (None, None) if weight is None else (weight[fold.train], weight[fold.test])
+    own_weight = None if weight is None else weight[fold.train]
+    normalization = (model.normalize, bool(model.center), own_weight)
+    grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, *normalization)
+    rows = np.moveaxis(by_kernel, 0, 1)
     own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
-    own._new_kernels = _Rows()
     own._remember_parameters()
+    own.kernel_names_ = model.kernel_names_
     scorer = _accuracy if scoring is None and is_classifier(own) else _Scorer(check_scoring(own, scoring), scoring)
-    weighted = {} if test_weight is None else {"sample_weight": test_weight}
+    weighted = {} if fold.test_weight is None else {"sample_weight": fold.test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
     with at_most(share), at_work(token) as poll:
         solved, of_point = _path(parts, regularizers, Cs, (own.tol, own.max_iter, np.inf, poll))
     found = []
     for solutions in solved:
-        own._keep(parts, solutions, fold.train)
+        own._keep(parts, solutions, fold.train, constant)
+        own._new_kernels = _Rows(own._active, own._columns)
         point = Point(
-            score=scorer(own, rows, y[fold.test], **weighted),
+            score=scorer(own, rows, fold.test_y, **weighted),
             n_kernels=float(np.mean([np.count_nonzero(solution.weights) for solution in solutions])),
             relative_gap=max(map(_gap, solutions)),
             optimal=all(solution.status is Status.OPTIMAL for solution in solutions),
+            constant=tuple(constant),
         )
         found.append((point, replace(point, relative_gap=max(map(_gap_of, solutions)))))
     path = [found[k][again] for k, again in of_point]
@@ -205,29 +218,38 @@ def _path(
     return [list(row) for row in zip(*certified, strict=True)], of_point
 
 
-def folds_of(splitter: Any, y: Any, kept: Any) -> list[Fold]:
-    """The folds, as positions among the samples that are kept."""
-    position = np.full(len(y), -1)
-    position[kept] = np.arange(len(kept))
-    folds = []
+def splits_of(splitter: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
+    """Training and test samples of each fold, as the splitter cuts all samples."""
     try:
-        splits = list(splitter.split(np.empty((len(y), 1)), y))
+        splits = splitter.split(np.empty((len(y), 1)), y, groups)
+        return [tuple(np.asarray(chosen) for chosen in split) for split in splits]  # type: ignore[misc]
     except ValueError as refused:
         if "'groups'" not in str(refused):
             raise
-        kind = type(splitter).__name__
-        raise InvalidParameter(
-            f"cv = {splitter} needs groups, which fit does not take: give the folds, cv=list({kind}(...).split(X, y, "
-            "groups))."
-        ) from refused
+        raise InvalidParameter(f"cv = {splitter} needs groups: give fit(X, y, groups=groups).") from refused
+
+
+def memberships(splits: Sequence[tuple[Any, Any]], n: int) -> Any:
+    """For each sample a number that it shares with those that are in all folds on the same side, (n,)."""
+    sides = np.zeros((n, 2 * len(splits)), dtype=bool)
     for f, (train, test) in enumerate(splits):
-        inside, outside = (chosen[chosen >= 0] for chosen in (position[train], position[test]))
+        sides[train, 2 * f] = sides[test, 2 * f + 1] = True
+    return np.unique(sides, axis=0, return_inverse=True)[1].ravel()
+
+
+def folds_of(splits: Sequence[tuple[Any, Any]], kept: Kept, y: Any, weight: Array | None) -> list[Fold]:
+    """The folds; y and weights are those of all samples that were given."""
+    folds = []
+    for f, (train, test) in enumerate(splits):
+        inside, outside = np.unique(kept.places[train]), test[kept.places[test] >= 0]
+        inside = inside[inside >= 0]
         if len(inside) < 2 or not len(outside):
             raise InvalidParameter(
                 f"fold {f} has {len(inside)} training and {len(outside)} test samples of positive weight; at least two "
                 "and one are needed: give fewer folds."
             )
-        folds.append(Fold(inside, outside))
+        own = None if weight is None else weight[outside]
+        folds.append(Fold(inside, kept.places[outside], y[outside], own))
     return folds
 
 

@@ -14,7 +14,7 @@ from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, KernelStack, function, parse, stack
-from mklref.kernels.transforms import Transform
+from mklref.kernels.transforms import VANISHING, Transform, is_constant
 
 PRECOMPUTED = "precomputed"
 
@@ -77,11 +77,16 @@ class Precomputed:
     last: bool
     """Whether the kernels are stacked along the last axis."""
     transforms: tuple[Transform, ...]
+    """Those of the kernels that are read."""
+    kernels: tuple[int, ...]
+    """Their numbers among those that the user gives."""
+    n_kernels: int
+    """How many the user gives."""
 
-    def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
-        """The chosen kernels of new samples with the training samples, (k, n) each."""
+    def checked(self, X_new: Any) -> FloatArray:
+        """New samples along the first axis and training samples along the second, (k, n, M)."""
         array = _stacked(X_new)
-        M, n = len(self.transforms), self.n_training
+        M, n = self.n_kernels, self.n_training
         fits = {True: array.shape[1:] == (n, M), False: (array.shape[0], array.shape[2]) == (M, n)}
         last = self.last if fits[self.last] else not self.last
         if not fits[last]:
@@ -90,10 +95,32 @@ class Precomputed:
                 f"(k, {n}, {M}) or ({M}, k, {n})."
             )
         require_finite(array, "X", InvalidInput)
-        blocks = np.moveaxis(array, -1, 0) if last else array
+        return array if last else np.moveaxis(array, 0, -1)
+
+    def rows(self, X_new: FloatArray, which: Iterable[int]) -> Iterator[FloatArray]:
+        """The chosen ones of the kernels that are read, of new samples with the training samples, (k, n) each."""
         for m in which:
-            block = blocks[m][:, self.kept]
+            block = X_new[:, self.kept, self.kernels[m]]
             yield self.transforms[m].new(block, np.zeros(len(block)))  # the diagonal is read by 'spherical' alone
+
+    @property
+    def n_samples(self) -> int:
+        """The number of training samples that are read."""
+        return len(self.kept)
+
+    @property
+    def centred(self) -> bool:
+        """As of `FittedFamily`."""
+        return any(transform.centering is not None for transform in self.transforms)
+
+    def reduced(self, samples: Any, kernels: Any) -> Precomputed:
+        """The same with these training samples, numbers or a slice, and these kernels alone; see `Transform.at`."""
+        return replace(
+            self,
+            kept=self.kept[samples],
+            kernels=tuple(self.kernels[m] for m in kernels),
+            transforms=tuple(self.transforms[m].at(samples) for m in kernels),
+        )
 
 
 NewKernels = FittedFamily | Precomputed
@@ -115,17 +142,20 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     given = ArrayStack([matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices])
     given.require_psd()  # with the allowance of their own dtype
     matrices = [np.ascontiguousarray(matrix, dtype=np.float64) for matrix in given.matrices]
-    return ArrayStack.trusted(matrices), Precomputed(n, kept, last, (Transform(),) * len(matrices))
+    M = len(matrices)
+    return ArrayStack.trusted(matrices), Precomputed(n, kept, last, (Transform(),) * M, tuple(range(M)), M)
 
 
-def normalized(raw: ArrayStack, new: NewKernels, method: Any, center: bool) -> tuple[ArrayStack, NewKernels]:
+def normalized(
+    raw: ArrayStack, new: NewKernels, method: Any, center: bool, weight: Array | None
+) -> tuple[ArrayStack, NewKernels]:
     """The matrices with the normalisation, and the kernels of new samples with the statistics of these matrices.
 
     Matrices that this module made are overwritten, those of the user are not.
     """
     matrices, transforms = [], []
     for gram, name in zip(raw.matrices, raw.names, strict=True):
-        transforms.append(Transform.fit(gram, f"kernel {name!r}", method, center))
+        transforms.append(_transform(gram, f"kernel {name!r}", method, center, weight))
         train = transforms[-1].train(gram)
         if isinstance(raw, FamilyStack):
             np.copyto(gram, train)
@@ -133,20 +163,34 @@ def normalized(raw: ArrayStack, new: NewKernels, method: Any, center: bool) -> t
     return ArrayStack.trusted(matrices, raw.names), replace(new, transforms=tuple(transforms))
 
 
+def _transform(gram: FloatArray, label: str, method: Any, center: bool, weight: Array | None) -> Transform:
+    """The statistics of one kernel; one that is constant becomes 0 where it would be divided by its variance of 0."""
+    if method is not None and (center or method == "multiplicative") and is_constant(gram, weight):
+        return VANISHING
+    return Transform.fit(gram, label, method, center, weight)
+
+
+def vanished(transforms: Sequence[Transform]) -> list[int]:
+    """The numbers of the kernels that are constant on the training samples."""
+    return [m for m, transform in enumerate(transforms) if transform is VANISHING]
+
+
 def part(
-    raw: Array, names: Sequence[str], train: Any, test: Any, method: Any, center: bool
-) -> tuple[ArrayStack, Array]:
+    raw: Array, names: Sequence[str], train: Any, test: Any, method: Any, center: bool, weight: Array | None
+) -> tuple[ArrayStack, Array, list[int]]:
     """Kernels (M, k, k) of the training samples and (M, t, k) of the test samples of a fold, from all (M, n, n).
 
-    Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold.
+    Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold,
+    which have these weights. With them the numbers of the kernels that are constant on the training samples.
     """
-    matrices, rows = [], np.empty((len(raw), len(test), len(train)))
+    transforms, matrices, rows = [], [], np.empty((len(raw), len(test), len(train)))
     for m, (gram, name) in enumerate(zip(raw, names, strict=True)):
         inner = gram.take(train, axis=0).take(train, axis=1)  # three times as fast as both at once
-        fitted = Transform.fit(inner, f"in a fold kernel {name!r}", method, center)
+        fitted = _transform(inner, f"in a fold kernel {name!r}", method, center, weight)
+        transforms.append(fitted)
         matrices.append(fitted.train(inner))
         rows[m] = fitted.new(gram.take(test, axis=0).take(train, axis=1), gram[test, test])
-    return ArrayStack.trusted(matrices, names), rows
+    return ArrayStack.trusted(matrices, names), rows, vanished(transforms)
 
 
 def n_precomputed(X: Any) -> int:

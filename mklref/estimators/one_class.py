@@ -96,18 +96,19 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         nu = checked_number("nu", self.nu, "(0, 1]", lambda x: 0.0 < x <= 1.0, share)
         with self._fitting():
             X = self._checked_samples(X)
-            kept, weight = self._used(sample_weight, X)
-            grams = self._normalized(self._raw_kernels(X, kept))
-            total = float(len(kept) if weight is None else weight.sum())
+            kept = self._kept(X, sample_weight)
+            grams = self._normalized(self._raw_kernels(X, kept), kept.weight)
+            n = len(kept.indices)
+            total = float(n if kept.weight is None else kept.weight.sum())
             problem = Problem(
                 grams,
-                np.ones(len(kept)),
+                np.ones(n),
                 C=1.0 / (float(nu) * total),
                 loss=OneClass(),
                 regularizer=self._regularizer(),
-                sample_weight=weight,
+                sample_weight=kept.weight,
             )
-            self._fit_parts([Part(problem, np.arange(len(kept)))], kept)
+            self._fit_parts([Part(problem, np.arange(n))], kept)
         return self
 
     @property

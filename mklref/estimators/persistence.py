@@ -17,6 +17,7 @@ from mklref._files import read_arrays, write_arrays
 from mklref._typing import Array
 from mklref._untrusted import numbers_of
 from mklref.certificate import Bounds, Certificate
+from mklref.estimators import formats
 from mklref.estimators.gram import PRECOMPUTED, NewKernels, Precomputed, family_of
 from mklref.estimators.saved import require_model
 from mklref.exceptions import InvalidParameter, UnsafeFile
@@ -25,10 +26,12 @@ from mklref.kernels.functions import grouped
 from mklref.kernels.transforms import Centering, Projection, Scaling, Transform
 from mklref.solution import require_names
 
-_FORMAT = "mklref-estimator-1"
+_FORMAT = "mklref-estimator-2"
 _KNOWN = {name: kind for home in (losses, regularizers) for name, kind in vars(home).items() if isinstance(kind, type)}
 """Losses and regularisers by name; nothing else is ever made from a file."""
 _FITTED = ("weights_", "dual_coef_", "intercept_", "support_", "_columns")
+_UNITS = ("y_mean_", "y_scale_")
+"""Of a regressor, whose machine may have other units."""
 
 
 class Persistent:
@@ -98,6 +101,8 @@ class Persistent:
             facts |= {"n_training": model._new_kernels.n_training, "last": bool(model._new_kernels.last)}
         else:
             arrays["samples"] = model._new_kernels.samples
+        if hasattr(model, "y_scale_"):
+            facts |= {name.strip("_"): getattr(model, name) for name in _UNITS}
         if hasattr(model, "classes_"):
             arrays["classes"] = _plain_classes(model.classes_)
         if hasattr(model, "feature_names_in_"):
@@ -117,14 +122,16 @@ class Persistent:
 
     @classmethod
     def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: str | PathLike[str]) -> Self:
-        if facts.get("format") != _FORMAT:
+        if facts.get("format") not in (_FORMAT, formats.FIRST):
             raise UnsafeFile(f"{path} has format {facts.get('format')!r}; this version reads {_FORMAT!r}.")
         if facts.get("estimator") != cls.__name__:
             raise UnsafeFile(f"{path} holds a {facts.get('estimator')}; load it with {facts.get('estimator')}.load.")
         try:
+            if facts["format"] == formats.FIRST:
+                arrays, facts = formats.upgraded(arrays, facts, _FORMAT)
             require_model(cast(Any, cls)._get_param_names(), "classes_" in cls.__annotations__, arrays, facts)
             return cls._restored(arrays, facts)
-        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as damaged:
+        except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, RecursionError) as damaged:
             raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
 
     @classmethod
@@ -140,25 +147,35 @@ class Persistent:
         model.certificate_ = certificates if model.weights_.ndim == 2 else certificates[0]
         if "classes" in arrays:
             model.classes_ = arrays["classes"]
+        for name in _UNITS:
+            if name.strip("_") in facts:
+                setattr(model, name, float(facts[name.strip("_")]))
         if "feature_names_in" in facts:
             model.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
         model._new_kernels = _new_kernels(model, arrays, facts)
-        if not model._is_precomputed():
-            model.kernel_groups_ = grouped(model._new_kernels.kernels, variables_of(model))
         return cast(Self, model)
 
 
 def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> NewKernels:
-    transforms = _transforms_from_arrays(arrays, len(model.kernel_names_))
+    """The kernels of positive weight; with all of them the groups."""
+    active = model._active
+    transforms = _transforms_from_arrays(arrays, len(active))
+    M = len(model.kernel_names_)
     if model.kernels == PRECOMPUTED:
-        _require_kernels(model, [f"K{m}" for m in range(len(transforms))])
-        return Precomputed(facts["n_training"], arrays["kept"], facts["last"], transforms)
+        _require_kernels(model, [f"K{m}" for m in range(M)])
+        return Precomputed(facts["n_training"], arrays["kept"], facts["last"], transforms, tuple(map(int, active)), M)
     variables = variables_of(model)
     kernels = family_of(model.kernels).expand(variables)
     _require_kernels(model, [kernel.name(variables) for kernel in kernels])
     if any(kernel.takes_text != (arrays["samples"].dtype.kind == "U") for kernel in kernels):
         raise ValueError("its kernels do not take its samples")
-    return FittedFamily(arrays["samples"], kernels, transforms, model.kernel_names_)
+    model.kernel_groups_ = grouped(kernels, variables)
+    own, names = (tuple(several[m] for m in active) for several in (kernels, model.kernel_names_))
+    return FittedFamily(arrays["samples"], own, transforms, names, tuple(variables) if _named(model) else ())
+
+
+def _named(model: Any) -> bool:
+    return hasattr(model, "feature_names_in_")
 
 
 def variables_of(model: Any) -> list[str]:
@@ -178,6 +195,8 @@ def _transforms_to_arrays(transforms: tuple[Transform, ...]) -> dict[str, Array]
     if centerings:
         arrays["means"] = np.stack([centering.means for centering in centerings])
         arrays["totals"] = np.array([centering.total for centering in centerings])
+        if centerings[0].shares is not None:
+            arrays["shares"] = centerings[0].shares
     for transform in transforms[:1]:
         if isinstance(transform.normalization, Scaling):
             arrays["factors"] = np.array([own.normalization.factor for own in transforms])  # type: ignore[union-attr]
@@ -189,7 +208,11 @@ def _transforms_to_arrays(transforms: tuple[Transform, ...]) -> dict[str, Array]
 def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, ...]:
     made = []
     for m in range(M):
-        centering = Centering(arrays["means"][m], float(arrays["totals"][m])) if "means" in arrays else None
+        centering = (
+            Centering(arrays["means"][m], float(arrays["totals"][m]), arrays.get("shares"))
+            if "means" in arrays
+            else None
+        )
         normalization: Scaling | Projection | None = None
         if "factors" in arrays:
             normalization = Scaling(float(arrays["factors"][m]))

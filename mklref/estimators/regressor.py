@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL, Part
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, InvalidType, UselessModelWarning
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
 from mklref.problem import Problem
@@ -24,7 +25,10 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
     ----------
     loss : str or Loss
         "epsilon_insensitive", "squared", "huber", "pinball", ...; mklref.EpsilonInsensitive(0.2) sets its parameter.
-        Its scale is that of y.
+        Its scale is that of y, with scale_y that of y / y_scale_.
+    scale_y : bool
+        Whether the machine learns (y - y_mean_) / y_scale_, the targets in units of their standard deviation, so that
+        C and the width of the tube mean the same for targets of any size. Predictions come in the units of y.
     kernels, norm, C, normalize, center, tol, max_iter, random_state, verbose
         As for `MKLClassifier`.
 
@@ -36,13 +40,20 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         Indices of the training samples with a nonzero dual variable.
     dual_coef_ : array (1, s)
     intercept_ : array (1,)
+        Both in the units of y: predict = sum_m theta_m K_m dual_coef_ + intercept_.
+    y_mean_, y_scale_ : float
+        Mean and standard deviation of the targets, weighted by sample_weight; 0 and 1 without scale_y.
     certificate_ : Certificate
+        Of the problem in the units of the machine.
     n_iter_ : int
     kernel_names_ : tuple of str
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if X is a data frame.
     """
+
+    y_mean_: float
+    y_scale_: float
 
     def __init__(
         self,
@@ -53,6 +64,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         loss: Any = "epsilon_insensitive",
         normalize: str | None = "multiplicative",
         center: bool = False,
+        scale_y: bool = True,
         tol: float = 1e-4,
         max_iter: int = 500,
         random_state: Any = None,
@@ -64,6 +76,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         self.loss = loss
         self.normalize = normalize
         self.center = center
+        self.scale_y = scale_y
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -89,26 +102,63 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         -----
         ConvergenceWarning
             tol was not reached; says why.
+        UselessModelWarning
+            The function is a constant.
         """
         with self._fitting():
-            X, y, kept, weight = self._checked_data(X, y, sample_weight)
-            self._fit_parts(self._parts(self._normalized(self._raw_kernels(X, kept)), y[kept], weight), kept)
+            X, y = self._checked_data(X, y)
+            kept = self._kept(X, sample_weight, y)
+            grams = self._normalized(self._raw_kernels(X, kept), kept.weight)
+            self._fit_parts(self._parts(grams, y[kept.indices], kept.weight), kept)
+        self._warn_if_constant()
         return self
 
-    def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Array | None]:
-        """X and y, the samples with a positive weight, and their weights."""
+    def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Samples and targets as arrays."""
+        if not isinstance(self.scale_y, bool | np.bool_):
+            raise InvalidType(f"scale_y is {self.scale_y!r}; give True or False.")
         loss = as_loss(self.loss)
         if loss.targets != "real":
             real = ", ".join(name for name, kind in LOSSES.items() if kind.targets == "real")
             raise InvalidParameter(f"loss {loss} takes no real targets; known are {real}.")
         X, y = self._checked(X, y, y_numeric=True)
-        return X, y, *self._used(sample_weight, X)
+        return X, np.asarray(y, dtype=np.float64)
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
-        """One problem."""
+        """One problem, in units of the standard deviation of the targets."""
+        self.y_mean_, self.y_scale_ = _units(y, weight) if self.scale_y else (0.0, 1.0)
         common: dict[str, Any] = {"C": self.C, "loss": self.loss, "regularizer": self._regularizer()}
-        return [Part(Problem(grams, y, sample_weight=weight, **common), np.arange(len(y)))]
+        targets = (y - self.y_mean_) / self.y_scale_
+        return [Part(Problem(grams, targets, sample_weight=weight, **common), np.arange(len(y)))]
+
+    def _keep(self, *fitted: Any) -> None:
+        """As for all, with the machine in the units of y."""
+        super()._keep(*fitted)
+        self.dual_coef_ = self.dual_coef_ * self.y_scale_
+        self.intercept_ = self.intercept_ * self.y_scale_ + self.y_mean_
+
+    def _warn_if_constant(self) -> None:
+        if self.dual_coef_.any() and self.weights_.any():
+            return
+        why = "all targets are within the tube of the loss" if not self.dual_coef_.any() else "no kernel has a weight"
+        warnings.warn(
+            f"{type(self).__name__} predicts {self.intercept_[0]:g} for every sample, because {why}: take "
+            "scale_y=True, a narrower tube such as loss=mklref.EpsilonInsensitive(0.01), or a larger C.",
+            UselessModelWarning,
+            stacklevel=3,
+        )
 
     def predict(self, X: Any) -> Array:
         """The value at each sample, (k,)."""
         return self._scores(X)[:, 0]
+
+
+def _units(y: Array, weight: Array | None) -> tuple[float, float]:
+    """Weighted mean and standard deviation, 1 of equal targets; by a power of two, so that no square overflows."""
+    exponent = int(np.frexp(np.abs(y).max())[1])
+    unit = np.ldexp(y, -exponent)
+    if np.ptp(unit) == 0.0:
+        return float(y[0]), 1.0
+    mean = float(np.average(unit, weights=weight))
+    deviation = float(np.sqrt(np.average((unit - mean) ** 2, weights=weight)))
+    return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent)) or 1.0

@@ -35,24 +35,31 @@ def require_model(parameters: Sequence[str], classifies: bool, arrays: dict[str,
     given = saved(facts, "parameters", dict)
     require_names(given, parameters, "parameters")
     precomputed = given["kernels"] == PRECOMPUTED
-    optional = {"feature_names_in"} & set(facts)
-    require_names(facts, [*_FACTS, *(("n_training", "last") if precomputed else ()), *optional], "facts")
+    named = {"feature_names_in"} & set(facts)
+    regresses = "scale_y" in parameters
+    more = [*(("n_training", "last") if precomputed else ()), *(("y_mean", "y_scale") if regresses else ())]
+    require_names(facts, [*_FACTS, *more, *named], "facts")
     statistics = _statistics(given)
     own = ["kept" if precomputed else "samples", *(["classes"] if classifies else [])]
-    require_names(arrays, [*_ARRAYS, *own, *statistics], "arrays")
+    shares = {"shares"} & set(arrays) if "means" in statistics else set()
+    require_names(arrays, [*_ARRAYS, *own, *statistics, *shares], "arrays")
     d, M = saved(facts, "n_features_in", int), len(_texts(facts, "kernel_names"))
     n = _n_samples(arrays, facts, d)
     _require(M >= 1 and saved(facts, "n_iter", int) >= 0, "it has kernels, and a number of iterations")
-    if optional:
+    if named:
         names = _texts(facts, "feature_names_in")
         _require(len(names) == len(set(names)) == d, f"feature_names_in are {d} different names")
-    P = _require_machines(arrays, facts, M, n)
+    if regresses:
+        mean, scale = saved(facts, "y_mean", float), saved(facts, "y_scale", float)
+        _require(bool(np.isfinite([mean, scale]).all()) and scale > 0.0, "y_mean is finite and y_scale positive")
+    P = _require_machines(arrays, facts, M, n, "means" in statistics)
+    active = int(np.atleast_2d(arrays["weights"]).any(axis=0).sum())
     if classifies:
         _require_classes(arrays["classes"], saved(given, "strategy", str), P)
     else:
         _require(P == 1, "it is one machine")
-    for name, positive in statistics.items():
-        shape = (M, n) if name in ("means", "norms") else (M,)
+    for name, positive in {**statistics, **dict.fromkeys(shares, True)}.items():
+        shape = {"means": (active, n), "norms": (active, n), "shares": (n,)}.get(name, (active,))
         array = (
             np.where(arrays[name] == np.inf, 1.0, arrays[name]) if name == "norms" else arrays[name]
         )  # at the origin
@@ -70,12 +77,12 @@ def _statistics(parameters: dict[str, Any]) -> dict[str, bool]:
 
 
 def _n_samples(arrays: dict[str, Any], facts: dict[str, Any], d: int) -> int:
-    """The number n of training samples that were used; d is that of variables, or of precomputed training samples."""
+    """The number n of training samples that are kept; d is that of variables, or of precomputed training samples."""
     if "kept" in arrays:
         kept = arrays["kept"]
         saved(facts, "last", bool)
         _require(saved(facts, "n_training", int) == d, "n_training is n_features_in")
-        _require_indices(kept, "kept", d)
+        _require_indices(kept, "kept", d, increasing=False)
         return len(kept)
     samples = arrays["samples"]
     texts = samples.dtype.kind == "U"
@@ -85,8 +92,8 @@ def _n_samples(arrays: dict[str, Any], facts: dict[str, Any], d: int) -> int:
     return len(samples)
 
 
-def _require_machines(arrays: dict[str, Any], facts: dict[str, Any], M: int, n: int) -> int:
-    """The number P of machines, whose arrays fit M kernels and n samples."""
+def _require_machines(arrays: dict[str, Any], facts: dict[str, Any], M: int, n: int, centred: bool) -> int:
+    """The number P of machines, whose arrays fit M kernels and the n samples that are kept: all, or support vectors."""
     dual, weights = arrays["dual_coef"], arrays["weights"]
     _require(dual.ndim == 2 and len(dual) >= 1, "dual_coef has a row for each machine")
     P, s = map(int, dual.shape)
@@ -94,7 +101,8 @@ def _require_machines(arrays: dict[str, Any], facts: dict[str, Any], M: int, n: 
     _require_numbers(arrays["intercept"], "intercept", (P,))
     _require_numbers(weights, "weights", (M,) if weights.ndim == 1 else (P, M))
     _require(bool(np.all(weights >= 0.0)), "no entry of weights is negative")
-    _require_indices(arrays["columns"], "columns", n, s)
+    _require_indices(arrays["columns"], "columns", n, s, increasing=False)
+    _require(centred or bool(np.array_equal(arrays["columns"], np.arange(n))), "all samples are support vectors")
     _require_indices(arrays["support"], "support", np.inf, s)
     if "kept" in arrays:
         _require(bool(np.all(arrays["support"] == arrays["kept"][arrays["columns"]])), "support is kept[columns]")
@@ -118,10 +126,13 @@ def _require_numbers(array: Any, name: str, shape: tuple[int, ...]) -> None:
     _require(bool(fits), f"{name} has finite float64 numbers, of shape {shape}")
 
 
-def _require_indices(array: Any, name: str, below: float, length: int | None = None) -> None:
+def _require_indices(
+    array: Any, name: str, below: float, length: int | None = None, *, increasing: bool = True
+) -> None:
     fits = array.dtype.kind in "iu" and array.ndim == 1 and length in (None, len(array))
-    fits = fits and (not len(array) or (array[0] >= 0 and array[-1] < below and bool(np.all(array[:-1] < array[1:]))))
-    _require(fits, f"{name} has increasing indices")
+    order = np.sort(array) if fits and not increasing else array
+    fits = fits and (not len(array) or (order[0] >= 0 and order[-1] < below and bool(np.all(order[:-1] < order[1:]))))
+    _require(fits, f"{name} has {'increasing' if increasing else 'different'} indices")
 
 
 def _texts(facts: dict[str, Any], name: str) -> tuple[str, ...]:

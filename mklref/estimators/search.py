@@ -25,9 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 from mklref._progress import Steps
 from mklref._typing import Array
 from mklref._validate import check_limits
-from mklref.estimators.base import BaseMKL
+from mklref.estimators.base import BaseMKL, warn_of_constant
 from mklref.estimators.classifier import MKLClassifier
-from mklref.estimators.folds import Fold, Point, folds_of, points_of_fold, require_classes
+from mklref.estimators.folds import Fold, Point, folds_of, memberships, points_of_fold, require_classes, splits_of
 from mklref.estimators.regressor import MKLRegressor
 from mklref.estimators.workers import waited_for
 from mklref.exceptions import InvalidParameter, SolverFailure
@@ -55,7 +55,7 @@ class Searching:
     n_splits_: int
     cv_results_: dict[str, Any]
 
-    def _fit_best(self, kind: type[BaseMKL], X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit_best(self, kind: type[BaseMKL], X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         """Search, then fit the chosen model to all samples, whose fitted attributes become those of the search."""
         own = cast(Any, self)
         if self.rule not in RULES:
@@ -66,10 +66,13 @@ class Searching:
         check_limits(own.tol, "a relative duality gap", own.max_iter, None)
         shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
         model: Any = kind(**{**shared, "verbose": False}).set_params(C=float(Cs[0]), norm=norms[0])
-        X, y, kept, weight = model._checked_data(X, y, sample_weight)
-        folds = folds_of(check_cv(self.cv, y, classifier=is_classifier(own)), y, kept)
-        y = y[kept]
+        X, y = model._checked_data(X, y)
+        splits = splits_of(check_cv(self.cv, y, classifier=is_classifier(own)), y, groups)
+        kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
+        folds = folds_of(splits, kept, y, None if sample_weight is None else np.asarray(sample_weight, dtype=float))
+        y, weight = y[kept.indices], kept.weight
         if is_classifier(own):
+            model._require_targets(y)
             require_classes(folds, y)
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
@@ -77,7 +80,8 @@ class Searching:
         self.n_splits_ = len(folds)
         self._tabulate(scores, Cs, norms)
         model.set_params(C=self.C_, norm=self.norm_, verbose=own.verbose)
-        model._fit_parts(model._parts(model._normalized(raw), y, weight), kept)
+        model._fit_parts(model._parts(model._normalized(raw, weight), y, weight), kept)
+        _warn_of_folds([point.constant for point in scores[0][0]], model.kernel_names_)
         for name in ("feature_names_in_", "kernel_groups_"):  # not every fit sets them
             self.__dict__.pop(name, None)
         for name, value in vars(model).items():
@@ -160,6 +164,15 @@ class Searching:
             )
 
 
+def _warn_of_folds(constant: list[tuple[int, ...]], names: Sequence[str]) -> None:
+    """Name the kernels that are constant in some folds; those that are so in all of them are named by the last fit."""
+    everywhere = set[int]().intersection(*map(set, constant)) if len(constant) > 1 else set[int]()
+    once = sorted({m for fold in constant for m in fold} - everywhere)
+    folds = [f + 1 for f, fold in enumerate(constant) if set(fold) & set(once)]
+    few = ", ".join(map(str, folds[:5])) + (", ..." if len(folds) > 5 else "")
+    warn_of_constant([names[m] for m in once], f"the training samples of fold {few}")
+
+
 def _values_of_C(Cs: Any) -> Array:
     """Ascending values of C, or so many from 0.01 to 100 in equal ratios."""
     if isinstance(Cs, int | np.integer):
@@ -199,7 +212,7 @@ class MKLClassifierCV(Searching, MKLClassifier):
     norms : sequence of float, str or Regularizer
         The norms, each one as `norm` of `MKLClassifier`.
     cv : int, splitter or iterable
-        Folds as scikit-learn understands them; for groups of samples list(GroupKFold(5).split(X, y, groups)).
+        Folds as scikit-learn understands them; GroupKFold(5) and its like take the groups of `fit`.
     scoring : str or callable, optional
         As scikit-learn understands it; accuracy by default. Scores of test samples are weighted by sample_weight.
     rule : {"best", "one_standard_error"}
@@ -266,9 +279,17 @@ class MKLClassifierCV(Searching, MKLClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
-        """Search, and fit the chosen model to all samples; arguments as for `MKLClassifier.fit`."""
-        return self._fit_best(MKLClassifier, X, y, sample_weight)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
+        """Search, and fit the chosen model to all samples.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `MKLClassifier.fit`.
+        groups : array (n,), optional
+            What a splitter such as GroupKFold keeps together.
+        """
+        return self._fit_best(MKLClassifier, X, y, sample_weight, groups)
 
 
 class MKLRegressorCV(Searching, MKLRegressor):
@@ -280,7 +301,7 @@ class MKLRegressorCV(Searching, MKLRegressor):
         As for `MKLClassifierCV`.
     scoring : str or callable, optional
         As scikit-learn understands it; R^2 by default.
-    kernels, loss, normalize, center, tol, max_iter, random_state
+    kernels, loss, normalize, center, scale_y, tol, max_iter, random_state
         As for `MKLRegressor`.
 
     Attributes
@@ -302,6 +323,7 @@ class MKLRegressorCV(Searching, MKLRegressor):
         loss: Any = "epsilon_insensitive",
         normalize: str | None = "multiplicative",
         center: bool = False,
+        scale_y: bool = True,
         tol: float = 1e-3,
         max_iter: int = 500,
         random_state: Any = None,
@@ -317,11 +339,14 @@ class MKLRegressorCV(Searching, MKLRegressor):
         self.loss = loss
         self.normalize = normalize
         self.center = center
+        self.scale_y = scale_y
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressorCV:
-        """Search, and fit the chosen model to all samples; arguments as for `MKLRegressor.fit`."""
-        return self._fit_best(MKLRegressor, X, y, sample_weight)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLRegressorCV:
+        """Search, and fit the chosen model to all samples; arguments as for `MKLClassifierCV.fit`."""
+        self._fit_best(MKLRegressor, X, y, sample_weight, groups)
+        self._warn_if_constant()
+        return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,26 @@ class FittedFamily:
         evaluation = _Evaluation(samples, self.samples)
         for m in which:
             yield self.transforms[m].new(self._cross(evaluation, m), self.kernels[m].diagonal(samples))
+
+    @property
+    def n_samples(self) -> int:
+        """The number of training samples."""
+        return len(self.samples)
+
+    @property
+    def centred(self) -> bool:
+        """Whether kernels of new samples depend on all training samples, by their mean."""
+        return any(transform.centering is not None for transform in self.transforms)
+
+    def reduced(self, samples: Any, kernels: Any) -> FittedFamily:
+        """The same with these training samples, numbers or a slice, and these kernels alone; see `Transform.at`."""
+        return replace(
+            self,
+            samples=self.samples[samples],
+            kernels=tuple(self.kernels[m] for m in kernels),
+            transforms=tuple(self.transforms[m].at(samples) for m in kernels),
+            names=tuple(self.names[m] for m in kernels),
+        )
 
     def diagonals(self, X_new: Any) -> Iterator[Array]:
         """Each k_m(x, x) of new samples, (k,); see `FamilyStack.diagonals`."""

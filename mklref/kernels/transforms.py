@@ -5,10 +5,11 @@
     "multiplicative"  k / (mean_i k(x_i, x_i) - mean_ij k(x_i, x_j))                             Kloft (25)
     "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))                                            Kloft (26)
 
-The means and sums run over the training samples, always. Centring comes before the normalisation, and gives it
-the centred k(x, x) of new samples. A kernel that is spherical and centred is multiplicatively normalised, as Kloft
-4.4.2 says; but centring after (26) takes the unit diagonal away. Printed there is ||x|| = k(x, x) = 1, where
-||psi(x)||^2 belongs (erratum L17).
+The means and sums run over the training samples, always; where these have weights c_i, a sample counts c_i times:
+mean_i a_i becomes sum_i c_i a_i / sum_i c_i, and the trace sum_i c_i k(x_i, x_i). Centring comes before the
+normalisation, and gives it the centred k(x, x) of new samples. A kernel that is spherical and centred is
+multiplicatively normalised, as Kloft 4.4.2 says; but centring after (26) takes the unit diagonal away. Printed there is
+||x|| = k(x, x) = 1, where ||psi(x)||^2 belongs (erratum L17).
 """
 
 from __future__ import annotations
@@ -36,12 +37,15 @@ class Centering:
     """mean_j k(x_i, x_j), (n,)."""
     total: float
     """mean_ij k(x_i, x_j)."""
+    shares: Array | None = None
+    """c_i / sum_i c_i, (n,); None if all samples count alike."""
 
     @classmethod
-    def fit(cls, gram: FloatArray) -> Centering:
+    def fit(cls, gram: FloatArray, weight: Array | None = None) -> Centering:
         """Means of a training matrix."""
-        means = gram.mean(axis=1, dtype=np.float64)
-        return cls(means, float(means.mean()))
+        shares = None if weight is None else weight / weight.sum()
+        means = _means(gram, shares)
+        return cls(means, float(means.mean() if shares is None else shares @ means), shares)
 
     def train(self, gram: FloatArray) -> FloatArray:
         """H K H with H = I - 11'/n, exactly symmetric."""
@@ -50,7 +54,7 @@ class Centering:
 
     def new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
         """(K_new - 1 means') H, and the squared distances from the mean, for rows (k, n) and their k(x, x), (k,)."""
-        own = rows.mean(axis=1, dtype=np.float64)
+        own = _means(rows, self.shares)
         shift = own[:, None] + self.means - self.total
         return (rows - shift).astype(rows.dtype, copy=False), diagonal - 2.0 * own + self.total
 
@@ -62,20 +66,18 @@ class Scaling:
     factor: float
 
     @classmethod
-    def to_unit_trace(cls, gram: FloatArray, label: str) -> Scaling:
+    def to_unit_trace(cls, gram: FloatArray, label: str, weight: Array | None = None) -> Scaling:
         """Trace 1; a zero kernel stays zero."""
-        trace = float(np.trace(gram, dtype=np.float64))
+        trace = float(np.trace(gram, dtype=np.float64) if weight is None else weight @ np.diagonal(gram))
         if trace < 0.0:
             raise InvalidKernel(f"{label} has trace {trace:.3g}; a kernel has a nonnegative diagonal.")
         return cls(_inverse(trace, gram, f"{label} has trace") if trace > 0.0 else 1.0)
 
     @classmethod
-    def to_unit_variance(cls, gram: FloatArray, label: str) -> Scaling:
+    def to_unit_variance(cls, gram: FloatArray, label: str, weight: Array | None = None) -> Scaling:
         """Mean squared distance 1 from the mean in feature space, Kloft (25)."""
-        spread = float(np.diagonal(gram).mean(dtype=np.float64))
-        variance = spread - float(gram.mean(dtype=np.float64))
-        rounding = 8.0 * len(gram) * float(np.finfo(gram.dtype).eps)
-        if variance <= rounding * abs(spread):
+        variance, rounding = _variance(gram, weight)
+        if variance <= rounding:
             raise InvalidKernel(
                 f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
                 "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
@@ -103,8 +105,8 @@ class Projection:
     """sqrt(k(x_i, x_i)), (n,), with inf for a sample at the origin."""
 
     @classmethod
-    def fit(cls, gram: FloatArray, label: str) -> Projection:
-        """Norms of the training samples."""
+    def fit(cls, gram: FloatArray, label: str, weight: Array | None = None) -> Projection:
+        """Norms of the training samples, whatever their weights."""
         return cls(_norms(np.diagonal(gram).astype(np.float64), label))
 
     def train(self, gram: FloatArray) -> FloatArray:
@@ -131,12 +133,24 @@ class Transform:
     normalization: Scaling | Projection | None = None
 
     @classmethod
-    def fit(cls, gram: FloatArray, label: str, method: Normalization | None, center: bool) -> Transform:
-        """The statistics of a training matrix (n, n); `label` names it in errors."""
-        centering = Centering.fit(gram) if center else None
+    def fit(
+        cls, gram: FloatArray, label: str, method: Normalization | None, center: bool, weight: Array | None = None
+    ) -> Transform:
+        """The statistics of a training matrix (n, n) whose samples count `weight` (n,) times; `label` names it."""
+        centering = Centering.fit(gram, weight) if center else None
         if method is None:
             return cls(centering)
-        return cls(centering, _FITS[checked_method(method)](centering.train(gram) if centering else gram, label))
+        centred = centering.train(gram) if centering else gram
+        return cls(centering, _FITS[checked_method(method)](centred, label, weight))
+
+    def at(self, samples: Any) -> Transform:
+        """The statistics that rows against these training samples alone need, a slice or numbers.
+
+        With centring they have to be all: it takes the mean of a row over the training samples.
+        """
+        if isinstance(self.normalization, Projection):
+            return Transform(self.centering, Projection(self.normalization.norms[samples]))
+        return self
 
     def train(self, gram: FloatArray) -> FloatArray:
         """The transformed training matrix (n, n)."""
@@ -157,11 +171,20 @@ class Transform:
         return self.normalization.own(diagonal) if self.normalization else diagonal
 
 
-_FITS: dict[str, Callable[[FloatArray, str], Scaling | Projection]] = {
+VANISHING = Transform(None, Scaling(0.0))
+"""What makes nothing of a constant kernel, which says nothing that an intercept does not say."""
+
+_FITS: dict[str, Callable[[FloatArray, str, Array | None], Scaling | Projection]] = {
     "trace": Scaling.to_unit_trace,
     "multiplicative": Scaling.to_unit_variance,
     "spherical": Projection.fit,
 }
+
+
+def is_constant(gram: FloatArray, weight: Array | None = None) -> bool:
+    """Whether a kernel has no variance on the training samples, but for rounding."""
+    variance, rounding = _variance(gram, weight)
+    return variance <= rounding
 
 
 def checked_method(method: Any) -> Normalization:
@@ -278,6 +301,22 @@ def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, 
         raise InvalidInput(f"diagonal_new[{m}] has shape {own.shape}; expected ({len(checked)},).")
     require_finite(own, f"diagonal_new[{m}]", InvalidInput)
     return checked, own
+
+
+def _means(rows: FloatArray, shares: Array | None) -> Array:
+    """mean_j k(x, x_j), (k,), in float64."""
+    return rows.mean(axis=1, dtype=np.float64) if shares is None else np.asarray(rows @ shares)
+
+
+def _variance(gram: FloatArray, weight: Array | None) -> tuple[float, float]:
+    """mean_i k(x_i, x_i) - mean_ij k(x_i, x_j), and what rounding alone may make of 0."""
+    shares = None if weight is None else weight / weight.sum()
+    diagonal, means = np.diagonal(gram), _means(gram, shares)
+    if shares is None:
+        spread, total = float(diagonal.mean(dtype=np.float64)), float(means.mean())
+    else:
+        spread, total = float(shares @ diagonal), float(shares @ means)
+    return spread - total, 8.0 * len(gram) * float(np.finfo(gram.dtype).eps) * abs(spread)
 
 
 def _inverse(size: float, gram: FloatArray, label: str) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from makers import stacked_kernels
@@ -177,7 +179,7 @@ def test_files_that_are_refused(three_classes, tmp_path):
         with pytest.raises(UnsafeFile, match=r"is not a saved MKLClassifier|has format None|holds a None"):
             MKLClassifier.load(path)
     write_arrays(path, arrays, {**facts, "format": "other"})
-    with pytest.raises(UnsafeFile, match="has format 'other'; this version reads 'mklref-estimator-1'"):
+    with pytest.raises(UnsafeFile, match="has format 'other'; this version reads 'mklref-estimator-2'"):
         MKLClassifier.load(path)
     with pytest.raises(NotFittedError):
         MKLClassifier().save(path)
@@ -276,3 +278,39 @@ def test_a_warning_that_is_made_an_error_comes_after_the_fit(three_classes):
     with pytest.raises(ConvergenceWarning):
         model.fit(X, y)
     assert model.predict(X_new).shape == (9,)
+
+
+FIRST = np.load(Path(__file__).with_name("first_format.npz"))
+"""Models as the first format had them, with their scores: all samples, all kernels, targets as they came."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("classifier", MKLClassifier),
+        ("spherical", MKLClassifier),
+        ("regressor", MKLRegressor),
+        ("one class", MKLOneClass),
+        ("precomputed", MKLClassifier),
+    ],
+)
+def test_files_of_the_first_format_are_read(name, kind, tmp_path):
+    path = tmp_path / "model.npz"
+    path.write_bytes(FIRST[name].tobytes())
+    assert read_arrays(path)[1]["format"] == "mklref-estimator-1"
+    model = kind.load(path)
+    X_new = FIRST["K_new" if name == "precomputed" else "X_new"]
+    scores = FIRST[f"{name}, scores"]
+    np.testing.assert_allclose(scores_of(model, X_new), scores, rtol=1e-10, atol=1e-12)
+    model.save(tmp_path / "again.npz")
+    np.testing.assert_allclose(scores_of(kind.load(tmp_path / "again.npz"), X_new), scores, rtol=1e-10, atol=1e-12)
+    arrays, facts = read_arrays(path)
+    for change in (
+        {"columns": arrays["columns"] + 99},
+        {"columns": arrays["columns"].astype(float)},
+        {"weights": None},
+    ):
+        left = {key: array for key, array in {**arrays, **change}.items() if array is not None}
+        write_arrays(tmp_path / "damaged.npz", left, facts)
+        with pytest.raises(UnsafeFile, match="is not a saved"):
+            kind.load(tmp_path / "damaged.npz")

@@ -1,0 +1,78 @@
+"""The scores of new samples, a block of rows at a time, from support vectors and kernels of positive weight alone.
+
+    f_mp(x) = theta_pm sum_i beta_pi k_m(x_i, x)         t_p(x) = sum_m f_mp(x) + b_p
+
+However many new samples there are, what is held beside them and their scores is a few matrices of `BLOCK` entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mklref._progress import Steps
+from mklref._typing import Array
+from mklref.estimators.gram import NewKernels
+
+BLOCK = 2**20
+"""Entries of a kernel between a block of new samples and the support vectors: 8 MB."""
+_FEWEST = 64
+"""Rows of a block, however many support vectors there are."""
+
+
+def held(new: NewKernels, support: Any, active: Any) -> tuple[NewKernels, Any]:
+    """What predictions need of the kernels, and where the support vectors are among the samples that it keeps.
+
+    A centred kernel of a new sample has a mean over all training samples, which therefore are kept.
+    """
+    if new.centred:
+        return new.reduced(slice(None), active), support
+    return new.reduced(support, active), np.arange(len(support))
+
+
+def blocks(X: Any, support: int) -> Iterator[slice]:
+    """The rows of X (k, ...), so many at a time that a kernel between them and the support vectors is small."""
+    size = max(_FEWEST, BLOCK // max(1, support))
+    return (slice(start, start + size) for start in range(0, X.shape[0], size))
+
+
+def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, shown: bool = False) -> Array:
+    """t_p(x) of new samples, (k, P).
+
+    Parameters
+    ----------
+    new : NewKernels
+        The kernels of positive weight, M of them, and n training samples.
+    X : array
+        New samples, or their precomputed kernels with new samples along the first axis.
+    weights : array (P, M) or (1, M)
+        theta.
+    dual : array (P, n)
+        beta.
+    intercept : array (P,)
+    shown : bool
+        Whether a progress line counts the blocks.
+    """
+    found = np.empty((X.shape[0], len(dual)))
+    found[:] = intercept
+    parts = list(blocks(X, dual.shape[1])) if dual.size else []
+    progress = Steps(shown and len(parts) > 1, "predict", len(parts))
+    try:
+        for rows in parts:
+            for m, kernel in enumerate(new.rows(X[rows], range(weights.shape[1]))):
+                found[rows] += weights[:, m] * (kernel @ dual.T)
+            progress.advance()
+    finally:
+        progress.close()
+    return found
+
+
+def contributions(new: Any, X: Any, weights: Array, dual: Array) -> Array:
+    """f_mp(x) of new samples, (k, M, P); parameters as for `scores`."""
+    found = np.zeros((X.shape[0], weights.shape[1], len(dual)))
+    for rows in blocks(X, dual.shape[1]) if dual.size else ():
+        for m, kernel in enumerate(new.rows(X[rows], range(weights.shape[1]))):
+            found[rows, m] = weights[:, m] * (kernel @ dual.T)
+    return found
