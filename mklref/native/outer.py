@@ -55,6 +55,8 @@ _FAR = 1e100
 """Block norms up to which R* has to be finite for a bundle where psi is curved."""
 _NOTABLE = 0.1
 """Share of the wanted gap by which the objective has to fall to count."""
+_TO_THE_END = 1e-2
+"""Share of the wanted gap at which a run ends whose weights cost more by rounding than the whole of it."""
 _BEGINNING = 4
 _ARDUOUS = 200
 """Inner steps for each sample after which the beginning of a run counts as lost if no dual point was worth anything."""
@@ -119,6 +121,10 @@ class Outer:
                 if point.gap + rounding > wanted and rounding <= SPARE * wanted:
                     target = self.target = wanted - rounding
                     self.rounding = rounding
+                elif point.gap + rounding > wanted and self.large_q is None:
+                    # Weights that cost little may be far too large, and with them what rounding costs: to the end.
+                    self.rounding = wanted - _TO_THE_END * wanted
+                    target = self.target = _TO_THE_END * wanted
             if point.gap <= target:
                 return Status.OPTIMAL
             if self.stopped is not None:

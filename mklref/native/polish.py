@@ -10,6 +10,9 @@ where theta is the function theta(q) of the regulariser; its Jacobian joins the 
 
     q_m/2 = cost_m + 2 mu 1'theta + nu normal_m   for m in S,             normal'theta = 1
 
+Where R* is a maximum of smooth N_l(q)/2 (`parts`: groups that exclude each other) the same holds for their shares s in
+place of the weights, N_l in place of q_m and sum_m dN_l/dq_m K_m beta in place of K_m beta; theta = sum_l s_l dN_l/dq.
+
 Each round first solves the machine at the weights of the best point so far, which finds the samples at their bounds,
 and then takes Newton steps; a sample that a step takes out of its interval stays at the end of it. Every point on the
 way is certified, and the best one is kept, which may be the one that was given.
@@ -24,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from numpy.typing import NDArray
 
 from mklref._typing import Array
@@ -103,24 +107,33 @@ def _refinements(machine: Machine, point: Point, gap: float) -> Iterator[Point]:
     side = np.sign(beta)
     low, high = np.where(tube & (side > 0.0), 0.0, lower), np.where(tube & (side < 0.0), 0.0, upper)
     free = (beta > lower) & (beta < upper) & ~(tube & (beta == 0.0))
-    kinks = problem.regularizer.polyhedral(problem.n_kernels)
-    shares = theta * machine.forms.squares
-    active = shares > _ACTIVE * shares.max(initial=0.0)
+    kinks, squares, regularizer = _kinks(problem), machine.forms.squares, problem.regularizer
+    parts = regularizer.parts(np.sqrt(squares))
+    # The unknown weights: theta, or the shares of the parts, those that fit theta best.
+    unknown = theta if parts is None else scipy.optimize.nnls(parts.gradients.T, theta)[0]
+    share_of_squares = unknown * (squares if parts is None else parts.norms)
+    active = share_of_squares > _ACTIVE * share_of_squares.max(initial=0.0)
     if kinks is None:
-        theta = problem.regularizer.weights_from_dual(np.sqrt(machine.forms.squares))
+        unknown = regularizer.weights_from_dual(np.sqrt(squares))
     for _ in range(_STEPS):
-        step = _step(problem, Point(beta, theta, b), side, free, kinks, active)
+        step = _step(problem, Point(beta, unknown, b), side, free, kinks, active)
         if step is None or not all(np.all(np.isfinite(part)) for part in step):
             return
         beta, b = np.where(free, np.clip(beta + step.beta, low, high), beta), b + step.intercept
         free &= (beta > low) & (beta < high)
         feasible = repair(problem, beta)[0]
-        if kinks is None:
-            squares = np.maximum(problem.kernels.quadratic(feasible), 0.0)
-            theta = problem.regularizer.weights_from_dual(np.sqrt(squares))
-        else:
-            theta = np.maximum(theta + step.weights, 0.0)
-        yield Point(feasible, theta, b)
+        g = np.sqrt(np.maximum(problem.kernels.quadratic(feasible), 0.0))
+        unknown = regularizer.weights_from_dual(g) if kinks is None else np.maximum(unknown + step.weights, 0.0)
+        parts = regularizer.parts(g)
+        yield Point(feasible, unknown if parts is None else unknown / unknown.sum() @ parts.gradients, b)
+
+
+def _kinks(problem: Problem) -> Polyhedral | None:
+    """psi of the unknown weights where R* has kinks: of theta, or the simplex of the shares of its parts."""
+    parts = problem.regularizer.parts(np.ones(problem.n_kernels))
+    if parts is not None:
+        return Polyhedral.simplex(len(parts.norms))
+    return problem.regularizer.polyhedral(problem.n_kernels)
 
 
 def _absolute(problem: Problem) -> float:
@@ -146,22 +159,29 @@ def _step(
     kinks: Polyhedral | None,
     active: NDArray[np.bool_],
 ) -> Point | None:
-    """The Newton step in beta, theta and b; None where the equations are not finite."""
-    beta, theta, b = point
-    images = problem.kernels.apply(beta)
+    """The Newton step in beta, the unknown weights and b; None where the equations are not finite."""
+    beta, unknown, b = point
+    theta, jacobian, images = unknown, None, problem.kernels.apply(beta)
     squares = np.maximum(images @ beta, 0.0)
+    parts = problem.regularizer.parts(np.sqrt(squares))
+    if parts is not None:
+        theta, jacobian = unknown @ parts.gradients, np.tensordot(unknown, parts.hessians, 1)
+    elif kinks is None:
+        jacobian = _weights_jacobian(problem, squares)
     F, S = np.flatnonzero(free), np.flatnonzero(active)
     first, second = _derivatives(problem, beta, side)
     matrix = problem.kernels.combine(theta)[np.ix_(F, F)] + np.diag(second[F])
     residual = -(theta @ images + b + first)[F]
-    if kinks is None:
-        matrix += 2.0 * images[:, F].T @ (_weights_jacobian(problem, squares) @ images[:, F])
+    if jacobian is not None:
+        matrix += 2.0 * images[:, F].T @ (jacobian @ images[:, F])
+    if parts is not None:
+        squares, images = parts.norms, parts.gradients @ images
     if problem.intercept:
         matrix = _bordered(matrix, np.ones((1, len(F))), 0.0)
         residual = np.append(residual, problem.intercept_cost - beta.sum())
     if kinks is not None and len(S):
         part = kinks.of(S)
-        excess = part.gradient(theta[S]) - 0.5 * squares[S]
+        excess = part.gradient(unknown[S]) - 0.5 * squares[S]
         matrix = _bordered(matrix, images[np.ix_(S, F)], -2.0 * part.mu)
         if part.normal is None:
             residual = np.append(residual, excess)
@@ -170,13 +190,13 @@ def _step(
             last = np.zeros((1, len(matrix)))
             last[0, len(matrix) - len(S) :] = -part.normal
             matrix = _bordered(matrix, last, 0.0)
-            residual = np.concatenate([residual, excess + nu * part.normal, [part.normal @ theta[S] - 1.0]])
+            residual = np.concatenate([residual, excess + nu * part.normal, [part.normal @ unknown[S] - 1.0]])
     if not (len(matrix) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(residual))):
         return None
     # Singular where kernels have low rank: of all solutions the shortest.
     solved: Any = scipy.linalg.lstsq(matrix, residual, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
     kernels = len(F) + int(problem.intercept)
-    step = Point(np.zeros_like(beta), np.zeros_like(theta), float(solved[len(F)]) if problem.intercept else 0.0)
+    step = Point(np.zeros_like(beta), np.zeros_like(unknown), float(solved[len(F)]) if problem.intercept else 0.0)
     step.beta[F] = solved[: len(F)]
     if kinks is not None:
         step.weights[S] = solved[kernels : kernels + len(S)]

@@ -26,6 +26,9 @@ from mklref.solution import Record, Solution, Status
 
 _SMALLER = 1000.0
 """A run that is lost goes by the solution at C / _SMALLER."""
+_REFINED = 2000
+"""Samples and kernels up to which a stalled run ends with Newton's method on its active set: it factorises matrices of
+their number, for which polish=True asks anyway."""
 _ROUGHLY, _LEAST_TIME = 1e-6, 1e-3
 """Relative gap and seconds for a dual point at which R* is finite."""
 
@@ -84,7 +87,7 @@ def solve(
         A solution of a problem with the same kernels, to start from (for instance with another C or p).
     polish : bool
         Take the solution to the limit of double precision by Newton's method on its active set, where that certifies
-        a smaller gap (polish.py). For a `Problem` only.
+        a smaller gap (polish.py). For a `Problem` only; a run that stalls on a small one does so in any case.
 
     Returns
     -------
@@ -113,7 +116,10 @@ def solve(
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
     solution, machine = run.solution(status), run.machine
-    if not (polish and isinstance(machine, Machine) and isinstance(solution, Solution)):
+    if not (isinstance(machine, Machine) and isinstance(solution, Solution)):
+        return solution
+    order = problem.n_samples + problem.n_kernels
+    if not polish and (solution.status is not Status.STALLED or order > _REFINED or time.perf_counter() > deadline):
         return solution
     try:
         return polished(machine, solution, tol)

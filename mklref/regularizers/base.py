@@ -19,7 +19,7 @@ from typing import Any
 
 from mklref._typing import Array
 from mklref.exceptions import NotApplicable
-from mklref.regularizers.polyhedral import Polyhedral
+from mklref.regularizers.polyhedral import Parts, Polyhedral
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +148,10 @@ class Regularizer(ABC):
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """psi as a linear or quadratic function on a polyhedron, which gives R* kinks, or None if it is curved."""
+        return None
+
+    def parts(self, g: Array) -> Parts | None:
+        """R* as a maximum of smooth functions of q = g^2, at this g, or None; where psi is not `polyhedral`."""
         return None
 
     def check(self, kernels: int) -> None:

@@ -13,7 +13,7 @@ from mklref._validate import check_length, checked_number
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, conjugate_exponent, norm_gradient, p_norm, quotient
-from mklref.regularizers.polyhedral import Polyhedral
+from mklref.regularizers.polyhedral import Parts, Polyhedral
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +188,26 @@ class Groups(Regularizer):
             return self
         share = (1.0 - epsilon) / total
         return Groups(self.groups, share * self.p, share * self.q)
+
+    def parts(self, g: Array) -> Parts | None:
+        """Where p + q = 1: N_l = d_l^{-p} ||q_l||_a with a = 1/(1-q), the shares being those of the groups, sigma1.
+
+        dN_l/dq = w,   w_m = d_l^{-p} (q_m/||q_l||_a)^{a-1},   d2N_l = (a-1) (diag(w/q) - w w'/N_l).
+        """
+        if self.total != 1.0 or self.q == 1.0:
+            return None
+        a = conjugate_exponent(self._ball_exponents[0])
+        top = float(g.max()) or 1.0
+        ratio = (g / top) ** 2
+        norms, gradients = self._across(ratio, a, -self.p), np.zeros((len(self.groups), len(g)))
+        hessians = np.zeros((len(self.groups), len(g), len(g)))
+        for part, (norm, group) in enumerate(zip(norms, self.groups, strict=True)):
+            at = list(group)
+            w = norm_gradient(ratio[at], a) * float(len(at)) ** -self.p
+            gradients[part, at] = w
+            curved = np.diag(quotient(w, ratio[at])) - (np.outer(w, w) / norm if norm > 0.0 else 0.0)
+            hessians[part][np.ix_(at, at)] = (a - 1.0) * curved
+        return Parts(norms * top * top, gradients, hessians / top / top)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """The simplex for q = 1."""

@@ -1,9 +1,9 @@
-"""A psi that is linear or quadratic on a polyhedron: that of lp with p = 1 and of its kin."""
+"""A psi that is linear or quadratic on a polyhedron: that of lp with p = 1 and of its kin; and that of shares."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,3 +46,14 @@ class Polyhedral:
     def gradient(self, theta: Array) -> Array:
         """Its gradient."""
         return self.cost + 2.0 * self.mu * float(theta.sum())
+
+
+class Parts(NamedTuple):
+    """R* = max_l N_l(q)/2 of smooth N_l, whose maximiser are shares s of the l, 1's = 1:  theta = sum_l s_l dN_l/dq."""
+
+    norms: Array
+    """N (L,)."""
+    gradients: Array
+    """dN_l/dq_m, (L, M); >= 0."""
+    hessians: Array
+    """Its Jacobian, (L, M, M)."""

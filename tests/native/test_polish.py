@@ -29,6 +29,8 @@ REGULARIZERS = (
     ElasticNet(0.5),
     BlockNorm(3),
     Groups(PAIRS, 0.3, 0.4),
+    Groups(PAIRS, 0.5, 0.5),
+    Groups(PAIRS, 1.0, 0.0),
 )
 
 

@@ -135,6 +135,18 @@ def weights_are_ratios_of_slopes(regularizer: Regularizer, M: int) -> None:
         np.testing.assert_allclose(regularizer.weights_from_dual(g) * g, slopes, rtol=1e-6, atol=1e-9)
 
 
+def parts_have_the_conjugate_as_maximum_and_the_right_derivatives(regularizer: Regularizer, M: int) -> None:
+    q = np.random.default_rng(4).uniform(0.3, 2.0, size=M)
+    parts, h = regularizer.parts(np.sqrt(q)), 1e-6
+    if parts is None:
+        return
+    assert 0.5 * parts.norms.max() == pytest.approx(regularizer.conjugate(np.sqrt(q)), rel=1e-12)
+    for m, step in enumerate(h * np.eye(M)):
+        above, below = regularizer.parts(np.sqrt(q + step)), regularizer.parts(np.sqrt(q - step))
+        np.testing.assert_allclose((above.norms - below.norms) / (2 * h), parts.gradients[:, m], atol=1e-8)
+        np.testing.assert_allclose((above.gradients - below.gradients) / (2 * h), parts.hessians[:, :, m], atol=1e-8)
+
+
 def weights_jacobian_is_the_derivative(regularizer: Regularizer, M: int) -> None:
     """d theta / d q, q = g^2, by central differences; symmetric, and positive semidefinite where psi exists."""
     rng = np.random.default_rng(10)
@@ -214,6 +226,7 @@ LAWS: tuple[Callable[[Regularizer, int], None], ...] = (
     weights_from_norms_attain_the_value,
     weights_from_dual_attain_the_conjugate,
     weights_are_ratios_of_slopes,
+    parts_have_the_conjugate_as_maximum_and_the_right_derivatives,
     weights_jacobian_is_the_derivative,
     zeros_are_harmless,
     dual_scale_leads_into_the_domain,

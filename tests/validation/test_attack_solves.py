@@ -10,7 +10,7 @@ import pytest
 import mklref
 from mklref.solution import Status
 from validation import robustness
-from validation.attack import solves
+from validation.attack import generator, solves
 
 ONCE_FOUND = (39, 55, 59, 131, 249, 289, 394, 419, 470, 753, 824, 828, 1009)
 """Cases of seed 1 that raised, or ended at gaps from 2e-6 to 1: penalties barely smoother than their kinks, dual points
@@ -21,6 +21,15 @@ that shrink by ten orders, kernels so ill-conditioned that pair steps crawl."""
 def test_what_was_once_found_is_solved(case):
     rng = np.random.default_rng(1).spawn(case + 1)[case]
     assert mklref.solve(solves.random_problem(rng)).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(("case", "words"), [(593, "HalfPower(1.2)"), (670, "ElasticNet(0.746276")])
+def test_weights_that_cost_little_are_not_left_too_large_for_rounding(case, words):
+    """Kernels of 1e7 and 1e8 at equal weights, whose gap is small but for what rounding may add to it."""
+    rng = generator(17, "solves").spawn(case + 1)[case]
+    problem = solves.random_problem(rng)
+    assert words in str(problem)
+    assert mklref.solve(problem).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize(("family", "seed"), [("weighted_l1", 86), ("power", 29)])
