@@ -8,15 +8,13 @@ import numpy as np
 
 from mklref._validate import check_callback, check_limits
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.solution import Solution
 
 
 def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
     """Raise InvalidType or InvalidParameter unless a solver can start with these."""
-    if not isinstance(problem, Problem | MulticlassProblem):
-        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
+    require_problem(problem)
     check_callback(callback, "Record")
     check_limits(tol, "a relative duality gap", max_iter, max_time)
 
@@ -31,28 +29,26 @@ def check_range(C: float, largest: float) -> None:
         )
 
 
-def check_start(problem: Problem | MulticlassProblem, start: Any, label: str = "start") -> None:
-    """Refuse a start that is no solution of a problem with as many classes, samples and kernels.
+def check_start(problem: Problem, start: Any, label: str = "start") -> None:
+    """Refuse a start that is no solution of a problem with as many machines, samples and kernels.
 
     Raises
     ------
     InvalidType
-        For anything that is no solution, or one of the other kind of problem.
+        For anything that is no solution.
     InvalidInput
         Another number of machines, samples or kernels; numbers that are not finite, or negative weights.
     """
-    several = isinstance(problem, MulticlassProblem)
-    wanted = MulticlassSolution if several else Solution
-    if not isinstance(start, wanted):
+    if not isinstance(start, Solution):
         raise InvalidType(
-            f"{label} is {type(start).__name__}; give a {wanted.__name__} of a problem with the same kernels, or None."
+            f"{label} is {type(start).__name__}; give a Solution of a problem with the same kernels, or None."
         )
-    expected = ((len(problem.machines),) if isinstance(problem, MulticlassProblem) else ()) + (problem.n_samples,)
     beta, theta = np.shape(start.dual_coef), np.shape(start.weights)
-    if beta != expected or theta != (problem.n_kernels,):
+    if beta != problem.dual_shape or theta != (problem.n_kernels,):
         raise InvalidInput(
-            f"{label} has dual variables of shape {beta} and weights of shape {theta}; this problem has {expected} and "
-            f"({problem.n_kernels},). Give a solution of a problem with the same samples and kernels, or None."
+            f"{label} has dual variables of shape {beta} and weights of shape {theta}; this problem has "
+            f"{problem.dual_shape} and ({problem.n_kernels},). Give a solution of a problem with the same samples and "
+            "kernels, or None."
         )
     if not (np.all(np.isfinite(start.weights)) and np.all(start.weights >= 0.0)):
         raise InvalidInput(f"{label} has weights {start.weights}; they must be nonnegative and finite.")

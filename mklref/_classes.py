@@ -14,7 +14,7 @@ _SORTED = "biufUSMm"
 """Kinds of NumPy arrays whose entries have an order: truth values, numbers, texts, bytes and times."""
 
 
-def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The classes of n samples.
 
     Parameters
@@ -30,8 +30,6 @@ def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[
         A read-only copy.
     classes : array (classes,)
         The different ones in sorted order, read-only.
-    members : array (n,)
-        The index of the class of each sample.
 
     Raises
     ------
@@ -50,12 +48,12 @@ def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[
         raise InvalidType(f"y holds {given.dtype} data, which have no order; give numbers or texts as classes.")
     require_known(given)
     targets = given.copy()
-    classes, members = np.unique(targets, return_inverse=True)
+    classes = np.unique(targets)
     if len(classes) < 2:
         raise InvalidTarget(f"y holds only the class {classes.tolist()[0]!r}; give samples of at least two classes.")
-    for array in (targets, classes, members):
+    for array in (targets, classes):
         array.flags.writeable = False
-    return targets, classes, members
+    return targets, classes
 
 
 def require_known(given: NDArray[Any]) -> None:

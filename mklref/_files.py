@@ -31,6 +31,8 @@ _FACTS = "facts"
 _PART = ".part"
 _OWNERS = {
     "mklref-solution-1": "mklref.Solution",
+    "mklref-solution-2": "mklref.Solution",
+    "mklref-signed-1": "mklref.signed.SignedSolution",
     "mklref-synthesis-1": "mklref.synthesis.SynthesisSolution",
 }
 """Who reads which format."""
@@ -159,12 +161,12 @@ def read_archive(
     return arrays, _facts(arrays.pop(_FACTS, None), path)
 
 
-def require_format(path: str | PathLike[str], found: Any, expected: str) -> None:
+def require_format(path: str | PathLike[str], found: Any, *expected: str) -> None:
     """Raise `UnsafeFile` if a file has another format, with the name of the type that reads it."""
-    if found != expected:
+    if found not in expected:
         owner = _OWNERS.get(str(found))
         hint = f" It holds a {owner.rpartition('.')[2]}: load it with {owner}.load." if owner else ""
-        raise UnsafeFile(f"{path} has format {found!r}; this version reads {expected!r}.{hint}")
+        raise UnsafeFile(f"{path} has format {found!r}; this version reads {' and '.join(map(repr, expected))}.{hint}")
 
 
 def _members(arrays: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from mklref._validate import check_callback
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
-from mklref.multiclass import MulticlassProblem
+from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.solver import solve
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.regularizers import Lp
 from mklref.solution import Solution
 
@@ -59,8 +58,7 @@ def solve_path(
     Interrupted
         On Ctrl-C; its `path` has the points that were finished, its `solution` the one that was not.
     """
-    if not isinstance(problem, Problem | MulticlassProblem):
-        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
+    require_problem(problem)
     check_callback(callback, "Solution")
     if (C is None) == (p is None):
         raise InvalidParameter("give either C or p, the quantity that varies along the path.")

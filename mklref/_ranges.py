@@ -23,7 +23,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.exceptions import InvalidType, NotApplicable
-from mklref.problem import Problem
+from mklref.problem import Problem, is_one_machine
 from mklref.regularizers import BlockNorm, Lp
 from mklref.solution import Solution
 
@@ -95,7 +95,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     InvalidParameter
         slack is not positive, or below what the linear programs resolve.
     """
-    if not isinstance(problem, Problem) or not isinstance(solution, Solution):
+    if not is_one_machine(problem) or not isinstance(solution, Solution):
         raise InvalidType(
             f"problem is {type(problem).__name__} and solution {type(solution).__name__}; give a mklref.Problem and "
             "the mklref.Solution of it. For several classes with common weights ranges are not computed."

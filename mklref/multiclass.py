@@ -1,56 +1,36 @@
-r"""Several binary problems that share their kernel weights.
+r"""Several classes: a `Problem` with a binary machine for each class against the rest, or for each pair of classes.
 
-With a binary problem p for each class against the rest, or for each pair of classes (SimpleMKL 4.2, with J = sum J_p):
-
-    minimise over f_{m,p}, b_p    sum_p sum_i c_i V(t_{i,p}, y_{i,p}) + R(rho),    rho_m = (sum_p ||f_{m,p}||^2)^{1/2}
-    maximise over beta_p          sum_p [ -sum_i c_i V*(-beta_{i,p}/c_i, y_{i,p}) ] - R*(g),    1'beta_p = 0
-                                  g_m = (sum_p beta_p'K_m beta_p)^{1/2}
-
-It is one problem whose m-th space is the product of those of the machines, so that all that holds for `Problem`
-holds here: f_{m,p} = theta_m sum_i beta_{i,p} k_m(x_i, .), and any (beta, theta, b) bounds the optimal value from
-both sides. The gradient (22) of J with respect to theta_m is -g_m^2/2; the paper prints y_i y_j in it where the
-labels of the machine p belong, y_{i,p} y_{j,p} (erratum R6).
+SimpleMKL 4.2, J = sum_p J_p. It is one problem whose m-th space is the product of those of the machines, so that all
+that holds for one machine holds here: f_{m,p} = theta_m sum_i beta_{i,p} k_m(x_i, .), and any (beta, theta, b) bounds
+the optimal value from both sides. The gradient (22) of J with respect to theta_m is -g_m^2/2; the paper prints y_i y_j
+in it where the labels of the machine p belong, y_{i,p} y_{j,p} (erratum R6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mklref._classes import encode_classes
 from mklref._typing import Array
-from mklref.certificate import Bounds
-from mklref.certificate.joint import certify_machines
+from mklref.certificate import Certificate, certify
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.stack import KernelStack, stack
-from mklref.losses import Loss, as_loss
-from mklref.problem import Problem, checked_sample_weight
-from mklref.regularizers import Regularizer, as_regularizer
-from mklref.solution import History, Status
+from mklref.losses import Loss
+from mklref.problem import Machine, Problem
+from mklref.regularizers import Regularizer
+from mklref.solution import Solution
 
 STRATEGIES = ("one_vs_rest", "one_vs_one")
 
-
-class Machine(NamedTuple):
-    """One binary problem: which classes it tells apart, on which samples."""
-
-    positive: int
-    """Index of the class with label +1."""
-    negative: int | None
-    """Index of the class with label -1; None for the rest."""
-    samples: NDArray[np.intp]
-    """Indices of its samples, (n_p,)."""
-    problem: Problem
-    """Its kernels restricted to them, its labels, the common C and loss."""
+MulticlassSolution = Solution
+"""A point of several machines is a `Solution` with dual_coef (P, n) and intercept (P,)."""
 
 
-class MulticlassProblem:
-    """A multiclass kernel machine with one set of kernel weights. It is frozen, and its arrays are its own.
+class MulticlassProblem(Problem):
+    """A `Problem` with a machine for each class or pair of classes, which share their kernel weights.
 
     Parameters
     ----------
@@ -73,29 +53,12 @@ class MulticlassProblem:
         As for `Problem`; classes without an order.
     """
 
-    __slots__ = (
-        "C",
-        "classes",
-        "intercept",
-        "kernels",
-        "loss",
-        "machines",
-        "regularizer",
-        "sample_weight",
-        "strategy",
-        "y",
-    )
+    __slots__ = ("classes", "machines", "strategy")
+    _ARGUMENTS = (*Problem._ARGUMENTS, "strategy")
+    several = True
 
-    kernels: KernelStack
-    y: NDArray[Any]
-    """The class of each sample, (n,)."""
     classes: NDArray[Any]
     """The different classes in sorted order."""
-    C: float
-    loss: Loss
-    regularizer: Regularizer
-    intercept: bool
-    sample_weight: Array | None
     strategy: str
     machines: tuple[Machine, ...]
 
@@ -111,89 +74,54 @@ class MulticlassProblem:
         sample_weight: Any = None,
         strategy: str = "one_vs_rest",
     ) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
-        put("kernels", stack(kernels))
-        put("loss", as_loss(loss))
-        put("regularizer", as_regularizer(regularizer))
-        if self.loss.targets != "labels":
-            raise InvalidParameter(f"loss {self.loss} takes no labels; use 'hinge', 'squared_hinge' or 'logistic'.")
         if not isinstance(strategy, str) or strategy not in STRATEGIES:
             raise InvalidParameter(f"strategy = {strategy!r} is unknown; known names: {', '.join(STRATEGIES)}.")
-        put("strategy", strategy)
-        targets, classes, members = encode_classes(y, self.n_samples)
-        put("y", targets)
-        put("classes", classes)
-        put("sample_weight", checked_sample_weight(sample_weight, self.n_samples))
-        machines = tuple(self._machines(members, C=C, intercept=intercept))
-        put("machines", machines)
-        put("C", machines[0].problem.C)
-        put("intercept", machines[0].problem.intercept)
+        object.__setattr__(self, "strategy", strategy)
+        super().__init__(
+            kernels, y, C=C, loss=loss, regularizer=regularizer, intercept=intercept, sample_weight=sample_weight
+        )
+        members = np.searchsorted(self.classes, self.y)
+        machines = self._against_the_rest(members) if strategy == "one_vs_rest" else self._pairs(members)
+        object.__setattr__(self, "machines", tuple(machines))
 
-    @property
-    def n_samples(self) -> int:
-        """The number n of training samples."""
-        return self.kernels.shape[1]
+    def _checked_targets(self, y: Any) -> NDArray[Any]:
+        if self.loss.targets != "labels":
+            raise InvalidParameter(f"loss {self.loss} takes no labels; use 'hinge', 'squared_hinge' or 'logistic'.")
+        targets, classes = encode_classes(y, self.n_samples)
+        object.__setattr__(self, "classes", classes)
+        return targets
 
-    @property
-    def n_kernels(self) -> int:
-        """The number M of kernels."""
-        return self.kernels.shape[0]
+    def _against_the_rest(self, members: NDArray[np.intp]) -> list[Machine]:
+        """A machine for each class, on all samples."""
+        everybody = np.arange(self.n_samples)
+        everybody.flags.writeable = False
+        return [self._machine(self.kernels, members, everybody, positive) for positive in range(len(self.classes))]
 
-    @property
-    def costs(self) -> Array:
-        """C, (1,): the costs of samples are C * sample_weight."""
-        return np.array([self.C])
-
-    @property
-    def intercept_cost(self) -> float:
-        """0: losses with labels have free intercepts."""
-        return self.loss.intercept_cost
-
-    def replace(self, **changes: Any) -> MulticlassProblem:
-        """A new problem that differs in the named arguments and shares the kernels."""
-        return MulticlassProblem(**{**self._arguments(), **changes})
-
-    def _arguments(self) -> dict[str, Any]:
-        """What it was built from."""
-        return {name: getattr(self, name) for name in self.__slots__ if name not in ("classes", "machines")}
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a MulticlassProblem is frozen; use problem.replace({name}=...) for a changed one.")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("a MulticlassProblem is frozen.")
-
-    def __reduce__(self) -> Any:
-        return _rebuild, (self._arguments(),)
-
-    def _machines(self, members: Any, **own: Any) -> Iterator[Machine]:
-        """The binary problem of each class or pair; `own` are C and intercept, which `Problem` checks."""
-        common = {"loss": self.loss, "regularizer": self.regularizer, **own}
-        weight = self.sample_weight
-        if self.strategy == "one_vs_rest":
-            everybody = np.arange(self.n_samples)
-            everybody.flags.writeable = False
-            for positive in range(len(self.classes)):
-                y = np.where(members == positive, 1.0, -1.0)
-                yield Machine(positive, None, everybody, Problem(self.kernels, y, sample_weight=weight, **common))
-            return
+    def _pairs(self, members: NDArray[np.intp]) -> list[Machine]:
+        """A machine for each pair of classes, on their samples."""
+        machines = []
         for positive, negative in combinations(range(len(self.classes)), 2):
             samples = np.flatnonzero((members == positive) | (members == negative))
             samples.flags.writeable = False
-            y = np.where(members[samples] == positive, 1.0, -1.0)
-            pair = None if weight is None else weight[samples]
-            yield Machine(
-                positive, negative, samples, Problem(self.kernels.part(samples), y, sample_weight=pair, **common)
-            )
+            machines.append(self._machine(self.kernels.part(samples), members, samples, positive, negative))
+        return machines
 
-    def certify(self, dual_coef: Any, weights: Any, intercepts: Any = None) -> Bounds:
-        """Bounds on the optimal value from beta (P, n), theta (M,) and b (P,), by default the best b.
+    def _machine(self, kernels: Any, members: Any, samples: Any, positive: int, negative: int | None = None) -> Machine:
+        """One class against another one or the rest, on some samples with these kernels."""
+        problem = Problem(
+            kernels,
+            np.where(members[samples] == positive, 1.0, -1.0),
+            C=self.C,
+            loss=self.loss,
+            regularizer=self.regularizer,
+            intercept=self.intercept,
+            sample_weight=None if self.sample_weight is None else self.sample_weight[samples],
+        )
+        return Machine(problem, samples, positive, negative)
 
-        See `mklref.certificate.joint.certify_machines`, also for the errors.
-        """
-        return certify_machines(self.machines, self.n_samples, dual_coef, weights, intercepts)
+    def certify(self, dual_coef: Any, weights: Any = None, intercepts: Any = None) -> Certificate:
+        """Bounds on the optimal value from beta (P, n), theta (M,) and b (P,): those of `mklref.certify`."""
+        return certify(self, dual_coef, weights=weights, intercept=intercepts)
 
     def assign(self, scores: Any) -> Any:
         """The class of each sample from the scores (k, P): the largest one, or the winner of most pairs.
@@ -212,10 +140,6 @@ class MulticlassProblem:
         )
 
 
-def _rebuild(arguments: dict[str, Any]) -> MulticlassProblem:
-    return MulticlassProblem(**arguments)
-
-
 def votes(scores: Array, n_classes: int) -> Array:
     """Pairs that each class has won, (k, classes), from the scores (k, P) of all pairs in lexicographic order.
 
@@ -228,32 +152,3 @@ def votes(scores: Array, n_classes: int) -> Array:
         won[:, positive] += (column > 0.0) + strength
         won[:, negative] += (column <= 0.0) - strength
     return won
-
-
-@dataclass(frozen=True)
-class MulticlassSolution:
-    """A point of a multiclass problem with its bounds: f_p(x) = sum_m theta_m sum_i beta_{p,i} k_m(x_i, x) + b_p."""
-
-    dual_coef: Array
-    """beta (P, n), with 0 for the samples that a machine does not see."""
-    weights: Array
-    """theta (M,), shared."""
-    intercept: Array
-    """b (P,)."""
-    objective: float
-    """The primal objective at exactly this point."""
-    certificate: Bounds
-    status: Status
-    history: History = field(default_factory=History)
-    solver: str = "multiclass"
-    value: float = np.nan
-    """The optimal value of the model as its solver states it."""
-    claimed: str = ""
-    """What the solver says of that value, "optimal" or "optimal_inaccurate"."""
-    raw: MulticlassSolution | None = None
-    """The solver's own point with its own certificate; None where this point is not polished."""
-
-    def decision_function(self, kernels_new: Any) -> Array:
-        """Scores (k, P) of new samples from k_m(new, training), (M, k, n); see `MulticlassProblem.assign`."""
-        weighted = np.tensordot(self.weights, np.asarray(kernels_new, dtype=float), axes=1)
-        return np.asarray(weighted @ self.dual_coef.T + self.intercept)

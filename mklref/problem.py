@@ -1,10 +1,20 @@
-"""One multiple kernel learning problem: validated once, then trusted by everybody."""
+"""One multiple kernel learning problem: validated once, then trusted by everybody.
+
+It has P machines with common kernel weights, f_p = sum_m f_{m,p} + b_p on the samples i of machine p:
+
+    minimise over f, b    sum_p [ sum_i c_i V(t_{i,p}, y_{i,p}) + c_b b_p ] + R(rho),    rho_m^2 = sum_p ||f_{m,p}||^2
+    maximise over beta    sum_p [ -sum_i c_i V*(-beta_{i,p}/c_i, y_{i,p}) ] - R*(g),     g_m^2 = sum_p beta_p'K_m beta_p
+
+with 1'beta_p = c_b where there are intercepts. A `Problem` states one machine; `mklref.multiclass` states several.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_positive, require_finite
@@ -14,6 +24,19 @@ from mklref.losses import Loss, as_loss
 from mklref.regularizers import Regularizer, as_regularizer
 
 _SMALLEST_COST = float(np.finfo(float).tiny)
+
+
+class Machine(NamedTuple):
+    """One machine of a problem, as a problem of its own, and which samples it sees."""
+
+    problem: Problem
+    """Its kernels, targets and costs, and the common loss and regulariser."""
+    samples: NDArray[np.intp]
+    """Indices of its samples, (n_p,)."""
+    positive: int | None = None
+    """Index of the class with label +1; None if there are no classes."""
+    negative: int | None = None
+    """Index of the class with label -1; None for the rest."""
 
 
 class Problem:
@@ -67,9 +90,14 @@ class Problem:
     """
 
     __slots__ = ("C", "costs", "intercept", "kernels", "loss", "regularizer", "sample_weight", "y")
+    _ARGUMENTS: ClassVar[tuple[str, ...]] = tuple(name for name in __slots__ if name != "costs")
+    several: ClassVar[bool] = False
+    """Whether a solution has a row of dual variables for each machine, (P, n), and intercepts (P,)."""
+    signed: ClassVar[bool] = False
+    """Whether kernel weights may have any sign (`mklref.signed`)."""
 
     kernels: KernelStack
-    y: Array
+    y: NDArray[Any]
     C: float
     loss: Loss
     regularizer: Regularizer
@@ -96,7 +124,7 @@ class Problem:
         put("regularizer", as_regularizer(regularizer))
         put("C", _checked_cost(C))
         put("intercept", _checked_intercept(intercept, self.loss))
-        put("y", _checked_targets(y, self.n_samples, self.loss))
+        put("y", self._checked_targets(y))
         put("sample_weight", checked_sample_weight(sample_weight, self.n_samples))
         weight = np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
         put("costs", _checked_costs(self.C, weight))
@@ -104,6 +132,9 @@ class Problem:
         if isinstance(self.kernels, ArrayStack):
             self.kernels.require_psd()
         _require_attainable(self.costs, self.loss, self.regularizer)
+
+    def _checked_targets(self, y: Any) -> NDArray[Any]:
+        return _checked_targets(y, self.n_samples, self.loss)
 
     @property
     def n_kernels(self) -> int:
@@ -120,20 +151,48 @@ class Problem:
         """c_b, the coefficient of b in the objective and the right-hand side of 1'beta = c_b."""
         return self.loss.intercept_cost
 
-    def replace(self, **changes: Any) -> Problem:
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """The machines that share their kernel weights: this problem itself, on all samples."""
+        return (Machine(self, np.arange(self.n_samples)),)
+
+    @property
+    def dual_shape(self) -> tuple[int, ...]:
+        """The shape of dual variables: (n,), or (P, n)."""
+        return (len(self.machines), self.n_samples) if self.several else (self.n_samples,)
+
+    def split(self, dual_coef: Array) -> list[Array]:
+        """The dual variables of each machine, (n_p,), from those of all."""
+        rows = dual_coef.reshape(-1, self.n_samples)
+        return [row[machine.samples] for row, machine in zip(rows, self.machines, strict=True)]
+
+    def join(self, dual_coefs: Sequence[Array]) -> Array:
+        """The inverse of `split`, with 0 for samples that a machine does not see."""
+        rows = np.zeros((len(dual_coefs), self.n_samples))
+        for row, machine, own in zip(rows, self.machines, dual_coefs, strict=True):
+            row[machine.samples] = own
+        return rows.reshape(self.dual_shape)
+
+    def intercepts(self, values: Sequence[float]) -> Any:
+        """One intercept for each machine as a solution has them: a float, or an array (P,)."""
+        return np.array(values, dtype=float) if self.several else float(values[0])
+
+    def replace(self, **changes: Any) -> Self:
         """A new problem that differs in the named arguments and shares everything else."""
-        arguments = {name: getattr(self, name) for name in self.__slots__ if name != "costs"}
-        return Problem(**{**arguments, **changes})
+        return type(self)(**{**self._arguments(), **changes})
+
+    def _arguments(self) -> dict[str, Any]:
+        """What it was built from."""
+        return {name: getattr(self, name) for name in self._ARGUMENTS}
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Problem is frozen; use problem.replace({name}=...) for a changed one.")
+        raise AttributeError(f"a {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError("a Problem is frozen.")
+        raise AttributeError(f"a {type(self).__name__} is frozen.")
 
     def __reduce__(self) -> Any:
-        arguments = {name: getattr(self, name) for name in self.__slots__ if name != "costs"}
-        return _rebuild, (arguments,)
+        return _rebuild, (type(self), self._arguments())
 
     def __repr__(self) -> str:
         return (
@@ -142,8 +201,20 @@ class Problem:
         )
 
 
-def _rebuild(arguments: dict[str, Any]) -> Problem:
-    return Problem(**arguments)
+def _rebuild(kind: type[Problem], arguments: dict[str, Any]) -> Problem:
+    return kind(**arguments)
+
+
+def is_one_machine(problem: Any) -> bool:
+    """Whether this is a `Problem` of one machine with nonnegative weights."""
+    return isinstance(problem, Problem) and not problem.several and not problem.signed
+
+
+def require_problem(problem: Any) -> None:
+    """Raise `InvalidType` for what is no `Problem` with nonnegative weights."""
+    if not isinstance(problem, Problem) or problem.signed:
+        own = " It has a certificate of its own, problem.certify." if getattr(problem, "signed", False) else ""
+        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).{own}")
 
 
 def _read_only(array: Array) -> Array:

@@ -25,7 +25,6 @@ from mklref._conic.model import Model
 from mklref._conic.scaling import balanced
 from mklref.exceptions import FalseClaim, InvalidParameter, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Formulation, as_formulation
-from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.problem import Problem
 from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import History, Solution, Status
@@ -66,11 +65,9 @@ KEEPS_ITS_WORD = ("CLARABEL", "ECOS")
 
 
 @overload
-def solve(problem: Problem, formulation: str = ..., **options: Any) -> Solution: ...
-@overload
-def solve(problem: MulticlassProblem, formulation: str, **options: Any) -> MulticlassSolution: ...
-@overload
 def solve(problem: SignedProblem, formulation: str, **options: Any) -> SignedSolution: ...
+@overload
+def solve(problem: Problem, formulation: str = ..., **options: Any) -> Solution: ...
 def solve(
     problem: Any,
     formulation: str = "dual",
@@ -98,7 +95,7 @@ def solve(
 
     Returns
     -------
-    Solution, MulticlassSolution or SignedSolution
+    Solution, of a SignedProblem a SignedSolution
         `solver` names formulation and solver, for instance "dual/CLARABEL"; `status` is OPTIMAL if the
         certificate confirms `tol`, whatever the solver said, and INACCURATE otherwise. `value` and `claimed` are what
         the solver said, `raw` is its own point. The counters of the history hold the seconds to compile and to solve.

@@ -27,16 +27,15 @@ from mklref.certificate import Bounds, best_intercept, repair
 from mklref.certificate.intercept import intercept_objective
 from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidInput, InvalidParameter
-from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import psd_tolerance
 from mklref.losses import Loss
 from mklref.problem import Problem
-from mklref.regularizers import Lp
-from mklref.solution import History, Status
+from mklref.regularizers import Lp, Regularizer
+from mklref.solution import Solution
 
 
-class SignedProblem:
-    """Lanckriet's problem: kernel weights of any sign under a trace constraint.
+class SignedProblem(Problem):
+    """Lanckriet's problem: kernel weights of any sign under a trace constraint. Frozen, as every `Problem`.
 
     Parameters
     ----------
@@ -51,6 +50,13 @@ class SignedProblem:
         A trace that is not positive and finite, a zero kernel, a loss with an intercept cost; what `Problem` refuses.
     """
 
+    __slots__ = ("trace", "traces")
+    _ARGUMENTS = ("kernels", "y", "C", "loss", "intercept", "trace")
+    signed = True
+
+    trace: float
+    traces: Array
+
     def __init__(
         self,
         kernels: Any,
@@ -61,48 +67,22 @@ class SignedProblem:
         intercept: bool = True,
         trace: float | None = None,
     ) -> None:
-        self.machine = Problem(kernels, y, C=C, loss=loss, regularizer=Lp(1), intercept=intercept)
-        self.traces: Array = self.kernels.traces()
+        super().__init__(kernels, y, C=C, loss=loss, regularizer=Lp(1), intercept=intercept)
+        object.__setattr__(self, "traces", self.kernels.traces())
         if self.traces.min() <= 0.0:
             raise InvalidParameter(f"kernels[{self.traces.argmin()}] is zero and has no trace to divide by; drop it.")
-        given = self.machine.n_samples if trace is None else trace
-        self.trace = checked_positive("trace", given, "that of the combined kernel.")
+        given = self.n_samples if trace is None else trace
+        object.__setattr__(self, "trace", checked_positive("trace", given, "that of the combined kernel."))
 
-    @property
-    def kernels(self) -> KernelStack:
-        """The kernels K_m."""
-        return self.machine.kernels
-
-    @property
-    def n_samples(self) -> int:
-        """The number n of training samples."""
-        return self.machine.n_samples
-
-    @property
-    def n_kernels(self) -> int:
-        """The number M of kernels."""
-        return self.machine.n_kernels
-
-    @property
-    def C(self) -> float:
-        """Weight of the summed loss."""
-        return self.machine.C
-
-    @property
-    def costs(self) -> Array:
-        """c_i, (n,)."""
-        return self.machine.costs
-
-    def replace(self, **changes: Any) -> SignedProblem:
-        """A new problem that differs in the named arguments."""
-        machine = self.machine
-        arguments = {name: getattr(machine, name) for name in ("kernels", "y", "C", "loss", "intercept")}
-        return SignedProblem(**{**arguments, "trace": self.trace, **changes})
+    def with_kernels(self, kernels: Any, regularizer: Regularizer) -> Problem:
+        """The same machine on other kernels, with nonnegative weights."""
+        common = {name: getattr(self, name) for name in ("y", "C", "loss", "intercept")}
+        return Problem(kernels, regularizer=regularizer, **common)
 
     def nonnegative(self) -> Problem:
         """The same problem with weights theta_m = mu_m trace K_m / c >= 0 and sum 1: l1-MKL, an upper bound."""
         factors = self.trace / self.traces
-        return self.machine.replace(kernels=factors[:, None, None] * self.kernels.dense().astype(np.float64))
+        return self.with_kernels(factors[:, None, None] * self.kernels.dense().astype(np.float64), Lp(1))
 
     def feasible(self, weights: Array) -> Array:
         """Weights with the right trace whose kernel is positive semidefinite, near the given ones.
@@ -145,16 +125,16 @@ class SignedProblem:
             lowest = float(np.linalg.eigvalsh(self.kernels.combine(mu))[0])
             violations.append((f"the kernel has the eigenvalue {lowest:.3g}", -lowest))
         image = self.kernels.combine(mu) @ beta
-        b = best_intercept(self.machine, image) if intercept is None else float(intercept)
-        upper = intercept_objective(self.machine, image, b) + 0.5 * float(beta @ image)
-        inside, moved = repair(self.machine, beta)
-        lower = self.machine.loss.dual_value(inside, self.machine.y, self.machine.costs)
+        b = best_intercept(self, image) if intercept is None else float(intercept)
+        upper = intercept_objective(self, image, b) + 0.5 * float(beta @ image)
+        inside, moved = repair(self, beta)
+        lower = self.loss.dual_value(inside, self.y, self.costs)
         return Bounds(
             lower=float(lower - 0.5 * self.trace * self._multiplier(inside, mu, Z)),
             upper=np.inf if violations else upper,
             infeasibility=max((size for _, size in violations + moved), default=0.0),
             violations=tuple(text for text, _ in violations + moved),
-            unit=unit_of(self.machine),
+            unit=unit_of(self),
         )
 
     def _multiplier(self, beta: Array, mu: Array, Z: Array) -> float:
@@ -173,30 +153,18 @@ class SignedProblem:
         return level + shift if np.abs(residual).max() <= 1e-9 * abs(level) * self.traces.max() else np.inf
 
     def __repr__(self) -> str:
-        return f"SignedProblem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.machine.loss})"
+        return f"SignedProblem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.loss})"
 
 
 @dataclass(frozen=True)
-class SignedSolution:
-    """A point of a signed problem with its bounds: f(x) = sum_m mu_m sum_i beta_i k_m(x_i, x) + b."""
+class SignedSolution(Solution):
+    """A point of a signed problem with its bounds: mu (M,) of any sign in the place of the weights."""
 
-    dual_coef: Array
-    """beta (n,)."""
-    weights: Array
-    """mu (M,), of any sign."""
-    intercept: float
-    """b."""
-    slack: Array
-    """Z (n, n), positive semidefinite: proves that no other combination is better."""
-    objective: float
-    """The primal objective at exactly this point."""
-    certificate: Bounds
-    status: Status
-    history: History = field(default_factory=History)
+    certificate: Bounds  # type: ignore[assignment]
     solver: str = "sdp"
-    value: float = np.nan
-    """The optimal value of the model as its solver states it."""
-    claimed: str = ""
-    """What the solver says of that value, "optimal" or "optimal_inaccurate"."""
-    raw: SignedSolution | None = None
-    """The solver's own point with its own certificate; None where this point is not polished."""
+    slack: Array = field(kw_only=True)
+    """Z (n, n), positive semidefinite: proves that no other combination is better."""
+
+    _FORMATS = ("mklref-signed-1",)
+    _ARRAYS = (*Solution._ARRAYS, "slack")
+    _BOUNDS = Bounds

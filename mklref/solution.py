@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mklref._typing import Array
 from mklref._validate import require_finite
 from mklref.certificate import Certificate
 from mklref.certificate.unit import relative
-from mklref.certificate.verdict import saved
+from mklref.certificate.verdict import saved, saved_each
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.blocks import checked_blocks
 from mklref.kernels.stack import KernelStack
@@ -80,14 +80,16 @@ class History:
 class Solution:
     """A point of an MKL problem with its certificate.
 
-    The decision function is f(x) = sum_m weights_m sum_i dual_coef_i k_m(x_i, x) + intercept.
+    The decision function is f(x) = sum_m weights_m sum_i dual_coef_i k_m(x_i, x) + intercept, one for each machine.
     """
 
     dual_coef: Array
-    """beta (n,), signed as in scikit-learn: beta_i = alpha_i y_i in classification."""
+    """beta (n,), signed as in scikit-learn: beta_i = alpha_i y_i in classification. Of P machines (P, n), 0 for samples
+    that a machine does not see."""
     weights: Array
-    """theta (M,), nonnegative."""
-    intercept: float
+    """theta (M,), nonnegative and common to all machines."""
+    intercept: Any
+    """b, a float; of P machines an array (P,)."""
     objective: float
     """The primal objective at exactly this point."""
     certificate: Certificate
@@ -99,7 +101,7 @@ class Solution:
     """Reference only: the optimal value of the model as its solver states it, with the sign of the primal; else nan."""
     claimed: str = ""
     """Reference only: what the solver says of that value, "optimal" or "optimal_inaccurate"."""
-    raw: Solution | None = None
+    raw: Self | None = None
     """Reference only: the solver's own point with its own certificate; None where this point is not polished."""
 
     def decision_function(self, kernels_new: Any) -> Array:
@@ -112,7 +114,7 @@ class Solution:
 
         Returns
         -------
-        array (k,)
+        array (k,), or (k, P) of P machines (`MulticlassProblem.assign` says what class they mean)
 
         Raises
         ------
@@ -121,16 +123,18 @@ class Solution:
         InvalidType
             Complex, sparse, masked, object or bool data.
         """
-        n = len(self.dual_coef)
+        columns = self.dual_coef.T
+        n = len(columns)
         if isinstance(kernels_new, KernelStack):
             if kernels_new.shape[1:] != (n, n) or len(kernels_new) != len(self.weights):
                 raise InvalidInput(
                     f"kernels_new has shape {kernels_new.shape}; expected ({len(self.weights)}, k, {n})."
                 )
-            return np.asarray(self.weights @ kernels_new.apply(self.dual_coef)) + self.intercept
+            applied = [self.weights @ kernels_new.apply(row) for row in np.atleast_2d(self.dual_coef)]
+            return np.asarray(np.transpose(applied).reshape(columns.shape) + self.intercept)
         blocks = checked_blocks(kernels_new, len(self.weights), n)
-        terms = [weight * (block @ self.dual_coef) for weight, block in zip(self.weights, blocks, strict=True)]
-        return np.asarray(np.sum(terms, axis=0)) + self.intercept
+        terms = [weight * (block @ columns) for weight, block in zip(self.weights, blocks, strict=True)]
+        return np.asarray(np.sum(terms, axis=0) + self.intercept)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the point and its certificate as an .npz of plain arrays; no pickle."""
@@ -138,13 +142,13 @@ class Solution:
         if self.raw is not None:
             own, facts["raw"] = self.raw._parts("raw_")
             arrays |= own
-        write_arrays(path, arrays, {"format": _FORMAT, **facts})
+        write_arrays(path, arrays, {"format": self._FORMATS[self.dual_coef.ndim - 1], **facts})
 
     def _parts(self, prefix: str) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and facts, without the raw point."""
-        arrays = {f"{prefix}dual_coef": self.dual_coef, f"{prefix}weights": self.weights}
+        arrays = {f"{prefix}{name}": getattr(self, name) for name in self._ARRAYS}
         facts = {
-            "intercept": self.intercept,
+            "intercept": np.asarray(self.intercept).tolist(),
             "objective": self.objective,
             "status": self.status.name,
             "solver": self.solver,
@@ -153,30 +157,37 @@ class Solution:
         return arrays, {**facts, "value": self.value, "claimed": self.claimed} if self.claimed else facts
 
     @classmethod
-    def _from_parts(cls, arrays: dict[str, Any], facts: dict[str, Any], prefix: str = "") -> Solution:
+    def _from_parts(cls, arrays: dict[str, Any], facts: dict[str, Any], ndim: int, prefix: str = "") -> Self:
         """The inverse of `_parts`, with the raw point if there is one; strict in the names of both."""
         said = {name for name in ("value", "claimed") if name in facts}
         raw = {"raw"} if "raw" in facts and not prefix else set()
-        names = [f"{part}{name}" for part in ("", "raw_")[: 1 + len(raw)] for name in _ARRAYS]
+        names = [f"{part}{name}" for part in ("", "raw_")[: 1 + len(raw)] for name in cls._ARRAYS]
         require_names(facts, {*_FACTS, *said, *raw} - ({"format"} if prefix else set()), "facts")
         if not prefix:
             require_names(arrays, names, "arrays")
-        require_finite(np.array([saved(facts, "intercept", float)]), "intercept")
+        b = saved_each(facts, "intercept", float)
+        require_finite(np.atleast_1d(b), "intercept")
+        dimensions = {"dual_coef": ndim, "slack": 2}
+        points: dict[str, Any] = {
+            name: saved_array(arrays[f"{prefix}{name}"], f"{prefix}{name}", dimensions.get(name, 1))
+            for name in cls._ARRAYS
+        }
+        if np.shape(b) != points["dual_coef"].shape[:-1]:
+            raise ValueError(f"its intercepts {b} do not fit dual_coef of shape {points['dual_coef'].shape}")
         return cls(
-            dual_coef=saved_array(arrays[f"{prefix}dual_coef"], f"{prefix}dual_coef"),
-            weights=saved_array(arrays[f"{prefix}weights"], f"{prefix}weights"),
-            intercept=saved(facts, "intercept", float),
+            **points,
+            intercept=np.array(b) if ndim == 2 else b,
             objective=saved(facts, "objective", float),
-            certificate=Certificate.from_dict(facts["certificate"]),
+            certificate=cls._BOUNDS.from_dict(facts["certificate"]),
             status=Status[saved(facts, "status", str)],
             solver=saved(facts, "solver", str),
             value=saved(facts, "value", float) if said else np.nan,
             claimed=saved(facts, "claimed", str) if said else "",
-            raw=cls._from_parts(arrays, facts["raw"], "raw_") if raw else None,
+            raw=cls._from_parts(arrays, facts["raw"], ndim, "raw_") if raw else None,
         )
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Solution:
+    def load(cls, path: str | PathLike[str]) -> Self:
         """Read what `save` wrote. The history is not saved.
 
         Raises
@@ -186,16 +197,19 @@ class Solution:
         """
         arrays, facts = read_arrays(path)
         try:
-            require_format(path, facts["format"], _FORMAT)
-            return cls._from_parts(arrays, facts)
+            require_format(path, facts["format"], *cls._FORMATS)
+            return cls._from_parts(arrays, facts, 1 + cls._FORMATS.index(facts["format"]))
         except (KeyError, TypeError, ValueError) as damaged:
             if isinstance(damaged, UnsafeFile):
                 raise
-            raise UnsafeFile(f"{path} is not a saved Solution: {damaged!r}.") from damaged
+            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
+
+    _FORMATS: ClassVar[tuple[str, ...]] = ("mklref-solution-1", "mklref-solution-2")
+    """Of one machine, and of several."""
+    _ARRAYS: ClassVar[tuple[str, ...]] = ("dual_coef", "weights")
+    _BOUNDS: ClassVar[Any] = Certificate
 
 
-_FORMAT = "mklref-solution-1"
-_ARRAYS = ("dual_coef", "weights")
 _FACTS = ("format", "intercept", "objective", "status", "solver", "certificate")
 
 

@@ -7,8 +7,9 @@ an NPZ file with `kernels` (M, n, n) and `y` (n,), by default beside the certifi
     L = -sum_i c_i V*(-beta_i/c_i, y_i) - R*(sqrt q)
     U = sum_i c_i V(t_i, y_i) + R(sqrt(theta^2 q)) + c_b b + ||c s||_2 sum_m theta_m delta_m ||beta||_2
 
-with s_i the largest |V'| within sum theta delta ||beta|| of t_i, and confirms: the data are those that were hashed;
-beta lies in its box and sums to c_b; the claimed bounds are no sharper than L and U; K_m + delta_m I is semidefinite.
+with s_i the largest |V'| within sum theta delta ||beta|| of t_i, and for several machines the sums of q, losses and
+dual terms over all of them. It confirms: the data are those that were hashed; beta lies in its box and sums to c_b; the
+claimed bounds are no sharper than L and U; K_m + delta_m I is semidefinite.
 It states the problem that the bounds belong to, and refuses one that is none: p < 1, a cost that is not positive,
 groups that are no partition, targets of another kind. Of `backend`, which is no part of the proof, only the spelling is
 checked.
@@ -45,7 +46,8 @@ from typing import Any
 import numpy as np
 
 CONFIRMED, NOT_CONFIRMED, UNREADABLE = 0, 1, 2
-FORMAT = "mklref-rigorous-1"
+FORMATS = ("mklref-rigorous-1", "mklref-rigorous-2")
+"""Of one machine; of one for each class or pair of classes, with a row of dual variables and an intercept for each."""
 _USAGE = "python -m mklref.verify CERTIFICATE.json [DATA.npz]"
 _CONTEXT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MARGIN = Decimal("1e-60")
@@ -131,6 +133,12 @@ _SCHEMA: dict[str, Any] = {
     "point": {"dual_coef": [float], "weights": [float], "intercept": float},
     "data": {name: {"shape": [int], "dtype": str, "sha256": str} for name in ("kernels", "y")},
 }
+_SEVERAL: dict[str, Any] = {
+    **_SCHEMA,
+    "problem": {**_SCHEMA["problem"], "strategy": str},
+    "point": {"dual_coef": [[float]], "weights": [float], "intercept": [float]},
+}
+_SCHEMAS = dict(zip(FORMATS, (_SCHEMA, _SEVERAL), strict=True))
 """The fields and their types; float stands for a text of `float.hex`, and `_PARAMETERS` has the rest."""
 
 
@@ -140,9 +148,9 @@ def read_certificate(path: Path) -> dict[str, Any]:
         raise Unreadable(f"{path} is no file.")
     _require_room(path, path.stat().st_size)
     certificate = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
-    if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
-        raise Unreadable(f"{path} is not a certificate of the format {FORMAT}.")
-    _require(certificate, _SCHEMA, "certificate")
+    if not isinstance(certificate, dict) or certificate.get("format") not in FORMATS:
+        raise Unreadable(f"{path} is not a certificate of the format {' or '.join(FORMATS)}.")
+    _require(certificate, _SCHEMAS[certificate["format"]], "certificate")
     return certificate
 
 
@@ -266,18 +274,15 @@ def verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
 
 
 def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
-    _require(certificate, _SCHEMA, "certificate")
+    _require(certificate, _SCHEMAS.get(str(certificate.get("format")), _SCHEMA), "certificate")
     claim, problem, point = certificate["claim"], certificate["problem"], certificate["point"]
     M, n = len(kernels), len(y)
     if kernels.shape != (M, n, n) or y.shape != (n,) or not M or not n:
         raise Unreadable(f"kernels and targets have the shapes {kernels.shape} and {y.shape}.")
     if not np.isfinite(kernels).all() or not np.isfinite(y).all():
         raise Unreadable("an entry of the kernels or of the targets is not finite.")
-    beta, theta = _exact(floats(point["dual_coef"])), _exact(floats(point["weights"]))
-    costs, delta = _exact(floats(problem["costs"])), _exact(floats(claim["delta"]))
-    (b,) = _exact(floats([point["intercept"]]))
-    targets = _exact(y.tolist())
-    if not len(beta) == len(costs) == n or not len(theta) == len(delta) == M:
+    theta, costs, delta = (_exact(floats(x)) for x in (point["weights"], problem["costs"], claim["delta"]))
+    if not len(costs) == n or not len(theta) == len(delta) == M:
         raise Unreadable("the lengths of the vectors do not agree.")
     if min(theta) < 0 or min(delta) < 0:
         raise Refuted("a weight or a radius is negative.")
@@ -285,43 +290,34 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
         raise Unreadable("a cost is not positive.")
     if claim["tier"] != (2 if any(delta) else 1):
         raise Refuted(f"tier {str(claim['tier'])[:40]} does not go with the radii delta.")
-    intercept = problem["intercept"]
     if certificate["backend"] not in _BACKENDS:
         raise Unreadable(f"unknown backend {certificate['backend']!r}.")
-    loss = _Loss(problem["loss"], targets, costs)
-    if intercept is not _INTERCEPTS.get(loss.name, intercept):
-        raise Unreadable(f"loss {loss.name} is {'not ' if intercept else 'only '}defined with an intercept.")
+    machines = _machines(problem, point, kernels, y, costs)
     primal_penalty, dual_penalty = penalties(problem["regularizer"], M)
-    if b and not intercept:
-        raise Refuted("the problem has no intercept, and the point has one.")
     lower, upper = (number(claim[side]) for side in ("lower", "upper"))
     if math.isnan(lower) or math.isnan(upper) or lower == math.inf or upper == -math.inf:
         raise Refuted(f"[{lower}, {upper}] are no bounds of a number.")
+    loss, intercept, several = machines[0].loss, problem["intercept"], f"{len(machines)} machines, "
     done = [
         f"problem: loss {_shown(problem['loss'])}, regularizer {_shown(problem['regularizer'])}, M = {M} kernels, "
-        f"n = {n} samples, C from {float(min(costs))!r} to {float(max(costs))!r}, "
-        f"{'an' if intercept else 'no'} intercept"
+        f"n = {n} samples, {several if 'strategy' in problem else ''}C from {float(min(costs))!r} to "
+        f"{float(max(costs))!r}, {'an' if intercept else 'no'} intercept"
     ]
-    images, squares = _products(kernels, beta)
-    size = sum((x * x for x in beta), Fraction(0))
-    q = [max(Fraction(0), x + d * size) for x, d in zip(squares, delta, strict=True)]
+    q = [
+        max(Fraction(0), sum((machine.squares[m] + delta[m] * machine.size for machine in machines), Fraction(0)))
+        for m in range(M)
+    ]
     if lower > -math.inf:
-        loss.require_box(beta)
-        if intercept and sum(beta) != loss.intercept_cost:
-            raise Refuted(f"the dual variables sum to {float(sum(beta))!r} and not to {loss.intercept_cost}.")
+        for machine in machines:
+            machine.require_feasible(intercept)
         done.append("dual point: inside its box" + (f", sum exactly {loss.intercept_cost}" if intercept else ""))
-        dual = loss.dual(beta) - dual_penalty(q)
+        dual = sum((machine.loss.dual(machine.beta) for machine in machines), Fraction(0)) - dual_penalty(q)
         if not Fraction(lower) <= dual:
             raise Refuted(f"lower = {lower!r} exceeds the dual objective {float(dual)!r}.")
         done.append(f"lower bound: {lower!r} <= {float(dual)!r}, the dual objective")
     if upper < math.inf:
-        scores = [sum((t * f[i] for t, f in zip(theta, images, strict=True)), b) for i in range(n)]
-        spread = sum((t * d for t, d in zip(theta, delta, strict=True)), Fraction(0)) * _root_up(size)
-        primal = sum((c * v for c, v in zip(costs, loss.values(scores), strict=True)), loss.intercept_cost * b)
+        primal = sum((machine.losses(theta, delta) for machine in machines), Fraction(0))
         primal += primal_penalty([t * t * x for t, x in zip(theta, q, strict=True)])
-        if spread:
-            pull = sum(((c * s) ** 2 for c, s in zip(costs, loss.slopes(scores, spread), strict=True)), Fraction(0))
-            primal += _root_up(pull) * spread
         if not primal <= Fraction(upper):
             raise Refuted(f"upper = {upper!r} is below the primal objective {float(primal)!r}.")
         done.append(f"upper bound: {upper!r} >= {float(primal)!r}, the primal objective")
@@ -335,6 +331,80 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
         done.append(f"relative gap: {gap:.1e}")
     done.append(f"kernels: all {M} proven positive semidefinite, {scope}")
     return done
+
+
+class _Machine:
+    """One machine: its dual variables and intercept, and what they are with its rows and columns of the kernels."""
+
+    def __init__(self, loss: _Loss, beta: list[Fraction], b: Fraction, kernels: Any) -> None:
+        self.loss, self.beta, self.b = loss, beta, b
+        self.images, self.squares = _products(kernels, beta)
+        self.size = sum((x * x for x in beta), Fraction(0))
+
+    def require_feasible(self, intercept: bool) -> None:
+        """Raise `Refuted` if the dual variables are outside their box, or have another sum than c_b."""
+        self.loss.require_box(self.beta)
+        if intercept and sum(self.beta) != self.loss.intercept_cost:
+            raise Refuted(f"the dual variables sum to {float(sum(self.beta))!r} and not to {self.loss.intercept_cost}.")
+
+    def losses(self, theta: list[Fraction], delta: list[Fraction]) -> Fraction:
+        """sum_i c_i V(t_i, y_i) + c_b b from above, for all kernels within delta."""
+        loss, spread = self.loss, sum((t * d for t, d in zip(theta, delta, strict=True)), Fraction(0))
+        scores = [sum((t * f for t, f in zip(theta, at, strict=True)), self.b) for at in zip(*self.images, strict=True)]
+        value = sum((c * v for c, v in zip(loss.costs, loss.values(scores), strict=True)), loss.intercept_cost * self.b)
+        spread *= _root_up(self.size)
+        if spread:
+            steepest = zip(loss.costs, loss.slopes(scores, spread), strict=True)
+            value += _root_up(sum(((c * s) ** 2 for c, s in steepest), Fraction(0))) * spread
+        return value
+
+
+def _machines(problem: dict[str, Any], point: dict[str, Any], kernels: Any, y: Any, costs: list[Fraction]) -> Any:
+    """The machines that the problem consists of: one on the targets y, or those of the strategy on the classes y."""
+    if "strategy" in problem:
+        rows, intercepts = point["dual_coef"], floats(point["intercept"])
+        tasks = _tasks(problem["strategy"], y)
+        _numbers("loss", problem["loss"])
+        if problem["loss"]["name"] not in _LABELS:
+            raise Unreadable(f"loss {problem['loss']['name']} takes no classes.")
+    else:
+        rows, intercepts = [point["dual_coef"]], floats([point["intercept"]])
+        tasks = [(list(range(len(y))), y.tolist())]
+    if not len(rows) == len(intercepts) == len(tasks):
+        raise Unreadable(
+            f"{len(tasks)} machines have {len(rows)} rows of dual variables, {len(intercepts)} intercepts."
+        )
+    machines = []
+    for row, b, (samples, targets) in zip(rows, _exact(intercepts), tasks, strict=True):
+        beta = floats(row)
+        if len(beta) != len(y):
+            raise Unreadable("the lengths of the vectors do not agree.")
+        if np.count_nonzero(beta) != np.count_nonzero([beta[i] for i in samples]):
+            raise Unreadable("a machine has a dual variable of a sample that it does not see.")
+        loss = _Loss(problem["loss"], _exact(targets), [costs[i] for i in samples])
+        if problem["intercept"] is not _INTERCEPTS.get(loss.name, problem["intercept"]):
+            kind = "not " if problem["intercept"] else "only "
+            raise Unreadable(f"loss {loss.name} is {kind}defined with an intercept.")
+        if b and not problem["intercept"]:
+            raise Refuted("the problem has no intercept, and the point has one.")
+        own = kernels if len(samples) == len(y) else kernels[:, samples][:, :, samples]
+        machines.append(_Machine(loss, _exact([beta[i] for i in samples]), b, own))
+    return machines
+
+
+def _tasks(strategy: str, y: Any) -> list[tuple[list[int], list[float]]]:
+    """The samples and labels of each machine: a class against the rest, or against another one."""
+    classes = len(set(y.tolist()))
+    if classes < 2 or set(y.tolist()) != set(range(classes)):
+        raise Unreadable("the classes are not numbered 0, 1, ... without a gap, or there is only one.")
+    everybody = range(len(y))
+    if strategy == "one_vs_rest":
+        return [(list(everybody), np.where(y == a, 1.0, -1.0).tolist()) for a in range(classes)]
+    if strategy != "one_vs_one":
+        raise Unreadable(f"unknown strategy {strategy[:80]!r}.")
+    pairs = [(a, b) for a in range(classes) for b in range(a + 1, classes)]
+    samples = [[i for i in everybody if y[i] in pair] for pair in pairs]
+    return [(own, np.where(y[own] == a, 1.0, -1.0).tolist()) for own, (a, _) in zip(samples, pairs, strict=True)]
 
 
 def _shown(statement: dict[str, Any]) -> str:
@@ -510,6 +580,8 @@ _LOSSES: dict[str, tuple[int | None, bool]] = {
     "pinball": (None, False),
 }
 """Margin m of losses of m - y t, None for losses of |y - t|; and whether the dual term has -beta^2/(2 c)."""
+_LABELS = ("hinge", "logistic", "squared_hinge")
+"""Losses of two classes."""
 _INTERCEPTS = {"one_class": True, "density_level_set": False}
 """Losses that are defined with an intercept only, or without one only."""
 _BACKENDS = ("fast", "sliced", "exact")

@@ -23,9 +23,7 @@ from typing import TypeVar
 
 from mklref._conic.point import Point, SignedPoint
 from mklref._typing import Array
-from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
-from mklref.signed import SignedProblem
 
 P = TypeVar("P", Point, SignedPoint)
 
@@ -47,9 +45,9 @@ class Scaling:
         return point._replace(dual_coef=self.cost * point.dual_coef, weights=weights)
 
 
-def balanced(problem: Problem | MulticlassProblem | SignedProblem) -> Scaling:
+def balanced(problem: Problem) -> Scaling:
     """The scaling for this C and these kernels, or none where the problem does not allow it."""
-    if isinstance(problem, SignedProblem):  # the trace fixes the scale of the kernel
+    if problem.signed:  # the trace fixes the scale of the kernel
         return Scaling()
     degree = problem.regularizer.degree
     if degree is None or problem.intercept_cost:

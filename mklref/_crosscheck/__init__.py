@@ -27,9 +27,7 @@ from mklref._crosscheck.result import NATIVE, CrossCheck, Row
 from mklref._crosscheck.rows import Job, rounding, rows
 from mklref._validate import checked_number
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
-from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
-from mklref.signed import SignedProblem
 
 SOLVERS = ("CLARABEL", "ECOS")
 """The solvers that are asked by default. SCS takes ten times as long to certify half as many digits."""
@@ -42,7 +40,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def crosscheck(
-    problem: Problem | MulticlassProblem | SignedProblem,
+    problem: Problem,
     *,
     formulations: Sequence[str] | None = None,
     solvers: Sequence[str] | None = None,
@@ -103,7 +101,7 @@ def crosscheck(
 
 
 def chosen_job(
-    problem: Problem | MulticlassProblem | SignedProblem,
+    problem: Problem,
     formulations: Sequence[str] | None,
     solvers: Sequence[str] | None,
     tol: float,

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref.certificate.unit import relative
-from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
-from mklref.signed import SignedProblem
 from mklref.solution import Solution, Status
 
 NATIVE = "native"
@@ -113,7 +111,7 @@ class Row:
 class CrossCheck:
     """The rows of a cross-check and its verdict."""
 
-    problem: Problem | MulticlassProblem | SignedProblem
+    problem: Problem
     rows: tuple[Row, ...]
     tol: float = 1e-6
     """Relative width of the common interval from which on nothing could be checked."""
@@ -365,7 +363,7 @@ def line(cells: Sequence[str], shown: Sequence[str] = COLUMNS) -> str:
     return " ".join(aligned).rstrip()
 
 
-def kernel_names(problem: Problem | MulticlassProblem | SignedProblem) -> tuple[str, ...]:
+def kernel_names(problem: Problem) -> tuple[str, ...]:
     """The names that the stack carries, or K0, K1, ..."""
     names = getattr(problem.kernels, "names", None)
     return tuple(names) if names else tuple(f"K{m}" for m in range(problem.n_kernels))

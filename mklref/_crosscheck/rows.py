@@ -23,7 +23,6 @@ from mklref._conic.factors import Factors, factorize
 from mklref._crosscheck.result import NATIVE, Row
 from mklref.certificate.allowance import entries_error
 from mklref.exceptions import FalseClaim, MKLError, MKLWarning, SolverFailure
-from mklref.signed import SignedProblem
 from mklref.solution import Solution
 
 
@@ -40,7 +39,7 @@ class Job(NamedTuple):
     def labels(self) -> list[tuple[str, str]]:
         """(formulation, solver) of each row: the native one, if there is a native solver, then all pairs."""
         pairs = [(formulation, solver) for formulation in self.formulations for solver in self.solvers]
-        return pairs if isinstance(self.problem, SignedProblem) else [(NATIVE, "mklref"), *pairs]
+        return pairs if self.problem.signed else [(NATIVE, "mklref"), *pairs]
 
 
 def rows(jobs: Sequence[Job], processes: int = 1) -> Generator[Row, None, None]:
@@ -82,8 +81,8 @@ def rounding(problem: Any, solution: Any) -> float:
     Certificates allow for the rounding of their own sums. That of the kernels is no error in them, but makes kernels
     indefinite, for which no weak duality holds (`mklref.certificate.allowance`).
     """
-    rows, weights = np.atleast_2d(solution.dual_coef), np.abs(solution.weights)
-    return sum(entries_error(problem, row, weights) for row in rows)
+    rows, weights = problem.split(solution.dual_coef), np.abs(solution.weights)
+    return sum(entries_error(m.problem, row, weights) for m, row in zip(problem.machines, rows, strict=True))
 
 
 def _conic_solution(problem: Any, formulation: str, solver: str, factors: Factors | None) -> Solution:

@@ -20,10 +20,10 @@ from mklref.algorithms.regularization_path import RegularizationPath, regulariza
 from mklref.algorithms.silp import silp
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.algorithms.sip import sip
-from mklref.algorithms.start import AnySolution
 from mklref.algorithms.stationary import StationaryPoint
+from mklref.solution import Solution
 
-_SOLVERS: tuple[Callable[..., AnySolution], ...] = (
+_SOLVERS: tuple[Callable[..., Solution], ...] = (
     silp,
     sip,
     simplemkl,
@@ -36,12 +36,12 @@ _SOLVERS: tuple[Callable[..., AnySolution], ...] = (
     iterated_reweighting,
 )
 
-ALGORITHMS: dict[str, Callable[..., AnySolution]] = {function.__name__: function for function in _SOLVERS}
+ALGORITHMS: dict[str, Callable[..., Solution]] = {function.__name__: function for function in _SOLVERS}
 """Every algorithm by its name, in the order of the docs; each refuses a problem that it is not made for."""
 
-_BASELINES: tuple[Callable[..., AnySolution], ...] = (average_kernel, best_single_kernel, kernel_alignment, easymkl)
+_BASELINES: tuple[Callable[..., Solution], ...] = (average_kernel, best_single_kernel, kernel_alignment, easymkl)
 
-BASELINES: dict[str, Callable[..., AnySolution]] = {function.__name__: function for function in _BASELINES}
+BASELINES: dict[str, Callable[..., Solution]] = {function.__name__: function for function in _BASELINES}
 """What people compare MKL with: one kernel machine with weights by another rule, certified as that machine only."""
 
 __all__ = [

@@ -9,12 +9,14 @@ from typing import Any, Protocol
 
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import Point
-from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
+from mklref.algorithms.start import regularizer_of
+from mklref.problem import Problem
+from mklref.solution import Solution
 
 _PARAMETERS = """
 Parameters
 ----------
-problem : Problem or MulticlassProblem
+problem : Problem
     Made for {made_for}.
 tol : float
     Certified relative gap at which to stop.
@@ -26,13 +28,13 @@ callback : callable, optional
     Called with the `Iteration` of every iteration; a true return value stops the run.
 progress : bool
     Show a progress line.
-start : Solution or MulticlassSolution, optional
+start : Solution, optional
     Solution of a problem with the same kernels: its dual variables and its weights, scaled into the feasible set, are
     where the run starts.
 {own}
 Returns
 -------
-Solution or MulticlassSolution
+Solution
     The best point, certified afresh; its status is OPTIMAL exactly if the certificate confirms tol.
 
 Raises
@@ -53,16 +55,16 @@ class Algorithm(Protocol):
 
     def __call__(
         self,
-        problem: AnyProblem,
+        problem: Problem,
         *,
         tol: float = ...,
         max_iter: int = ...,
         max_time: float | None = ...,
         callback: Callback | None = ...,
         progress: bool = ...,
-        start: AnySolution | None = ...,
+        start: Solution | None = ...,
         **own: Any,
-    ) -> AnySolution:
+    ) -> Solution:
         """Solve the problem; `own` are the parameters that this algorithm alone has."""
 
 
@@ -93,16 +95,16 @@ def algorithm(
         name = steps.__name__
 
         def solve(
-            problem: AnyProblem,
+            problem: Problem,
             *,
             tol: float = 1e-4,
             max_iter: int = max_iter,
             max_time: float | None = None,
             callback: Callback | None = None,
             progress: bool = False,
-            start: AnySolution | None = None,
+            start: Solution | None = None,
             **own: Any,
-        ) -> AnySolution:
+        ) -> Solution:
             regularizer_of(problem)
             require(fits(problem), name, problem, made_for, remedy)
             run = Run(name, problem, tol, max_iter, max_time, callback, progress, start)

@@ -12,7 +12,7 @@ paper ends an iteration; everything that is not in the paper happens here:
             yield point                      # one iteration ends: certified, recorded, and the run may stop here
             theta = ...
 
-`p` counts the machines: one for a `Problem`, one for each class or pair of classes for a `MulticlassProblem`, whose J
+`p` counts the machines: one for a binary problem, one for each class or pair of classes for several, whose J
 is the sum of theirs (SimpleMKL 4.2). The run stops at the first yield at which a single point, its weights, dual
 variables and intercepts together, has a certified relative gap of tol. A generator that ends by itself has found no
 step that leads further, and the run has stalled.
@@ -20,7 +20,7 @@ step that leads further, and the run has stalled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -30,14 +30,13 @@ from mklref._checks import check_options, check_range, check_start
 from mklref._run import Best, Recorder
 from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of, rounding_of
-from mklref.algorithms.start import AnyProblem, AnySolution, feasible_weights, regularizer_of
-from mklref.certificate import Bounds, certify
+from mklref.algorithms.start import feasible_weights, regularizer_of
+from mklref.certificate import certify
 from mklref.certificate.unit import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads
 from mklref.machines.machine import SPARE, Machine
-from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.problem import Problem
 from mklref.solution import History, Record, Solution, Status
 
@@ -82,18 +81,17 @@ class Run:
     def __init__(
         self,
         solver: str,
-        problem: AnyProblem,
+        problem: Problem,
         tol: float,
         max_iter: int,
         max_time: float | None = None,
         callback: Callback | None = None,
         progress: bool = False,
-        start: AnySolution | None = None,
+        start: Solution | None = None,
     ) -> None:
         self.regularizer = regularizer_of(problem)
-        parts = problem.machines if isinstance(problem, MulticlassProblem) else ()
-        self.problems: list[Problem] = [part.problem for part in parts] if parts else [problem]  # type: ignore[list-item]
-        check_options(self.problems[0], tol, max_iter, max_time, callback)
+        self.problems = [part.problem for part in problem.machines]
+        check_options(problem, tol, max_iter, max_time, callback)
         self.solver, self.problem = solver, problem
         self.tol = tol
         self.precision = max((_EXACT * tol) ** 2, _ROUNDING)
@@ -102,12 +100,10 @@ class Run:
             solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
         )
         self.best: Best[Point] = Best()
-        if start is None:
-            betas: list[Array | None] = [None] * len(self.problems)
-        else:
+        betas: Sequence[Array | None] = [None] * len(self.problems)
+        if start is not None:
             check_start(problem, start)
-            rows = np.atleast_2d(start.dual_coef)
-            betas = [row[part.samples] for row, part in zip(rows, parts, strict=True)] if parts else [rows[0]]
+            betas = problem.split(start.dual_coef)
         self.machines: list[Machine] = [
             machine_for(part, beta) for part, beta in zip(self.problems, betas, strict=True)
         ]
@@ -163,7 +159,7 @@ class Run:
         allowance = point.rounding if point.rounding <= SPARE * self.tol * size else 0.0
         return abs(relative(point.gap + allowance, size)) <= self.tol
 
-    def follow(self, steps: Iterator[Point]) -> AnySolution:
+    def follow(self, steps: Iterator[Point]) -> Solution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
 
         Raises
@@ -180,7 +176,7 @@ class Run:
                 return self._solution(Status.TIME_LIMIT)
         return self._solution(self.ending)
 
-    def _interrupted(self) -> AnySolution | None:
+    def _interrupted(self) -> Solution | None:
         return None if self.best.point is None else self._solution(Status.INTERRUPTED)
 
     def _solve(self, machine: Machine) -> None:
@@ -197,9 +193,9 @@ class Run:
 
     def _point(self, weights: Array) -> Point:
         """The point at which the machines are; the best one is kept, and so are the best bounds."""
-        point = point_of(self.machines, self.regularizer, weights)
+        point = point_of(self.problem, self.machines, weights)
         if self.reached(point):
-            point = replace(point, rounding=rounding_of(self.machines, self.regularizer, point))
+            point = replace(point, rounding=rounding_of(self.problem, self.machines, point))
         return self.best.note(point)
 
     def _record(self, point: Point) -> Status | None:
@@ -227,35 +223,19 @@ class Run:
             measures=measures,
         )
 
-    def _solution(self, status: Status) -> AnySolution:
+    def _solution(self, status: Status) -> Solution:
         """The point of smallest gap, certified from scratch; the gap of the certificate decides about OPTIMAL."""
         best = self.best.point
         assert best is not None
         counts = {"svm": self.svm_calls, "gradient": self.gradient_calls, "inner_steps": self.inner_steps}
         history = History(tuple(self.recorder.records), {name: float(count) for name, count in counts.items()})
-        if isinstance(self.problem, MulticlassProblem):
-            betas = np.zeros((len(self.machines), self.problem.n_samples))
-            for row, part, beta in zip(betas, self.problem.machines, best.betas, strict=True):
-                row[part.samples] = beta
-            intercepts = np.array(best.intercepts)
-            bounds = self.problem.certify(betas, best.weights, intercepts)
-            status = self._promised(status, bounds)
-            return MulticlassSolution(
-                betas, best.weights, intercepts, bounds.objective, bounds, status, history, self.solver
-            )
-        beta, b = best.betas[0], best.intercepts[0]
+        beta, b = self.problem.join(best.betas), self.problem.intercepts(best.intercepts)
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
-        status = self._promised(status, certificate)
+        status = status.confirmed(certificate.is_optimal(self.tol))
         return Solution(beta, best.weights, b, certificate.objective, certificate, status, history, self.solver)
 
-    def _promised(self, status: Status, bounds: Bounds) -> Status:
-        """The status that the certificate confirms; an uncertified end that nothing excludes says so."""
-        status = status.confirmed(bounds.is_optimal(self.tol))
-        lost = status in (Status.ITERATION_LIMIT, Status.STALLED) and not self.guaranteed
-        return Status.NO_GUARANTEE if lost else status
 
-
-def require(fits: bool, solver: str, problem: AnyProblem, made_for: str, remedy: str) -> None:
+def require(fits: bool, solver: str, problem: Problem, made_for: str, remedy: str) -> None:
     """Refuse a problem that an algorithm is not made for.
 
     Raises

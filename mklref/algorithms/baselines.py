@@ -17,23 +17,24 @@ from scipy.optimize import nnls
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.algorithms.base import Callback, Run, require
-from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
+from mklref.algorithms.start import regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import center
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
+from mklref.solution import Solution
 
 
 def average_kernel(
-    problem: AnyProblem,
+    problem: Problem,
     *,
     tol: float = 1e-4,
     max_iter: int = 500,
     max_time: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    start: AnySolution | None = None,
-) -> AnySolution:
+    start: Solution | None = None,
+) -> Solution:
     """Baseline, not an MKL formulation: the kernel machine on the average kernel, theta = 1/M.
 
     Its kernel has the size of one kernel, as with weights on the simplex. The plain sum, which is MKL with the weights
@@ -41,14 +42,14 @@ def average_kernel(
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
+    problem : Problem
         Its regularizer is not used.
     tol, max_iter, max_time, callback, progress, start
         As for every algorithm, `mklref.algorithms.silp`; the machine is one iteration.
 
     Returns
     -------
-    Solution or MulticlassSolution
+    Solution
         Of problem.replace(regularizer=Fixed(weights)), with its certificate.
     """
     options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
@@ -58,7 +59,7 @@ def average_kernel(
 
 
 def best_single_kernel(
-    problem: AnyProblem,
+    problem: Problem,
     *,
     tol: float = 1e-4,
     max_iter: int = 500,
@@ -67,7 +68,7 @@ def best_single_kernel(
     progress: bool = False,
     folds: int | None = None,
     rng: np.random.Generator | None = None,
-) -> AnySolution:
+) -> Solution:
     """Baseline, not an MKL formulation: a kernel machine for each kernel, of which the best is kept.
 
     Without `folds` the best one has the lowest objective J(e_m): the best corner of the simplex, so that the optimum of
@@ -76,7 +77,7 @@ def best_single_kernel(
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
+    problem : Problem
         Its regularizer is not used.
     tol, max_iter, max_time, callback, progress
         As for every algorithm, `mklref.algorithms.silp`, and for each machine; a machine is one iteration.
@@ -87,7 +88,7 @@ def best_single_kernel(
 
     Returns
     -------
-    Solution or MulticlassSolution
+    Solution
         Of problem.replace(regularizer=Fixed(weights)), with its certificate; all weights but one are 0.
 
     Raises
@@ -105,7 +106,6 @@ def best_single_kernel(
         solutions = [_trained(problem, corner, name, **options) for corner in corners]
         return min(solutions, key=lambda solution: solution.objective)
     _check("best_single_kernel with folds", problem)
-    assert isinstance(problem, Problem)
     parts = _parts(problem, folds, rng)
     losses = [sum(_held_out_loss(problem, m, part, options) for part in parts) for m in range(problem.n_kernels)]
     return _trained(problem, corners[int(np.argmin(losses))], name, **options)
@@ -119,8 +119,8 @@ def kernel_alignment(
     max_time: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    start: AnySolution | None = None,
-) -> AnySolution:
+    start: Solution | None = None,
+) -> Solution:
     """Baseline, not an MKL formulation: the weights whose kernel is best aligned with the targets (Cortes et al. 2012).
 
     maximise over theta >= 0   <K_theta, yy'> / ||K_theta||,     K_theta = sum_m theta_m H K_m H,   H = I - 11'/n,
@@ -202,7 +202,7 @@ def easymkl(
     callback: Callback | None = None,
     progress: bool = False,
     lam: float = 0.5,
-) -> AnySolution:
+) -> Solution:
     """Baseline, not an MKL formulation of this library: EasyMKL (Aiolli and Donini 2015), a margin problem of its own.
 
     With gamma >= 0 summing to 1 over each class, D = diag(y), and weights eta >= 0 with ||eta||_2 = 1, the margin of a
@@ -255,10 +255,10 @@ def _check(name: str, problem: Any) -> None:
     """Refuse what is no problem, and several classes."""
     regularizer_of(problem)
     remedy = "For several classes use mklref.solve with regularizer Fixed(weights)."
-    require(isinstance(problem, Problem), name, problem, "one machine", remedy)
+    require(not problem.several, name, problem, "one machine", remedy)
 
 
-def _trained(problem: AnyProblem, weights: Array, name: str, **options: Any) -> AnySolution:
+def _trained(problem: Problem, weights: Array, name: str, **options: Any) -> Solution:
     """The kernel machine with these weights, signed by the baseline."""
     run = Run(f"baseline/{name}", problem.replace(regularizer=Fixed(weights)), **options)
     return run.follow(run.svm(weights) for _ in range(1))

@@ -11,7 +11,7 @@ from mklref._typing import Array
 from mklref._validate import checked_count
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.group_weights import GroupPoint, GroupWeights, descend
-from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
+from mklref.algorithms.start import regularizer_of
 from mklref.algorithms.stationary import StationaryPoint, settle
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.problem import Problem
@@ -21,18 +21,18 @@ from mklref.solution import Solution
 
 @overload
 def group_wrapper(
-    problem: AnyProblem,
+    problem: Problem,
     *,
     tol: float = 1e-4,
     max_iter: int = 500,
     max_time: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    start: AnySolution | None = None,
+    start: Solution | None = None,
     warm_start: int = 5,
     metric: str = "weights",
     exponents: None = None,
-) -> AnySolution: ...
+) -> Solution: ...
 
 
 @overload
@@ -67,7 +67,7 @@ def group_wrapper(
     exponents: tuple[float, float] | None = None,
     restarts: int = 0,
     rng: np.random.Generator | None = None,
-) -> AnySolution | StationaryPoint:
+) -> Solution | StationaryPoint:
     """Weights for groups of kernels and within them, by projected gradient descent on both.
 
     minimise J(sigma1, sigma2), the value of the kernel machine with theta_m = sigma1_l^p sigma2_m^q for m in group l,
@@ -85,7 +85,7 @@ def group_wrapper(
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
+    problem : Problem
         With regularizer Groups, any loss. For `exponents` a Problem, of whose regulariser only the groups are used.
     tol : float
         Certified relative gap at which to stop; with `exponents` the residual of stationarity.
@@ -106,7 +106,7 @@ def group_wrapper(
 
     Returns
     -------
-    Solution, MulticlassSolution or StationaryPoint
+    Solution or StationaryPoint
 
     Raises
     ------
@@ -118,7 +118,7 @@ def group_wrapper(
         Restarts without a Generator.
     """
     require(
-        isinstance(regularizer_of(problem), Groups) and (exponents is None or isinstance(problem, Problem)),
+        isinstance(regularizer_of(problem), Groups) and (exponents is None or not problem.several),
         "group_wrapper",
         problem,
         "Groups(groups, p, q), and with exponents for one machine",
@@ -149,7 +149,7 @@ def group_wrapper(
     return settle(run, problem, starts())
 
 
-def _first(run: Run, shape: GroupWeights, start: AnySolution | None) -> Array:
+def _first(run: Run, shape: GroupWeights, start: Solution | None) -> Array:
     """The best sigma for the block norms of `start`, or for equal ones."""
     squares = np.sum([machine.forms.squares for machine in run.machines], axis=0)
     return shape.closed_form(np.ones(len(squares)) if start is None else start.weights * np.sqrt(squares))

@@ -16,7 +16,7 @@ from mklref.algorithms.lp_wrapper import closed_form
 from mklref.algorithms.point import Point
 from mklref.machines.loops import loops
 from mklref.machines.smo import SMOMachine
-from mklref.problem import Problem
+from mklref.problem import is_one_machine
 from mklref.regularizers import BlockNorm, Lp
 
 _SHARE = 0.01
@@ -28,7 +28,7 @@ _REMEDY = "For other losses and several classes: lp_wrapper; for other regulariz
 
 
 @algorithm(
-    lambda problem: isinstance(problem, Problem) and isinstance(problem.regularizer, Lp | BlockNorm),
+    lambda problem: is_one_machine(problem) and isinstance(problem.regularizer, Lp | BlockNorm),
     _MADE_FOR,
     remedy=_REMEDY,
     max_iter=20000,

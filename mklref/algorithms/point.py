@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate import dual_losses, dual_objective
 from mklref.machines.machine import Machine, rounding
-from mklref.regularizers import Regularizer
+from mklref.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,39 +58,29 @@ class Point:
         return self.dual_term - 0.5 * float(weights @ self.squares)
 
 
-def point_of(machines: Sequence[Machine], regularizer: Regularizer, weights: Array) -> Point:
+def point_of(problem: Problem, machines: Sequence[Machine], weights: Array) -> Point:
     """The point at which these machines are, with its bounds."""
+    regularizer, betas = problem.regularizer, [machine.beta.copy() for machine in machines]
     squares = np.sum([machine.forms.squares for machine in machines], axis=0)
     answers = [machine.scores() for machine in machines]  # scores, best intercept, losses
     losses = sum(loss for _, _, loss in answers)
     return Point(
         weights=weights,
-        betas=tuple(machine.beta.copy() for machine in machines),
+        betas=tuple(betas),
         intercepts=tuple(intercept for _, intercept, _ in answers),
         squares=squares,
-        dual_term=_dual_term(machines, 1.0),
+        dual_term=dual_losses(problem, betas),
         losses=losses,
         penalty=regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0,
-        lower=_dual_objective(machines, regularizer, squares),
+        lower=dual_objective(problem, betas, squares)[0],
         upper=losses + regularizer.value(weights * np.sqrt(squares)),
     )
 
 
-def rounding_of(machines: Sequence[Machine], regularizer: Regularizer, point: Point) -> float:
+def rounding_of(problem: Problem, machines: Sequence[Machine], point: Point) -> float:
     """What the certificate of the point at which these machines are adds to its gap."""
-    lower = partial(_dual_objective, machines, regularizer)
+
+    def lower(squares: Array) -> float:
+        return dual_objective(problem, point.betas, squares)[0]
+
     return rounding(machines, point.weights, point.squares, point.intercepts, point.upper, lower)
-
-
-def _dual_objective(machines: Sequence[Machine], regularizer: Regularizer, squares: Array) -> float:
-    """S - R*(sqrt q) at the dual variables of these machines, scaled into the domain of R*, for these squares."""
-    g = np.sqrt(squares)
-    scale = regularizer.dual_scale(g)
-    if scale < 1.0 and machines[0].problem.intercept_cost:
-        return -np.inf  # 1'beta = c_b forbids to shrink beta
-    return _dual_term(machines, scale) - regularizer.conjugate(scale * g)
-
-
-def _dual_term(machines: Sequence[Machine], scale: float) -> float:
-    """S of the dual variables of these machines, times the scale."""
-    return sum(m.problem.loss.dual_value(scale * m.beta, m.problem.y, m.problem.costs) for m in machines)

@@ -14,8 +14,10 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import check_time, checked_real
 from mklref.algorithms.simplemkl import simplemkl
-from mklref.algorithms.start import AnyProblem, AnySolution, regularizer_of
+from mklref.algorithms.start import regularizer_of
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
+from mklref.problem import Problem
+from mklref.solution import Solution
 
 SELECTED = 1e-4
 """A kernel counts as selected if its weight is above this share of the largest one."""
@@ -27,7 +29,7 @@ class RegularizationPath:
 
     C: Array
     """Costs, decreasing, (k,): those that were reached before a limit or the callback ended the path."""
-    solutions: tuple[AnySolution, ...]
+    solutions: tuple[Solution, ...]
     """One for each C, each with its own certificate."""
 
     @property
@@ -65,14 +67,14 @@ class RegularizationPath:
 
 
 def regularization_path(
-    problem: AnyProblem,
+    problem: Problem,
     *,
     C: Iterable[float],
-    solver: Callable[..., AnySolution] = simplemkl,
+    solver: Callable[..., Solution] = simplemkl,
     tol: float = 1e-4,
     warm: bool = True,
     max_time: float | None = None,
-    callback: Callable[[AnySolution], object] | None = None,
+    callback: Callable[[Solution], object] | None = None,
     **options: Any,
 ) -> RegularizationPath:
     """Solve a problem for decreasing C, each time from the solution before.
@@ -82,7 +84,7 @@ def regularization_path(
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
+    problem : Problem
         Everything but C.
     C : sequence of float, or another iterable
         Positive and decreasing. SimpleMKL takes 50 values, evenly spaced in log C between 1000 and 0.01.
@@ -125,7 +127,7 @@ def regularization_path(
     problems = [problem.replace(C=cost) for cost in costs]  # every value is checked before work starts
     check_time(max_time)
     deadline = None if max_time is None else time.perf_counter() + max_time
-    solutions: list[AnySolution] = []
+    solutions: list[Solution] = []
     try:
         for member in problems:
             if deadline is not None:
@@ -143,12 +145,12 @@ def regularization_path(
     return _path(problems, solutions)
 
 
-def _path(problems: list[AnyProblem], solutions: list[AnySolution]) -> RegularizationPath:
+def _path(problems: list[Problem], solutions: list[Solution]) -> RegularizationPath:
     """The path as far as there are solutions."""
     return RegularizationPath(np.array([member.C for member in problems[: len(solutions)]]), tuple(solutions))
 
 
-def _check_solver(solver: Callable[..., AnySolution], warm: bool, options: dict[str, Any]) -> None:
+def _check_solver(solver: Callable[..., Solution], warm: bool, options: dict[str, Any]) -> None:
     """Refuse what cannot be started from the solution before, or gives none."""
     name = getattr(solver, "__name__", repr(solver))
     accepted = inspect.signature(solver).parameters.values()

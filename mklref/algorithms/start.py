@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidType
-from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.problem import Problem
+from mklref.problem import require_problem
 from mklref.regularizers import BlockNorm, Lp, Regularizer
 from mklref.regularizers.norms import p_norm
-from mklref.solution import Solution
-
-AnyProblem: TypeAlias = Problem | MulticlassProblem
-AnySolution: TypeAlias = Solution | MulticlassSolution
 
 _NEGLIGIBLE = 1e-8
 """Share of the largest weight below which a weight starts on the simplex as 0: to take such weights to 0 one by one
@@ -30,9 +24,9 @@ def regularizer_of(problem: Any) -> Regularizer:
     InvalidType
         For anything that is no problem.
     """
-    if not isinstance(problem, Problem | MulticlassProblem):
-        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
-    return problem.regularizer
+    require_problem(problem)
+    regularizer: Regularizer = problem.regularizer
+    return regularizer
 
 
 def feasible_weights(regularizer: Regularizer, theta: Array, squares: Array) -> Array:

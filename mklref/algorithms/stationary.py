@@ -54,7 +54,7 @@ class StationaryPoint:
     @property
     def intercept(self) -> float:
         """b."""
-        return self.machine.intercept
+        return float(self.machine.intercept)
 
     @property
     def objective(self) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_number, checked_vector
 from mklref.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -33,9 +33,14 @@ def weight_violations(problem: Problem, theta: Array) -> list[tuple[str, float]]
     return [*violations, (text, 1.0 - low)]
 
 
-def checked_intercept(problem: Problem, intercept: Any) -> float:
-    """The intercept as a finite float, 0 where the problem has none; else an error."""
-    value = checked_number("intercept", intercept, "(-inf, inf)", np.isfinite, "leave it out for the best one.")
-    if not problem.intercept and value != 0.0:
-        raise InvalidParameter(f"intercept = {intercept!r} must be 0: the problem has no intercept.")
-    return value
+def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
+    """One finite float for each machine, 0 where the problem has no intercept; else an error."""
+    if not problem.several:
+        remedy = "leave it out for the best one."
+        values = [checked_number("intercept", intercept, "(-inf, inf)", np.isfinite, remedy)]
+    else:
+        values = checked_vector(intercept, "intercepts", len(problem.machines)).tolist()
+    for value in values:
+        if not problem.intercept and value != 0.0:
+            raise InvalidParameter(f"intercept = {value!r} must be 0: the problem has no intercept.")
+    return values

@@ -25,9 +25,10 @@ from mklref.certificate.verdict import Bounds
 from mklref.exceptions import InvalidInput
 
 if TYPE_CHECKING:
-    from mklref.problem import Problem
+    pass
 
-FORMAT = "mklref-rigorous-1"
+FORMATS = ("mklref-rigorous-1", "mklref-rigorous-2")
+"""Of one machine, and of several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +44,12 @@ class RigorousCertificate(Bounds):
     slack: float
     """What rigour costs: how much wider the bounds are than those computed in float64 at the same point."""
     dual_coef: Array
-    """The certified beta (n,), which satisfies box and 1'beta = c_b exactly."""
+    """The certified beta (n,), of P machines (P, n), which satisfies box and 1'beta = c_b exactly."""
     weights: Array
     """The certified theta (M,): the given one, moved by rounding at most."""
-    intercept: float
-    """The certified b, likewise."""
-    problem: Problem = field(repr=False)
+    intercept: Any
+    """The certified b, likewise; of P machines an array (P,)."""
+    problem: Any = field(repr=False)
     fingerprint: str = field(repr=False)
     """Hash of the kernels that were certified (`mklref.certificate.definite`)."""
 
@@ -91,11 +92,11 @@ class RigorousCertificate(Bounds):
         InvalidInput
             The kernels were written to since they were certified.
         """
-        problem = self.problem
+        problem, y = self.problem, _targets(self.problem)
         if fingerprint(problem.kernels) != self.fingerprint:
             raise InvalidInput("the kernels were written to since they were certified; certify the point again.")
         return {
-            "format": FORMAT,
+            "format": FORMATS[problem.several],
             "mklref": mklref.__version__,
             "claim": {
                 "lower": _hex(self.lower),
@@ -109,6 +110,7 @@ class RigorousCertificate(Bounds):
                 "regularizer": {"name": type(problem.regularizer).__name__, **_parameters(problem.regularizer)},
                 "costs": _hex(problem.costs),
                 "intercept": problem.intercept,
+                **({"strategy": problem.strategy} if problem.several else {}),
             },
             "point": {
                 "dual_coef": _hex(self.dual_coef),
@@ -121,7 +123,7 @@ class RigorousCertificate(Bounds):
                     "dtype": str(problem.kernels.dtype),
                     "sha256": _sha256(matrices(problem.kernels)),
                 },
-                "y": {"shape": list(problem.y.shape), "dtype": "float64", "sha256": _sha256([problem.y])},
+                "y": {"shape": list(y.shape), "dtype": "float64", "sha256": _sha256([y])},
             },
         }
 
@@ -133,17 +135,23 @@ class RigorousCertificate(Bounds):
         path : path
             Of the JSON document.
         data : path, optional
-            Of an NPZ file to write with the arrays `kernels` (M, n, n) and `y` (n,), as `mklref.verify` reads them.
+            Of an NPZ file to write with the arrays `kernels` (M, n, n) and `y` (n,), as `mklref.verify` reads them:
+            targets, or of several classes their numbers 0, 1, ... in sorted order.
         """
         if data is not None:
             with replacing(data) as file:
-                np.savez(file, kernels=self.problem.kernels.dense(), y=self.problem.y)
+                np.savez(file, kernels=self.problem.kernels.dense(), y=_targets(self.problem))
         write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
+
+
+def _targets(problem: Any) -> Array:
+    """y (n,), and for classes their numbers."""
+    return np.asarray(np.searchsorted(problem.classes, problem.y) if problem.several else problem.y, dtype=np.float64)
 
 
 def _hex(x: Any) -> Any:
     """A float as hexadecimal text, an array as a list of them."""
-    return [float(value).hex() for value in x] if np.ndim(x) else float(x).hex()
+    return [_hex(value) for value in x] if np.ndim(x) else float(x).hex()
 
 
 def _parameters(owner: Any) -> dict[str, Any]:

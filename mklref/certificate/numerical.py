@@ -1,9 +1,13 @@
 """The numerical certificate: bounds on the optimal value from one point, whoever computed it.
 
-For a point (beta, theta, b) with g_m = sqrt(beta'K_m beta), rho_m = theta_m g_m, t = sum_m theta_m K_m beta + b:
+For a point (beta_p, theta, b_p) of P machines, one for a `Problem`, with g_m^2 = sum_p beta_p'K_m beta_p and
+rho_m = theta_m g_m, theta >= 0, and t_p = sum_m theta_m K_m beta_p + b_p:
 
-    upper = sum_i c_i V(t_i, y_i) + R(rho) + c_b b          f_m = theta_m sum_i beta_i k_m(x_i, .) is feasible
-    lower = -sum_i c_i V*(-beta~_i/c_i, y_i) - R*(g~)       beta~ = beta moved into the box with 1'beta~ = c_b
+    upper = sum_p [ sum_i c_i V(t_{i,p}, y_{i,p}) + c_b b_p ] + R(rho)
+    lower = sum_p [ -sum_i c_i V*(-beta~_{i,p}/c_i, y_{i,p}) ] - R*(g~)
+
+The functions f_{m,p} = theta_m sum_i beta_{i,p} k_m(x_i, .) are feasible, and so is beta~: each beta_p moved into the
+box and onto 1'beta~_p = c_b, and all of them scaled by one factor into the domain of R*.
 
 Both hold for every point, so upper - lower bounds the distance to the optimum. The certificate trusts nobody:
 it reads no solver's status or objective and imports no solver. It costs one read of the kernel stack, two if
@@ -14,42 +18,39 @@ the dual point had to be moved by more than rounding. Both bounds are widened by
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_vector
+from mklref._validate import checked_array, checked_vector
 from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error
-from mklref.certificate.checks import checked_intercept, weight_violations
+from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair
+from mklref.certificate.checks import checked_intercepts, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.repaired import repair
 from mklref.certificate.unit import unit_of
 from mklref.certificate.verdict import Certificate
-from mklref.exceptions import InvalidInput, InvalidKernel
-from mklref.kernels.validation import INDEFINITE_REMEDY
+from mklref.exceptions import InvalidInput
+from mklref.problem import Problem, require_problem
 
 if TYPE_CHECKING:
     from mklref.certificate.document import RigorousCertificate
-    from mklref.problem import Problem
 
 _AT_ONCE = 16
 """Points whose K_m beta are held at a time."""
-_NEGLIGIBLE = 1e-13
-"""Relative change of the quadratic forms up to which a repaired dual point needs no second read of the stack."""
 
 
 @overload
-def certify(
-    problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: float | None = None
-) -> Certificate: ...
+def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: Any = None) -> Certificate: ...
 @overload
 def certify(
     problem: Problem,
     dual_coef: Any,
     *,
     weights: Any = None,
-    intercept: float | None = None,
+    intercept: Any = None,
     rigorous: Literal[False],
 ) -> Certificate: ...
 @overload
@@ -58,7 +59,7 @@ def certify(
     dual_coef: Any,
     *,
     weights: Any = None,
-    intercept: float | None = None,
+    intercept: Any = None,
     rigorous: Literal[True],
     backend: str | None = None,
     delta: Any = None,
@@ -72,7 +73,7 @@ def certify(
     dual_coef: Any,
     *,
     weights: Any = None,
-    intercept: float | None = None,
+    intercept: Any = None,
     rigorous: bool = False,
     backend: str | None = None,
     delta: Any = None,
@@ -84,11 +85,12 @@ def certify(
     ----------
     problem : Problem
     dual_coef : array (n,)
-        beta, signed (beta_i = alpha_i y_i in classification). It need not be feasible.
+        beta, signed (beta_i = alpha_i y_i in classification). It need not be feasible. Of P machines an array (P, n);
+        what a row holds for samples that its machine does not see is ignored.
     weights : array (M,), optional
         theta. By default the closed form `regularizer.weights_from_dual`; give them at p = 1, where they are
         not a function of the dual point.
-    intercept : float, optional
+    intercept : float or array (P,), optional
         b. By default the best one for these scores.
     rigorous : bool
         Prove the bounds, rounding errors included (`mklref.certificate.rigorous`); for Lp, Fixed, Tikhonov and Groups.
@@ -121,16 +123,18 @@ def certify(
     NotApplicable
         If rigorous: a regulariser without rigorous bounds.
     """
+    require_problem(problem)
     if rigorous:
         from mklref.certificate.rigorous import certify_rigorously
 
         return certify_rigorously(problem, dual_coef, weights, intercept, backend, delta, tol)
-    beta = checked_vector(dual_coef, "dual_coef", problem.n_samples)
-    return _certificate(problem, beta, problem.kernels.images(beta), weights, intercept)
+    betas = problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape))
+    images = _each_image([(machine.problem, beta) for machine, beta in zip(problem.machines, betas, strict=True)])
+    return _certificate(problem, betas, images, weights, intercept)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def certify_each(points: Sequence[tuple[Problem, Any, Any, float]]) -> list[Certificate]:
+def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certificate]:
     """What `certify` says of (problem, dual_coef, weights, intercept) each; sixteen take one read of the kernels.
 
     Parameters
@@ -156,49 +160,82 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, float]]) -> list[Cert
                 f"points[{k}] has another kernel stack than points[0]; make its problem by replace(...), which keeps "
                 "the stack, or certify it by itself."
             )
-    betas = [checked_vector(dual_coef, "dual_coef", kernels.shape[1]) for _, dual_coef, _, _ in points]
+    betas = [problem.split(checked_array(dual, "dual_coef", problem.dual_shape)) for problem, dual, _, _ in points]
     certificates = []
     for first in range(0, len(points), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
-        images = kernels.images_each(np.stack(betas[some]))
-        for (problem, _, weights, intercept), beta, own in zip(points[some], betas[some], images, strict=True):
-            certificates.append(_certificate(problem, beta, own, weights, intercept))
+        owners = [machine.problem for problem, *_ in points[some] for machine in problem.machines]
+        images = iter(_each_image(list(zip(owners, chain(*betas[some]), strict=True))))
+        for (problem, _, weights, intercept), own in zip(points[some], betas[some], strict=True):
+            certificates.append(_certificate(problem, own, list(islice(images, len(own))), weights, intercept))
     return certificates
 
 
-def _certificate(problem: Problem, beta: Array, images: Any, weights: Any, intercept: float | None) -> Certificate:
-    """The certificate from K_m beta, (M, n) or what `KernelStack.images` gives in place of it."""
-    squares = dual_squares(problem, beta, images)
-    feasible, violations = repair(problem, beta)
-    lower_squares = squares_after_repair(problem, beta, feasible, images, squares)
-    lower, scale = dual_objective(problem, feasible, lower_squares)
-    point, g = scale * feasible, scale * np.sqrt(lower_squares)
-    noise = squares_error(problem, feasible, images)
+def _each_image(parts: Sequence[tuple[Problem, Array]]) -> list[Any]:
+    """`KernelStack.images` for each machine and its beta; one read for those on the same kernels."""
+    images: list[Any] = [None] * len(parts)
+    for kernels in {id(problem.kernels): problem.kernels for problem, _ in parts}.values():
+        here = [k for k, (problem, _) in enumerate(parts) if problem.kernels is kernels]
+        betas = [parts[k][1] for k in here]
+        found = [kernels.images(betas[0])] if len(here) == 1 else kernels.images_each(np.stack(betas))
+        for k, image in zip(here, found, strict=True):
+            images[k] = image
+    return images
 
-    fitting = problem.regularizer.weights_from_dual(np.where(lower_squares > noise, g, 0.0))  # rho/g has a meaning
-    fitting_scores = fitting @ images
-    fitting_intercept = best_intercept(problem, fitting_scores)
-    fitting_losses = intercept_objective(problem, fitting_scores, fitting_intercept)
-    theta = fitting
+
+class _Part:
+    """The point of one machine: beta and its images, and the feasible beta next to it."""
+
+    def __init__(self, problem: Problem, beta: Array, images: Any) -> None:
+        self.problem, self.beta, self.images = problem, beta, images
+        self.squares = dual_squares(problem, beta, images)
+        self.inside, self.violations = repair(problem, beta)
+        self.inside_squares = squares_after_repair(problem, beta, self.inside, images, self.squares)
+        self.error = squares_error(problem, beta, images)
+        self.noise = squares_error(problem, self.inside, images)
+
+    def sample_gaps(self, scale: float, t: Array) -> Array:
+        """The share of each sample in the gap, for scores t."""
+        problem, point = self.problem, scale * self.inside
+        terms = problem.loss.dual_terms(point, problem.y, problem.costs)
+        return np.asarray(problem.costs * problem.loss.value(t, problem.y) - terms + point * t)
+
+
+def _certificate(
+    problem: Problem, betas: Sequence[Array], images: Sequence[Any], weights: Any, intercept: Any
+) -> Certificate:
+    """The certificate from beta_p and K_m beta_p, (M, n_p) or what `KernelStack.images` gives, of each machine p."""
+    regularizer, machines = problem.regularizer, problem.machines
+    parts = [_Part(m.problem, beta, own) for m, beta, own in zip(machines, betas, images, strict=True)]
+    insides = [part.inside for part in parts]
+    squares, inside_squares, errors, noise = (
+        np.sum([getattr(part, name) for part in parts], axis=0)
+        for name in ("squares", "inside_squares", "error", "noise")
+    )
+    lower, scale = dual_objective(problem, insides, inside_squares)
+    g = scale * np.sqrt(inside_squares)
+
+    fitting = regularizer.weights_from_dual(np.where(inside_squares > noise, g, 0.0))  # rho/g has a meaning
+    fitted = _Primal(parts, fitting)
+    fitted_intercepts = fitted.best_intercepts()
+    theta, violations = fitting, _violations(problem, parts)
     if weights is not None:
         theta = checked_vector(weights, "weights", problem.n_kernels)
         violations += weight_violations(problem, theta)
         theta = np.maximum(theta, 0.0)
-    norms, scores = theta * np.sqrt(squares), theta @ images
-    better = fitting_intercept if weights is None else best_intercept(problem, scores)
-    b = better if intercept is None else checked_intercept(problem, intercept)
-    t, penalty = scores + b, problem.regularizer.value(norms)
-    objective = intercept_objective(problem, scores, b) + penalty
+    primal = fitted if weights is None else _Primal(parts, theta)
+    better = fitted_intercepts if weights is None else primal.best_intercepts()
+    b = better if intercept is None else checked_intercepts(problem, intercept)
+    penalty = regularizer.value(theta * np.sqrt(squares))
+    objective = primal.losses(b) + penalty
 
-    largest = squares + squares_error(problem, beta, images)
-    above = most_losses(problem, beta, theta, images, b) + most_penalty(problem.regularizer, theta, largest) - objective
-    certain, within = dual_objective(problem, feasible, lower_squares + noise)
-    certain -= dual_loss_error(problem, within * feasible, fitting_scores, fitting_intercept)
-    sample_gaps = (
-        problem.costs * problem.loss.value(t, problem.y)
-        - problem.loss.dual_terms(point, problem.y, problem.costs)
-        + point * t
-    )
+    above = primal.most_losses(b) + most_penalty(regularizer, theta, squares + errors) - objective
+    certain, within = dual_objective(problem, insides, inside_squares + noise)
+    certain -= fitted.dual_losses_error(within, fitted_intercepts)
+    gaps = [part.sample_gaps(scale, scores + own) for part, scores, own in zip(parts, primal.scores, b, strict=True)]
+    p = int(np.argmax([np.nan_to_num(own, nan=np.inf).max() for own in gaps]))
+    i = int(machines[p].samples[np.argmax(np.nan_to_num(gaps[p], nan=np.inf))])
+    several = problem.several
     return Certificate(
         lower=finite_or(certain, -np.inf),
         upper=finite_or(objective + above, np.inf),
@@ -208,63 +245,47 @@ def _certificate(problem: Problem, beta: Array, images: Any, weights: Any, inter
         rounding=finite_or(above + (lower - certain), 0.0),
         objective=finite_or(objective, np.inf),
         definiteness=problem.kernels.definiteness,
-        intercept=b,
-        better_intercept=better,
-        better_upper=finite_or(intercept_objective(problem, scores, better) + penalty, np.inf),
-        fitting_upper=finite_or(fitting_losses + problem.regularizer.value(fitting * np.sqrt(squares)), np.inf),
-        worst_sample=int(np.argmax(np.nan_to_num(sample_gaps, nan=np.inf))),
-        worst_kernel=int(np.argmax(np.abs(fitting - theta) * lower_squares)),
-        regularizer_gap=finite_or(penalty + problem.regularizer.conjugate(g) - norms @ g, np.inf),
+        intercept=tuple(b) if several else b[0],
+        better_intercept=tuple(better) if several else better[0],
+        better_upper=finite_or(primal.losses(better) + penalty, np.inf),
+        fitting_upper=finite_or(
+            fitted.losses(fitted_intercepts) + regularizer.value(fitting * np.sqrt(squares)), np.inf
+        ),
+        worst_sample=(p, i) if several else i,
+        worst_kernel=int(np.argmax(np.abs(fitting - theta) * inside_squares)),
+        regularizer_gap=finite_or(penalty + regularizer.conjugate(g) - (theta * np.sqrt(squares)) @ g, np.inf),
     )
 
 
-def dual_objective(problem: Problem, beta: Array, squares: Array) -> tuple[float, float]:
-    """The dual objective at a feasible beta, and the scale t in (0, 1] that takes it into the domain of R*."""
-    g = np.sqrt(squares)
-    scale = problem.regularizer.dual_scale(g)
-    if problem.intercept_cost and scale < 1.0:
-        return -np.inf, scale
-    value = problem.loss.dual_value(scale * beta, problem.y, problem.costs) - problem.regularizer.conjugate(scale * g)
-    return float(value), scale
+class _Primal:
+    """The functions that weights theta give the machines, and sums over the machines for intercepts b_p."""
+
+    def __init__(self, parts: Sequence[_Part], theta: Array) -> None:
+        self.parts, self.theta = parts, theta
+        self.scores = [theta @ part.images for part in parts]
+
+    def best_intercepts(self) -> list[float]:
+        """The best b_p for the scores."""
+        return [best_intercept(part.problem, scores) for part, scores in zip(self.parts, self.scores, strict=True)]
+
+    def losses(self, b: Sequence[float]) -> float:
+        """sum_p [ sum_i c_i V(t_i, y_i) + c_b b_p ]."""
+        each = zip(self.parts, self.scores, b, strict=True)
+        return sum(intercept_objective(part.problem, scores, own) for part, scores, own in each)
+
+    def most_losses(self, b: Sequence[float]) -> float:
+        """The same, and what rounding may have taken off."""
+        each = zip(self.parts, b, strict=True)
+        return sum(most_losses(part.problem, part.beta, self.theta, part.images, own) for part, own in each)
+
+    def dual_losses_error(self, scale: float, b: Sequence[float]) -> float:
+        """What rounding may have added to the dual losses of the feasible beta~_p times the scale."""
+        each = zip(self.parts, self.scores, b, strict=True)
+        return sum(dual_loss_error(part.problem, scale * part.inside, scores, own) for part, scores, own in each)
 
 
-def dual_squares(problem: Problem, beta: Array, images: Any) -> Array:
-    """beta'K_m beta, with rounding below zero removed; a truly negative value proves K_m indefinite."""
-    squares: Array = images @ beta
-    rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
-    allowed = rounding * _largest_squares(problem, beta)
-    m = int(np.argmin(squares + allowed))
-    if squares[m] < -allowed[m]:
-        raise InvalidKernel(
-            f"kernels[{m}] is not positive semidefinite: beta'K beta = {squares[m]:.3g} for this dual point. "
-            f"{INDEFINITE_REMEDY}"
-        )
-    return np.maximum(squares, 0.0)
-
-
-def squares_after_repair(problem: Problem, beta: Array, feasible: Array, images: Any, squares: Array) -> Array:
-    """Upper bounds of the squares at the repaired point; exact ones if the point moved by more than rounding.
-
-    With d the move, (beta + d)'K(beta + d) <= beta'K beta + 2 d'K beta + ||d||^2 trace(K).
-    """
-    step = feasible - beta
-    if not step.any():
-        return squares
-    remainder = _largest_squares(problem, step)
-    moved = np.maximum(squares + 2.0 * (images @ step), 0.0) + remainder
-    if np.all(remainder <= _NEGLIGIBLE * moved.max()):
-        return np.asarray(moved)
-    return dual_squares(problem, feasible, problem.kernels.images(feasible))
-
-
-def _largest_squares(problem: Problem, v: Array) -> Array:
-    """||v||^2 trace(K_m) >= v'K_m v, in an order in which kernels of scale 1e+-250 neither overflow nor vanish."""
-    size = float(np.abs(v).max()) or 1.0
-    unit = v / size
-    bounds: Array = problem.kernels.traces() * size * float(unit @ unit) * size
-    return bounds
-
-
-def finite_or(value: Any, otherwise: float) -> float:
-    """The value, or another one where it is infinite or not a number."""
-    return float(value) if np.isfinite(value) else otherwise
+def _violations(problem: Problem, parts: Sequence[_Part]) -> list[tuple[str, float]]:
+    """What had to be repaired in beta; of several machines, in which."""
+    if not problem.several:
+        return parts[0].violations
+    return [(f"machine {p}: {text}", size) for p, part in enumerate(parts) for text, size in part.violations]

@@ -1,16 +1,18 @@
 """The rigorous certificate: L <= P* <= U with a proof, rounding errors included.
 
 Claim: for every family of positive semidefinite Khat_m with ||Khat_m - K_m||_2 <= delta_m, the optimal value of the
-problem with the kernels Khat lies in [L, U]. With a beta that is feasible exactly, any theta >= 0 and any b,
+problem with the kernels Khat lies in [L, U]. With beta_p that are feasible exactly, one for each of the P machines, any
+theta >= 0 and any b_p,
 
-    q_m >= beta'K_m beta + delta_m ||beta||^2
-    L = -sum_i c_i V*(-beta_i/c_i, y_i) - R*(sqrt q)
-    U = sum_i c_i max V over t_i + R(sqrt(theta^2 q)) + c_b b + ||c s||_2 sum_m theta_m delta_m ||beta||_2
+    q_m >= sum_p [ beta_p'K_m beta_p + delta_m ||beta_p||^2 ]
+    L = sum_p [ -sum_i c_i V*(-beta_i/c_i, y_i) ] - R*(sqrt q)
+    U = sum_p [ sum_i c_i max V over t_i + c_b b_p + ||c s||_2 sum_m theta_m delta_m ||beta_p||_2 ] + R(sqrt(theta^2 q))
 
-where t_i encloses sum_m theta_m (K_m beta)_i + b. The last term is the worst that matrices within delta can do: they
-move the scores by at most sum theta_m delta_m ||beta|| in the Euclidean norm, and s_i is the largest |V'| that far
-around t_i. R needs no feasible weights. Every number that is rounded is rounded to the safe side; sums over samples
-and norms over kernels are taken in rational arithmetic.
+where t_i encloses sum_m theta_m (K_m beta_p)_i + b_p. The last term of each machine is the worst that matrices within
+delta can do: they move its scores by at most sum theta_m delta_m ||beta_p|| in the Euclidean norm, and s_i is the
+largest |V'| that far around t_i. A machine on some of the samples has principal submatrices of Khat, which are
+semidefinite and within delta of those of K. R needs no feasible weights. Every number that is rounded is rounded to the
+safe side; sums over samples and norms over kernels are taken in rational arithmetic.
 
     definite.py       K_m + s_m I is semidefinite, s_m <= delta_m
     feasible.py       beta in the box and 1'beta = c_b, exactly
@@ -22,28 +24,30 @@ and norms over kernels are taken in rational arithmetic.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_vector
+from mklref._validate import checked_array, checked_vector
 from mklref.certificate import loss_terms, penalty_terms
-from mklref.certificate.checks import checked_intercept, weight_violations
+from mklref.certificate.bounds import dual_objective
+from mklref.certificate.checks import checked_intercepts, weight_violations
 from mklref.certificate.definite import fingerprint, proven_shifts
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.exact import Unbounded, dot, root_up, round_down, round_up, total
 from mklref.certificate.feasible import exactly_feasible
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.loss_terms import dual_term, exact_box, primal_losses, slopes
-from mklref.certificate.numerical import dual_objective
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
 from mklref.certificate.repaired import repair
 from mklref.certificate.rounding import Interval, above, weighted_sum
 from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
+from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import INDEFINITE_REMEDY
 from mklref.losses import DensityLevelSet, Hinge, OneClass
 
@@ -59,29 +63,38 @@ _SHARE = 0.1
 
 
 class Point(NamedTuple):
-    """What is certified: beta, whether it is exactly feasible, and theta and b if they are given."""
+    """What is certified: beta of each machine, whether all are exactly feasible, and theta and b if they are given."""
 
-    beta: Array
+    betas: list[Array]
     feasible: bool
     weights: Array | None
-    intercept: float | None
+    intercepts: list[float] | None
 
 
 class Enclosure(NamedTuple):
-    """Bounds at a point, the weights and the intercept that they use, and what rounding costs them."""
+    """Bounds at a point, the weights and the intercepts that they use, and what rounding costs them."""
 
     lower: float
     upper: float
     weights: Array
-    intercept: float
+    intercepts: list[float]
     slack: float
+
+
+class Scores(NamedTuple):
+    """What one machine has to be bounded from above: its problem, scores without b, b, and how far delta moves them."""
+
+    problem: Problem
+    scores: Interval
+    intercept: float
+    moved: float
 
 
 def certify_rigorously(
     problem: Problem,
     dual_coef: Any,
     weights: Any,
-    intercept: float | None,
+    intercept: Any,
     backend: str | None,
     delta: Any,
     tol: float,
@@ -94,21 +107,16 @@ def certify_rigorously(
     evaluated = problem.kernels.entry_errors is not None
     if evaluated and backend not in (None, "fast"):
         raise NotApplicable(f"backend = {backend!r} reads matrices; kernels that are evaluated have 'fast' alone.")
-    repaired, violations = repair(problem, checked_vector(dual_coef, "dual_coef", problem.n_samples))
-    box = exact_box(problem.loss, problem.y, problem.costs)
-    beta = exactly_feasible(repaired, *box, problem.intercept_cost if problem.intercept else None)
-    if beta is None:
-        excess = problem.intercept_cost - float(total(problem.costs))
-        violations.append((f"no point of the box sums to {problem.intercept_cost:g} exactly", max(excess, 0.0)))
+    betas, feasible, violations = _feasible(problem, dual_coef)
     theta = None
     if weights is not None:
         theta = checked_vector(weights, "weights", problem.n_kernels)
         violations += weight_violations(problem, theta)
         theta = np.maximum(theta, 0.0)
-    b = None if intercept is None else checked_intercept(problem, intercept)
+    b = None if intercept is None else checked_intercepts(problem, intercept)
     radii, shifts = proven_shifts(problem.kernels, delta)
 
-    point = Point(repaired if beta is None else beta, beta is not None, theta, b)
+    point = Point(betas, feasible, theta, b)
     used = backend or "fast"
     found = _enclose(problem, point, radii, shifts, used)
     if backend is None and not evaluated and found.slack > _SHARE * tol * abs(found.upper):
@@ -124,99 +132,152 @@ def certify_rigorously(
         backend=used,
         unit=unit_of(problem),
         slack=found.slack,
-        dual_coef=point.beta,
+        dual_coef=problem.join(betas),
         weights=found.weights,
-        intercept=found.intercept,
+        intercept=problem.intercepts(found.intercepts),
         problem=problem,
         fingerprint=fingerprint(problem.kernels),
     )
 
 
+def _feasible(problem: Problem, dual_coef: Any) -> tuple[list[Array], bool, list[tuple[str, float]]]:
+    """beta of each machine next to the given ones, whether all are exactly feasible, and what was violated."""
+    betas, feasible, violations = [], True, []
+    given = problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape))
+    for p, ((own, *_), beta) in enumerate(zip(problem.machines, given, strict=True)):
+        repaired, moved = repair(own, beta)
+        box = exact_box(own.loss, own.y, own.costs)
+        exact = exactly_feasible(repaired, *box, own.intercept_cost if own.intercept else None)
+        if exact is None:
+            excess = own.intercept_cost - float(total(own.costs))
+            moved.append((f"no point of the box sums to {own.intercept_cost:g} exactly", max(excess, 0.0)))
+        betas.append(repaired if exact is None else exact)
+        feasible &= exact is not None
+        violations += [(f"machine {p}: {text}" if problem.several else text, size) for text, size in moved]
+    return betas, feasible, violations
+
+
 def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backend: str) -> Enclosure:
     """The bounds at a point with one backend; infinite where a value overflows."""
+    machines = [machine.problem for machine in problem.machines]
     try:
-        images, squares = products(problem.kernels, point.beta, shifts, backend)
+        found = [products(K, beta, shifts, backend) for K, beta in zip(_stacks(problem), point.betas, strict=True)]
     except Unbounded:
         nothing = np.zeros(problem.n_kernels) if point.weights is None else point.weights
-        return Enclosure(-math.inf, math.inf, nothing, point.intercept or 0.0, math.inf)
-    size = dot(point.beta, point.beta)
-    q = [Fraction(x) + Fraction(d) * size for x, d in zip(squares.upper.tolist(), delta.tolist(), strict=True)]
+        return Enclosure(-math.inf, math.inf, nothing, point.intercepts or [0.0] * len(machines), math.inf)
+    sizes = [dot(beta, beta) for beta in point.betas]
+    uppers = np.array([squares.upper for _, squares in found])
+    q = [
+        sum(map(Fraction, column), Fraction(d) * sum(sizes))
+        for column, d in zip(uppers.T.tolist(), delta.tolist(), strict=True)
+    ]
     _require_nonnegative(q)
-    middle, middles = 0.5 * squares.lower + 0.5 * squares.upper, 0.5 * images.lower + 0.5 * images.upper
-    middle = np.maximum(middle, 0.0)
+    middle = np.maximum(np.sum([0.5 * squares.lower + 0.5 * squares.upper for _, squares in found], axis=0), 0.0)
     theta = point.weights
     if theta is None:
         theta = problem.regularizer.weights_from_dual(np.sqrt(middle))
-    scores = theta @ middles
-    b = best_intercept(problem, scores) if point.intercept is None else point.intercept
+    middles = [theta @ (0.5 * images.lower + 0.5 * images.upper) for images, _ in found]
+    b = point.intercepts or [best_intercept(own, scores) for own, scores in zip(machines, middles, strict=True)]
     with np.errstate(over="ignore", invalid="ignore"):
-        moved = float(theta @ delta) * math.sqrt(float(point.beta @ point.beta))
-        theta, b = _off_the_kink(problem, theta, b, weighted_sum(theta, images) + b, np.sqrt(middle), moved)
+        lengths = [float(theta @ delta) * math.sqrt(float(beta @ beta)) for beta in point.betas]
+        scores = [weighted_sum(theta, images) for images, _ in found]
+        eta = _stretch(problem, list(map(Scores, machines, scores, b, lengths)), theta, np.sqrt(middle))
+    if isinstance(problem.loss, OneClass):
+        b = [own + eta for own in b]
+    else:
+        theta, b = (1.0 + eta) * theta, [(1.0 + eta) * own for own in b]
 
-    lower = _lower(problem, point.beta, q) if point.feasible else -math.inf
+    lower = _lower(problem, point.betas, q) if point.feasible else -math.inf
     radius = sum((Fraction(t) * Fraction(d) for t, d in zip(theta.tolist(), delta.tolist(), strict=True)), Fraction(0))
-    upper = _upper(problem, q, theta, b, weighted_sum(theta, images), root_up(radius * radius * size))
+    moved = [root_up(radius * radius * size) for size in sizes]
+    upper = _upper(problem, q, theta, b, [weighted_sum(theta, images) for images, _ in found], moved)
 
     with np.errstate(over="ignore", invalid="ignore"):
-        primal = intercept_objective(problem, theta @ middles, b) + problem.regularizer.value(theta * np.sqrt(middle))
-        dual, _ = dual_objective(problem, point.beta, middle)
+        middles = [theta @ (0.5 * images.lower + 0.5 * images.upper) for images, _ in found]
+        primal = sum(map(intercept_objective, machines, middles, b))
+        primal += problem.regularizer.value(theta * np.sqrt(middle))
+        dual, _ = dual_objective(problem, point.betas, middle)
         slack = (upper - primal) + (dual - lower)
     return Enclosure(lower, upper, theta, b, slack if math.isfinite(slack) else math.inf)
 
 
-def _off_the_kink(problem: Problem, theta: Array, b: float, t: Interval, g: Array, moved: float) -> tuple[Array, float]:
-    """Weights and an intercept that keep the free samples off the kink of max(0, m - y t) by the error of their scores.
+def _stacks(problem: Problem) -> Iterator[KernelStack]:
+    """The kernels of each machine as they are now, which is what is hashed, and not as they were when it was stated."""
+    for machine in problem.machines:
+        whole = machine.problem.kernels is problem.kernels
+        yield problem.kernels if whole else problem.kernels.part(machine.samples)
+
+
+def _stretch(problem: Problem, machines: Sequence[Scores], theta: Array, g: Array) -> float:
+    """eta: the function times 1 + eta keeps free samples off the kink of max(0, m - y t) by the error of their scores.
 
     On the kink an error of r costs c_i r, which is much where c_i is large. The function times 1 + eta, eta about r,
     has no loss there, and since the point is nearly optimal that costs eta sum |beta_i| over the free samples. Where
     m = 0 (one class) eta is added to the intercept. Matrices within delta move the scores further, by `moved` at most.
     Taken where float64 says that it pays; any point has a bound.
     """
-    loss, costs = problem.loss, problem.costs
-    if not isinstance(loss, Hinge | DensityLevelSet | OneClass):
-        return theta, b
-    margin = 0.0 if isinstance(loss, OneClass) else 1.0
-    z = margin - problem.y * (0.5 * t.lower + 0.5 * t.upper)
-    r = 0.5 * (t.upper - t.lower)
+    if not isinstance(problem.loss, Hinge | DensityLevelSet | OneClass):
+        return 0.0
+    margin = 0.0 if isinstance(problem.loss, OneClass) else 1.0
+    bands = []
+    for own, scores, b, moved in machines:
+        t = scores + b
+        bands.append((own, margin - own.y * (0.5 * t.lower + 0.5 * t.upper), 0.5 * (t.upper - t.lower), moved))
 
     def estimate(eta: float) -> float:
         stretch, shift = (1.0 + eta, 0.0) if margin else (1.0, eta)
-        excess = margin - stretch * (margin - z) - shift + stretch * r
-        pull = moved * float(np.linalg.norm(costs[excess + moved > 0.0]))
-        penalty = problem.regularizer.value(stretch * theta * g)
-        return float(costs @ np.maximum(0.0, excess)) + pull + penalty + problem.intercept_cost * shift
+        value = problem.regularizer.value(stretch * theta * g) + problem.intercept_cost * shift
+        for own, z, r, moved in bands:
+            excess = margin - stretch * (margin - z) - shift + stretch * r
+            pull = moved * float(np.linalg.norm(own.costs[excess + moved > 0.0]))
+            value += float(own.costs @ np.maximum(0.0, excess)) + pull
+        return value
 
     candidates = [0.0]
-    for reach in (r, r + moved):
-        near = np.abs(z) <= _NEAR * reach
-        candidates.append(1.01 * float(np.max(z + reach, initial=0.0, where=near)))
-    eta = min((eta for eta in candidates if eta <= _FARTHEST), key=estimate)
-    return ((1.0 + eta) * theta, (1.0 + eta) * b) if margin else (theta, b + eta)
+    for share in (0.0, 1.0):
+        reaches = [(z, r + share * moved) for _, z, r, moved in bands]
+        nearest = (float(np.max(z + reach, initial=0.0, where=abs(z) <= _NEAR * reach)) for z, reach in reaches)
+        candidates.append(1.01 * max(nearest))
+    return min((eta for eta in candidates if eta <= _FARTHEST), key=estimate)
 
 
-def _lower(problem: Problem, beta: Array, q: list[Fraction]) -> float:
+def _lower(problem: Problem, betas: Sequence[Array], q: list[Fraction]) -> float:
     """The dual objective from below."""
+    each = zip(problem.machines, betas, strict=True)
     try:
-        value = dual_term(problem.loss, beta, problem.y, problem.costs)
+        value = sum((dual_term(m.problem.loss, beta, m.problem.y, m.problem.costs) for m, beta in each), Fraction(0))
         return round_down(value - conjugate(problem.regularizer, q))
     except Unbounded:
         return -math.inf
 
 
-def _upper(problem: Problem, q: list[Fraction], theta: Array, b: float, scores: Interval, moved: Fraction) -> float:
+def _upper(
+    problem: Problem,
+    q: list[Fraction],
+    theta: Array,
+    b: Sequence[float],
+    scores: Sequence[Interval],
+    moved: Sequence[Fraction],
+) -> float:
     """The primal objective from above, for scores that are moved by at most `moved` in the Euclidean norm."""
-    costs, loss, y = problem.costs, problem.loss, problem.y
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            t = scores + b
-            value = total(above(costs * primal_losses(loss, t, y)))
-            if moved:
-                pull = above(costs * slopes(loss, t.widen(round_up(moved)), y))
-                value += root_up(dot(pull, pull)) * moved
+        each = zip(problem.machines, b, scores, moved, strict=True)
+        value = sum((_most_losses(m.problem, own, t + own, by) for m, own, t, by in each), Fraction(0))
         value += penalty(problem.regularizer, [Fraction(w) ** 2 * x for w, x in zip(theta.tolist(), q, strict=True)])
-        return round_up(value + Fraction(problem.intercept_cost) * Fraction(b))
+        return round_up(value)
     except Unbounded:
         return math.inf
+
+
+def _most_losses(problem: Problem, b: float, t: Interval, moved: Fraction) -> Fraction:
+    """The losses of one machine and c_b b from above, for scores t, b included."""
+    costs, loss, y = problem.costs, problem.loss, problem.y
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = total(above(costs * primal_losses(loss, t, y)))
+        if moved:
+            pull = above(costs * slopes(loss, t.widen(round_up(moved)), y))
+            value += root_up(dot(pull, pull)) * moved
+    return value + Fraction(problem.intercept_cost) * Fraction(b)
 
 
 def _require_nonnegative(q: list[Fraction]) -> None:

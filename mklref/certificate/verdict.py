@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, TypeVar
 
+import numpy as np
+
 from mklref._validate import checked_number
 from mklref.certificate.unit import relative
 
@@ -89,8 +91,13 @@ class Bounds:
         names = [field.name for field in fields(cls)]
         if not isinstance(facts, dict) or set(facts) != set(names):
             raise KeyError(f"the fields of {cls.__name__} are {', '.join(names)}")
-        kinds: dict[str, Any] = {"float": float, "int": int, "str": str, "tuple[str, ...]": tuple}
-        return cls(**{field.name: saved(facts, field.name, kinds[str(field.type)]) for field in fields(cls)})
+        one: dict[str, Any] = {"float": float, "int": int, "str": str, "tuple[str, ...]": tuple}
+        each: dict[str, Any] = {"float | tuple[float, ...]": float, "int | tuple[int, ...]": int}
+        values: dict[str, Any] = {}
+        for entry in fields(cls):
+            name, kind = entry.name, str(entry.type)
+            values[name] = saved_each(facts, name, each[kind]) if kind in each else saved(facts, name, one[kind])
+        return cls(**values)
 
     def __str__(self) -> str:
         return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"
@@ -109,16 +116,16 @@ def apart(one: float, other: float) -> tuple[str, str]:
 class Certificate(Bounds):
     """Bounds on the optimal value of a `Problem`, and what to improve in the point."""
 
-    intercept: float
-    """The intercept that `upper` uses."""
-    better_intercept: float
+    intercept: float | tuple[float, ...]
+    """The intercept that `upper` uses; one for each of several machines."""
+    better_intercept: float | tuple[float, ...]
     """The best intercept for these scores."""
     better_upper: float
     """The primal objective with the best intercept."""
     fitting_upper: float
     """The primal objective with the weights that fit the dual point in closed form, and their best intercept."""
-    worst_sample: int
-    """The sample that contributes most to the gap."""
+    worst_sample: int | tuple[int, ...]
+    """The sample that contributes most to the gap; (p, i) for sample i in machine p of several."""
     worst_kernel: int
     """The kernel whose weight disagrees most with the dual point."""
     regularizer_gap: float
@@ -142,12 +149,7 @@ class Certificate(Bounds):
         lines += [f"Infeasible: {violation}." for violation in self.violations]
         gain = self.objective - self.better_upper
         if gain > _WORTH_SAYING * self.size:
-            lines.append(
-                "The intercept {} is not the best: {} lowers the upper bound ".format(
-                    *apart(self.intercept, self.better_intercept)
-                )
-                + f"by {gain:.3g} to {self.better_upper:.9g}."
-            )
+            lines.append(f"{self._better_intercept()} lowers the upper bound by {gain:.3g} to {self.better_upper:.9g}.")
         if _GOOD * self.size < self.gap - self.rounding < float("inf"):
             gain = self.objective - self.fitting_upper
             if max(self.regularizer_gap, gain) > 0.5 * self.gap:
@@ -158,7 +160,7 @@ class Certificate(Bounds):
                 )
             else:
                 lines.append(
-                    f"Most of the gap comes from the samples, most of all sample {self.worst_sample}: "
+                    f"Most of the gap comes from the samples, most of all {_samples(self.worst_sample)}: "
                     "its dual variable does not fit its score. Check the scale of C, the sign of dual_coef, and that "
                     "weights and dual_coef stem from the same iterate."
                 )
@@ -172,6 +174,17 @@ class Certificate(Bounds):
         if self.lower == -float("inf"):
             lines.append("The dual objective is not finite at this point, even after repair.")
         return "\n".join(lines)
+
+    def _better_intercept(self) -> str:
+        """Which intercept should be another one: of several machines, the one that is furthest from it."""
+        given, better = np.atleast_1d(self.intercept), np.atleast_1d(self.better_intercept)
+        p = int(np.argmax(np.abs(given - better)))
+        where = "" if isinstance(self.intercept, float) else f" of machine {p}"
+        return "The intercept {}{where} is not the best: {}".format(*apart(given[p], better[p]), where=where)
+
+
+def _samples(where: int | tuple[int, ...]) -> str:
+    return f"sample {where}" if isinstance(where, int) else f"sample {where[1]} of machine {where[0]}"
 
 
 def saved(facts: dict[str, Any], name: str, kind: type[T]) -> T:
@@ -190,3 +203,10 @@ def saved(facts: dict[str, Any], name: str, kind: type[T]) -> T:
     if type(value) is not kind:
         raise TypeError(f"{name} = {str(value)[:80]} is no {'list of texts' if kind is tuple else kind.__name__}")
     return value
+
+
+def saved_each(facts: dict[str, Any], name: str, kind: type[T]) -> T | tuple[T, ...]:
+    """One value as `saved`, or a tuple of them from a list."""
+    if not isinstance(facts[name], list | tuple):
+        return saved(facts, name, kind)
+    return tuple(saved({name: entry}, name, kind) for entry in facts[name])

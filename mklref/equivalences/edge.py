@@ -8,7 +8,7 @@ from typing import Any
 
 from mklref.equivalences.maps import Carried, Carry
 from mklref.exceptions import NotApplicable
-from mklref.problem import Problem
+from mklref.problem import Problem, is_one_machine
 from mklref.regularizers import Lp, Power, Regularizer
 from mklref.solution import Solution
 
@@ -56,7 +56,7 @@ class Equivalence:
 
     def applies(self, problem: Problem) -> bool:
         """Whether the problem is one of those on the left."""
-        if not isinstance(problem, Problem) or not isinstance(problem.regularizer, self.kind):
+        if not is_one_machine(problem) or not isinstance(problem.regularizer, self.kind):
             return False
         ordinary = problem.intercept_cost == 0.0 or not self.rescales(problem.regularizer)
         return ordinary and self.where(problem.regularizer, problem)

@@ -25,7 +25,7 @@ from mklref.certificate import best_intercept
 from mklref.certificate.intercept import intercept_objective
 from mklref.exceptions import InvalidInput, NotApplicable
 from mklref.losses import DensityLevelSet, OneClass
-from mklref.problem import Problem
+from mklref.problem import Problem, is_one_machine
 from mklref.regularizers import (
     ElasticNet,
     Fixed,
@@ -60,7 +60,7 @@ Carry = Callable[[Problem, Solution], Carried]
 
 def _left(problem: Problem, solution: Solution, kind: type[R]) -> tuple[R, Solution]:
     """The regulariser of a map that leads from this kind, and the solution in the domain of R*."""
-    if not isinstance(problem, Problem) or not isinstance(problem.regularizer, kind):
+    if not is_one_machine(problem) or not isinstance(problem.regularizer, kind):
         raise NotApplicable(f"this map leads from a Problem with {kind.__name__}; this is {problem}.")
     return problem.regularizer, _in_domain(problem, solution)
 
@@ -251,7 +251,7 @@ def fixed_margin_to_nu(problem: Problem, solution: Solution) -> Carried:
 
 def _require_one_class(problem: Problem, solution: Solution, loss: type[OneClass | DensityLevelSet]) -> Solution:
     """The solution in the domain of R*, if the problem has this loss and R the degree 2."""
-    if not isinstance(problem, Problem) or not isinstance(problem.loss, loss) or problem.regularizer.degree != 2.0:
+    if not is_one_machine(problem) or not isinstance(problem.loss, loss) or problem.regularizer.degree != 2.0:
         raise NotApplicable(f"this map leads from the loss {loss.name} with R of degree 2; this is {problem}.")
     return _in_domain(problem, solution)
 

@@ -20,7 +20,6 @@ from mklref.estimators.workers import at_work
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.machines.loops import at_most
 from mklref.native.solver import run_from
-from mklref.problem import Problem
 from mklref.regularizers import Regularizer
 from mklref.solution import Solution, Status
 
@@ -63,7 +62,7 @@ def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tup
 def _claimed(run: Any, status: Status) -> Any:
     """The solution with the solver's own bounds, which are those that `_certified` will find but for rounding."""
     best = run.best.point
-    if not isinstance(run.problem, Problem):
+    if run.problem.several:
         return run.solution(status)
     bounds: Any = Bounds(best.lower, best.upper, 0.0, (), unit=run.zero)
     return Solution(best.beta, best.weights, best.intercept, best.upper, bounds, status, run.history())
@@ -78,7 +77,7 @@ def _certified(problems: Sequence[Any], solutions: Sequence[Any], options: Seque
 
     Where one is not what the solver has claimed, because its forms have drifted, the better one of it and a fresh one.
     """
-    if not isinstance(problems[0], Problem):
+    if problems[0] is None:
         return solutions
     tol = options[0]
     points = [(p, own.dual_coef, own.weights, own.intercept) for p, own in zip(problems, solutions, strict=True)]
@@ -99,10 +98,8 @@ def _still_good(solution: Any, before: Any, now: Any, tol: float) -> bool:
     Where c_i V*(-beta_i/c_i) stays as it was, as it does for the hinge inside the box, so does the lower bound; and
     c_i V(t_i, y_i) >= 0 only falls.
     """
-    pairs = zip(getattr(before, "machines", [before]), getattr(now, "machines", [now]), strict=True)
-    for row, (old, new) in zip(np.atleast_2d(solution.dual_coef), pairs, strict=True):
-        beta = row[old.samples] if hasattr(old, "samples") else row
-        old, new = (getattr(one, "problem", one) for one in (old, new))
+    betas = now.split(solution.dual_coef)
+    for beta, (old, *_), (new, *_) in zip(betas, before.machines, now.machines, strict=True):
         terms, smaller = (one.loss.dual_terms(beta, one.y, one.costs) for one in (old, new))
         if not (np.isfinite(smaller).all() and np.allclose(smaller, terms, rtol=1e-12, atol=0.0)):
             return False
@@ -210,7 +207,7 @@ def _path(
                 starts, forms = [list(column) for column in zip(*pairs, strict=True)]
                 first = first if before else starts
                 solved.append(starts)
-                problems.append([one if isinstance(one, Problem) else None for one in here])
+                problems.append([one if not one.several else None for one in here])
             of_point.append((len(solved) - 1, again))
             before = here
     columns = zip(zip(*problems, strict=True), zip(*solved, strict=True), strict=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from mklref._conic.factors import Factors
 from mklref._conic.model import Model
-from mklref.problem import Problem
+from mklref.problem import Problem, is_one_machine
 from mklref.solution import Solution
 
 
@@ -26,7 +26,7 @@ class Formulation(ABC):
 
     def explain(self, problem: Any) -> str | None:
         """None if the formulation covers the problem, else the reason in words, with an alternative."""
-        if isinstance(problem, self.kind):
+        if is_one_machine(problem) if self.kind is Problem else isinstance(problem, self.kind):
             return self.applies(problem)
         return f"{self.name} is for a {self.kind.__name__}, this is a {type(problem).__name__}."
 

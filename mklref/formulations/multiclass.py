@@ -28,7 +28,7 @@ from mklref._conic.model import Model, cost_parameters, multiplier
 from mklref._conic.point import Point
 from mklref.formulations.base import Formulation
 from mklref.formulations.mixed_norm import R
-from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.multiclass import MulticlassProblem
 
 
 class Multiclass(Formulation):
@@ -36,14 +36,13 @@ class Multiclass(Formulation):
 
     name = "multiclass"
     kind = MulticlassProblem
-    solution = MulticlassSolution
 
     def build(self, problem: MulticlassProblem, L: Factors) -> Model:
         """The model over V, s, t and b."""
         import cvxpy as cp
 
         machines = problem.machines
-        c = cost_parameters(1)
+        c = cost_parameters(problem.n_samples)
         V = cp.Variable((L.stacked.shape[1], len(machines)), name="V")
         b = cp.Variable(len(machines), name="b") if problem.intercept else cp.Constant(np.zeros(len(machines)))
         s = cp.Variable(problem.n_kernels, nonneg=True, name="s")
@@ -52,15 +51,13 @@ class Multiclass(Formulation):
         for p, machine in enumerate(machines):
             t = cp.Variable(len(machine.samples), name=f"t{p}")
             scores.append(t == L.stacked[machine.samples] @ V[:, p] + b[p])
-            losses.append((machine.problem.costs / problem.C) @ problem.loss.atom(t, machine.problem.y))
+            losses.append(c.value[machine.samples] @ problem.loss.atom(t, machine.problem.y))
         norms = [cp.norm(V_m, "fro") <= s_m for V_m, s_m in zip(L.split(V), s, strict=True)]
         penalty, domain = R(problem.regularizer, s)
-        objective = c.value[0] * cp.sum(cp.hstack(losses)) + penalty
+        objective = cp.sum(cp.hstack(losses)) + penalty
 
         def recover() -> Point:
-            beta = np.zeros((len(machines), problem.n_samples))
-            for row, machine, constraint in zip(beta, machines, scores, strict=True):
-                row[machine.samples] = multiplier(constraint)
+            beta = problem.join([multiplier(constraint) for constraint in scores])
             return Point(beta, problem.regularizer.weights_from_norms(L.norms(V.value)), np.asarray(b.value))
 
         return Model(cp.Problem(cp.Minimize(objective), [*scores, *norms, *domain]), c, recover)

@@ -42,14 +42,13 @@ class SDP(Formulation):
         """The model over mu, f, s and b; it takes the matrices themselves."""
         import cvxpy as cp
 
-        machine = problem.machine
         c = cost_parameters(problem.n_samples)
         mu = cp.Variable(problem.n_kernels, name="mu")
         f = cp.Variable((problem.n_samples, 1), name="f")
         s = cp.Variable((1, 1), name="s")
-        b = cp.Variable(name="b") if machine.intercept else cp.Constant(0.0)
+        b = cp.Variable(name="b") if problem.intercept else cp.Constant(0.0)
         K = sum(mu_m * K_m for mu_m, K_m in zip(mu, problem.kernels.dense().astype(np.float64), strict=True))
-        losses = cp.sum(cp.multiply(c.value, machine.loss.atom(f[:, 0] + b, machine.y))) + machine.intercept_cost * b
+        losses = cp.sum(cp.multiply(c.value, problem.loss.atom(f[:, 0] + b, problem.y))) + problem.intercept_cost * b
         inequality = cp.bmat([[K, f], [f.T, s]]) >> 0
         trace = problem.traces @ mu == problem.trace
 

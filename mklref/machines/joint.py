@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import Bounds
+from mklref.certificate import dual_objective
 from mklref.machines.loops import loops, threads
 from mklref.machines.machine import Machine, rounding
 from mklref.machines.quadratic_forms import QuadraticForms
@@ -142,13 +142,7 @@ class JointMachine:
 
     def dual_objective(self, squares: Array) -> float:
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
-        regularizer, g = self.problem.regularizer, np.sqrt(squares)
-        scale = regularizer.dual_scale(g)
-        terms = sum(
-            machine.problem.loss.dual_value(scale * machine.beta, machine.problem.y, machine.problem.costs)
-            for machine in self.machines
-        )
-        return float(terms - regularizer.conjugate(scale * g))
+        return dual_objective(self.problem, [machine.beta for machine in self.machines], squares)[0]
 
     def rounding(self, intercept: Array, upper: float) -> float:
         """What the bounds at the present weights and dual points add to their gap."""
@@ -163,9 +157,7 @@ class JointMachine:
         self, beta: Array, weights: Array, intercept: Array, status: Status, history: History, tol: float
     ) -> MulticlassSolution:
         """The point with bounds computed from scratch, which decide about the status OPTIMAL."""
-        rows = np.zeros((len(self.machines), self.problem.n_samples))
-        for row, machine, part in zip(rows, self.problem.machines, self._parts, strict=True):
-            row[machine.samples] = beta[part]
-        bounds: Bounds = self.problem.certify(rows, weights, intercept)
+        rows = self.problem.join([beta[part] for part in self._parts])
+        bounds = self.problem.certify(rows, weights, intercept)
         status = status.confirmed(bounds.is_optimal(tol))
         return MulticlassSolution(rows, weights, intercept, bounds.objective, bounds, status, history, "native")

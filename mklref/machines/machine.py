@@ -104,7 +104,7 @@ class Machine(ABC):
 
     def dual_objective(self, squares: Array) -> float:
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
-        return dual_objective(self.problem, self.beta, squares)[0]
+        return dual_objective(self.problem, [self.beta], squares)[0]
 
     def rounding(self, intercept: float, upper: float) -> float:
         """What a certificate adds to the gap of the bounds that the present weights and beta gave."""

@@ -91,7 +91,7 @@ class Outer:
         self.lost = False
         self.rounding = 0.0
         """What the certificate will add to the gap, as far as it is known to matter."""
-        self.zero = unit_of(self.problem) if isinstance(self.problem, Problem) else 0.0
+        self.zero = unit_of(self.problem)
         """What gaps are compared with where the optimum is 0."""
         self.cold = True
         """Whether the first weights were not those of a solution."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
-from mklref.multiclass import MulticlassProblem, MulticlassSolution
 from mklref.native.outer import Outer
 from mklref.native.polish import polished
 from mklref.native.subsample import equal_weights, subsample_weights
@@ -33,46 +32,22 @@ _ROUGHLY, _LEAST_TIME = 1e-6, 1e-3
 """Relative gap and seconds for a dual point at which R* is finite."""
 
 
-@overload
 def solve(
     problem: Problem,
-    *,
-    tol: float = ...,
-    max_iter: int = ...,
-    max_time: float | None = ...,
-    callback: Callable[[Record], object] | None = ...,
-    progress: bool = ...,
-    start: Solution | None = ...,
-    polish: bool = ...,
-) -> Solution: ...
-@overload
-def solve(
-    problem: MulticlassProblem,
-    *,
-    tol: float = ...,
-    max_iter: int = ...,
-    max_time: float | None = ...,
-    callback: Callable[[Record], object] | None = ...,
-    progress: bool = ...,
-    start: MulticlassSolution | None = ...,
-    polish: bool = ...,
-) -> MulticlassSolution: ...
-def solve(
-    problem: Problem | MulticlassProblem,
     *,
     tol: float = 1e-6,
     max_iter: int = 500,
     max_time: float | None = None,
     callback: Callable[[Record], object] | None = None,
     progress: bool = False,
-    start: Solution | MulticlassSolution | None = None,
+    start: Solution | None = None,
     polish: bool = False,
-) -> Solution | MulticlassSolution:
+) -> Solution:
     """Solve a multiple kernel learning problem to a certified relative duality gap.
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
+    problem : Problem
     tol : float
         Certified relative gap (upper - lower) / |upper| at which to stop, positive.
     max_iter : int
@@ -83,7 +58,7 @@ def solve(
         Called with the `Record` of every outer iteration; a true return value stops the solver.
     progress : bool
         Show a progress line.
-    start : Solution or MulticlassSolution, optional
+    start : Solution, optional
         A solution of a problem with the same kernels, to start from (for instance with another C or p).
     polish : bool
         Take the solution to the limit of double precision by Newton's method on its active set, where that certifies
@@ -91,7 +66,7 @@ def solve(
 
     Returns
     -------
-    Solution or MulticlassSolution
+    Solution
         `status` is OPTIMAL exactly if the certificate, recomputed at the returned point, confirms `tol`.
 
     Raises
@@ -111,7 +86,7 @@ def solve(
     check_options(problem, tol, max_iter, max_time, callback)
     if start is not None:
         check_start(problem, start)
-    if polish and not isinstance(problem, Problem):
+    if polish and problem.several:
         raise NotApplicable("polish refines a Problem, not a MulticlassProblem; lower tol instead.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
@@ -128,7 +103,7 @@ def solve(
 
 
 def run_from(
-    problem: Problem | MulticlassProblem,
+    problem: Problem,
     start: Any,
     forms: Any,
     tol: float,
@@ -186,7 +161,7 @@ def _inside_the_domain(run: Outer) -> Solution | None:
     return relative
 
 
-def _begun(problem: Problem | MulticlassProblem, start: Any, forms: Any, tol: float, recorder: Any) -> Outer:
+def _begun(problem: Problem, start: Any, forms: Any, tol: float, recorder: Any) -> Outer:
     machine = machine_for(problem, None if start is None else start.dual_coef, forms)
     check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
     run = Outer(machine, tol, recorder)
@@ -227,7 +202,7 @@ def _by_a_smaller_box(run: Outer) -> tuple[Outer, Any, Status]:
     return continued, start, Status.STALLED
 
 
-def _first_weights(machine: Machine | JointMachine, start: Solution | MulticlassSolution | None) -> Array:
+def _first_weights(machine: Machine | JointMachine, start: Solution | None) -> Array:
     """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
     problem = machine.problem
     if start is not None:

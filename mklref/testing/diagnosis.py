@@ -12,11 +12,12 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import as_float_array
-from mklref.certificate import Certificate, RigorousCertificate, certify, repair
+from mklref.certificate import Certificate, RigorousCertificate, certify, dual_losses, repair
 from mklref.certificate.checks import weight_violations
 from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidType, MKLError
 from mklref.problem import Problem
+from mklref.regularizers import Fixed
 from mklref.testing.answer import Answer
 from mklref.testing.faults import Finding
 from mklref.testing.fitted import fitting_weights
@@ -87,7 +88,8 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
     gap = certificate.relative_gap
     findings: list[Finding] = []
     if not -tol <= gap <= tol:
-        findings += _why_not_optimal(problem, point, certificate, gap, tol)
+        explained = _why_not_each_machine if problem.several else _why_not_optimal
+        findings += explained(problem, point, certificate, gap, tol)
         if answer.converged:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
     elif violated := _violations(problem, answer, float(np.sqrt(tol))):
@@ -123,7 +125,8 @@ def _better(
 def _violations(problem: Problem, answer: Answer, allowed: float) -> list[str]:
     """Constraints that are violated by more than a share of the largest entry."""
     beta = _array(answer.dual_coef)
-    found = [text for text, size in repair(problem, beta)[1] if size > allowed * np.abs(beta).max()]
+    repaired = [repair(m.problem, own)[1] for m, own in zip(problem.machines, problem.split(beta), strict=True)]
+    found = [text for texts in repaired for text, size in texts if size > allowed * np.abs(beta).max()]
     if answer.weights is not None:
         theta = _array(answer.weights)
         m = int(theta.argmin())
@@ -183,6 +186,35 @@ def _why_not_optimal(
         yield Finding("zero answer", f"{' and '.join(zero)} are all 0. {bounds}")
     else:
         yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")
+
+
+def _why_not_each_machine(
+    problem: Problem, point: Point, certificate: Certificate, gap: float, tol: float
+) -> Iterator[Finding]:
+    """What is wrong with each machine at these weights, or, where nothing is, with the weights."""
+    bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
+    if gap < -tol:
+        yield from _why_not_optimal(problem, point, certificate, gap, tol)
+        return
+    if not point.dual_coef.any():
+        yield Finding("zero answer", f"dual_coef is all 0. {bounds}")
+        return
+    theta = problem.regularizer.weights_from_dual(np.sqrt(_squares(problem, point)))
+    fixed = Fixed(theta if point.weights is None else point.weights)
+    b = [None] * len(problem.machines) if point.intercept is None else as_float_array(point.intercept, "intercept")
+    wrong: dict[str, list[tuple[int, Finding]]] = {}
+    betas = problem.split(point.dual_coef)
+    for p, (machine, beta, own) in enumerate(zip(problem.machines, betas, b, strict=True)):
+        alone = machine.problem.replace(regularizer=fixed)
+        verdict = judge(alone, Answer(beta, fixed.weights, own), tol=tol)
+        for finding in verdict.findings[:1]:
+            wrong.setdefault(finding.fault, []).append((p, finding))
+    for fault, found in wrong.items():
+        which = ", ".join(str(p) for p, _ in found)
+        yield Finding(fault, f"Machine {which} of {len(betas)}: {found[0][1].text}", found[0][1].others)
+    if not wrong:
+        fault = "inaccurate" if gap <= CLOSE else "weights not optimal"
+        yield Finding(fault, f"Every machine is solved for these weights. {bounds}")
 
 
 def _also(others: list[tuple[float, Reading]]) -> str:
@@ -254,7 +286,7 @@ def _joint(problem: Problem, point: Point, upper: float) -> float:
     """The objective in functions and weights, with 1/2 sum theta_m q_m + psi(theta) in place of R(rho)."""
     if point.weights is None or problem.regularizer.weight_form != "min":
         return upper
-    squares = np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0)
+    squares = _squares(problem, point)
     theta = np.maximum(point.weights, 0.0)
     psi = problem.regularizer.weight_penalty(theta)
     penalty = problem.regularizer.value(theta * np.sqrt(squares))
@@ -265,17 +297,23 @@ def _dual_of_machine(problem: Problem, point: Point) -> float | None:
     """-sum c V*(-beta/c) - 1/2 sum theta_m q_m: the dual value of the machine at these weights."""
     if point.weights is None:
         return None
-    loss = problem.loss.dual_value(point.dual_coef, problem.y, problem.costs)
-    return loss - 0.5 * float(point.weights @ problem.kernels.quadratic(point.dual_coef))
+    return dual_losses(problem, problem.split(point.dual_coef)) - 0.5 * float(point.weights @ _squares(problem, point))
 
 
 def _dual_of_used_kernels(problem: Problem, point: Point) -> float | None:
     """The dual objective with g_m = 0 for the kernels of weight 0."""
     if point.weights is None:
         return None
-    squares = np.where(point.weights > 0.0, np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0), 0.0)
-    loss = problem.loss.dual_value(point.dual_coef, problem.y, problem.costs)
+    squares = np.where(point.weights > 0.0, _squares(problem, point), 0.0)
+    loss = dual_losses(problem, problem.split(point.dual_coef))
     return loss - problem.regularizer.conjugate(np.sqrt(squares))
+
+
+def _squares(problem: Problem, point: Point) -> Array:
+    """q_m = sum_p beta_p'K_m beta_p."""
+    each = zip(problem.machines, problem.split(point.dual_coef), strict=True)
+    squares = [np.maximum(machine.problem.kernels.quadratic(beta), 0.0) for machine, beta in each]
+    return np.asarray(np.sum(squares, axis=0))
 
 
 def _close(value: float, other: float | None, scale: float, allowed: float) -> bool:

@@ -38,7 +38,7 @@ def fitting_weights(problem: Problem, beta: Array, intercept: float | None) -> I
     intercept : float or None
         b, if it is given; else the weights fit the best one.
     """
-    theta = weights_of_the_machine(problem, beta)
+    theta = None if problem.several else weights_of_the_machine(problem, beta)
     if theta is not None:
         yield theta
     theta = _by_cones(problem, beta, intercept)
@@ -50,23 +50,28 @@ def _by_cones(problem: Problem, beta: Array, intercept: float | None) -> Array |
     """The problem above in units of the largest g_m and of the losses at 0; None if no solver finds a point."""
     import cvxpy as cp
 
-    images = problem.kernels.apply(beta)
-    g = np.sqrt(np.maximum(images @ beta, 0.0))
-    unit, size = float(g.max()), float(problem.costs @ problem.loss.value(np.zeros(len(beta)), problem.y))
+    machines = [machine.problem for machine in problem.machines]
+    images = [one.kernels.apply(own) for one, own in zip(machines, problem.split(beta), strict=True)]
+    squares = [own @ row for own, row in zip(images, problem.split(beta), strict=True)]
+    g = np.sqrt(np.maximum(np.sum(squares, axis=0), 0.0))
+    unit, size = float(g.max()), sum(_at_zero(one) for one in machines)
     size = size or 0.5 * unit * unit  # the nu one-class machine has no losses at 0
-    if not np.isfinite(images).all() or not 0.0 < unit * unit < np.inf or not 0.0 < size < np.inf:
+    finite = all(np.isfinite(own).all() for own in images)
+    if not finite or not 0.0 < unit * unit < np.inf or not 0.0 < size < np.inf:
         return None
     ratio = np.where(g > _NEGLIGIBLE * unit, unit / np.where(g > 0.0, g, 1.0), 0.0)
 
     u = cp.Variable(problem.n_kernels, nonneg=True)  # rho = unit u, theta = ratio u
-    t = cp.Variable(problem.n_samples)
-    free = intercept is None and problem.intercept
-    b = cp.Variable() if free else float(intercept or 0.0)
+    P = len(machines)
+    b = cp.Variable(P) if intercept is None and problem.intercept else np.zeros(P) + (intercept or 0.0)
     degree = problem.regularizer.degree
     penalty, domain = R(problem.regularizer, u if degree is not None else unit * u)
-    penalty *= (1.0 if degree is None else unit**degree) / size
-    losses = (problem.costs / size) @ problem.loss.atom(t, problem.y) + (problem.intercept_cost / size) * b
-    program = cp.Problem(cp.Minimize(losses + penalty), [t == (ratio[:, None] * images).T @ u + b, *domain])
+    losses = penalty * ((1.0 if degree is None else unit**degree) / size)
+    for one, own, b_p in zip(machines, images, b, strict=True):
+        t = cp.Variable(one.n_samples)
+        domain = [*domain, t == (ratio[:, None] * own).T @ u + b_p]
+        losses += (one.costs / size) @ one.loss.atom(t, one.y) + (one.intercept_cost / size) * b_p
+    program = cp.Problem(cp.Minimize(losses), domain)
     for solver in SOLVERS:
         try:
             Engine(solver)(program)
@@ -74,3 +79,8 @@ def _by_cones(problem: Problem, beta: Array, intercept: float | None) -> Array |
             continue
         return ratio * np.maximum(u.value, 0.0) if np.isfinite(u.value).all() else None
     return None
+
+
+def _at_zero(problem: Problem) -> float:
+    """The losses of the scores 0."""
+    return float(problem.costs @ problem.loss.value(np.zeros(problem.n_samples), problem.y))

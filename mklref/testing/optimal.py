@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mklref._validate import checked_positive
-from mklref.exceptions import InvalidType
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.testing.answer import Answer
 from mklref.testing.diagnosis import judge
 
@@ -40,8 +39,7 @@ def assert_optimal(
     InvalidType, InvalidParameter
         problem is no `Problem`; rtol is no positive number.
     """
-    if not isinstance(problem, Problem):
-        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
+    require_problem(problem)
     require_tolerance("rtol", rtol)
     verdict = judge(problem, Answer(dual_coef, weights, intercept), tol=rtol)
     if not verdict.passed:

@@ -8,6 +8,7 @@ with the squared hinge), or another point of the same problem (-beta, other weig
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def intercepts(problem: Problem, point: Point) -> Iterator[Reading]:
     if b:
         text = f"{-b:.6g} fits, {b:.6g} does not."
         yield Reading("other sign of the intercept", text, problem, point._replace(intercept=-b), exact=True)
-    best = certify(problem, point.dual_coef, weights=point.weights, intercept=b).better_intercept
+    best: Any = certify(problem, point.dual_coef, weights=point.weights, intercept=b).better_intercept
     text = "{} is not the best: {} is.".format(*apart(b, best))
     yield Reading("wrong intercept", text, problem, point._replace(intercept=None))
 

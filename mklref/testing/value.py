@@ -10,8 +10,7 @@ import numpy as np
 from mklref import native
 from mklref._crosscheck.result import distance, interval_size
 from mklref.exceptions import InvalidParameter, InvalidType
-from mklref.multiclass import MulticlassProblem
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.testing.optimal import require_tolerance
 
 SUSPECTS = {
@@ -22,7 +21,7 @@ SUSPECTS = {
 """What a value means that is this multiple of the optimal one."""
 
 
-def check_value(problem: Problem | MulticlassProblem, value: Any, *, rtol: float = 1e-6) -> None:
+def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
     """Pass if `value` is the optimal value of the problem, else fail with a message that says how far it is off.
 
     The problem is solved natively, and the value is compared with the certified interval of the optimum, which knows
@@ -30,7 +29,7 @@ def check_value(problem: Problem | MulticlassProblem, value: Any, *, rtol: float
 
     Parameters
     ----------
-    problem : Problem or MulticlassProblem
+    problem : Problem
     value : float
         The optimal value of a model, with the sign of the primal: that of a dual is maximised.
     rtol : float
@@ -44,8 +43,7 @@ def check_value(problem: Problem | MulticlassProblem, value: Any, *, rtol: float
     InvalidType, InvalidParameter
         problem is no problem, value no number; rtol is no positive number.
     """
-    if not isinstance(problem, Problem | MulticlassProblem):
-        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).")
+    require_problem(problem)
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
         raise InvalidType(f"value = {value!r} must be a number: the optimal value of a model, for instance 12.5.")

@@ -123,8 +123,8 @@ def test_the_bound_that_saves_a_read_is_a_bound(rng, monkeypatch):
     inside = repair(problem, rng.normal(size=N))[0]
     for size in (1e-8, 1e-4, 1e-2):
         beta = inside + size * rng.normal(size=N)
-        monkeypatch.setattr("mklref.certificate.numerical._NEGLIGIBLE", 0.0)
+        monkeypatch.setattr("mklref.certificate.bounds._NEGLIGIBLE", 0.0)
         exact = certify(problem, beta).lower
-        monkeypatch.setattr("mklref.certificate.numerical._NEGLIGIBLE", np.inf)
+        monkeypatch.setattr("mklref.certificate.bounds._NEGLIGIBLE", np.inf)
         saved = certify(problem, beta).lower
         assert exact - 20 * N * M * size**2 * N <= saved <= exact + 1e-13

@@ -60,7 +60,7 @@ def test_lower_bound_by_definition():
     K = problem.kernels.dense()
     for scale in (0.0, 0.05):
         beta = solution.dual_coef + scale * rng.normal(size=16)
-        beta = np.clip(problem.machine.y * (beta - beta.mean()), 0, 2) * problem.machine.y
+        beta = np.clip(problem.y * (beta - beta.mean()), 0, 2) * problem.y
         q = problem.kernels.quadratic(beta)
         mu = cp.Variable(3)
         feasible = [sum(mu[m] * K[m] for m in range(3)) >> 0, problem.traces @ mu == problem.trace]

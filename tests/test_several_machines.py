@@ -1,0 +1,246 @@
+"""Several machines go the way of one: certified, saved, judged and cross-checked by the same functions."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from makers import make_kernels, make_samples
+
+import mklref
+from mklref import verify
+from mklref._files import read_arrays, write_arrays
+from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
+from mklref.multiclass import STRATEGIES, MulticlassProblem, MulticlassSolution
+from mklref.problem import Problem
+from mklref.signed import SignedProblem, SignedSolution
+from mklref.solution import Solution
+from mklref.testing import assert_optimal
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    X = make_samples(rng, 27)
+    return make_kernels(rng, X, M=3), np.digitize(X[:, 0] + 0.4 * rng.normal(size=27), [-0.5, 0.5])
+
+
+@pytest.fixture(scope="module", params=STRATEGIES)
+def solved(request, data):
+    problem = MulticlassProblem(*data, C=2.0, strategy=request.param)
+    return problem, mklref.solve(problem, tol=1e-8)
+
+
+def test_one_machine_is_its_own_problem(data):
+    kernels, y = data
+    binary = Problem(kernels, np.where(y > 0, 1.0, -1.0))
+    ((own, samples, *_),) = binary.machines
+    assert own is binary
+    np.testing.assert_array_equal(samples, np.arange(27))
+    beta = np.arange(27.0)
+    np.testing.assert_array_equal(binary.join(binary.split(beta)), beta)
+
+
+def test_the_certificate_is_that_of_one_machine_where_there_is_one(data):
+    """One against one with two classes: the same numbers, in rows."""
+    kernels, y = data
+    two = MulticlassProblem(kernels, y > 0, C=2.0, strategy="one_vs_one")
+    binary = Problem(kernels, np.where(y > 0, -1.0, 1.0), C=2.0)
+    beta = 0.1 * binary.y * np.random.default_rng(0).uniform(size=27)
+    one, row = mklref.certify(binary, beta, intercept=0.1), mklref.certify(two, beta[None], intercept=[0.1])
+    for name in ("lower", "upper", "rounding", "objective", "fitting_upper", "better_upper", "worst_kernel"):
+        assert getattr(row, name) == getattr(one, name), name
+    assert (row.intercept, row.better_intercept) == ((0.1,), (one.better_intercept,))
+    assert row.worst_sample == (0, one.worst_sample)
+
+
+def test_the_certificate_names_machine_and_sample(solved):
+    problem, solution = solved
+    b = solution.intercept + np.array([0.0, 1.5, 0.0])
+    found = mklref.certify(problem, solution.dual_coef, weights=solution.weights, intercept=b)
+    assert f"The intercept {b[1]:.6g} of machine 1 is not the best" in found.explain()
+    beta, p = solution.dual_coef.copy(), 2
+    i = problem.machines[p].samples[4]
+    beta[p, i] = problem.costs[i] * problem.machines[p].problem.y[4] - beta[p, i]
+    found = mklref.certify(problem, beta, weights=solution.weights, intercept=solution.intercept)
+    assert found.worst_sample == (p, i)
+
+
+def test_saved_and_loaded(solved, data, tmp_path):
+    problem, solution = solved
+    kept = dataclasses.replace(solution, value=1.0, claimed="optimal", raw=solution)
+    kept.save(tmp_path / "several.npz")
+    loaded = MulticlassSolution.load(tmp_path / "several.npz")
+    for one in (loaded, loaded.raw):
+        np.testing.assert_array_equal(one.dual_coef, solution.dual_coef)
+        np.testing.assert_array_equal(one.intercept, solution.intercept)
+        assert one.certificate == solution.certificate
+    again = mklref.certify(problem, loaded.dual_coef, weights=loaded.weights, intercept=loaded.intercept)
+    assert again == solution.certificate
+    scores = loaded.decision_function(data[0])
+    assert scores.shape == (27, 3)
+    np.testing.assert_allclose(loaded.decision_function(problem.kernels), scores, rtol=1e-12)
+    assert np.mean(problem.assign(scores) == problem.y) > 0.6
+
+
+@pytest.mark.parametrize("intercept", [0.0, [0.0], [0.0, 0.0, "x"], [0.0, 0.0, np.nan], None])
+def test_intercepts_that_do_not_fit_the_rows_are_refused(solved, tmp_path, intercept):
+    solved[1].save(tmp_path / "s.npz")
+    arrays, facts = read_arrays(tmp_path / "s.npz")
+    assert facts["format"] == "mklref-solution-2"
+    write_arrays(tmp_path / "s.npz", arrays, {**facts, "intercept": intercept})
+    with pytest.raises(UnsafeFile):
+        Solution.load(tmp_path / "s.npz")
+
+
+def test_assert_optimal_passes_the_optimum_with_and_without_its_weights(solved):
+    problem, solution = solved
+    assert_optimal(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+    assert_optimal(problem, solution.dual_coef, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda beta, theta, b: (-beta, theta, b), "negated dual_coef: Machine 0, 1, 2 of 3"),
+        (lambda beta, theta, b: (beta, theta, b + np.array([0, 0, 1])), "wrong intercept: Machine 2 of 3"),
+        (lambda beta, theta, b: (beta, np.ones(3) / 3, b), "weights of another iterate: Machine"),
+        (lambda beta, theta, b: (0 * beta, theta, b), "zero answer"),
+        (lambda beta, theta, b: (beta[:2], theta, b), r"malformed answer: dual_coef has shape \(2, 27\)"),
+    ],
+)
+def test_assert_optimal_names_the_fault_and_the_machine(solved, spoil, says):
+    problem, solution = solved
+    beta, theta, b = spoil(solution.dual_coef, solution.weights, solution.intercept)
+    with pytest.raises(AssertionError, match=says):
+        assert_optimal(problem, beta, weights=theta, intercept=b)
+
+
+def test_assert_optimal_tells_weights_that_are_not_the_best(solved):
+    """Every machine is solved, for weights that are another problem's."""
+    problem, _ = solved
+    theta = np.array([0.2, 0.2, 0.6])
+    fixed = mklref.solve(problem.replace(regularizer=mklref.Fixed(theta)), tol=1e-9)
+    with pytest.raises(AssertionError, match="weights not optimal: Every machine is solved for these weights"):
+        assert_optimal(problem, fixed.dual_coef, weights=theta, intercept=fixed.intercept)
+
+
+def test_starts_of_other_shapes_are_refused(solved):
+    problem, solution = solved
+    one = dataclasses.replace(solution, dual_coef=solution.dual_coef[0], intercept=0.0)
+    with pytest.raises(InvalidInput, match=r"start has dual variables of shape \(27,\) .* this problem has \(3, 27\)"):
+        mklref.solve(problem, start=one)
+
+
+@pytest.mark.parametrize("use", [mklref.solve, lambda problem: assert_optimal(problem, np.zeros(27)), mklref.certify])
+def test_weights_of_any_sign_are_refused_where_they_are_not_meant(data, use):
+    signed = SignedProblem(*data[:1], np.where(data[1] > 0, 1.0, -1.0))
+    with pytest.raises(InvalidType, match="problem is SignedProblem"):
+        use(signed) if use is not mklref.certify else mklref.certify(signed, np.zeros(27))
+
+
+def test_a_signed_problem_is_frozen_and_its_solution_is_saved(data, tmp_path):
+    signed = SignedProblem(data[0], np.where(data[1] > 0, 1.0, -1.0), C=2.0)
+    with pytest.raises(AttributeError, match="a SignedProblem is frozen"):
+        signed.trace = 3.0
+    assert signed.replace(trace=3.0).trace == 3.0
+    solution = mklref.reference.solve(signed, "sdp")
+    solution.save(tmp_path / "signed.npz")
+    loaded = SignedSolution.load(tmp_path / "signed.npz")
+    np.testing.assert_array_equal(loaded.slack, solution.slack)
+    assert loaded.certificate == solution.certificate
+    with pytest.raises(UnsafeFile, match=r"holds a SignedSolution: load it with mklref\.signed\.SignedSolution\.load"):
+        Solution.load(tmp_path / "signed.npz")
+
+
+@pytest.fixture(scope="module", params=["squared_hinge", "logistic", "hinge"])
+def proven(request, data):
+    """A certificate of pairs, with classes that are no numbers and a radius that no kernel needs, and its data."""
+    strategy = "one_vs_rest" if request.param == "logistic" else "one_vs_one"
+    y = np.array(["a", "b", "c"])[data[1]]
+    problem = MulticlassProblem(data[0], y, C=2.0, loss=request.param, regularizer=mklref.Lp(1.5), strategy=strategy)
+    point = mklref.solve(problem, tol=1e-9)
+    delta = 1e-7 if request.param == "squared_hinge" else None
+    own = {"weights": point.weights, "intercept": point.intercept}
+    certificate = mklref.certify(problem, point.dual_coef, **own, rigorous=True, delta=delta)
+    return point, certificate, data[1].astype(float)
+
+
+def test_a_proof_for_several_machines_encloses_the_numerical_bounds_and_is_verified(proven):
+    point, certificate, y = proven
+    assert abs(certificate.relative_gap) < 1e-6
+    assert certificate.lower <= point.certificate.objective
+    assert certificate.upper >= point.certificate.lower
+    assert certificate.dual_coef.shape == (3, 27)
+    lines = verify.verify(certificate.to_dict(), certificate.problem.kernels.dense(), y)
+    assert "n = 27 samples, 3 machines" in lines[0]
+    assert len(lines) == 6
+
+
+def test_documents_of_several_machines_are_written_and_read(proven, tmp_path):
+    proven[1].save(tmp_path / "c.json", data=tmp_path / "c.npz")
+    assert verify.main([str(tmp_path / "c.json")]) == 0
+
+
+@pytest.mark.parametrize("backend", ["fast", "sliced", "exact"])
+def test_the_proof_is_that_of_one_machine_where_there_is_one(data, backend):
+    kernels, y = data
+    two = MulticlassProblem(kernels, y > 0, C=2.0, strategy="one_vs_one")
+    binary = Problem(kernels, np.where(y > 0, -1.0, 1.0), C=2.0)
+    beta = 0.1 * binary.y * np.random.default_rng(0).uniform(size=27)
+    one = mklref.certify(binary, beta, rigorous=True, backend=backend)
+    row = mklref.certify(two, beta[None], rigorous=True, backend=backend)
+    assert (row.lower, row.upper, row.slack) == (one.lower, one.upper, one.slack)
+
+
+def spoilt(document, *path, to):
+    """A copy with one entry changed."""
+    facts = json.loads(json.dumps(document))
+    place = facts
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to(place[path[-1]])
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "error", "says"),
+    [
+        (("claim", "lower"), lambda x: (float.fromhex(x) * 1.001).hex(), verify.Refuted, "lower = "),
+        (("claim", "upper"), lambda x: (float.fromhex(x) * 0.999).hex(), verify.Refuted, "upper = "),
+        (("point", "dual_coef"), lambda rows: rows[::-1], verify.Unreadable, "that it does not see|outside its box"),
+        (("point", "dual_coef"), lambda rows: rows[:2], verify.Unreadable, "3 machines have 2 rows"),
+        (("point", "dual_coef", 1), lambda row: row[1:], verify.Unreadable, "lengths of the vectors"),
+        (("point", "intercept"), lambda b: b[:2], verify.Unreadable, "2 intercepts"),
+        (("point", "intercept"), lambda b: b[0], verify.Unreadable, "is no list"),
+        (("point", "intercept", 1), lambda b: (float.fromhex(b) + 0.1).hex(), verify.Refuted, "upper = "),
+        (("problem", "strategy"), lambda _: "pairs", verify.Unreadable, "unknown strategy 'pairs'"),
+        (("problem", "loss", "name"), lambda _: "squared", verify.Unreadable, "loss squared takes no classes"),
+        (("format",), lambda _: "mklref-rigorous-1", verify.Unreadable, "certificate.problem consists of"),
+    ],
+)
+def test_a_document_of_several_machines_that_was_changed_is_refused(proven, path, to, error, says):
+    _, certificate, y = proven
+    with pytest.raises(error if "box" not in says else (verify.Refuted, verify.Unreadable), match=says):
+        verify.verify(spoilt(certificate.to_dict(), *path, to=to), certificate.problem.kernels.dense(), y)
+
+
+@pytest.mark.parametrize("classes", [[0.0, 2.0], [0.5, 1.0], [1.0, 1.0]])
+def test_classes_that_are_not_numbered_are_refused(proven, classes):
+    _, certificate, y = proven
+    with pytest.raises(verify.Unreadable, match="the classes are not numbered"):
+        verify.verify(certificate.to_dict(), certificate.problem.kernels.dense(), np.resize(classes, len(y)))
+
+
+def test_a_dual_variable_beside_its_machine_counts_nothing_and_is_refused_in_a_document(data):
+    problem = MulticlassProblem(*data, C=2.0, strategy="one_vs_one")
+    beta = np.ones((3, 27))
+    certificate = mklref.certify(problem, beta, rigorous=True)
+    assert not certificate.dual_coef[0, np.setdiff1d(np.arange(27), problem.machines[0].samples)].any()
+    facts = certificate.to_dict()
+    outside = int(np.flatnonzero(data[1] == 2)[0])
+    facts["point"]["dual_coef"][0][outside] = (1.0).hex()
+    with pytest.raises(verify.Unreadable, match="a sample that it does not see"):
+        verify.verify(facts, problem.kernels.dense(), data[1].astype(float))
