@@ -48,12 +48,12 @@ def require_room(where: object, size: int, most: int) -> None:
             f"{where} unpacks to {size} bytes; at most {most} are read. If you trust the file, set {LIMIT} in the "
             "environment to a larger number."
         )
-    free = _free_memory()
+    free = free_memory()
     if size > free:
         raise UnsafeFile(f"{where} unpacks to {size} bytes, and {free:.0f} bytes of memory are free.")
 
 
-def _free_memory() -> float:
+def free_memory() -> float:
     """Bytes that can be had without swapping: of the machine and of its control group; inf where neither says so."""
     bounds = [np.inf]
     machine, group = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")

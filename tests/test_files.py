@@ -223,13 +223,13 @@ def test_the_limit_is_set_in_the_environment(tmp_path, monkeypatch):
 
 def test_nothing_is_unpacked_for_which_there_is_no_memory(tmp_path, monkeypatch):
     write_arrays(tmp_path / "s.npz", {"y": np.ones(1000)}, {})
-    monkeypatch.setattr(_untrusted, "_free_memory", lambda: 5000.0)
+    monkeypatch.setattr(_untrusted, "free_memory", lambda: 5000.0)
     with pytest.raises(UnsafeFile, match=r"unpacks to 8\d\d\d bytes, and 5000 bytes of memory are free"):
         read_arrays(tmp_path / "s.npz")
 
 
-def test_free_memory_is_known_or_boundless():
-    assert _untrusted._free_memory() > 2**20
+def testfree_memory_is_known_or_boundless():
+    assert _untrusted.free_memory() > 2**20
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ ORDER = (
     "_untrusted",
     "_files",
     "_progress",
+    "_threads",
     "kernels",
     "losses",
     "regularizers",

@@ -6,11 +6,13 @@ from .diagnostics import KernelReport as KernelReport, alignment as alignment, d
 from .families import (
     function as function,
     gaussian as gaussian,
+    laplacian as laplacian,
     linear as linear,
     per_variable as per_variable,
     polynomial as polynomial,
 )
 from .fitted import FamilyStack as FamilyStack, FittedFamily as FittedFamily
+from .lazy import LazyStack as LazyStack
 from .recipes import simplemkl_recipe as simplemkl_recipe
 from .specification import from_specification as from_specification, parse as parse
 from .stack import ArrayStack as ArrayStack, KernelStack as KernelStack, stack as stack

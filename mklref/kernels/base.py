@@ -16,16 +16,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from mklref._typing import Array
+from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidParameter
 from mklref.kernels.transforms import Normalization
 
 if TYPE_CHECKING:
     from mklref.kernels.fitted import FamilyStack
+    from mklref.kernels.lazy import LazyStack
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,31 @@ class KernelFamily(ABC):
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
         """The kernels of the family on samples with variables of these names, in order."""
 
-    def fit(self, X: Any, *, normalize: Normalization | None = None, center: bool = False) -> FamilyStack:
+    @overload
+    def fit(
+        self, X: Any, *, normalize: Normalization | None = None, center: bool = False, storage: Literal["memory"] = ...
+    ) -> FamilyStack: ...
+    @overload
+    def fit(
+        self,
+        X: Any,
+        *,
+        normalize: Normalization | None = None,
+        center: bool = False,
+        storage: str,
+        cache: int | float | str | None = None,
+        precision: str = "float64",
+    ) -> FamilyStack | LazyStack: ...
+    def fit(
+        self,
+        X: Any,
+        *,
+        normalize: Normalization | None = None,
+        center: bool = False,
+        storage: str = "memory",
+        cache: int | float | str | None = None,
+        precision: str = "float64",
+    ) -> FamilyStack | LazyStack:
         """Gram matrices of training samples.
 
         Parameters
@@ -47,11 +72,19 @@ class KernelFamily(ABC):
             See `mklref.kernels.normalize`.
         center : bool
             Whether to centre in feature space first; see `mklref.kernels.center`.
+        storage : {"memory", "lazy", "auto"}
+            Whether the matrices are held in memory, 8 M n^2 bytes, or evaluated when they are read; "auto" decides by
+            the memory that is free, and `stack.choice` says how.
+        cache : int, float, or str, optional
+            Lazy only: how many bytes of rows a solver may keep, for instance "2GB". By default 2 GB, or a quarter of
+            the free memory if that is less.
+        precision : {"float64", "float32"}
+            Lazy only: in what a solver reads its rows. Certificates are evaluated in float64 in any case.
 
         Returns
         -------
-        FamilyStack
-            M float64 matrices in one array, with names, and with `new(X_new)` for new samples.
+        FamilyStack or LazyStack
+            M float64 matrices in one array, or none; with names, and with `new(X_new)` for new samples.
 
         Raises
         ------
@@ -60,11 +93,25 @@ class KernelFamily(ABC):
         InvalidKernel
             A kernel that cannot be normalised; the message names it.
         InvalidParameter
-            An unknown normalisation.
+            An unknown normalisation, storage or precision, or a cache for which there is not enough memory.
+        InvalidType
+            A cache that is neither a number nor a text.
         """
-        from mklref.kernels.fitted import FamilyStack
+        from mklref.kernels.fitted import FamilyStack, expanded
+        from mklref.kernels.lazy import LazyStack
+        from mklref.kernels.storage import checked_storage, chosen
 
-        return FamilyStack(self, X, normalize, center)
+        kept, choice = checked_storage(storage), ""
+        if kept == "auto":
+            kernels, _, samples, *_ = expanded(self, X, normalize)
+            kept, choice = chosen(len(kernels), len(samples))
+        made: FamilyStack | LazyStack
+        if kept == "memory":
+            made = FamilyStack(self, X, normalize, center)
+        else:
+            made = LazyStack.fit(self, X, normalize, center, cache, precision)
+        made.choice = choice
+        return made
 
     def __add__(self, other: KernelFamily) -> KernelFamily:
         if not isinstance(other, KernelFamily):
@@ -94,6 +141,24 @@ class Kernel(KernelFamily):
     def definite(self) -> bool:
         """Whether k is positive semidefinite by a theorem, so that its matrices need no check."""
         return False
+
+    @property
+    def shares(self) -> str:
+        """What k is a function of that others are too: "products", "squares", "distances", or nothing, ""."""
+        return ""
+
+    @property
+    def rate(self) -> float | None:
+        """r if k is exp(r D) of what it shares, r <= 0."""
+        return None
+
+    def of_shared(self, values: FloatArray) -> FloatArray:
+        """k from what it shares, (k, n), which is not written to."""
+        raise NotImplementedError
+
+    def entry_error(self, X: Array) -> float:
+        """eta, |x_ij - K_ij| <= eta (K_ii K_jj)^{1/2} for entries x_ij evaluated in float64; inf if unknown."""
+        return math.inf
 
     @abstractmethod
     def cross(self, X: Array, Z: Array) -> Array:
@@ -156,6 +221,11 @@ class Composite(Kernel):
     def diagonal(self, X: Array) -> Array:
         """Of the values of each."""
         return self.compose([kernel.diagonal(X) for kernel in self.kernels])
+
+    def entry_error(self, X: Array) -> float:
+        """The errors of the parts as those of a product, which is more than those of a sum, and its own roundings."""
+        whole = sum(math.log1p(kernel.entry_error(X)) for kernel in self.kernels)
+        return math.expm1(whole) + 2.0**-52 * (len(self.kernels) + 1) * math.exp(whole) if whole < 1.0 else math.inf
 
     def group(self, variables: Sequence[str]) -> str:
         """The group that the kernels share, or the names of all of theirs."""

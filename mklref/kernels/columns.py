@@ -134,6 +134,10 @@ class OnVariables(Kernel):
         """k on the chosen columns."""
         return self.kernel.cross(X[:, self.variables], Z[:, self.variables])
 
+    def entry_error(self, X: Array) -> float:
+        """As the kernel's on the chosen columns."""
+        return self.kernel.entry_error(X[:, self.variables])
+
     def gram(self, X: Array) -> Array:
         """k on the chosen columns."""
         return self.kernel.gram(X[:, self.variables])

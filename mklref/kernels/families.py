@@ -3,6 +3,7 @@
     linear()                  x'z
     polynomial(d)             (x'z + 1)^d                              several degrees are several kernels
     gaussian(sigma)           exp(-||x - z||^2 / (2 sigma^2))          several widths are several kernels
+    laplacian(w)              exp(-sum_j |x_j - z_j| / w)              the same
     function(kernel)          anybody's k(X, Z)
     per_variable(family)      the family on each single variable
     family + family           one after the other; products, multiples and sums are in `base`
@@ -24,7 +25,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
 from mklref.kernels.base import Kernel, KernelFamily, Union, require_few
-from mklref.kernels.functions import Function, Gaussian, Linear, OnVariable, Polynomial
+from mklref.kernels.functions import Function, Gaussian, Laplacian, Linear, OnVariable, Polynomial
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,18 @@ def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
     InvalidParameter
         A width outside (0, inf).
     """
-    try:
-        given = np.atleast_1d(np.asarray(widths, dtype=float))
-    except (TypeError, ValueError):
-        raise InvalidParameter(f"widths = {widths!r} must be numbers in (0, inf).") from None
-    return on_all_variables([Gaussian(float(width)) for width in given], "widths")
+    return on_all_variables([Gaussian(width) for width in _widths(widths)], "widths")
+
+
+def laplacian(widths: float | Sequence[float] | Array) -> KernelFamily:
+    """Laplacian kernels exp(-sum_j |x_j - z_j| / width), one for each width.
+
+    Raises
+    ------
+    InvalidParameter
+        A width outside (0, inf).
+    """
+    return on_all_variables([Laplacian(width) for width in _widths(widths)], "widths")
 
 
 def function(kernel: Callable[[Array, Array], Any]) -> KernelFamily:
@@ -108,6 +116,13 @@ def on_all_variables(kernels: Sequence[Kernel], argument: str) -> KernelFamily:
     if not kernels:
         raise InvalidParameter(f"{argument} is empty; give at least one.")
     return kernels[0] if len(kernels) == 1 else Union(tuple(kernels))
+
+
+def _widths(widths: Any) -> list[float]:
+    try:
+        return [float(width) for width in np.atleast_1d(np.asarray(widths, dtype=float))]
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"widths = {widths!r} must be numbers in (0, inf).") from None
 
 
 def _integer(degree: Any) -> int:

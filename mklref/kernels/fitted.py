@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,43 +12,21 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput
-from mklref.kernels.base import Composite, Kernel, KernelFamily
-from mklref.kernels.functions import Gaussian, grouped, squared_distances
+from mklref.kernels.base import Kernel, KernelFamily
+from mklref.kernels.evaluation import Block, Run, Samples, runs_of
+from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalization, Transform, checked_method
 
 
-class FamilyStack(ArrayStack):
-    """The Gram matrices of a family on training samples, able to give those of new samples; see `KernelFamily.fit`.
+class OnSamples:
+    """What stacks of a family on training samples have beside their entries: `new`, `diagonals` and groups."""
 
-    While they are evaluated, up to five matrices of order n are held beside the stack: the squared distances, the
-    kernel, and what its normalisation takes.
-    """
-
-    def __init__(self, family: KernelFamily, X: Any, normalize: Normalization | None, center: bool) -> None:
-        samples = _checked_samples(X, "X")
-        n, d = samples.shape
-        if n < 2:
-            raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
-        if normalize is not None:
-            checked_method(normalize)
-        columns = _columns_of(X)
-        variables = columns or [f"x{j}" for j in range(d)]
-        kernels = family.expand(variables)
-        names = [kernel.name(variables) for kernel in kernels]
-        grams = np.empty((len(names), n, n))
-        transforms: list[Transform] = []
-        evaluation = _Evaluation(samples)
-        for name, kernel, out in zip(names, kernels, grams, strict=True):
-            _require_type(kernel, name, samples)
-            gram = evaluation.of(kernel)
-            _require_no_overflow(gram, name)
-            transforms.append(Transform.fit(gram, f"kernel {name!r}", normalize, center))
-            out[:] = transforms[-1].train(gram)
-        self.fitted = FittedFamily(samples, kernels, tuple(transforms), tuple(names), tuple(columns))
-        self.groups = grouped(kernels, variables)
-        """The numbers of the kernels of each group: of a variable, of `on`, of a scale of wavelets."""
-        super().__init__(list(grams), names)
+    fitted: FittedFamily
+    groups: dict[str, tuple[int, ...]]
+    """The numbers of the kernels of each group: of a variable, of `on`, of a scale of wavelets."""
+    choice = ""
+    """Why the matrices are in memory or not, if storage="auto" decided it."""
 
     def new(self, X_new: Any) -> Array:
         """Kernels of new samples with the training samples, transformed with the training statistics.
@@ -67,7 +46,7 @@ class FamilyStack(ArrayStack):
         InvalidInput
             X_new is not a finite matrix with d columns, those of a data frame in another order, or a kernel overflows.
         """
-        return np.stack(list(self.fitted.rows(X_new, range(len(self)))))
+        return np.stack(list(self.fitted.rows(X_new, range(len(self.fitted.kernels)))))
 
     def diagonals(self, X_new: Any) -> Array:
         """k_m(x, x) of new samples, transformed as `new` is.
@@ -89,6 +68,72 @@ class FamilyStack(ArrayStack):
         return np.stack(list(self.fitted.diagonals(X_new)))
 
 
+class FamilyStack(OnSamples, ArrayStack):
+    """The Gram matrices of a family on training samples, able to give those of new samples; see `KernelFamily.fit`.
+
+    While they are evaluated, up to five matrices of order n are held beside the stack: what several kernels share, the
+    kernel, and what its normalisation takes.
+    """
+
+    def __init__(self, family: KernelFamily, X: Any, normalize: Normalization | None, center: bool) -> None:
+        kernels, names, samples, variables, columns = expanded(family, X, normalize)
+        grams = np.empty((len(names), len(samples), len(samples)))
+        transforms: list[Any] = [None] * len(kernels)
+        if not center and normalize != "multiplicative":
+            for m, (kernel, name) in enumerate(zip(kernels, names, strict=True)):
+                if kernel.rate is not None or kernel.on_columns()[0].rate is not None:
+                    diagonal, label = kernel.diagonal(samples), f"kernel {name!r}"
+                    transforms[m] = Transform.of_statistics(diagonal, None, np.float64, label, normalize, False)
+        block = Block(Samples(samples))
+        with np.errstate(over="ignore"):
+            for run in runs_of(kernels, [None if own is None else own.factor for own in transforms]):
+                _evaluate(block, run, grams, names)
+            for m, (kernel, name, out) in enumerate(zip(kernels, names, grams, strict=True)):
+                if transforms[m] is None:
+                    gram = block.values(kernel)
+                    require_no_overflow(gram, name)
+                    transforms[m] = Transform.fit(gram, f"kernel {name!r}", normalize, center)
+                    out[:] = transforms[m].train(gram)
+        self.fitted = FittedFamily(samples, kernels, tuple(transforms), names, columns)
+        self.groups = grouped(kernels, variables)
+        super().__init__(list(grams), names)
+        if all(kernel.definite for kernel in kernels):
+            self.__dict__["_gram_checked"] = True
+
+    @cached_property
+    def definiteness(self) -> str:
+        """By theorem, if all kernels are; the matrices of those that are not are checked."""
+        others = [m for m, kernel in enumerate(self.fitted.kernels) if not kernel.definite]
+        return "by theorem" if not others else ArrayStack([self.matrices[m] for m in others]).definiteness
+
+
+def _evaluate(block: Block, run: Run, grams: Array, names: Sequence[str]) -> None:
+    """The matrices of exponentials, those of consecutive kernels at a time."""
+    if np.isnan(block.shared(run.shares, run.columns).sum()):
+        raise _overflow(names[run.members[0]])
+    for part in np.split(np.array(run.members), np.flatnonzero(np.diff(run.members) > 1) + 1):
+        block.exponentials(run.of(part), grams[part[0] : part[-1] + 1])
+
+
+def expanded(
+    family: KernelFamily, X: Any, normalize: Normalization | None
+) -> tuple[tuple[Kernel, ...], tuple[str, ...], Array, list[str], tuple[str, ...]]:
+    """The kernels on these samples and their names, the samples, the names of variables, and those that X gives."""
+    samples = checked_samples(X, "X")
+    n, d = samples.shape
+    if n < 2:
+        raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
+    if normalize is not None:
+        checked_method(normalize)
+    columns = _columns_of(X)
+    variables = columns or [f"x{j}" for j in range(d)]
+    kernels = family.expand(variables)
+    names = tuple(kernel.name(variables) for kernel in kernels)
+    for kernel, name in zip(kernels, names, strict=True):
+        _require_type(kernel, name, samples)
+    return kernels, names, samples, variables, tuple(columns)
+
+
 @dataclass(frozen=True)
 class FittedFamily:
     """What the kernels of new samples depend on: all of a `FamilyStack` but its matrices."""
@@ -104,9 +149,9 @@ class FittedFamily:
     def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""
         samples = self._checked_new(X_new)
-        evaluation = _Evaluation(samples, self.samples)
+        block = self._block(samples)
         for m in which:
-            yield self.transforms[m].new(self._cross(evaluation, m), self.kernels[m].diagonal(samples))
+            yield self.transforms[m].new(self._cross(block, m), self.kernels[m].diagonal(samples))
 
     @property
     def n_samples(self) -> int:
@@ -131,18 +176,23 @@ class FittedFamily:
     def diagonals(self, X_new: Any) -> Iterator[Array]:
         """Each k_m(x, x) of new samples, (k,); see `FamilyStack.diagonals`."""
         samples = self._checked_new(X_new)
-        evaluation = _Evaluation(samples, self.samples)
+        block = self._block(samples)
         for m, (kernel, transform) in enumerate(zip(self.kernels, self.transforms, strict=True)):
-            yield transform.own(self._cross(evaluation, m), kernel.diagonal(samples))
+            yield transform.own(self._cross(block, m), kernel.diagonal(samples))
 
-    def _cross(self, evaluation: _Evaluation, m: int) -> Array:
+    def _block(self, samples: Array) -> Block:
+        training = Samples(self.samples)
+        return Block(Samples(samples, origin=training), training)
+
+    def _cross(self, block: Block, m: int) -> Array:
         """k_m between new and training samples, (k, n), as it was before normalisation."""
-        cross = evaluation.of(self.kernels[m])
-        _require_no_overflow(cross, self.names[m])
-        return cross
+        with np.errstate(over="ignore"):
+            cross = block.values(self.kernels[m])
+        require_no_overflow(cross, self.names[m])
+        return np.asarray(cross)
 
     def _checked_new(self, X_new: Any) -> Array:
-        samples = _checked_samples(X_new, "X_new")
+        samples = checked_samples(X_new, "X_new")
         d = self.samples.shape[1]
         if (samples.dtype.kind == "U") != (self.samples.dtype.kind == "U"):
             raise InvalidInput("X_new and the training samples have to be both numbers or both texts.")
@@ -157,38 +207,8 @@ class FittedFamily:
         return samples
 
 
-class _Evaluation:
-    """Kernels between two sets of samples, or within one, one kernel after the other.
-
-    Gaussians that follow one another on the same columns share their squared distances, of which one matrix is kept.
-    """
-
-    def __init__(self, X: Array, Z: Array | None = None) -> None:
-        self._X, self._Z = X, Z
-        self._columns: tuple[int, ...] | None = None
-        self._squares: Array | None = None
-
-    def of(self, kernel: Kernel) -> Array:
-        """k(x, z), (k, n); exactly symmetric within one set."""
-        if isinstance(kernel, Composite):
-            with np.errstate(over="ignore"):
-                return kernel.compose([self.of(part) for part in kernel.kernels])
-        whole, columns = kernel.on_columns()
-        with np.errstate(over="ignore"):
-            if isinstance(whole, Gaussian):
-                return whole.of_squares(self._squares_on(columns))
-            return kernel.gram(self._X) if self._Z is None else kernel.cross(self._X, self._Z)
-
-    def _squares_on(self, columns: tuple[int, ...] | None) -> Array:
-        if self._squares is None or columns != self._columns:
-            self._squares = None  # before the next one is made
-            chosen = slice(None) if columns is None else columns
-            Z = None if self._Z is None else self._Z[:, chosen]
-            self._columns, self._squares = columns, squared_distances(self._X[:, chosen], Z)
-        return self._squares
-
-
-def _checked_samples(X: Any, label: str) -> Array:
+def checked_samples(X: Any, label: str) -> Array:
+    """A finite float64 matrix (n, d), or one of texts; else `InvalidInput` or `InvalidType`."""
     texts = as_texts(X)
     samples: Any = as_float_array(X, label, InvalidInput) if texts is None else texts
     if samples.ndim != 2 or not samples.size:
@@ -229,6 +249,11 @@ def _require_type(kernel: Kernel, name: str, samples: Any) -> None:
         raise InvalidInput(f"kernel {name!r} takes numbers, X holds texts: encode them, or use spectrum kernels.")
 
 
-def _require_no_overflow(gram: Array, name: str) -> None:
+def require_no_overflow(gram: FloatArray, name: str) -> None:
+    """Raise `InvalidInput` where entries are not finite."""
     if not np.isfinite(gram).all():
-        raise InvalidInput(f"kernel {name!r} overflows float64 on these samples; standardise the variables first.")
+        raise _overflow(name)
+
+
+def _overflow(name: str) -> InvalidInput:
+    return InvalidInput(f"kernel {name!r} overflows float64 on these samples; standardise the variables first.")

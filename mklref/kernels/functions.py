@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mklref._typing import Array
+from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel
+from mklref.kernels.exponential import EXP_ERROR
 from mklref.kernels.validation import checked_gram
 
 
@@ -20,6 +22,15 @@ class Linear(Kernel):
     """k(x, z) = x'z."""
 
     definite = True
+    shares = "products"
+
+    def of_shared(self, values: FloatArray) -> FloatArray:
+        """The products."""
+        return values.copy()
+
+    def entry_error(self, X: Array) -> float:
+        """gamma_d, since |x|'|z| <= ||x|| ||z||."""
+        return _gamma(X.shape[1])
 
     def cross(self, X: Array, Z: Array) -> Array:
         """x'z."""
@@ -41,6 +52,7 @@ class Polynomial(Kernel):
     """k(x, z) = (x'z + offset)^degree."""
 
     definite = True
+    shares = "products"
 
     degree: int
     offset: float = 1.0
@@ -52,6 +64,15 @@ class Polynomial(Kernel):
             raise InvalidParameter(
                 f"offset = {self.offset!r} must lie in [0, inf): with a negative one the kernel is indefinite."
             )
+
+    def of_shared(self, values: FloatArray) -> FloatArray:
+        """(values + offset)^degree."""
+        base = values + values.dtype.type(self.offset)
+        return np.asarray(base if self.degree == 1 else base**self.degree)
+
+    def entry_error(self, X: Array) -> float:
+        """Of d + 1 roundings in the base, at most (||x||^2 + offset)^{1/2} (||z||^2 + offset)^{1/2}, and the power."""
+        return _gamma((X.shape[1] + 3) * self.degree + 4)
 
     def cross(self, X: Array, Z: Array) -> Array:
         """(x'z + offset)^degree."""
@@ -73,6 +94,7 @@ class Gaussian(Kernel):
     """k(x, z) = exp(-||x - z||^2 / (2 width^2))."""
 
     definite = True
+    shares = "squares"
 
     width: float
 
@@ -84,18 +106,29 @@ class Gaussian(Kernel):
                 f"width = {self.width!r} must lie in [1e-150, 1e150], so that its square fits float64."
             )
 
+    @property
+    def rate(self) -> float:
+        """-1 / (2 width^2)."""
+        return -0.5 / self.width**2
+
     def cross(self, X: Array, Z: Array) -> Array:
         """exp(-||x - z||^2 / (2 width^2))."""
-        return self.of_squares(squared_distances(X, Z))
+        return _exponential(squared_distances(X, Z), self.rate)
 
     def gram(self, X: Array) -> Array:
         """exp(-||x - z||^2 / (2 width^2)), with exactly unit diagonal."""
-        return self.of_squares(squared_distances(X))
+        return _exponential(squared_distances(X), self.rate)
 
-    def of_squares(self, squares: Array) -> Array:
-        """exp(-squares / (2 width^2)): one matrix of squares does for all widths."""
-        K = squares * (-0.5 / self.width**2)
-        return np.asarray(np.exp(K, out=K))
+    def entry_error(self, X: Array) -> float:
+        """Of exp, of its argument, and of the distances.
+
+        Around the mean a sample has a norm of at most R, up to a relative rounding; a distance of at most 4 R^2 is
+        wrong by gamma_{d+6} of that, and e^-t by at most the absolute error of t.
+        """
+        around = X - X.mean(axis=0)
+        largest = 4.0 * float(np.einsum("ij,ij->i", around, around).max(initial=0.0)) * (1.0 + 1e-6)
+        wrong = largest * _gamma(X.shape[1] + 6) * -self.rate
+        return (math.expm1(wrong) + (EXP_ERROR + 4.0) * 2.0**-52 if wrong < 1.0 else math.inf) * (1.0 + 1e-6)
 
     def diagonal(self, X: Array) -> Array:
         """1."""
@@ -104,6 +137,43 @@ class Gaussian(Kernel):
     def name(self, variables: Sequence[str]) -> str:
         """rbf:width."""
         return f"rbf:{self.width:.6g}"
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """k(x, z) = exp(-sum_j |x_j - z_j| / width)."""
+
+    definite = True
+    shares = "distances"
+
+    width: float
+
+    def __post_init__(self) -> None:
+        if not 1e-300 <= self.width <= 1e300:
+            raise InvalidParameter(f"width = {self.width!r} must lie in [1e-300, 1e300]: exp(-|x - z| / width).")
+
+    @property
+    def rate(self) -> float:
+        """-1 / width."""
+        return -1.0 / self.width
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """exp(-|x - z| / width)."""
+        from scipy.spatial.distance import cdist
+
+        return _exponential(np.asarray(cdist(X, Z, "cityblock")), self.rate)
+
+    def entry_error(self, X: Array) -> float:
+        """Of exp, of its argument t, which is wrong by gamma_{d+4} t, where t e^-t <= 0.4."""
+        return 0.4 * _gamma(X.shape[1] + 4) + (EXP_ERROR + 2.0) * 2.0**-52
+
+    def diagonal(self, X: Array) -> Array:
+        """1."""
+        return np.ones(len(X))
+
+    def name(self, variables: Sequence[str]) -> str:
+        """laplacian:width."""
+        return f"laplacian:{self.width:.6g}"
 
 
 @dataclass(frozen=True)
@@ -142,6 +212,10 @@ class OnVariable(Kernel):
     def on_columns(self) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel, and the variable: a kernel within is one of the same variable."""
         return self.kernel.on_columns()[0], (self.variable,)
+
+    def entry_error(self, X: Array) -> float:
+        """As the kernel's on that variable."""
+        return self.kernel.entry_error(self._column(X))
 
     def gram(self, X: Array) -> Array:
         """k(x_j, z_j) of all pairs."""
@@ -203,6 +277,17 @@ def squared_distances(X: Array, Z: Array | None = None) -> Array:
         squares += squares.T
         squares *= 0.5
     return squares
+
+
+def _exponential(values: Array, rate: float) -> Array:
+    """exp(rate values), in place of the values."""
+    values *= rate
+    return np.asarray(np.exp(values, out=values))
+
+
+def _gamma(k: int) -> float:
+    """k u/(1 - k u) for u = 2^-52, rounded up: k roundings on each path, in every rounding mode."""
+    return k * 2.0**-52 / (1.0 - k * 2.0**-52) * (1.0 + 1e-9)
 
 
 def _squared_norms(X: Array) -> Array:

@@ -69,20 +69,29 @@ class Scaling:
     def to_unit_trace(cls, gram: FloatArray, label: str, weight: Array | None = None) -> Scaling:
         """Trace 1; a zero kernel stays zero."""
         trace = float(np.trace(gram, dtype=np.float64) if weight is None else weight @ np.diagonal(gram))
+        return cls.of_trace(trace, gram.dtype, label)
+
+    @classmethod
+    def of_trace(cls, trace: float, dtype: Any, label: str) -> Scaling:
+        """The same for a matrix of this trace and type."""
         if trace < 0.0:
             raise InvalidKernel(f"{label} has trace {trace:.3g}; a kernel has a nonnegative diagonal.")
-        return cls(_inverse(trace, gram, f"{label} has trace") if trace > 0.0 else 1.0)
+        return cls(_inverse(trace, dtype, f"{label} has trace") if trace > 0.0 else 1.0)
 
     @classmethod
     def to_unit_variance(cls, gram: FloatArray, label: str, weight: Array | None = None) -> Scaling:
         """Mean squared distance 1 from the mean in feature space, Kloft (25)."""
-        variance, rounding = _variance(gram, weight)
+        return cls.of_variance(*_variance(gram, weight), gram.dtype, label)
+
+    @classmethod
+    def of_variance(cls, variance: float, rounding: float, dtype: Any, label: str) -> Scaling:
+        """The same for a matrix of this variance, of which rounding may make so much of 0, and type."""
         if variance <= rounding:
             raise InvalidKernel(
                 f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
                 "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
             )
-        return cls(_inverse(variance, gram, f"{label} has variance"))
+        return cls(_inverse(variance, dtype, f"{label} has variance"))
 
     def train(self, gram: FloatArray) -> FloatArray:
         """factor K."""
@@ -151,6 +160,59 @@ class Transform:
         if isinstance(self.normalization, Projection):
             return Transform(self.centering, Projection(self.normalization.norms[samples]))
         return self
+
+    @classmethod
+    def of_statistics(
+        cls, diagonal: Array, means: Array | None, dtype: Any, label: str, method: Normalization | None, center: bool
+    ) -> Transform:
+        """What `fit` finds, from the diagonal of a training matrix and the means of its rows, each (n,).
+
+        The means are read by centring and by "multiplicative" alone.
+        """
+        centering = None
+        if center:
+            assert means is not None
+            centering = Centering(means, float(means.mean()))
+            diagonal, means = diagonal - 2.0 * means + centering.total, np.zeros_like(means)
+        if method is None:
+            return cls(centering)
+        if checked_method(method) == "spherical":
+            return cls(centering, Projection(_norms(diagonal, label)))
+        if method == "trace":
+            return cls(centering, Scaling.of_trace(float(diagonal.sum()), dtype, label))
+        assert means is not None
+        spread, unseen = float(diagonal.mean()), _unseen(len(means), dtype, float(diagonal.mean()))
+        return cls(centering, Scaling.of_variance(spread - float(means.mean()), unseen, dtype, label))
+
+    @property
+    def factor(self) -> float | None:
+        """The factor that is all that this does to a kernel; None if it does more."""
+        if self.centering is not None:
+            return None
+        if isinstance(self.normalization, Projection):
+            return 1.0 if np.all(self.normalization.norms == 1.0) else None
+        return 1.0 if self.normalization is None else self.normalization.factor
+
+    def block(self, values: FloatArray, rows: Any, columns: Any) -> FloatArray:
+        """The transformed entries of the training matrix between two sets of samples, index arrays or slices."""
+        if self.centering:
+            means = self.centering.means
+            values = (values - (means[rows][:, None] + means[columns] - self.centering.total)).astype(values.dtype)
+        if isinstance(self.normalization, Scaling):
+            return values * values.dtype.type(self.normalization.factor)
+        if self.normalization is None:
+            return values
+        norms = self.normalization.norms
+        return np.asarray((values / (norms[rows][:, None] * norms[columns])).astype(values.dtype, copy=False))
+
+    def between(self, samples: Any) -> Transform:
+        """The statistics that `block` needs for some of the training samples, index array or slice."""
+        centering, normalization = self.centering, self.normalization
+        if centering is not None:
+            centering = Centering(centering.means[samples], centering.total)
+        if isinstance(normalization, Projection):
+            normalization = Projection(normalization.norms[samples])
+        return Transform(centering, normalization)
 
     def train(self, gram: FloatArray) -> FloatArray:
         """The transformed training matrix (n, n)."""
@@ -316,14 +378,19 @@ def _variance(gram: FloatArray, weight: Array | None) -> tuple[float, float]:
         spread, total = float(diagonal.mean(dtype=np.float64)), float(means.mean())
     else:
         spread, total = float(shares @ diagonal), float(shares @ means)
-    return spread - total, 8.0 * len(gram) * float(np.finfo(gram.dtype).eps) * abs(spread)
+    return spread - total, _unseen(len(gram), gram.dtype, spread)
 
 
-def _inverse(size: float, gram: FloatArray, label: str) -> float:
-    """1 / size, if the entries of the matrix have their digits."""
-    limits = np.finfo(gram.dtype)
+def _unseen(n: int, dtype: Any, spread: float) -> float:
+    """What rounding may make of a variance of 0."""
+    return 8.0 * n * float(np.finfo(dtype).eps) * abs(spread)
+
+
+def _inverse(size: float, dtype: Any, label: str) -> float:
+    """1 / size, if the entries of a matrix of this type have their digits."""
+    limits = np.finfo(dtype)
     if size < limits.tiny / limits.eps:
-        raise InvalidKernel(f"{label} {size:.3g}, too small for {gram.dtype}: standardise the variables.")
+        raise InvalidKernel(f"{label} {size:.3g}, too small for {np.dtype(dtype)}: standardise the variables.")
     return 1.0 / size
 
 

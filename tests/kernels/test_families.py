@@ -13,7 +13,6 @@ from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, Inv
 from mklref.kernels import (
     Kernel,
     KernelFamily,
-    fitted,
     gaussian,
     linear,
     on,
@@ -23,6 +22,7 @@ from mklref.kernels import (
     simplemkl_recipe,
     total,
 )
+from mklref.kernels.evaluation import Block
 from mklref.problem import Problem
 
 N, NEW, D = 14, 5, 3
@@ -269,14 +269,14 @@ def test_a_variable_without_variance_is_named(X):
 def test_gaussians_share_their_distances(X, X_new, monkeypatch):
     """One matrix of them for all widths on the same columns, whatever lies between; values as of each kernel alone."""
     counted = []
-    distances = fitted.squared_distances
-    monkeypatch.setattr(fitted, "squared_distances", lambda *args: counted.append(1) or distances(*args))
+    distances = Block._squares
+    monkeypatch.setattr(Block, "_squares", lambda *args: counted.append(1) or distances(*args))
     pair = on("pair", ["x2", "x0"], gaussian([1.0, 2.0]) + per_variable(gaussian([0.5, 1.0])))
     family = gaussian([0.5, 1.0]) + linear() + gaussian(2.0) + pair + per_variable(polynomial(2) + gaussian([1.0, 3.0]))
     K = family.fit(X)
-    assert len(counted) == 1 + (1 + 2) + (D - 1)  # x0 ends one family and begins the next
+    assert len(counted) == 2 + D
     new = K.new(X_new)
-    assert len(counted) == 2 * (1 + 2 + D)
+    assert len(counted) == 2 + D + 1 + (1 + 2) + (D - 1)  # x0 ends one family and begins the next
     for m, kernel in enumerate(family.expand(["x0", "x1", "x2"])):
         np.testing.assert_allclose(K.matrices[m], kernel.cross(X, X), atol=1e-13)
         np.testing.assert_allclose(new[m], kernel.cross(X_new, X), atol=1e-13)

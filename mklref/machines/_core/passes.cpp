@@ -1,18 +1,15 @@
 // Passes over the kernel stack: combination of rows and application to a sparse vector, multi-threaded.
 #include "loops.hpp"
+#include "parallel.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <thread>
 
 namespace mklref {
 namespace {
 
 constexpr Index kBlock = 1024;          // columns that are accumulated at a time: stays in the first-level cache
 constexpr Index kTile = 64;             // order of the tiles in which a triangle is mirrored
-constexpr Index kSmallWork = 1 << 19;   // entries below which a second thread costs more than it saves
 
 // sum += a[0] x[0] + ... + a[3] x[3], added one after the other: four streams at a time keep memory busy.
 MKLREF_CLONES void add_double(const double *const *x, const double *a, double *sum, Index n) {
@@ -109,29 +106,6 @@ class Block {
     double factors_[4];
     int held_ = 0;
 };
-
-// Run task(0), ..., task(count - 1) on up to `threads` threads; each task writes to its own memory.
-template <class Task>
-void parallel(Index count, Index work, int threads, const Task &task) {
-    const int used = work < kSmallWork ? 1 : static_cast<int>(std::min<Index>(threads, count));
-    if (used <= 1) {
-        for (Index k = 0; k < count; ++k) task(k);
-        return;
-    }
-    std::atomic<Index> next{0};
-    auto run = [&] {
-        for (Index k = next++; k < count; k = next++) task(k);
-    };
-    std::vector<std::thread> pool;
-    try {
-        pool.reserve(static_cast<std::size_t>(used - 1));
-        for (int t = 1; t < used; ++t) pool.emplace_back(run);
-    } catch (const std::exception &) {
-        // There is no memory for another thread: those that are here do all tasks, to the same bits.
-    }
-    run();
-    for (auto &thread : pool) thread.join();
-}
 
 template <class Number>
 void gather_rows(const Number *matrix, const Index *index, Index count, Index n, Number *part) {

@@ -1,0 +1,332 @@
+"""Kernels that are evaluated when they are read, and never held: n^2 numbers are too many from some n on.
+
+What is asked of a `LazyStack` is evaluated in float64 by blocks of rows (`evaluation`), 64 MiB of them at a time; a
+certificate asks for the entries between support vectors, and for the rows of support vectors of kernels with a weight.
+A solver asks its `reader`, which keeps rows in a bounded cache, in float32 if that is enough for it (`reader`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.exceptions import InvalidInput
+from mklref.kernels.base import KernelFamily
+from mklref.kernels.evaluation import Block, Run, Samples, runs_of
+from mklref.kernels.fitted import FittedFamily, OnSamples, expanded
+from mklref.kernels.functions import grouped
+from mklref.kernels.reader import CachedReader, Reader
+from mklref.kernels.stack import KernelStack
+from mklref.kernels.storage import checked_cache, checked_precision
+from mklref.kernels.transforms import Normalization, Transform
+
+_ROUNDINGS = 8.0 * 2.0**-52
+"""Of a factor, of two norms, of the product of both, each twice."""
+
+
+class LazyStack(OnSamples, KernelStack):
+    """The Gram matrices of a family on training samples, evaluated when they are read; see `KernelFamily.fit`.
+
+    Parameters
+    ----------
+    fitted : FittedFamily
+        Kernels, training samples, and the statistics of the normalisation.
+    groups : dict
+        The numbers of the kernels of each group.
+    cache : int
+        Bytes of rows that a solver may keep.
+    precision : {"float64", "float32"}
+        Of the rows that a solver reads. Certificates are evaluated in float64.
+    """
+
+    costly = True
+    dtype = np.dtype(np.float64)
+
+    def __init__(
+        self, fitted: FittedFamily, groups: dict[str, tuple[int, ...]], *, cache: int, precision: str = "float64"
+    ) -> None:
+        self.fitted, self.groups, self.names = fitted, groups, fitted.names
+        self.cache, self.precision = cache, precision
+        self.evaluated = 0.0
+        """Entries that were evaluated, of all kernels together."""
+        self._samples = {"float64": Samples(fitted.samples)}
+
+    @classmethod
+    def fit(
+        cls,
+        family: KernelFamily,
+        X: Any,
+        normalize: Normalization | None,
+        center: bool,
+        cache: Any,
+        precision: Any,
+    ) -> LazyStack:
+        """What `KernelFamily.fit(..., storage="lazy")` does; parameters and errors are documented there."""
+        kernels, names, samples, variables, columns = expanded(family, X, normalize)
+        limit, precision = checked_cache(cache), checked_precision(precision)
+        nothing = tuple(Transform() for _ in kernels)
+        fitted = FittedFamily(samples, kernels, nothing, names, columns)
+        raw = cls(fitted, grouped(kernels, variables), cache=limit, precision=precision)
+        if normalize is None and not center:
+            return raw
+        with np.errstate(over="ignore"):
+            diagonals = np.stack([kernel.diagonal(samples) for kernel in kernels])
+            means: Any = [None] * len(kernels)
+            if center or normalize == "multiplicative":
+                means = raw.apply(np.ones(len(samples))) / len(samples)
+        found = [
+            Transform.of_statistics(diagonal, own, np.float64, f"kernel {name!r}", normalize, center)
+            for diagonal, own, name in zip(diagonals, means, names, strict=True)
+        ]
+        return cls(replace(fitted, transforms=tuple(found)), raw.groups, cache=limit, precision=precision)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(M, n, n)."""
+        n = len(self.fitted.samples)
+        return len(self.fitted.kernels), n, n
+
+    @property
+    def definiteness(self) -> str:
+        """By theorem, if all kernels are; else assumed."""
+        return "by theorem" if all(kernel.definite for kernel in self.fitted.kernels) else "assumed"
+
+    @cached_property
+    def entry_errors(self) -> Array:
+        """eta (M,), by which the entries are wrong in float64; inf for kernels that do not tell."""
+        samples = self.fitted.samples
+        errors = np.array([kernel.entry_error(samples) for kernel in self.fitted.kernels])
+        exact = np.array([transform.centering is None for transform in self.fitted.transforms])
+        return np.where(exact, errors + _ROUNDINGS, np.inf)  # the means are known up to rounding
+
+    @cached_property
+    def recipe(self) -> bytes:
+        """A hash of the samples, the kernels and the statistics of their normalisation."""
+        digest = hashlib.sha256(repr(self.fitted.kernels).encode())
+        digest.update(np.ascontiguousarray(self.fitted.samples).data)
+        for transform in self.fitted.transforms:
+            normalization, centering = transform.normalization, transform.centering
+            digest.update(repr(getattr(normalization, "factor", None)).encode())
+            for part in (getattr(normalization, "norms", None), getattr(centering, "means", None)):
+                digest.update(b"" if part is None else part.tobytes())
+        return digest.digest()
+
+    @cached_property
+    def own_diagonals(self) -> Array:
+        """The diagonal of each matrix, float64 (M, n)."""
+        samples, every = self.fitted.samples, slice(None)
+        found = []
+        for kernel, transform in zip(self.fitted.kernels, self.fitted.transforms, strict=True):
+            diagonal = kernel.diagonal(samples)
+            if transform.centering is not None:
+                diagonal = diagonal - 2.0 * transform.centering.means + transform.centering.total
+            own = replace(transform, centering=None)
+            norms = getattr(own.normalization, "norms", None)
+            found.append(diagonal / norms**2 if norms is not None else own.block(diagonal[None], every, every)[0])
+        return np.stack(found)
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The kernels that are exponentials times a factor."""
+        return runs_of(self.fitted.kernels, [transform.factor for transform in self.fitted.transforms])
+
+    def samples(self, precision: str) -> Samples:
+        """The samples in a precision."""
+        if precision not in self._samples:
+            self._samples[precision] = Samples(self.fitted.samples, precision)
+        return self._samples[precision]
+
+    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
+        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
+        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
+        block = Block(self.samples("float64"), None, slice(None) if rows is None else rows, columns)
+        out = np.empty((len(some), *block.shape))
+        place = {int(m): k for k, m in enumerate(some)}
+        for run in (run.of(some) for run in self.runs):
+            values = np.empty((len(run.members), *block.shape))
+            block.exponentials(run, values)
+            out[[place[m] for m in run.members]] = values
+        for m in self.others(some):
+            out[place[m]] = self.values(block, m, rows, columns)
+        self.count(out.size)
+        self.require_finite(out, rows, columns, some)
+        return out
+
+    def apply(self, v: Array, kernels: Any = None) -> Array:
+        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n): sums of the rows where v is not 0."""
+        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
+        support, images = np.flatnonzero(v), np.zeros((len(some), self.shape[1]))
+        for part in self._batches(len(support), 1):
+            index = support[part]
+            self.add_rows(Block(self.samples("float64"), None, index), index, some, v[index], images)
+        return images
+
+    def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array) -> None:
+        """images[k] += sum_i v_i K_m[index_i, :] for each of the kernels m, from the block of these rows."""
+        place = {int(m): k for k, m in enumerate(kernels)}
+        for run in (run.of(kernels) for run in self.runs):
+            if len(run.members):
+                sums = np.zeros((len(run.members), self.shape[1]))
+                block.dots(run, v, sums)
+                images[[place[m] for m in run.members]] += sums
+        for m in self.others(kernels):
+            images[place[m]] += v @ self.values(block, m, index, None)
+        self.count(len(kernels) * len(index) * self.shape[1])
+        if not np.isfinite(images.sum()):
+            self.require_finite(self.block(index, None, kernels), index, None, kernels)
+
+    def combined(self, block: Block, rows: Any, columns: Any, weights: Array) -> Array:
+        """sum_m weights_m K_m[rows, columns], float64, from that block."""
+        active = np.flatnonzero(weights)
+        out = np.zeros(block.shape)
+        for run in (run.of(active) for run in self.runs):
+            if len(run.members):
+                block.add(run, weights[list(run.members)], out)
+        for m in self.others(active):
+            out += weights[m] * self.values(block, m, rows, columns)
+        self.count(len(active) * out.size)
+        if not np.isfinite(out.sum()):
+            self.require_finite(self.block(rows, columns, active), rows, columns, active)
+        return out
+
+    def combine_rows(self, weights: Array, rows: Any) -> Array:
+        """sum_m weights_m K_m[rows, :], float64 (k, n); kernels of weight 0 are not read."""
+        index = np.arange(self.shape[1])[slice(None) if rows is None else rows]
+        total = np.empty((len(index), self.shape[1]))
+        for part in self._batches(len(index), 1):
+            own = index[part]
+            total[part] = self.combined(Block(self.samples("float64"), None, own), own, None, weights)
+        return total
+
+    def quadratic(self, v: Array) -> Array:
+        """All values v'K_m v, float64 (M,), from the entries between samples where v is not 0."""
+        support = np.flatnonzero(v)
+        return self.part(support).apply(v[support]) @ v[support]
+
+    def images(self, v: Array) -> Images:
+        """K_m v for what a certificate asks, of which it evaluates what it is asked for."""
+        return Images(self, v)
+
+    def images_each(self, vectors: Array) -> list[Images]:
+        """`images` of each of several vectors (k, n)."""
+        return [self.images(v) for v in vectors]
+
+    def part(self, samples: Any) -> LazyStack:
+        """The stack of some of the samples, with the statistics of all."""
+        old = self.fitted
+        transforms = tuple(transform.between(samples) for transform in old.transforms)
+        fitted = replace(old, samples=old.samples[samples], transforms=transforms)
+        made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
+        for precision in self._samples:  # around the same mean, so that the entries are those of the whole
+            made._samples[precision] = self._samples[precision].part(samples)
+        made._counts_for = self
+        return made
+
+    _counts_for: LazyStack | None = None
+
+    def count(self, entries: float) -> None:
+        """Add to the number of entries that were evaluated, also of the stack of which this is a part."""
+        self.evaluated += entries
+        if self._counts_for is not None:
+            self._counts_for.count(entries)
+
+    def reader(self) -> Reader:
+        """What a solver reads this stack with; it has a cache of its own."""
+        return CachedReader(self)
+
+    def others(self, kernels: Any) -> Iterator[int]:
+        """Those of the kernels that are in no run."""
+        within = {m for run in self.runs for m in run.members}
+        return (int(m) for m in kernels if int(m) not in within)
+
+    def values(self, block: Block, m: int, rows: Any, columns: Any) -> FloatArray:
+        """One kernel on a block, normalised."""
+        every = slice(None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            raw = block.values(self.fitted.kernels[m])
+            return self.fitted.transforms[m].block(
+                raw, every if rows is None else rows, every if columns is None else columns
+            )
+
+    def require_finite(self, values: FloatArray, rows: Any, columns: Any, kernels: Any) -> None:
+        """Raise `InvalidInput` with kernel, row and column of an entry that is not finite."""
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+        m, i, j = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
+        every = np.arange(self.shape[1])
+        row, column = (int(every[slice(None) if s is None else s][k]) for s, k in ((rows, i), (columns, j)))
+        raise InvalidInput(
+            f"kernel {self.names[int(kernels[m])]!r} is {values[m, i, j]} between the samples {row} and {column}: it "
+            "overflows float64; standardise the variables first."
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, cache={self.cache / 1e6:.0f} MB of {self.precision} rows)"
+
+
+class Images:
+    """K_m v: `weights @ images` evaluates the kernels with a weight, `images @ u` what lies between support vectors."""
+
+    __array_ufunc__ = None  # an array on the left leaves the product to the class
+
+    def __init__(self, stack: LazyStack, v: Array) -> None:
+        self._stack, self._v, self._support = stack, v, np.flatnonzero(v)
+        self._near: Array | None = None
+        self._rows: dict[int, Array] = {}
+
+    def __rmatmul__(self, weights: Array) -> Array:
+        return self._sum(weights, _same)
+
+    def __matmul__(self, u: Array) -> Array:
+        return self._products(u, _same)
+
+    def __abs__(self) -> Sizes:
+        return Sizes(self)
+
+    def _sum(self, weights: Array, of: Any) -> Array:
+        """sum_m weights_m K_m v, or of the absolute values."""
+        self._evaluate(np.flatnonzero(weights))
+        total = np.zeros(len(self._v))
+        for m in np.flatnonzero(weights):
+            total += weights[m] * of(self._rows[int(m)])
+        return total
+
+    def _products(self, u: Array, of: Any) -> Array:
+        """u'K_m v for all m."""
+        if np.any(u[self._v == 0.0]):
+            self._evaluate(np.arange(len(self._stack)))
+        if len(self._rows) == len(self._stack):
+            return np.array([of(self._rows[m]) @ u for m in range(len(self._stack))])
+        if self._near is None:
+            self._near = self._stack.part(self._support).apply(self._v[self._support])
+        return np.asarray(of(self._near) @ u[self._support])
+
+    def _evaluate(self, kernels: Any) -> None:
+        missing = [int(m) for m in kernels if int(m) not in self._rows]
+        if missing:
+            self._rows.update(zip(missing, self._stack.apply(self._v, missing), strict=True))
+
+
+class Sizes:
+    """The absolute values of images, with the same two products."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, images: Images) -> None:
+        self._images = images
+
+    def __rmatmul__(self, weights: Array) -> Array:
+        return self._images._sum(weights, np.abs)
+
+    def __matmul__(self, u: Array) -> Array:
+        return self._images._products(u, np.abs)
+
+
+def _same(x: Array) -> Array:
+    return x

@@ -1,0 +1,165 @@
+"""What a solver reads a stack with that is not in memory: sums of rows, and squares of a combination.
+
+    add(kernels, i, d, images)   images[m] += sum_k d_k K_m[i_k, :]            (M, n)
+    square(theta, i)             sum_m theta_m K_m[i, i]                       (k, k)
+
+A `CachedReader` keeps what is expensive and shared: of Gaussians the squared distances of a sample from all samples,
+one row for all widths, in its precision. The rows that were used longest ago make room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.kernels.evaluation import Block, Columns
+from mklref.kernels.stack import KernelStack
+
+if TYPE_CHECKING:
+    from mklref.kernels.lazy import LazyStack
+
+_AT_ONCE = 1 << 23
+"""Entries of shared rows that are evaluated at a time."""
+_TILE = 256
+_CHEAP = 8
+"""Columns up to which distances are sooner computed than read."""
+
+
+class Reader:
+    """Reads any stack, and keeps nothing."""
+
+    def __init__(self, stack: KernelStack) -> None:
+        self.stack = stack
+        self.read = 0.0
+        """Rows of single kernels that were read; a pass over the stack is M n of them."""
+
+    def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
+        """images[m] += sum_k delta_k K_m[index_k, :] for m in kernels."""
+        v = np.zeros(self.stack.shape[1])
+        v[index] = delta
+        images[kernels] += self.stack.apply(v, kernels)
+        self.read += len(kernels) * len(index)
+
+    def square(self, weights: Array, index: Any) -> Array:
+        """sum_m weights_m K_m[index, index], float64 and exactly symmetric."""
+        active, out = np.flatnonzero(weights), np.zeros((len(index), len(index)))
+        for first in range(0, len(index), step := max(1, _AT_ONCE // max(1, len(index) * len(active)))):
+            rows = self.stack.block(index[first : first + step], index, active)
+            out[first : first + step] = np.tensordot(weights[active], rows, 1)
+        self.read += len(active) * len(index) * len(index) / self.stack.shape[1]
+        return _symmetric(out)
+
+
+class CachedReader(Reader):
+    """Reads a `LazyStack` in its precision, with shared rows in a cache of bounded size."""
+
+    stack: LazyStack
+
+    def __init__(self, stack: LazyStack) -> None:
+        super().__init__(stack)
+        self._samples = stack.samples(stack.precision)
+        kinds = {(run.shares, run.columns) for run in stack.runs if self._dear(run.columns)}
+        n = stack.shape[1]
+        size = n * self._samples.dtype.itemsize
+        rows = min(n, stack.cache // (size * len(kinds))) if kinds else 0
+        self._caches = {kind: _Rows(rows, n, self._samples.dtype) for kind in kinds} if rows else {}
+
+    def _dear(self, columns: Columns) -> bool:
+        return self._samples.X.dtype.kind == "f" and self._samples.columns(columns).shape[1] > _CHEAP
+
+    def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
+        """images[m] += sum_k delta_k K_m[index_k, :] for m in kernels."""
+        sums = np.zeros((len(kernels), self.stack.shape[1]))
+        for cache in self._caches.values():
+            cache.begin()
+            known = cache.known(index)
+            order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
+            index, delta = index[order], delta[order]  # what is here is read before it could have to go
+        for first in range(0, len(index), step := max(1, _AT_ONCE // self.stack.shape[1])):
+            part = index[first : first + step]
+            self.stack.add_rows(self._block(part, None), part, kernels, delta[first : first + step], sums)
+        images[kernels] += sums
+        self.read += len(kernels) * len(index)
+
+    def square(self, weights: Array, index: Any) -> Array:
+        """sum_m weights_m K_m[index, index], float64 and exactly symmetric."""
+        out = np.empty((len(index), len(index)))
+        for first in range(0, len(index), step := max(1, _AT_ONCE // max(1, len(index)))):
+            part = index[first : first + step]
+            out[first : first + step] = self.stack.combined(self._block(part, index), part, index, weights)
+        self.read += np.count_nonzero(weights) * len(index) * len(index) / self.stack.shape[1]
+        return _symmetric(out)
+
+    def _block(self, rows: Any, columns: Any) -> Block:
+        """The block of these rows, with what the caches know of it; whole rows are kept."""
+        block = Block(self._samples, None, rows, columns)
+        for (kind, on), cache in self._caches.items():
+            known = cache.known(rows)
+            if known.all():
+                block.know(kind, on, cache.rows(rows, columns))
+            elif columns is None and not known.any():
+                cache.keep(rows, block.shared(kind, on))
+            elif columns is None:
+                part = np.empty((len(rows), self.stack.shape[1]), self._samples.dtype)
+                part[known] = cache.rows(rows[known])
+                part[~known] = Block(self._samples, None, rows[~known]).shared(kind, on)
+                cache.keep(rows[~known], part[~known])
+                block.know(kind, on, part)
+        return block
+
+
+class _Rows:
+    """Rows of n numbers for some of the samples, at most so many.
+
+    The one that was used longest ago goes first, but none that was used since `begin`: of a pass over more rows than
+    there is room for, a part is here in the next pass.
+    """
+
+    def __init__(self, capacity: int, n: int, dtype: Any) -> None:
+        self._data = np.empty((capacity, n), dtype)  # only what is touched is backed by memory
+        self._place = np.full(n, -1)
+        self._owner = np.full(capacity, -1)
+        self._used = np.zeros(capacity, dtype=np.int64)
+        self._clock = self._begun = 1
+
+    def begin(self) -> None:
+        """What is used from now on stays until this is called again."""
+        self._clock += 1
+        self._begun = self._clock
+
+    def known(self, index: Any) -> Any:
+        """Which of the rows are here."""
+        return self._place[index] >= 0
+
+    def keep(self, index: Any, rows: FloatArray) -> None:
+        """Take rows that are not here, or as many of them as there is room for."""
+        places = np.argsort(self._used, kind="stable")[: len(index)]
+        places = places[self._used[places] < self._begun]
+        count, owners = len(places), self._owner[places]
+        self._place[owners[owners >= 0]] = -1
+        self._owner[places], self._place[index[:count]] = index[:count], places
+        self._data[places] = rows[:count]
+        self._touch(places)
+
+    def rows(self, index: Any, columns: Any = None) -> FloatArray:
+        """The rows, or some of their entries, contiguous."""
+        places = self._place[index]
+        self._touch(places)
+        if columns is None:
+            return np.asarray(self._data[places])
+        return np.stack([self._data[place].take(columns) for place in places])
+
+    def _touch(self, places: Any) -> None:
+        self._used[places] = self._clock
+
+
+def _symmetric(square: Array) -> Array:
+    """The upper triangle, mirrored."""
+    for first in range(0, len(square), _TILE):
+        last = first + _TILE
+        square[last:, first:last] = square[first:last, last:].T
+        corner = square[first:last, first:last]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+    return square

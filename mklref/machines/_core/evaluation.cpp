@@ -1,0 +1,235 @@
+// Evaluation of kernels that are exponentials of shared distances, by blocks, and the module `mklref.kernels._evaluation`.
+//
+// exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln(2)/2 (1 + 2^-20), k ln 2 in two parts, of which the first is exact;
+// the Taylor polynomial of e^r, of degree 13 (float64) or 7 (float32), in Horner's form; 2^k by its bits. The relative
+// error is at most 4 u: u of r, 1.6 u of the polynomial and less than u/8 of its truncation, with room for twice that.
+// What would be below the smallest normal number times e^0.4 is 0. Plain arithmetic without branches, so that compilers
+// vectorise it, and the NumPy twin (mklref/kernels/exponential.py) has the same bits.
+#include "loops.hpp"
+#include "parallel.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstring>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using mklref::Index;
+using mklref::parallel;
+
+namespace {
+
+constexpr Index kColumns = 512;  // of a block: its partial sums stay in the first levels of the cache
+
+template <class Real>
+struct Digits;
+
+template <>
+struct Digits<double> {
+    using Bits = std::int64_t;
+    static constexpr int kMantissa = 52;
+    static constexpr double kLowest = -708.0, kShift = 6755399441055744.0;  // 1.5 2^52: sums round to integers
+    static constexpr double kLog2e = 1.4426950408889634, kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
+};
+
+template <>
+struct Digits<float> {
+    using Bits = std::int32_t;
+    static constexpr int kMantissa = 23;
+    static constexpr float kLowest = -87.0f, kShift = 12582912.0f;
+    static constexpr float kLog2e = 1.44269504f, kLn2High = 0.693145751953125f, kLn2Low = 1.42860677e-06f;
+};
+
+template <class To, class From>
+inline __attribute__((always_inline)) To bits_of(From x) {
+    To y;
+    std::memcpy(&y, &x, sizeof y);
+    return y;
+}
+
+inline __attribute__((always_inline)) double taylor(double r) {
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    return p * r + 1.0;
+}
+
+inline __attribute__((always_inline)) float taylor(float r) {
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    return p * r + 1.0f;
+}
+
+template <class Real>
+inline __attribute__((always_inline)) Real exponential(Real given) {
+    using D = Digits<Real>;
+    const Real x = given < D::kLowest ? D::kLowest : given;  // NaN stays
+    const Real shifted = x * D::kLog2e + D::kShift;
+    const Real k = shifted - D::kShift;
+    const Real r = (x - k * D::kLn2High) - k * D::kLn2Low;
+    using Unsigned = std::make_unsigned_t<typename D::Bits>;
+    const auto one = bits_of<Unsigned>(Real(1));
+    const Real power = bits_of<Real>((bits_of<Unsigned>(shifted) << D::kMantissa) + one);
+    const Real value = taylor(r) * power;
+    return given < D::kLowest ? Real(0) : value;
+}
+
+template <class Real>
+inline __attribute__((always_inline)) void to_squares(Real *p, Real a, const Real *b, Index n) {
+    for (Index j = 0; j < n; ++j) {
+        const Real d = (a + b[j]) - (p[j] + p[j]);
+        p[j] = d < Real(0) ? Real(0) : d;
+    }
+}
+
+template <class Real>
+inline __attribute__((always_inline)) void write_one(const Real *d, Real rate, Real factor, Real *out, Index n) {
+    for (Index j = 0; j < n; ++j) out[j] = factor * exponential(rate * d[j]);
+}
+
+template <class Real>
+inline __attribute__((always_inline)) void add_one(const Real *d, Real rate, double weight, double *sum, Index n) {
+    for (Index j = 0; j < n; ++j) sum[j] += weight * static_cast<double>(exponential(rate * d[j]));
+}
+
+MKLREF_CLONES void squares_row(double *p, double a, const double *b, Index n) { to_squares(p, a, b, n); }
+MKLREF_CLONES void squares_row(float *p, float a, const float *b, Index n) { to_squares(p, a, b, n); }
+MKLREF_CLONES void write_row(const double *d, double rate, double factor, double *out, Index n) { write_one(d, rate, factor, out, n); }
+MKLREF_CLONES void write_row(const float *d, float rate, float factor, float *out, Index n) { write_one(d, rate, factor, out, n); }
+MKLREF_CLONES void add_row(const double *d, double rate, double weight, double *sum, Index n) { add_one(d, rate, weight, sum, n); }
+MKLREF_CLONES void add_row(const float *d, float rate, double weight, double *sum, Index n) { add_one(d, rate, weight, sum, n); }
+
+using Any2 = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Any3 = nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Any1 = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Doubles1 = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Doubles2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void require(bool condition, const char *message) {
+    if (!condition) throw nb::value_error(message);
+}
+
+// Calls run(float()) or run(double()) for the type of an array.
+template <class Array, class Run>
+void by_type(const Array &array, const Run &run) {
+    if (array.dtype() == nb::dtype<double>()) return run(double());
+    require(array.dtype() == nb::dtype<float>(), "the arrays must be float32 or float64");
+    run(float());
+}
+
+template <class Array, class Other>
+void require_alike(const Array &one, const Other &other) {
+    require(one.dtype() == other.dtype(), "the arrays must have one dtype");
+}
+
+}  // namespace
+
+NB_MODULE(_evaluation, m) {
+    nb::set_leak_warnings(false);
+    m.doc() = "Compiled evaluation of kernels; mklref.kernels.exponential states each function in NumPy.";
+
+    m.def(
+        "squares",
+        [](Any2 products, Any1 rows, Any1 columns, int threads) {
+            const auto k = static_cast<Index>(products.shape(0)), n = static_cast<Index>(products.shape(1));
+            require(static_cast<Index>(rows.shape(0)) == k && static_cast<Index>(columns.shape(0)) == n, "rows must be (k,) and columns (n,)");
+            require_alike(products, rows), require_alike(products, columns);
+            by_type(products, [&](auto zero) {
+                using Real = decltype(zero);
+                auto *p = static_cast<Real *>(products.data());
+                const auto *a = static_cast<const Real *>(rows.data()), *b = static_cast<const Real *>(columns.data());
+                nb::gil_scoped_release nogil;
+                parallel(k, k * n, threads, [&](Index i) { squares_row(p + i * n, a[i], b, n); });
+            });
+        },
+        "products"_a.noconvert(), "rows"_a.noconvert(), "columns"_a.noconvert(), "threads"_a,
+        "products[i, j] becomes max(0, rows[i] + columns[j] - 2 products[i, j]).");
+
+    m.def(
+        "exponentials",
+        [](Any2 squares, Doubles1 rates, Doubles1 factors, Any3 out, int threads) {
+            const auto k = static_cast<Index>(squares.shape(0)), n = static_cast<Index>(squares.shape(1));
+            const auto M = static_cast<Index>(rates.shape(0));
+            require(static_cast<Index>(factors.shape(0)) == M, "rates and factors must have one length");
+            require(static_cast<Index>(out.shape(0)) == M && static_cast<Index>(out.shape(1)) == k && static_cast<Index>(out.shape(2)) == n,
+                    "out must be (M, k, n)");
+            require_alike(squares, out);
+            by_type(squares, [&](auto zero) {
+                using Real = decltype(zero);
+                const auto *d = static_cast<const Real *>(squares.data());
+                auto *x = static_cast<Real *>(out.data());
+                nb::gil_scoped_release nogil;
+                parallel(k, M * k * n, threads, [&](Index i) {
+                    for (Index from = 0; from < n; from += kColumns)
+                        for (Index m = 0; m < M; ++m)
+                            write_row(d + i * n + from, static_cast<Real>(rates.data()[m]), static_cast<Real>(factors.data()[m]),
+                                      x + (m * k + i) * n + from, std::min(kColumns, n - from));
+                });
+            });
+        },
+        "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+        "out[m, i, j] = factors[m] exp(rates[m] squares[i, j]).");
+
+    m.def(
+        "exponential_sum",
+        [](Any2 squares, Doubles1 rates, Doubles1 weights, Doubles2 out, int threads) {
+            const auto k = static_cast<Index>(squares.shape(0)), n = static_cast<Index>(squares.shape(1));
+            const auto M = static_cast<Index>(rates.shape(0));
+            require(static_cast<Index>(weights.shape(0)) == M, "rates and weights must have one length");
+            require(static_cast<Index>(out.shape(0)) == k && static_cast<Index>(out.shape(1)) == n, "out must be (k, n)");
+            by_type(squares, [&](auto zero) {
+                using Real = decltype(zero);
+                const auto *d = static_cast<const Real *>(squares.data());
+                double *x = out.data();
+                nb::gil_scoped_release nogil;
+                parallel(k, M * k * n, threads, [&](Index i) {
+                    for (Index from = 0; from < n; from += kColumns)
+                        for (Index m = 0; m < M; ++m)
+                            add_row(d + i * n + from, static_cast<Real>(rates.data()[m]), weights.data()[m], x + i * n + from,
+                                    std::min(kColumns, n - from));
+                });
+            });
+        },
+        "squares"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+        "out[i, j] += sum_m weights[m] exp(rates[m] squares[i, j]).");
+
+    m.def(
+        "exponential_dots",
+        [](Any2 squares, Doubles1 rates, Doubles1 factors, Doubles1 v, Doubles2 images, int threads) {
+            const auto k = static_cast<Index>(squares.shape(0)), n = static_cast<Index>(squares.shape(1));
+            const auto M = static_cast<Index>(rates.shape(0));
+            require(static_cast<Index>(v.shape(0)) == k, "v must be (k,)");
+            require(static_cast<Index>(factors.shape(0)) == M, "rates and factors must have one length");
+            require(static_cast<Index>(images.shape(0)) == M && static_cast<Index>(images.shape(1)) == n, "images must be (M, n)");
+            by_type(squares, [&](auto zero) {
+                using Real = decltype(zero);
+                const auto *d = static_cast<const Real *>(squares.data());
+                double *x = images.data();
+                nb::gil_scoped_release nogil;
+                parallel((n + kColumns - 1) / kColumns, M * k * n, threads, [&](Index block) {
+                    const Index from = block * kColumns, count = std::min(kColumns, n - from);
+                    for (Index i = 0; i < k; ++i)
+                        for (Index m = 0; m < M; ++m)
+                            add_row(d + i * n + from, static_cast<Real>(rates.data()[m]), factors.data()[m] * v.data()[i], x + m * n + from, count);
+                });
+            });
+        },
+        "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "v"_a.noconvert(), "images"_a.noconvert(), "threads"_a,
+        "images[m, j] += sum_i v[i] factors[m] exp(rates[m] squares[i, j]).");
+}

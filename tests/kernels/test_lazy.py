@@ -1,0 +1,226 @@
+"""Kernels that are evaluated when they are read: the entries, sums of rows, caches, bounds of the rounding."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import flint
+import numpy as np
+import pytest
+
+from mklref import Problem, certify, solve
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.kernels import (
+    ArrayStack,
+    LazyStack,
+    exponential,
+    gaussian,
+    laplacian,
+    linear,
+    on,
+    per_variable,
+    polynomial,
+    storage,
+    total,
+)
+
+FAMILY = (
+    gaussian([0.5, 1.0, 4.0])
+    + linear()
+    + polynomial([2, 3])
+    + laplacian(2.0)
+    + per_variable(gaussian(0.7))
+    + on("two", ["x1", "x0"], gaussian(1.5) * polynomial(2))
+    + total(gaussian([1.0, 2.0]) + 0.3 * linear())
+)
+"""Kernels of every kind, among them exponentials of several shared quantities that do not follow one another."""
+OPTIONS = [{}, *({"normalize": name} for name in ("trace", "multiplicative", "spherical")), {"center": True}]
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).normal(size=(40, 12)) + 3.0
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_lazy_entries_are_those_in_memory(X, options):
+    held, lazy = FAMILY.fit(X, **options), FAMILY.fit(X, **options, storage="lazy")
+    assert isinstance(lazy, LazyStack)
+    assert (lazy.shape, lazy.names, lazy.groups) == (held.shape, held.names, held.groups)
+    rng = np.random.default_rng(1)
+    rows, columns = np.array([3, 0, 39, 7]), np.array([5, 3, 2])
+    v, weights = rng.normal(size=40) * (rng.random(40) < 0.5), rng.random(len(held)) * (rng.random(len(held)) < 0.6)
+    for name, arguments in {
+        "block": (rows, columns, [4, 0, 6]), "rows": (rows,), "matrix": (2,), "combine": (weights,),
+        "combine_rows": (weights, rows), "apply": (v, [8, 1]), "quadratic": (v,), "traces": (),
+    }.items():  # fmt: skip
+        found, expected = (getattr(one, name)(*arguments) for one in (lazy, held))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max(), err_msg=name)
+    np.testing.assert_allclose(lazy.own_diagonals, held.own_diagonals, rtol=1e-9)
+    part = lazy.part(rows)
+    inside = held.block(rows, rows)
+    np.testing.assert_allclose(part.dense(), inside, rtol=1e-11, atol=1e-11 * np.abs(inside).max())
+    new = rng.normal(size=(5, 12))
+    np.testing.assert_allclose(lazy.new(new), held.new(new), rtol=1e-9, atol=1e-12 * np.abs(held.new(new)).max())
+
+
+@pytest.mark.parametrize(("precision", "accuracy"), [("float64", 1e-12), ("float32", 1e-5)])
+@pytest.mark.parametrize("room", [0, 7, 40])
+def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy, room):
+    held = FAMILY.fit(X, normalize="trace")
+    lazy = FAMILY.fit(X, normalize="trace", storage="lazy", precision=precision, cache=3 * room * 40 * 8)
+    reader, rng = lazy.reader(), np.random.default_rng(2)
+    for count in (5, 12, 40, 9):
+        index, delta = rng.permutation(40)[:count], rng.normal(size=count)
+        v, kernels = np.zeros(40), np.array([0, 3, 5, 8])
+        v[index] = delta
+        images, weights = np.zeros((len(held), 40)), rng.random(len(held))
+        reader.add(kernels, index, delta, images)
+        expected = held.apply(v, kernels)
+        np.testing.assert_allclose(images[kernels], expected, atol=accuracy * np.abs(expected).max())
+        square = reader.square(weights, index)
+        np.testing.assert_array_equal(square, square.T)
+        np.testing.assert_allclose(square, held.combine(weights)[np.ix_(index, index)], atol=accuracy)
+
+
+def test_rows_in_the_cache_are_not_evaluated_again(X, monkeypatch):
+    lazy = gaussian([1.0, 2.0]).fit(X, storage="lazy", cache=25 * 40 * 8)
+    made, squares = [], type(lazy.reader()._block(np.arange(2), None))._squares
+    monkeypatch.setattr(
+        "mklref.kernels.evaluation.Block._squares",
+        lambda self, columns: made.append(self.shape[0]) or squares(self, columns),
+    )
+    reader, every = lazy.reader(), np.arange(40)
+    for _ in range(3):
+        reader.add(np.arange(2), every, np.ones(40), np.zeros((2, 40)))
+    assert sum(made) == 40 + 2 * 15
+
+
+def test_the_exponential_is_accurate_to_its_bound():
+    grids = {np.float64: -np.concatenate([np.geomspace(1e-300, 708, 700), [0.0, 0.3465735, 707.9]])}
+    grids[np.float32] = -np.geomspace(1e-30, 87, 500).astype(np.float32)
+    for real, x in grids.items():
+        found = exponential.exponential(x.astype(real))
+        with flint.ctx.workprec(200):
+            exact = [flint.arb(float(value)).exp() for value in x]
+            worst = max(float(abs(flint.arb(float(one)) / e - 1).mid()) for one, e in zip(found, exact, strict=True))
+        assert worst <= exponential.EXP_ERROR * float(np.finfo(real).eps) / 2.0
+        np.testing.assert_array_equal(exponential.exponential(real([-1e4, -np.inf])), 0.0)
+
+
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+def test_the_compiled_exponentials_have_the_bits_of_their_twins(real):
+    rng = np.random.default_rng(0)
+    D = (rng.random((7, 600)) * 1000.0).astype(real)
+    D[0, :3] = np.inf, np.nan, 0.0
+    rates, factors, v = -np.array([1.0, 0.1, 1e-3]), np.array([1.0, 0.3, 2.0]), rng.normal(size=7)
+    for name, arguments in {
+        "exponentials": (rates, factors, np.zeros((3, 7, 600), real)),
+        "exponential_sum": (rates, factors, np.zeros((7, 600))),
+        "exponential_dots": (rates, factors, v, np.zeros((3, 600))),
+        "squares": (np.arange(7).astype(real), np.arange(600).astype(real)),
+    }.items():
+        results = []
+        for module in (exponential.compiled, exponential.Twin):
+            own = [D.copy(), *(argument.copy() for argument in arguments)]
+            getattr(module, name)(*own, 2)
+            results.append(own[0] if name == "squares" else own[-1])
+        np.testing.assert_array_equal(*results, err_msg=name)
+
+
+def test_errors_of_entries_are_within_their_bounds(X):
+    """Against ball arithmetic of 100 digits, at far-off samples where distances cancel."""
+    far = X[:6] * 1e3
+    lazy = (gaussian([300.0, 3e4]) + laplacian(2e4) + linear() + polynomial(3)).fit(far, storage="lazy")
+    blocks, d = lazy.block(None), np.sqrt(lazy.own_diagonals)
+    with flint.ctx.workprec(400):
+        samples = [[flint.arb(float(value)) for value in row] for row in far]
+        for m, kernel in enumerate(lazy.fitted.kernels):
+            for i, x in enumerate(samples):
+                for j, z in enumerate(samples):
+                    product = sum((a * b for a, b in zip(x, z, strict=True)), flint.arb(0))
+                    exact = {
+                        "Gaussian": lambda x=x, z=z, k=kernel: (
+                            -sum(((a - b) ** 2 for a, b in zip(x, z, strict=True)), flint.arb(0))
+                            / (2 * flint.arb(float(k.width)) ** 2)
+                        ).exp(),
+                        "Laplacian": lambda x=x, z=z, k=kernel: (
+                            -sum((abs(a - b) for a, b in zip(x, z, strict=True)), flint.arb(0)) / float(k.width)
+                        ).exp(),
+                        "Linear": lambda p=product: p,
+                        "Polynomial": lambda p=product: (p + 1) ** 3,
+                    }[type(kernel).__name__]()
+                    error = float(abs(flint.arb(float(blocks[m, i, j])) - exact).mid())
+                    assert error <= lazy.entry_errors[m] * d[m, i] * d[m, j]
+
+
+@pytest.mark.parametrize("regularizer", ["l1", "uniform"])
+def test_certificates_of_lazy_kernels_are_those_in_memory(X, regularizer):
+    rng = np.random.default_rng(3)
+    y = np.where(X[:, 0] - 3.0 + 0.3 * rng.normal(size=40) > 0.0, 1.0, -1.0)
+    family = gaussian([2.0, 5.0]) + linear() + per_variable(gaussian(1.0))
+    held, lazy = (family.fit(X, normalize="trace", storage=storage) for storage in ("memory", "lazy"))
+    problem = Problem(held, y, C=1e3, regularizer=regularizer)
+    answer = solve(problem, tol=1e-8)
+    same = problem.replace(kernels=lazy)
+    found = certify(same, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
+    assert found.definiteness == "by theorem"
+    assert found.lower == pytest.approx(answer.certificate.lower, rel=1e-9)
+    assert found.upper == pytest.approx(answer.certificate.upper, rel=1e-9)
+    proven = certify(same, answer.dual_coef, weights=answer.weights, intercept=answer.intercept, rigorous=True)
+    assert proven.tier == 1
+    assert proven.lower <= answer.certificate.upper
+    assert proven.is_optimal(1e-6)
+
+
+def test_memory_is_that_of_a_few_blocks(X):
+    many = np.random.default_rng(0).normal(size=(3000, 12))
+    lazy = gaussian([1.0, 2.0, 4.0]).fit(many, storage="lazy")
+    v = np.zeros(3000)
+    v[:900] = 1.0
+    lazy.apply(v)
+    tracemalloc.start()
+    try:
+        lazy.apply(v)
+        lazy.combine_rows(np.ones(3), np.arange(100))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * 8 * 2**23 < 3 * 8 * 3000**2 * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"storage": "disk"}, InvalidParameter, "storage = 'disk' is unknown; give 'memory', 'lazy', 'auto'"),
+        ({"storage": "lazy", "cache": "2 apples"}, InvalidParameter, "cache = '2 apples' is not understood"),
+        ({"storage": "lazy", "cache": "900TB"}, InvalidParameter, "the memory that is free: cache='.*' would fit"),
+        ({"storage": "lazy", "cache": -1}, InvalidParameter, "cache = -1 must lie in"),
+        ({"storage": "lazy", "cache": None, "precision": "half"}, InvalidParameter, "precision = 'half' is unknown"),
+        ({"storage": "lazy", "cache": [1]}, InvalidType, "cache is list; give bytes"),
+    ],
+)
+def test_bad_options(X, options, error, says):
+    with pytest.raises(error, match=says):
+        gaussian(1.0).fit(X, **options)
+
+
+def test_an_entry_that_overflows_late_is_named(X):
+    wide = X.copy()
+    wide[17, 2] = 1e120
+    lazy = polynomial(3).fit(wide, storage="lazy")
+    v = np.zeros(40)
+    v[[4, 17]] = 1.0
+    with pytest.raises(InvalidInput, match=r"kernel 'poly:3' is inf between the samples 4 and 17"):
+        lazy.apply(v)
+
+
+def test_auto_says_what_it_chose(X, monkeypatch):
+    family = gaussian([1.0, 2.0])
+    kept = family.fit(X, storage="auto")
+    assert isinstance(kept, ArrayStack)
+    assert "chose 'memory': 2 matrices of order 40" in kept.choice
+    monkeypatch.setattr(storage, "free_memory", lambda: 1e4)
+    lazy = family.fit(X, storage="auto")
+    assert isinstance(lazy, LazyStack)
+    assert "chose 'lazy'" in lazy.choice
