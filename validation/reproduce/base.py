@@ -60,6 +60,8 @@ class Summary:
     pictures: Mapping[str, Picture] = field(default_factory=dict)
     measured: Mapping[str, str] = field(default_factory=dict)
     """Figures that the causes cite as {name}, so that no cause outlives the results that it is about."""
+    shared: Mapping[str, float] = field(default_factory=dict)
+    """Standard deviation of what all repetitions of an entry share, such as one test set, by its key."""
 
 
 @dataclass(frozen=True)

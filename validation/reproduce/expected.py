@@ -24,10 +24,12 @@ A claim whose source is "besides" is our own question, not the paper's: it is co
 Rules, with our mean a of k repetitions with deviation s (t if k = 1), and the paper's b with deviation t:
 
     deviation    |a - b| <= t
-    error        |a - b| <= 2 sqrt(s^2 / k + t^2 / runs)
+    error        |a - b| <= 2 sqrt(s^2 / k + t^2 / runs + 2 u^2)
     within x     |a - b| <= x
     factor x     b / x <= a <= b x
     shown        no verdict
+
+u is the deviation of what our repetitions have in common, and the paper's as well (one test set), 0 if that is nothing.
 """
 
 from __future__ import annotations
@@ -66,6 +68,8 @@ class Entry:
     """Repetitions."""
     rule: str
     runs: int
+    shared: float = 0.0
+    """Deviation of what all repetitions share."""
 
     @property
     def mean(self) -> float:
@@ -82,7 +86,7 @@ class Entry:
         """Standard error of the difference of both means; one repetition is taken to spread as the paper's do."""
         spread = self.paper[1] if len(self.paper) > 1 else 0.0
         own = self.deviation if len(self.ours) > 1 else spread
-        return math.sqrt(own**2 / max(len(self.ours), 1) + spread**2 / self.runs)
+        return math.sqrt(own**2 / max(len(self.ours), 1) + spread**2 / self.runs + 2.0 * self.shared**2)
 
     @property
     def verdict(self) -> str:
@@ -172,7 +176,9 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
     if quick:
         for table in document.get("table", ()):
             table["rows"] = {}
-    tables = tuple(_table(table, summary.tables.get(table["id"], {})) for table in document.get("table", ()))
+    tables = tuple(
+        _table(table, summary.tables.get(table["id"], {}), summary.shared) for table in document.get("table", ())
+    )
     claims = tuple(_claim(claim, summary) for claim in document.get("claim", ()))
     unknown = set(summary.tables) - {table.id for table in tables} | set(summary.claims) - {c.key for c in claims}
     if unknown:
@@ -202,7 +208,7 @@ def read(path: Path) -> dict[str, Any]:
     return document
 
 
-def _table(table: dict[str, Any], ours: Any) -> Table:
+def _table(table: dict[str, Any], ours: Any, shared: Mapping[str, float]) -> Table:
     columns = tuple(table["rules"])
     printed = table.get("rows", {})
     names = [*printed, *(row for row in ours if row not in printed)]
@@ -214,6 +220,7 @@ def _table(table: dict[str, Any], ours: Any) -> Table:
                 ours=tuple(ours.get(name, {}).get(column, ())),
                 rule=table["rules"][column],
                 runs=table.get("runs", 1),
+                shared=shared.get(f"{table['id']}/{name}/{column}", 0.0),
             )
             for j, column in enumerate(columns)
         )

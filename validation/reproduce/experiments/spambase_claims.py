@@ -117,6 +117,11 @@ def measured(results: list[Result]) -> dict[str, str]:
     sets = [r for r in results if "part" in r.config]
     looks = {r.id: r.values for r in results}
     figures = {"set-n": f"{sets[0].values['n']}", **_measured_on(sets)}
+    splits = [v for name, v in looks.items() if name.startswith("split")]
+    for name in ("SVM", "GKL") if splits else ():
+        accuracies = np.array([v[name]["accuracy"] for v in splits])
+        figures[f"splits-{name}"] = f"{accuracies.mean():.1f} ± {accuracies.std(ddof=1):.1f}"
+        figures["splits"] = f"{len(splits)}"
     if "curve" in looks:
         figures["curve"] = ", ".join(f"{p['accuracy']:.1f} % from {p['n']}" for p in looks["curve"]["curve"])
     if "cause-readings" in looks:
