@@ -28,6 +28,8 @@ from mklref.testing.weight_suspects import free_samples
 
 NEARLY_NOTHING = 1e-9
 """Weight of a sample that was left out."""
+USUAL_RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+"""What is added to diagonals, tried where too few samples are inside their box for a fit."""
 ENOUGH = 4
 """Equations that a factor has to satisfy before it is believed, whatever its value."""
 
@@ -120,9 +122,11 @@ def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
     shapes = {"": np.ones(problem.n_kernels), " trace(K)/n": diagonal}
     for unit, sizes in shapes.items():
         fitted = fitted_factors(problem, point, [float(theta @ sizes) * point.dual_coef], minus=scores)
-        if fitted is None or not fitted[0] > 0.0 or len(free_samples(problem, point.dual_coef)[1]) < ENOUGH:
-            continue
-        for text, size in meant(fitted[0], {}, digits=2, within=5e-2).items():
+        enough = len(free_samples(problem, point.dual_coef)[1]) >= ENOUGH
+        candidates = {} if enough else {f"{size:g}": size for size in USUAL_RIDGES}
+        if fitted is not None and fitted[0] > 0.0 and enough:
+            candidates = meant(fitted[0], {}, digits=2, within=5e-2)
+        for text, size in candidates.items():
             added = np.eye(problem.n_samples) * size
             kernels = ArrayStack.trusted(
                 [matrix + part * added for matrix, part in zip(problem.kernels.dense(), sizes, strict=True)]
@@ -153,6 +157,20 @@ def other_targets(problem: Problem, point: Point) -> Iterator[Reading]:
             for formula, changed in ((f"(y - mean(y))/std(y{which})", y - mean), (f"y/std(y{which})", y)):
                 text = f"it is optimal for {formula}, std = {deviation:.6g}."
                 yield from restated("standardised targets", text, problem, point, y=changed / deviation)
+
+
+def lost_class(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Labels 0 and 1 in y f(x): the loss of class 0 is constant, and its dual variables are 0."""
+    if problem.loss.targets != "labels":
+        return
+    size = float(np.abs(point.dual_coef).max(initial=0.0))
+    for label in (-1.0, 1.0):
+        own = problem.y == label
+        rest = float(np.abs(point.dual_coef[own]).max(initial=0.0))
+        if rest <= 1e-7 * size:
+            text = f"it is optimal without the samples of class {label:g}, whose product y f is always 0."
+            weight = np.where(own, max(rest, 1e-12 * size), problem.costs) / problem.C
+            yield from restated("labels 0 and 1", text, problem, point, sample_weight=weight)
 
 
 def class_weights(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -221,12 +239,6 @@ def counted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
     count = np.where(np.isnan(ratios), least, np.round(np.nan_to_num(ratios, posinf=1.0)))
     out, more = np.flatnonzero(count == 0.0), np.flatnonzero(count > 1.0)
     weight = np.maximum(count, NEARLY_NOTHING) * (problem.costs / problem.C)
-    if problem.loss.targets == "labels":
-        for label in (-1.0, 1.0):
-            if np.array_equal(out, np.flatnonzero(problem.y == label)):
-                text = f"it is optimal without the samples of class {label:g}, whose product y f is always 0."
-                yield from restated("labels 0 and 1", text, problem, point, sample_weight=weight)
-                return
     if not len(out) + len(more) or (count == 1.0).sum() < problem.n_samples / 2:
         return
     if len(out):

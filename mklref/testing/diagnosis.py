@@ -14,6 +14,7 @@ from mklref._typing import Array
 from mklref._validate import as_float_array
 from mklref.certificate import Certificate, RigorousCertificate, certify, dual_losses, repair
 from mklref.certificate.checks import weight_violations
+from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidType, MKLError
 from mklref.problem import Problem
@@ -29,6 +30,8 @@ PLAUSIBLE = 1e-2
 """A reading is plausible if it leaves this share of the relative gap."""
 PLAUSIBLE_IF_FITTED = 1e-3
 """The same for a reading with parameters that were fitted to the point."""
+OF_THE_EFFECT = 0.1
+"""Largest share of the gap that a reading with other kernels may leave, both in units of what these achieve."""
 CLOSE = 1e-3
 """Relative gap up to which an answer is inaccurate rather than not converged."""
 
@@ -137,16 +140,21 @@ def _violations(problem: Problem, answer: Answer, allowed: float) -> list[str]:
 
 
 def plausible(
-    problem: Problem, point: Point, suspects: Iterable[Suspect], gap: float, tol: float, share: float
+    problem: Problem, point: Point, suspects: Iterable[Suspect], certificate: Certificate, tol: float, share: float
 ) -> list[tuple[float, Reading]]:
     """The readings whose certificate leaves less than a share of the gap, and about the least of all, in order.
 
     Of the readings of one fault that fit as well as one another the first one stays.
     """
+    gap, effect = certificate.relative_gap, _share_of_effect(problem, certificate.upper, certificate.lower)
     fitting = []
     for reading in chain.from_iterable(_readings(suspect, problem, point) for suspect in suspects):
-        left = max(_relative_gap(reading), 0.1 * tol)
-        if left <= min(max(share * gap, tol), 0.2 * gap):
+        upper, lower, unit = _bounds(reading)
+        left = max(abs(relative(upper - lower, max(abs(upper), unit))), 0.1 * tol)
+        if left <= min(max(share * gap, tol), 0.2 * gap) and (
+            reading.problem.kernels is problem.kernels
+            or _share_of_effect(reading.problem, upper, lower) <= OF_THE_EFFECT * effect
+        ):
             fitting.append((left, reading))
     best = min((left for left, _ in fitting), default=np.inf)
     first: dict[str, tuple[float, Reading]] = {}
@@ -176,14 +184,21 @@ def _why_not_optimal(
     ]
     if zero:  # nothing can be fitted to it, and another problem may want just that
         tiers = tiers[:1]
-    fitting = next(filter(None, (plausible(problem, point, some, gap, tol, share) for some, share in tiers)), [])
-    if fitting:
+    fitting = next(
+        filter(None, (plausible(problem, point, some, certificate, tol, share) for some, share in tiers)), []
+    )
+    if fitting and fitting[0][1].fault == "weights not optimal":
+        rest = plausible(problem, point, LAST, certificate, tol, PLAUSIBLE_IF_FITTED)
+        solved = [(left, reading) for left, reading in rest if reading.fault == "machine not solved"]
+        fitting = solved or [*fitting, *rest]  # weights whose machine is optimal are
+    if zero:
+        text = f"{' and '.join(zero)} are all 0. {_also(fitting)}{bounds}"
+        yield Finding("zero answer", text, tuple(other.fault for _, other in fitting))
+    elif fitting:
         (_, first), *others = fitting
         if first.fault == "machine not solved" and gap <= CLOSE:
             first = first._replace(fault="inaccurate")
         yield Finding(first.fault, f"{first.text} {_also(others)}{bounds}", tuple(other.fault for _, other in others))
-    elif zero:
-        yield Finding("zero answer", f"{' and '.join(zero)} are all 0. {bounds}")
     else:
         yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")
 
@@ -225,17 +240,29 @@ def _also(others: list[tuple[float, Reading]]) -> str:
     return f"As well fits {shown}. "
 
 
-def _relative_gap(reading: Reading) -> float:
-    """The relative gap of a reading, with its own weights and intercept or, where it has none, with good ones."""
+def _bounds(reading: Reading) -> tuple[float, float, float]:
+    """Upper and lower bound of a reading and the unit of its gap, with its own weights and intercept or good ones."""
     problem, point = reading.problem, reading.point
     try:
         given = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
         if point.weights is None and (theta := weights_of_the_machine(problem, point.dual_coef)) is not None:
             given, _ = _better(problem, point, given, None, theta)
     except MKLError:
-        return np.inf
-    upper = given.upper if reading.exact else min(given.upper, given.better_upper)
-    return abs(relative(upper - given.lower, max(abs(upper), given.unit)))
+        return np.inf, -np.inf, 0.0
+    return given.upper if reading.exact else min(given.upper, given.better_upper), given.lower, given.unit
+
+
+def _share_of_effect(problem: Problem, upper: float, lower: float) -> float:
+    """The gap over what the kernels achieve, which is the objective of the best constant less the lower bound.
+
+    Where they achieve next to nothing, as after a division by their trace, every answer is nearly optimal, and that
+    explains none. Machines of one class have no such constant.
+    """
+    if problem.intercept_cost:
+        return 0.0
+    zero = np.zeros(problem.n_samples)
+    constant = intercept_objective(problem, zero, best_intercept(problem, zero))
+    return min(abs(relative(upper - lower, constant - lower)), 1.0)
 
 
 def _claim(name: str, value: Any) -> float | None:

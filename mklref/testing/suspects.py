@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mklref.certificate import certify
 from mklref.certificate.verdict import apart
@@ -23,6 +24,7 @@ from mklref.testing.data_suspects import (
     class_weights,
     class_weights_that_fit,
     counted_samples,
+    lost_class,
     normalized_kernels,
     other_targets,
     penalized_intercept,
@@ -31,7 +33,7 @@ from mklref.testing.data_suspects import (
     scale_that_fits,
     scaled_kernels,
 )
-from mklref.testing.implied import fitted_epsilon, implied_costs
+from mklref.testing.implied import common, fitted_epsilon, implied_costs
 from mklref.testing.readings import Point, Reading, Suspect, meant, restated, sensible, some
 from mklref.testing.weight_suspects import (
     inner_machine,
@@ -44,6 +46,7 @@ from mklref.testing.weight_suspects import (
     used_kernels,
 )
 
+Mask = NDArray[np.bool_]
 _IMAGINABLE = 1e-6
 """Smallest factor of C that is fitted."""
 
@@ -96,7 +99,9 @@ def cost_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
     ratios = implied_costs(problem, point)
     known = np.empty(0) if ratios is None else ratios[np.isfinite(ratios)]
     if len(known) >= ENOUGH or (len(known) > 1 and np.ptp(known) <= 1e-4 * abs(known[0])):
-        fitted.append(float(np.median(known)))
+        fitted.append(common(known))
+    elif len(known) == 1:  # one sample at its bound will do for a number that somebody could have meant
+        fitted += meant(float(known[0]), {}, digits=2, within=1e-6).values()
     for factor in {sensible(factor) for factor in fitted} | {
         sensible(factor * problem.C) / problem.C for factor in fitted
     }:
@@ -176,18 +181,38 @@ def logarithms(problem: Problem, point: Point) -> Iterator[Reading]:
 
 
 def labels(problem: Problem, point: Point) -> Iterator[Reading]:
-    """Other labels for the samples whose dual variable has the wrong sign, or that are wrong without one."""
-    if problem.loss.targets != "labels":
-        return
+    """Other labels for the samples whose dual variable has the wrong sign, and for those that are wrong without one."""
+    wrong, silent = _wrong_labels(problem, point)
+    if wrong.any():
+        yield from _relabelled(problem, point, wrong)
+        if silent.any():
+            yield from _relabelled(problem, point, wrong | silent)
+
+
+def silent_labels(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Other labels for the samples that are wrong and have no dual variable, which may have been dropped as well."""
+    wrong, silent = _wrong_labels(problem, point)
+    if silent.any() and not wrong.any():
+        yield from _relabelled(problem, point, silent)
+
+
+def _wrong_labels(problem: Problem, point: Point) -> tuple[Mask, Mask]:
+    """Samples whose dual variable has the wrong sign, and samples beyond the other margin without a dual variable."""
     beta, y = point.dual_coef, problem.y
-    wrong = beta * y < -1e-6 * np.abs(beta).max(initial=0.0)
-    if not wrong.any() or wrong.sum() > len(y) // 2:
-        return
+    none = np.zeros(len(y), dtype=bool)
+    if problem.loss.targets != "labels":
+        return none, none
+    size = float(np.abs(beta).max(initial=0.0))
     theta = point.weights if point.weights is not None else np.ones(problem.n_kernels)
     t = theta @ problem.kernels.apply(beta) + (point.intercept or 0.0)
-    for flipped in (wrong, wrong | ((beta == 0.0) & (y * t < -1.0 + 1e-3))):
+    return beta * y < -1e-6 * size, (np.abs(beta) <= 1e-9 * size) & (y * t < -1.0 + 1e-3)
+
+
+def _relabelled(problem: Problem, point: Point, flipped: Mask) -> Iterator[Reading]:
+    if flipped.sum() <= len(flipped) // 2:
         text = f"{int(flipped.sum())} labels are read the other way round: samples {some(np.flatnonzero(flipped))}."
-        yield from restated("relabelled samples", text, problem, point, y=np.where(flipped, -y, y))
+        y = np.where(flipped, -problem.y, problem.y)
+        yield from restated("relabelled samples", text, problem, point, y=y)
 
 
 def _described(loss: Loss) -> str:
@@ -210,6 +235,7 @@ EXACT: tuple[Suspect, ...] = (
     other_losses,
     unsquared_norm,
     sample_weights,
+    lost_class,
     class_weights,
     normalized_kernels,
     penalized_intercept,
@@ -223,6 +249,7 @@ EXACT: tuple[Suspect, ...] = (
 FITTED: tuple[Suspect, ...] = (
     class_weights_that_fit,
     counted_samples,
+    silent_labels,
     used_kernels,
     other_regularizers,
     smaller_balls,

@@ -21,7 +21,8 @@ from testing.planted import (
 
 from mklref import solve
 from mklref.regularizers import Fixed
-from mklref.testing import FAULTS, assert_optimal
+from mklref.testing import FAULTS, Answer, assert_optimal, judge, select
+from validation.planted import FAULTS as PLANTS
 
 
 @pytest.mark.parametrize("regularizer", [L1, L2])
@@ -90,3 +91,28 @@ def test_stale_weights_are_named_also_where_some_of_them_agree(loss):
     beta = solve(machine, tol=1e-10).dual_coef
     with pytest.raises(AssertionError, match=r"^not optimal: weights of another iterate: .* the weights 0\.7, 0\.3, "):
         assert_optimal(problem, beta, weights=[0.3, 0.7, 0.0, 0.0])
+
+
+AMBIGUOUS = [
+    ("small-C-hinge-p-4-over-3", "failure inside swallowed: weights 0", "zero answer", ()),
+    ("another-C-hinge-p-4-over-3", "weights of the first step", "weights of another iterate", ()),
+    ("rank-one-hinge-p-4", "the last samples never read", "dropped samples", ("relabelled samples",)),
+    ("generic-hinge-l1", "mask error: two labels flipped", "dropped samples", ("relabelled samples",)),
+    ("large-C-svm-no-intercept", "labels 0 and 1 in y f(x)", "labels 0 and 1", ()),
+    ("generic-svm-no-intercept", "1e-3 added to the diagonals", "ridge on the kernels", ()),
+    ("low-rank-hinge-l2", "0.83 C", "wrong scale of C", ()),
+    ("rank-one-svr-l1", "weights of the next step", "weights of another iterate", ()),
+    ("constant-kernel-squared-l1-no-intercept", "a loose tolerance inside", "inaccurate", ()),
+]
+"""Cases in which another reading is as near: kernels that matter to nobody, samples without a dual variable or at their
+bound, less free samples than unknowns, a machine that is nearly solved."""
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "first", "others"), AMBIGUOUS, ids=[f"{row[0]}-{row[2]}" for row in AMBIGUOUS]
+)
+def test_the_reading_that_explains_less_is_not_the_name(name, what, first, others):
+    (case,) = select(include=[name])
+    (problem,) = case.build()
+    finding = judge(problem, Answer(*PLANTS[what][1](problem))).findings[0]
+    assert (finding.fault, finding.others) == (first, others), finding.text
