@@ -151,8 +151,13 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
         back = converted.astype(array.dtype)
         if not np.array_equal(back, array, equal_nan=True):
             raise InvalidType(f"{label} is {array.dtype} data that does not fit float64; round it to float64 yourself.")
-    if kind in "iu" and array.size and not np.array_equal(converted.astype(array.dtype), array):
-        raise InvalidType(f"{label} holds integers beyond 2^53 that do not fit float64.")
+    if kind in "iu":
+        large = np.abs(converted) >= 2.0**53
+        for exact, rounded in zip(array[large].tolist(), converted[large].tolist(), strict=True):
+            if exact != int(rounded):
+                raise InvalidType(
+                    f"{label} holds integers beyond 2^53 that do not fit float64, such as {exact}; round them yourself."
+                )
     return converted
 
 
@@ -181,7 +186,7 @@ def checked_array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
 
 def positive_vector(label: str, value: Any, remedy: str) -> Array:
     """A read-only float64 copy of a vector of positive finite numbers, else `InvalidParameter` with the remedy."""
-    vector = np.array(value, dtype=float)
+    vector = np.array(as_float_array(value, label, InvalidParameter), dtype=float)
     if vector.ndim != 1 or not len(vector):
         raise InvalidParameter(f"{label} has shape {vector.shape}; give one number for each kernel, (M,).")
     if not np.all(np.isfinite(vector)) or vector.min() <= 0.0:

@@ -60,6 +60,9 @@ SOLVERS: dict[str, Callable[[float, float], dict[str, Any]]] = {
 }
 """The solvers in the order in which they are tried, and their options for a pair of tolerances."""
 
+OWN_WORD = 1e-6
+"""Relative `doubt` up to which a solver that calls its value optimal has to stand by it."""
+
 KEEPS_ITS_WORD = ("CLARABEL", "ECOS")
 """Solvers that call a point inaccurate only if it satisfies the second of the two tolerances; SCS whatever it is."""
 
@@ -255,7 +258,8 @@ class Engine:
         self.value = np.nan
         """The optimal value of the last program, as the solver states it."""
         self.claimed = ""
-        """What the solver says of it: "optimal", or "optimal_inaccurate" if it says so of any program."""
+        """What the solver says of it: "optimal", or "optimal_inaccurate" if it says so of any program, or its point of
+        the optimal value (`doubt`)."""
 
     def __call__(self, program: cp.Problem) -> None:
         """Solve in place; raises `SolverFailure` unless there is a point, accurate or not."""
@@ -271,6 +275,8 @@ class Engine:
         self.counters["programs"] += 1
         # The solver's own optimum: cvxpy's `value` is evaluated at the point, where ||v||^2/theta may be infinite.
         self.value = float(program.solution.opt_val)
+        if claimed == cp.OPTIMAL and doubt(program) > OWN_WORD:
+            claimed = cp.OPTIMAL_INACCURATE
         self.claimed = self.claimed if self.claimed == cp.OPTIMAL_INACCURATE else claimed
 
     def _attempt(self, program: cp.Problem) -> str:
@@ -292,6 +298,31 @@ class Engine:
             claim = program.status in (cp.INFEASIBLE, cp.UNBOUNDED)
             failure = FalseClaim(text, program.status) if claim else SolverFailure(text)
         raise failure
+
+
+def doubt(program: cp.Problem) -> float:
+    """How far the value that a solver states may be from the optimum of its program by the point that it returns.
+
+    The point misses the constraints by r, which is worth the multipliers times |r|, and the objective at the point may
+    be another than the stated one, where the point misses cones that cvxpy has put between; relative to the value. Of a
+    program that is wrong, but solved, both are as small as of a right one. 0 where the objective is not finite at the
+    point: then nothing is known.
+    """
+    with np.errstate(all="ignore"):
+        stated, at_point = float(program.solution.opt_val), float(np.asarray(program.objective.value))
+        worth = abs(stated - at_point) + sum(map(_worth, program.constraints))
+        share = worth / abs(stated) if stated else 0.0
+    return share if np.isfinite(share) else 0.0
+
+
+def _worth(constraint: Any) -> float:
+    """|multiplier|'|residual|, or the largest residual times all multipliers where they are not one for one."""
+    parts = constraint.dual_value if isinstance(constraint.dual_value, list) else [constraint.dual_value]
+    multipliers = np.abs(np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts]))
+    residuals = np.abs(np.ravel(np.asarray(constraint.residual, dtype=float)))
+    if multipliers.shape == residuals.shape:
+        return float(multipliers @ residuals)
+    return float(multipliers.sum() * residuals.max(initial=0.0))
 
 
 @contextmanager

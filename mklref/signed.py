@@ -24,6 +24,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_positive
 from mklref.certificate import Bounds, best_intercept, repair
+from mklref.certificate.allowance import UNIT, dual_loss_error, growth, most_losses, squares_error
 from mklref.certificate.intercept import intercept_objective
 from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidInput, InvalidParameter
@@ -124,21 +125,33 @@ class SignedProblem(Problem):
         if not self._is_psd(mu):
             lowest = float(np.linalg.eigvalsh(self.kernels.combine(mu))[0])
             violations.append((f"the kernel has the eigenvalue {lowest:.3g}", -lowest))
+        images = self.kernels.apply(beta)
         image = self.kernels.combine(mu) @ beta
         b = best_intercept(self, image) if intercept is None else float(intercept)
-        upper = intercept_objective(self, image, b) + 0.5 * float(beta @ image)
+        objective = intercept_objective(self, image, b) + 0.5 * float(beta @ image)
+        square = float(np.abs(mu) @ (np.abs(images @ beta) * len(mu) * UNIT + squares_error(self, beta, images)))
+        upper = most_losses(self, beta, mu, images, b) + 0.5 * float(mu @ (images @ beta)) + 0.5 * square
         inside, moved = repair(self, beta)
-        lower = self.loss.dual_value(inside, self.y, self.costs)
+        multiplier, error = self._multiplier(inside, mu, Z)
+        lower = float(self.loss.dual_value(inside, self.y, self.costs) - 0.5 * self.trace * multiplier)
+        least = lower - dual_loss_error(self, inside, image, b) - 0.5 * (error + square)
+        added = (upper - objective) + (lower - least)
         return Bounds(
-            lower=float(lower - 0.5 * self.trace * self._multiplier(inside, mu, Z)),
-            upper=np.inf if violations else upper,
+            lower=least,
+            upper=np.inf if violations else max(objective, upper),
+            rounding=added if np.isfinite(added) else 0.0,
+            objective=np.inf if violations else objective,
             infeasibility=max((size for _, size in violations + moved), default=0.0),
             violations=tuple(text for text, _ in violations + moved),
             unit=unit_of(self),
         )
 
-    def _multiplier(self, beta: Array, mu: Array, Z: Array) -> float:
-        """lambda of a feasible dual point with this beta, near Z."""
+    def _multiplier(self, beta: Array, mu: Array, Z: Array) -> tuple[float, float]:
+        """lambda of a feasible dual point with this beta, near Z, and what its errors do to trace * lambda.
+
+        They are what is left of the constraints, for each unit of |mu_m|, and what rounding leaves of the smallest
+        eigenvalue of Z, n u ||Z||.
+        """
         K = self.kernels.dense().astype(np.float64)
         values, vectors = np.linalg.eigh(0.5 * (Z + Z.T))
         Z = (vectors * np.maximum(values, 0.0)) @ vectors.T
@@ -149,8 +162,12 @@ class SignedProblem(Problem):
         correction = np.linalg.lstsq(gram, level * self.traces - left, rcond=1e-12)[0]
         Z = Z + np.einsum("m,mij->ij", correction, K)
         residual = self.kernels.quadratic(beta) + np.einsum("ij,mij->m", Z, K) - level * self.traces
-        shift = max(0.0, -float(np.linalg.eigvalsh(Z)[0]))
-        return level + shift if np.abs(residual).max() <= 1e-9 * abs(level) * self.traces.max() else np.inf
+        values = np.linalg.eigvalsh(Z)
+        shift, noise = max(0.0, -float(values[0])), len(Z) * UNIT * float(np.abs(values).max())
+        if not np.abs(residual).max() <= 1e-9 * abs(level) * self.traces.max():
+            return np.inf, 0.0
+        rounding = growth(Z.size) * UNIT * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))
+        return level + shift, float(np.abs(mu) @ (np.abs(residual) + rounding)) + self.trace * noise
 
     def __repr__(self) -> str:
         return f"SignedProblem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.loss})"

@@ -239,3 +239,20 @@ def test_a_false_claim_is_told_apart_from_a_solver_that_gives_up(problem, failin
     with pytest.raises(FalseClaim) as caught:
         reference.solve(problem, solver="ECOS")
     assert caught.value.claim == "unbounded"
+
+
+def test_a_solver_whose_own_point_contradicts_its_value_does_not_stand_by_it(monkeypatch):
+    """Minimise x1 + 2 x2 with x1 >= 1 and x2 >= 3: what is missing of each bound is worth its multiplier, 1 and 2."""
+    x = cp.Variable(2)
+    program = cp.Problem(cp.Minimize(x @ [1.0, 2.0]), [x >= [1.0, 3.0]])
+    engine = reference.Engine("CLARABEL")
+    engine(program)
+    assert engine.claimed == "optimal"
+    assert reference.doubt(program) < 1e-7
+    x.value = np.array([1.0 - 0.007, 3.0])
+    assert reference.doubt(program) == pytest.approx((0.007 + 0.007) / 7.0, rel=1e-3)
+    x.value = np.array([1.0, 3.0 + 0.007])
+    assert reference.doubt(program) == pytest.approx(0.014 / 7.0, rel=1e-3)
+    monkeypatch.setattr(reference, "doubt", lambda program: 3e-6)
+    engine(program)
+    assert engine.claimed == "optimal_inaccurate"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 300
-"""Seconds for the tests of one mutant."""
+"""Seconds of a processor for the tests of one mutant, in which a busy machine does not count."""
 KILLED, SURVIVED = "killed", "survived"
 
 
@@ -78,11 +79,9 @@ def outcome(tree: Path, tests: tuple[str, ...]) -> str:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKLREF_NUM_THREADS"), "1")
     environment = {**os.environ, **threads, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     paths = [f"tests/{test}" for test in tests]
-    try:
-        done = subprocess.run(
-            [*command, *paths], cwd=tree, env=environment, capture_output=True, timeout=LIMIT, check=False
-        )
-    except subprocess.TimeoutExpired:
+    limited = ["prlimit", f"--cpu={LIMIT}", *command] if shutil.which("prlimit") else command
+    done = subprocess.run([*limited, *paths], cwd=tree, env=environment, capture_output=True, check=False)
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return f"no verdict within {LIMIT} s"
     return {0: SURVIVED, 1: KILLED}.get(done.returncode, f"exit code {done.returncode}")
 

@@ -14,6 +14,10 @@ largest at t_i - e_i or t_i + e_i; R and R* rise with q. Sums of losses and of p
 growth(M) u of themselves. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times
 r at most, which is of the size of targets and scores. Several machines add their losses, dual terms and squares, and so
 the errors of them.
+
+Where the rounding of kernels to float32 left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I
+(`KernelStack.slack`) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by up to
+sum_m theta_m s_m beta_i, mostly to less loss. Without it the bounds from one point may exclude those from another.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from mklref.regularizers import Regularizer
 
 UNIT = 2.0**-53
-_ELEMENTWISE = 4.0
+ELEMENTWISE = 4.0
 """Roundings of the operations on each term of a sum of losses or penalties."""
 
 
@@ -42,24 +46,31 @@ def growth(k: int) -> float:
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
     reach = _lengths(problem) @ np.abs(beta)
-    return np.asarray(growth(_support(beta)) * UNIT * (reach * reach + abs(images) @ np.abs(beta)))
+    rounding = growth(_support(beta)) * UNIT * (reach * reach + abs(images) @ np.abs(beta))
+    slack = problem.kernels.slack
+    if slack.any():  # beta'beta alone may overflow where beta'K beta does not
+        rounding = rounding + slack * float(beta @ beta)
+    return np.asarray(rounding)
 
 
 def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> float:
     """sum_i c_i V(t_i, y_i) + c_b b at (beta, theta, b), K_m beta = images, and what rounding may have taken off."""
     lengths, loss, y = _lengths(problem), problem.loss, problem.y
     reach, t = lengths @ np.abs(beta), theta @ images + b
-    error = growth(_support(beta)) * UNIT * ((theta * reach) @ lengths)
-    error += UNIT * (growth(_support(theta)) * (theta @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
-    losses = float(problem.costs @ np.maximum(loss.value(t - error, y), loss.value(t + error, y)))
+    size = np.abs(theta)  # of a signed problem some are negative
+    error = growth(_support(beta)) * UNIT * ((size * reach) @ lengths)
+    error += UNIT * (growth(_support(theta)) * (size @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
+    shift = float(theta @ problem.kernels.slack) * beta
+    low, high = t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
+    losses = float(problem.costs @ np.maximum(loss.value(low, y), loss.value(high, y)))
     cost = problem.intercept_cost * b
-    return losses + cost + UNIT * ((growth(problem.n_samples) + _ELEMENTWISE) * losses + abs(cost))
+    return losses + cost + UNIT * ((growth(problem.n_samples) + ELEMENTWISE) * losses + abs(cost))
 
 
 def most_penalty(regularizer: Regularizer, theta: Array, squares: Array) -> float:
     """R at the norms theta_m q_m^{1/2}, for the largest squares q that rounding leaves, and its own rounding."""
     penalty = regularizer.value(theta * np.sqrt(squares))
-    return penalty + (growth(len(theta)) + _ELEMENTWISE) * UNIT * penalty
+    return penalty + (growth(len(theta)) + ELEMENTWISE) * UNIT * penalty
 
 
 def weights_error(problem: Problem, beta: Array) -> Array:
@@ -83,7 +94,7 @@ def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> f
     t, y = np.abs(scores + b), np.abs(_targets(problem))
     terms = problem.loss.dual_terms(beta, problem.y, problem.costs)
     sizes = float(np.abs(beta) @ (y + t) + np.abs(terms).sum())
-    error = (growth(problem.n_samples) + _ELEMENTWISE) * UNIT * sizes
+    error = (growth(problem.n_samples) + ELEMENTWISE) * UNIT * sizes
     if not problem.intercept:
         return error
     missed = abs(math.fsum([*beta.tolist(), -problem.intercept_cost]))

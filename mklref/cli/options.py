@@ -139,7 +139,9 @@ def _add_vectors(commands: Any) -> None:
     add("--include", type=several(str), metavar="WORD,...", help="only cases with these flags or names, * allowed")
     add("--exclude", type=several(str), metavar="WORD,...", help="no cases with these flags or names")
     add("--formats", type=several(str), default=["npz", "mat", "json"], help="of npz,mat,json,hdf5 (npz,mat,json)")
-    add_force(vectors, "write into a directory that is not empty; files of the same names are replaced")
+    add_force(
+        vectors, "write into a directory that is not empty: an export that is there is replaced, other files stay"
+    )
 
 
 def _add_reproduce(commands: Any) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidKernel
-from mklref.kernels.validation import checked_gram, require_gram, require_psd
+from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
 
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
@@ -60,6 +60,11 @@ class KernelStack(ABC):
     def recipe(self) -> bytes | None:
         """What the matrices follow from, where that is known to be less than the matrices: who has it has them."""
         return None
+
+    @property
+    def slack(self) -> Array:
+        """s (M,): K_m + s_m I is semidefinite where the rounding of entries to their dtype left K_m indefinite."""
+        return np.zeros(len(self))
 
     @property
     @abstractmethod
@@ -293,6 +298,16 @@ class ArrayStack(KernelStack):
             for m, matrix in enumerate(self.matrices)
         ]
         return "proved" if all(proofs) else "assumed"
+
+    @cached_property
+    def slack(self) -> Array:
+        """s (M,): K_m + s_m I is semidefinite where the rounding of entries to float32 left K_m indefinite.
+
+        0 where K_m is semidefinite as it stands, up to the rounding of float64, and where no proof is affordable.
+        """
+        if self.dtype == np.float64 or self.definiteness != "proved":
+            return np.zeros(len(self))
+        return np.array([rounding_slack(matrix) for matrix in self.matrices])
 
     def require_psd(self) -> None:
         """Raise `InvalidKernel` if some matrix is not positive semidefinite; the answer is remembered."""

@@ -25,6 +25,8 @@ INDEFINITE_REMEDY = (
     "Drop the kernel, clip its negative eigenvalues, or use mixed-norm synthesis, which allows indefinite kernels."
 )
 
+_SMALL = 500
+"""Order of a matrix whose eigenvalues cost nothing."""
 _TILE = 512
 """Order of the tiles in which a matrix is compared with its transpose."""
 
@@ -135,6 +137,25 @@ def require_psd(
     return True
 
 
+def rounding_slack(matrix: FloatArray) -> float:
+    """s >= 0 for which K + s I is semidefinite, for a float32 matrix that is it up to `psd_tolerance`.
+
+    0 where K itself is semidefinite but for the rounding of float64. Where its smallest eigenvalue takes too long, the
+    factorisation of K + s I says which s will do: the entries of a semidefinite matrix were rounded by
+    u |K_ij| at most, u = 2^-24, and the norm of such an error is u ||K||_F at most, mostly nearer to u ||K||_F/sqrt(n).
+    """
+    n, trace = len(matrix), float(np.abs(np.diagonal(matrix)).sum(dtype=np.float64))
+    if n <= _SMALL:
+        smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+        return max(0.0, -smallest - 8.0 * n * float(np.finfo(np.float64).eps) * trace)
+    error = 0.5 * float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
+    known = 8.0 * n * float(np.finfo(np.float64).eps) * trace
+    for shift, slack in ((known, 0.0), (known + 2.0 * error / np.sqrt(n),) * 2, (known + error,) * 2):
+        if _factorises(matrix, shift):
+            return float(slack)
+    return psd_tolerance(matrix)
+
+
 def check_psd(K: Any, *, tolerance: float | None = None) -> float:
     """Prove by its eigenvalues that one matrix is a Gram matrix.
 
@@ -177,14 +198,21 @@ def _indefinite(label: str, smallest: float, allowed: float) -> InvalidKernel:
 
 def smallest_eigenvalue_if_negative(matrix: FloatArray, tolerance: float) -> float | None:
     """The smallest eigenvalue of a symmetric matrix if it is below -tolerance, else None."""
+    if _factorises(matrix, tolerance):
+        return None
+    smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+    return smallest if smallest < -tolerance else None
+
+
+def _factorises(matrix: FloatArray, shift: float) -> bool:
+    """Whether K + shift I has a Cholesky factor in float64."""
     shifted = matrix.astype(np.float64)
-    shifted.flat[:: len(shifted) + 1] += tolerance
+    shifted.flat[:: len(shifted) + 1] += shift
     try:
         np.linalg.cholesky(shifted)
-        return None
     except np.linalg.LinAlgError:
-        smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
-    return smallest if smallest < -tolerance else None
+        return False
+    return True
 
 
 def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:

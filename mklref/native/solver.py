@@ -30,6 +30,8 @@ _REFINED = 2000
 their number, for which polish=True asks anyway."""
 _ROUGHLY, _LEAST_TIME = 1e-6, 1e-3
 """Relative gap and seconds for a dual point at which R* is finite."""
+_EXACTLY, _BEYOND = 1e-11, 1.0 + 1e-11
+"""Relative gap, and how much farther, up to which the end of its domain is rounding."""
 
 
 def solve(
@@ -149,16 +151,40 @@ def _inside_the_domain(run: Outer) -> Solution | None:
     assert isinstance(problem, Problem)
     if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(run.machine.forms.squares))):
         return None
-    left = None if run.recorder.deadline == np.inf else max(run.recorder.deadline - time.perf_counter(), _LEAST_TIME)
-    relative = solve(problem.replace(regularizer=Lp(1)), tol=_ROUGHLY, max_time=left)
-    least = float(np.sqrt(max(0.0, -2.0 * relative.objective)))
-    if all(np.isinf(problem.regularizer.conjugate(g)) for g in least * np.eye(problem.n_kernels)):
+    relative = solve(problem.replace(regularizer=Lp(1)), tol=_ROUGHLY, max_time=_left(run))
+    if not _outside(problem, relative.certificate.upper) and _outside(problem, _BEYOND * relative.certificate.lower):
+        # At the end of the domain, but for rounding: there no bound is finite.
+        relative = solve(
+            problem.replace(regularizer=Lp(1)), tol=_EXACTLY, max_time=_left(run), start=relative, polish=True
+        )
+        narrow = relative.certificate.is_optimal(_EXACTLY)
+        refused = narrow and _outside(problem, _BEYOND * relative.certificate.lower)
+    else:
+        refused = _outside(problem, relative.certificate.upper)
+    if refused:
+        least = _norm(relative.certificate.upper)
         raise InvalidParameter(
-            f"the optimum is -inf, or below every floating-point number: with 1'beta = {problem.intercept_cost:g} some "
-            f"norm sqrt(beta'K_m beta) is {least:.3g} at least, where R* of {problem.regularizer} is infinite. Raise C "
-            f"= {problem.C:g}, divide the kernels by {least**2:.3g} or more, or use a squared norm such as Lp(1)."
+            f"the optimum is -inf, below every floating-point number, or cannot be told from it: with 1'beta = "
+            f"{problem.intercept_cost:g} some norm sqrt(beta'K_m beta) is {least:.3g} at least, where R* of "
+            f"{problem.regularizer} ends or is infinite. Raise C = {problem.C:g}, divide the kernels by more than "
+            f"{least**2:.3g}, or use a squared norm such as Lp(1)."
         )
     return relative
+
+
+def _left(run: Outer) -> float | None:
+    """Seconds until the deadline, if there is one."""
+    deadline = run.recorder.deadline
+    return None if deadline == np.inf else max(deadline - time.perf_counter(), _LEAST_TIME)
+
+
+def _outside(problem: Problem, bound: float) -> bool:
+    """Whether R* is infinite for each norm alone whose half square is minus this bound of min_beta max_m 1/2 g_m^2."""
+    return all(np.isinf(problem.regularizer.conjugate(g)) for g in _norm(bound) * np.eye(problem.n_kernels))
+
+
+def _norm(bound: float) -> float:
+    return float(np.sqrt(max(0.0, -2.0 * bound)))
 
 
 def _begun(problem: Problem, start: Any, forms: Any, tol: float, recorder: Any) -> Outer:

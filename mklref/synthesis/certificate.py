@@ -7,10 +7,17 @@ D(beta) <= P(A) for all A and beta by Fenchel-Young, C V(f) + C V*(-beta/C) >= -
 lambda Omega(A) + lambda Omega*(Z/lambda) >= sum A Z = beta'f. Both are equal at the optimum, where beta = -C V'(f, y).
 So the residual beta of any A gives a lower bound; for q = 1 it is scaled into the ball of the dual norm first.
 No symmetry, definiteness or squareness of the kernels is used.
+
+Both bounds are wider by what rounding may have done to them, as those of a `Problem` are
+(`mklref.certificate.allowance`): with |K_t| and |A|, |beta| entry by entry,
+
+    e_j  = u (growth(#{A != 0}) sum_t (|K_t||A_t|)_j + |t_j| + |y_j - t_j|)       errors of the scores t_j
+    dZ_t = u growth(#{beta != 0}) |K_t|'|beta|                                     errors of the correlations
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,11 +25,12 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_array
 from mklref.certificate import Bounds
+from mklref.certificate.allowance import ELEMENTWISE, UNIT, growth
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
 
 
 def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Bounds:
-    """Bounds on the optimal value from coefficients A, two passes over the kernels.
+    """Bounds on the optimal value from coefficients A, four passes over the kernels.
 
     Parameters
     ----------
@@ -35,7 +43,7 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
     Returns
     -------
     Bounds
-        -inf and inf where a value overflows.
+        -inf and inf where a value overflows; `rounding` says by how much they are wider than what was computed.
 
     Raises
     ------
@@ -54,10 +62,45 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
         inside = np.clip(beta, low, high)
         moved = float(np.abs(beta - inside).max())
         words = f"dual_coef leaves the domain of V* by up to {moved:.3g}"
-        lower, _ = dual_value(problem, inside, correlations(problem.kernels, inside))
-        upper = primal_value(problem, A, t)
-    lower, upper = lower if np.isfinite(lower) else -np.inf, upper if np.isfinite(upper) else np.inf
-    return Bounds(lower, upper, moved, (words,) if moved > 0.0 else ())
+        Z = correlations(problem.kernels, inside)
+        lower, _ = dual_value(problem, inside, Z)
+        objective = primal_value(problem, A, t)
+        certain = _least_dual_value(problem, inside, Z)
+        upper = _most_primal_value(problem, A, t)
+    added = (upper - objective) + (lower - certain)
+    return Bounds(
+        certain if np.isfinite(certain) else -np.inf,
+        upper if np.isfinite(upper) else np.inf,
+        moved,
+        (words,) if moved > 0.0 else (),
+        rounding=added if np.isfinite(added) else 0.0,
+        objective=objective if np.isfinite(objective) else np.inf,
+    )
+
+
+def _most_primal_value(problem: SynthesisProblem, A: Array, t: Array) -> float:
+    """P(A), and what rounding may have taken off."""
+    y, loss, n = problem.y, problem.loss, problem.n_samples
+    error = growth(int(np.count_nonzero(A))) * _magnitudes(problem, np.abs(A), scores) + np.abs(t) + np.abs(y - t)
+    losses = problem.C * float(np.maximum(loss.value(t - UNIT * error, y), loss.value(t + UNIT * error, y)).sum())
+    penalty = problem.lam * problem.norm.value(A)
+    return losses + penalty + UNIT * ((growth(n) + ELEMENTWISE) * losses + (growth(A.size) + ELEMENTWISE) * penalty)
+
+
+def _least_dual_value(problem: SynthesisProblem, beta: Array, Z: Array) -> float:
+    """D(beta), less what rounding may have added."""
+    noise = growth(int(np.count_nonzero(beta))) * _magnitudes(problem, np.abs(beta), correlations)
+    noise += (growth(Z.size) + ELEMENTWISE) * np.abs(Z)
+    value, scale = dual_value(problem, beta, np.abs(Z) + UNIT * noise)
+    terms = problem.loss.dual_terms(scale * beta, problem.y, problem.costs)
+    sizes = scale * float(np.abs(beta) @ np.abs(problem.y)) + float(np.abs(terms).sum())
+    return value - (growth(problem.n_samples) + ELEMENTWISE) * UNIT * sizes
+
+
+def _magnitudes(problem: SynthesisProblem, x: Array, product: Callable[[Array, Array], Array]) -> Array:
+    """`scores` or `correlations` of |K| and x >= 0, kernel by kernel."""
+    parts = [product(np.abs(K)[None], x if x.ndim == 1 else x[[t]]) for t, K in enumerate(problem.kernels)]
+    return np.concatenate(parts) if x.ndim == 1 else np.sum(parts, axis=0)
 
 
 def residual(problem: SynthesisProblem, t: Array) -> Array:

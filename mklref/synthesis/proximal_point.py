@@ -53,6 +53,8 @@ _MOST_DOUBLINGS, _MOST_TRIALS = 10, 40
 _MOST_SHRINKAGE = 1e4
 """Largest sigma lambda for q = 2, by about which the operator divides: as much of the digits of A_0 + sigma K'beta is
 lost, while the step is that of the penalty alone. rho goes on, for losses that are nearly flat."""
+_STEEPEST = 1e8
+"""Largest curvature sigma C |column|^2 of the first step, whose Newton systems rounding would make singular."""
 _LARGEST = 1e12
 """sigma and rho stop growing at this multiple of where they began."""
 
@@ -76,7 +78,8 @@ class ProximalPoint:
         self.problem = problem
         self._column = column or 1.0
         curvature = problem.C * self._column**2
-        self._start = max(100.0 / curvature, (problem.norm.q - 1) / problem.lam), 100.0 / problem.C
+        sigma = max(100.0 / curvature, min((problem.norm.q - 1) / problem.lam, _STEEPEST / curvature))
+        self._start = sigma, 100.0 / problem.C
         large = _LARGEST * self._start[0]
         self._most_sigma = large if problem.norm.q == 1 else max(_MOST_SHRINKAGE / problem.lam, self._start[0])
         self.sigma, self.rho = self._start
@@ -92,7 +95,7 @@ class ProximalPoint:
         for _ in range(_MOST_STEPS):
             found, steps = self._step(columns, u, t, beta)
             u, t, beta = found.A, found.t, found.beta
-            gap = self._gap(columns, u)
+            gap = self._gap(columns, found)
             since_better = 0 if gap < 0.9 * smallest else since_better + 1
             smallest = min(smallest, gap)
             if gap <= target or since_better > _PATIENCE or self.deadline():
@@ -108,18 +111,24 @@ class ProximalPoint:
                 self.sigma, self.rho = min(factor * self.sigma, self._most_sigma), factor * self.rho
         return columns.expand(u), beta
 
-    def _gap(self, columns: Restriction, u: Array) -> float:
-        """The duality gap of the restricted problem at A and its residual."""
+    def _gap(self, columns: Restriction, found: Trial) -> float:
+        """The duality gap of the restricted problem at A and the better of its residual and the multipliers."""
         problem = self.problem
-        t = columns.scores(u)
+        t = columns.scores(found.A)
         beta = residual(problem, t)
-        Z = columns.correlations(beta)
+        lower = self._dual_value(beta, columns.correlations(beta))
+        inside = np.clip(found.beta, *problem.loss.box(problem.y, problem.costs))
+        if np.array_equal(inside, found.beta):
+            lower = max(lower, self._dual_value(found.beta, found.Z))
+        return problem.C * float(problem.loss.value(t, problem.y).sum()) + problem.lam * self._penalty(found.A) - lower
+
+    def _dual_value(self, beta: Array, Z: Array) -> float:
+        """The dual objective at beta with the correlations Z, scaled into the ball for q = 1."""
+        problem = self.problem
         norms = np.linalg.norm(Z, ord=np.inf if problem.norm.p == 1 else 2, axis=1)
         penalty = float(norms @ norms) / (2.0 * problem.lam) if problem.norm.q == 2 else 0.0
         scale = min(1.0, problem.lam / max(float(norms.max()), problem.lam)) if problem.norm.q == 1 else 1.0
-        lower = problem.loss.dual_value(scale * beta, problem.y, problem.costs) - penalty
-        upper = problem.C * float(problem.loss.value(t, problem.y).sum()) + problem.lam * self._penalty(u)
-        return upper - lower
+        return float(problem.loss.dual_value(scale * beta, problem.y, problem.costs)) - penalty
 
     def _penalty(self, u: Array) -> float:
         norms = np.linalg.norm(u, ord=self.problem.norm.p, axis=1)

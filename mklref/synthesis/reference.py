@@ -85,7 +85,7 @@ def solve(
         status = Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE
         history = History(counters=engine.counters)
         found = SynthesisSolution(
-            A, beta, certificate.upper, certificate, status, history, problem.constant, f"{form}/{name}"
+            A, beta, certificate.objective, certificate, status, history, problem.constant, f"{form}/{name}"
         )
         if best is None or certificate.gap < best.certificate.gap:
             best = found

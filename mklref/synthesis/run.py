@@ -93,7 +93,7 @@ class Run:
         return SynthesisSolution(
             coef=self.coef,
             dual_coef=self.beta,
-            objective=certificate.upper,
+            objective=certificate.objective,
             certificate=certificate,
             status=status.confirmed(certificate.is_optimal(self.tol)),
             history=History(tuple(self.recorder.records), {"passes": self.dictionary.reads + 2.0, **self.counters}),

@@ -108,11 +108,19 @@ def _iterate(run: Run, A: Array) -> Status:
     alive = np.ones(problem.shape, dtype=bool)
     working = np.zeros(problem.shape, dtype=bool)
     t, steps, smallest, since_better = dictionary.scores(A), 0, np.inf, 0
+    multipliers = None
     while True:
         beta = residual(problem, t)
         Z = dictionary.correlations(beta, alive)
         previous = run.lower
         scale = run.observe(A, t, beta, Z)
+        if multipliers is not None and run.gap > max(run.target, 0.9 * smallest):
+            # The residual of scores that are equal to targets but for rounding is nothing but rounding.
+            known, inside = run.lower, np.clip(multipliers, *problem.loss.box(problem.y, problem.costs))
+            own = dictionary.correlations(inside, alive)
+            own_scale = run.observe(A, t, inside, own)
+            if run.lower > known:
+                Z, scale = own, own_scale
         status = run.record(A, method.newton_steps - steps)
         run.counters = {"newton_steps": method.newton_steps, "screened": 1.0 - float(alive.mean())}
         if status is not None:
@@ -127,7 +135,7 @@ def _iterate(run: Run, A: Array) -> Status:
         steps = method.newton_steps
         working |= (_largest(norm, Z, A) & alive) | (A != 0.0)
         columns.add(working)
-        A, _ = method.solve(columns, A, beta, max(_INNER * run.gap, 0.3 * run.target))
+        A, multipliers = method.solve(columns, A, beta, max(_INNER * run.gap, 0.3 * run.target))
         t = dictionary.scores(A)
 
 

@@ -67,7 +67,7 @@ def test_lower_bound_by_definition():
         program = cp.Problem(cp.Maximize(q @ mu), feasible)
         error = solve(program)
         largest = program.value
-        level = problem._multiplier(beta, solution.weights, solution.slack)
+        level, _ = problem._multiplier(beta, solution.weights, solution.slack)
         assert level * problem.trace >= largest * (1 - 1e-6) - error
         if scale == 0.0:
             assert level * problem.trace == pytest.approx(largest, abs=error + 1e-4 * abs(largest))

@@ -10,7 +10,7 @@ import scipy.sparse
 from makers import make_kernels, make_samples
 
 from mklref.exceptions import AsymmetryWarning, InvalidKernel, InvalidParameter, InvalidType
-from mklref.kernels import check_psd, stack
+from mklref.kernels import check_psd, stack, validation
 
 N = 12
 
@@ -245,3 +245,17 @@ def test_beyond_the_budget_a_negative_eigenvalue_is_looked_for(rng, monkeypatch)
         check_psd(sneaky)
     with pytest.raises(InvalidKernel, match="minor"):
         stack([1.2 * sneaky - 0.2 * np.diag(np.diag(sneaky)) - 0.1 * np.eye(3)]).require_psd()
+
+
+@pytest.mark.parametrize("small", [0, 500])
+@pytest.mark.parametrize("rank", [3, 40])
+def test_the_slack_of_float32_kernels_makes_them_semidefinite_and_is_of_the_size_of_rounding(rank, small, monkeypatch):
+    monkeypatch.setattr(validation, "_SMALL", small)
+    L = np.random.default_rng(3).normal(size=(40, rank))
+    single = (L @ L.T).astype(np.float32)
+    slack = stack(single[None]).slack
+    values = np.linalg.eigvalsh(single.astype(np.float64))
+    assert values[0] + slack[0] >= -1e-12 * values[-1]
+    assert (slack[0] == 0.0) == (rank == 40)
+    assert slack[0] <= max(0.0, -10.0 * values[0])
+    assert not stack((L @ L.T)[None]).slack.any()

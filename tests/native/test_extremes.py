@@ -97,6 +97,16 @@ def test_one_class_problems_with_an_optimum_of_minus_infinity_are_refused(regula
         mklref.solve(problem.replace(kernels=4.0**2 / least * problem.kernels.dense(), regularizer=regularizer))
 
 
+def test_one_class_problems_at_the_end_of_the_domain_are_refused_and_next_to_it_solved():
+    """A constant kernel has g = 1 whatever beta is: on one side of rounding R* is finite, on the other infinite."""
+    problem = make_problem(loss="one_class", seed=4, C=0.2, regularizer=ConcaveBlock(SmoothedRoot(0.5)))
+    constant = problem.replace(kernels=np.ones((1, problem.n_samples, problem.n_samples)))
+    for side in (1.0, 1.0 - 1e-15, 1.0 + 1e-15):
+        with pytest.raises(InvalidParameter, match=r"cannot be told from it: .* some norm .* is 1 at least"):
+            mklref.solve(constant.replace(kernels=side * constant.kernels.dense()))
+    assert mklref.solve(constant.replace(kernels=(1.0 - 1e-6) * constant.kernels.dense())).certificate.lower > -np.inf
+
+
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(4 / 3), Tikhonov(2, 6.0), ElasticNet(0.5)], ids=str)
 def test_one_class_problems_with_an_optimum_of_zero(regularizer):
     """Dual points with K beta = 0: f = 0 is optimal, and no rounding of beta'K beta is in its way."""

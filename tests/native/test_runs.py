@@ -14,7 +14,7 @@ import mklref
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.machines import machine, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
-from mklref.regularizers import Lp
+from mklref.regularizers import Groups, Lp, Tikhonov
 from mklref.solution import Status
 
 
@@ -77,6 +77,24 @@ def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch):
     solution = mklref.solve(problem, max_time=0.05)
     assert solution.status is Status.TIME_LIMIT
     assert len(steps) <= 12
+
+
+@pytest.mark.parametrize("regularizer", [Tikhonov(1.0001, 1.0), Groups(((0, 1), (2,)), 0.5, 0.4999)], ids=str)
+def test_the_steps_that_find_the_next_weights_keep_to_the_time(regularizer, monkeypatch):
+    """On a clock that only they move, a second a step: a handful is done after the deadline, not some hundred."""
+    clock, kind, jacobian = [0.0], type(regularizer), type(regularizer).weights_jacobian
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+
+    def slow(self, g):
+        clock[0] += 1.0
+        return jacobian(self, g)
+
+    monkeypatch.setattr(kind, "weights_jacobian", slow)
+    problem = make_problem(loss="logistic", n=20, M=3, C=1e3, regularizer=regularizer)
+    assert mklref.solve(problem, tol=1e-9).status is Status.OPTIMAL
+    unlimited, clock[0] = clock[0], 0.0
+    assert mklref.solve(problem, tol=1e-9, max_time=5.0).status is Status.TIME_LIMIT
+    assert clock[0] <= 5.0 + 15.0 < 0.5 * unlimited
 
 
 @every_loss

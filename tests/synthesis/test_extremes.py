@@ -99,3 +99,15 @@ def test_a_logistic_loss_on_large_kernels_with_next_to_no_penalty():
         solution = solve(SynthesisProblem(K, y, lam=1.7e-5, p=p, q=q, r=r, loss="logistic"))
         assert solution.status is Status.OPTIMAL, (pqr, solution.certificate)
         assert solution.history.counters["newton_steps"] < 1200, pqr
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+@pytest.mark.parametrize("pqr", [(1, 1, 1), (2, 1, 1), (2, 2, 2)], ids=str)
+def test_scores_that_equal_the_targets_but_for_rounding_leave_the_multipliers(loss, pqr):
+    """The residual is then nothing but rounding: its bounds ended at gaps of 4e-3."""
+    rng = np.random.default_rng(0)
+    K, y = 1e3 * rng.normal(size=(3, 9, 6)), np.where(rng.normal(size=9) > 0, 1.0, -1.0)
+    y = y if loss == "squared_hinge" else y * rng.uniform(0.5, 1.0, size=9)
+    p, q, r = pqr
+    solution = solve(SynthesisProblem(K, y, lam=1e-9 if q == 1 else 1e-6, p=p, q=q, r=r, loss=loss))
+    assert solution.status is Status.OPTIMAL, solution.certificate

@@ -10,7 +10,7 @@ import pytest
 
 from mklref import certify, reference, solve
 from mklref.cli import main
-from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.testing.result import Outcome
 from mklref.testing.vectors import (
     check_directory,
@@ -73,6 +73,42 @@ def test_nothing_is_written_through_links(tmp_path):
     assert main(["vectors", str(folder), "--include", "two-samples"]) == 2
     assert secret.read_text() == "mine"
     assert list(folder.iterdir()) == [folder / "two-samples.json"]
+
+
+def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path):
+    """What the earlier index lists is removed; names that lead elsewhere, and what is not in the list, are not."""
+    folder, elsewhere = tmp_path / "vectors", tmp_path / "elsewhere.npz"
+    export_vectors(folder, include=["two-samples", "small-C"], formats=["npz", "json"])
+    before = {file.name for file in folder.iterdir()}
+    assert "small-C.kernels.hex.csv" in before
+    (folder / "mine.npz").write_text("mine")
+    elsewhere.write_text("mine")
+    index = json.loads((folder / "index.json").read_text())
+    index["problems"].append({"name": "../elsewhere"})
+    (folder / "index.json").write_text(json.dumps(index))
+    export_vectors(folder, include=["two-samples"], formats=["json"])
+    kept = {name for name in before if name.startswith(("two-samples", "index")) and not name.endswith("npz")}
+    assert {file.name for file in folder.iterdir()} == {*kept, "mine.npz"}
+    assert elsewhere.exists()
+
+
+@pytest.mark.parametrize("name", ["C", "y", "kernels", "sample_weight", "regularizer_weights"])
+@pytest.mark.parametrize("ending", ["mat", "h5"])
+def test_integers_that_float64_would_round_are_refused(ending, name, tmp_path):
+    record = {
+        "kernels": np.eye(2)[None],
+        "y": np.array([1.0, -1.0]),
+        "loss": "squared",
+        "C": 1.0,
+        "sample_weight": np.ones(2),
+        "regularizer": "Fixed",
+        "regularizer_weights": np.ones(1),
+    }
+    write_record(tmp_path / f"p.{ending}", record)
+    assert read_problem(tmp_path / f"p.{ending}").C == 1.0
+    write_record(tmp_path / f"p.{ending}", {**record, name: np.asarray(record[name]).astype(np.int64) * (2**53 + 1)})
+    with pytest.raises(InvalidType, match=r"beyond 2\^53 that do not fit float64, such as -?9007199254740993"):
+        read_problem(tmp_path / f"p.{ending}")
 
 
 def answers(folder: Path, target: Path, spoiled: str = "") -> Path:

@@ -32,6 +32,16 @@ def test_weights_that_cost_little_are_not_left_too_large_for_rounding(case, word
     assert mklref.solve(problem).status is Status.OPTIMAL
 
 
+def test_bounds_from_two_points_of_float32_kernels_do_not_exclude_each_other():
+    """Rank 9 of 14, tube loss: what rounding to float32 left negative was worth a thousandth of the optimum."""
+    problem = solves.random_problem(generator(17, "solves").spawn(302)[301])
+    assert problem.kernels.dtype == np.float32
+    one, other = mklref.solve(problem).certificate, mklref.reference.solve(problem, "dual").certificate
+    assert one.lower <= other.upper
+    assert other.lower <= one.upper
+    assert "Rounding errors" in one.explain()
+
+
 @pytest.mark.parametrize(("family", "seed"), [("weighted_l1", 86), ("power", 29)])
 def test_what_the_robustness_run_once_found_is_solved(family, seed):
     """Newton steps that ended a rounding error before a bound; one-class optima of 0."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,23 @@ import mklref
 from mklref import native, reference
 from mklref._crosscheck import rounding
 from mklref._files import write_text
+from mklref._untrusted import parse_json, read_bytes
 from mklref.certificate import certify
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable, UnsafeFile
 from mklref.problem import Problem
 from mklref.solution import Solution
 from mklref.testing.case import FLAGS, select
+from mklref.testing.vectors import plain
 from mklref.testing.vectors.formats import write_record
 from mklref.testing.vectors.hdf5 import require_extra
 from mklref.testing.vectors.schema import record_of_problem
 
 FORMATS = ("npz", "mat", "json")
 INDEX = "index.json"
+_FORMAT = "mklref-vectors-1"
+_LARGEST_INDEX = 2**26
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+"""Names of cases: nothing that leads out of the directory."""
 
 
 def export_vectors(
@@ -37,7 +44,8 @@ def export_vectors(
     Parameters
     ----------
     directory : path
-        Made if it does not exist; files of the same names are replaced, each one whole or not at all.
+        Made if it does not exist; files of the same names are replaced, each one whole or not at all. Files that the
+        index of an earlier export lists, and this one has not, are removed at the end; all others stay.
     include, exclude : iterable of str, optional
         Flags or names of cases, as for `check_solver`.
     formats : iterable of str
@@ -69,7 +77,7 @@ def export_vectors(
     cases = select(include=include, exclude=exclude)
     folder.mkdir(parents=True, exist_ok=True)
     _require_no_links(folder)
-    entries = []
+    earlier, entries = exported_files(folder), []
     for number, case in enumerate(cases):
         if progress is not None:
             progress(number, len(cases), case.name)
@@ -99,14 +107,35 @@ def export_vectors(
                 }
             )
     index = {
-        "format": "mklref-vectors-1",
+        "format": _FORMAT,
         "mklref": mklref.__version__,
         "formats": list(endings),
         "flags": FLAGS,
         "problems": entries,
     }
     write_text(folder / INDEX, json.dumps(index, indent=1, allow_nan=False) + "\n")
+    for file in earlier - exported_files(folder):
+        file.unlink()
     return index
+
+
+def exported_files(folder: Path) -> set[Path]:
+    """The files of the export whose index the directory holds, so far as they are there; none without an index."""
+    try:
+        index = parse_json(read_bytes(folder / INDEX, _LARGEST_INDEX), folder / INDEX)
+        names = [entry["name"] for entry in index["problems"] if index["format"] == _FORMAT]
+        endings = {*FORMATS, "hdf5"}.intersection(index["formats"])
+    except (OSError, UnsafeFile, LookupError, TypeError):  # none, or not ours: then nothing in it is ours to remove
+        return set()
+    named: set[Path] = set()
+    for name in names:
+        if not (isinstance(name, str) and _PLAIN_NAME.fullmatch(name)):
+            continue
+        named |= {folder / f"{name}.{ending}" for ending in endings}
+        if "json" in endings:
+            tables = plain.tables(folder / f"{name}.json")
+            named |= {file for table in tables for file in (table, table.with_suffix(".hex.csv"))}
+    return {file for file in named if file.is_file()}
 
 
 def _require_no_links(folder: Path) -> None:

@@ -87,6 +87,8 @@ def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
         return _table(value, name, path, max_bytes)
     if value in ("inf", "-inf"):
         return float(value)
+    if type(value) is int:  # a decimal like any other: many languages print 1e17 without its exponent
+        return float(value)
     if isinstance(value, str | int | float):
         return value
     try:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.losses import LOSSES, Loss
 from mklref.problem import Problem
@@ -256,14 +257,14 @@ def _vector(value: Any, name: str) -> Array:
     array = np.asarray(value)
     if array.dtype.kind not in "iuf" or array.size != max(array.shape, default=1):
         raise InvalidInput(f"{name} = {_shown(value)} is no vector of numbers.")
-    return array.ravel()
+    return as_float_array(array, name, InvalidParameter).ravel().astype(np.float64)
 
 
 def _number(value: Any, name: str) -> float:
     array = np.asarray(value)
     if array.size != 1 or array.dtype.kind not in "iuf":
         raise InvalidParameter(f"{name} = {_shown(value)} is no number.")
-    return float(array.ravel()[0])
+    return float(as_float_array(array, name, InvalidParameter).ravel()[0])
 
 
 def _flag(value: Any, name: str) -> bool:
