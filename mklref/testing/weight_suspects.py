@@ -57,13 +57,14 @@ def unsquared_norm(problem: Problem, point: Point) -> Iterator[Reading]:
     if own.degree != 2.0 or own.weight_form != "min" or abs(2.0 * own.conjugate(g) - 1.0) > 1e-3:
         return
     theta = weights_of_the_machine(problem, point.dual_coef)
-    shapes = [own.weights_from_dual(g)] + ([] if theta is None else [theta])
-    for shape in shapes:
+    edge = 0.0 if theta is None else boundary(own, theta)
+    if theta is None or not 0.0 < edge < np.inf:
+        return
+    kernels = ArrayStack.trusted([matrix / edge for matrix in problem.kernels.dense()])
+    for shape in (own.weights_from_dual(g), theta):
         size = boundary(own, shape) if shape.any() else np.inf
-        if not np.isfinite(size) or size <= 0.0 or theta is None:
+        if not 0.0 < size < np.inf:
             continue
-        radius = 1.0 / boundary(own, theta)
-        kernels = ArrayStack.trusted([radius * matrix for matrix in problem.kernels.dense()])
         text = f"it is optimal for the norm that {own} has the square of: the dual norm is 1."
         moved = point._replace(weights=size * shape)
         yield from restated("another regularizer", text, problem, moved, kernels=kernels)

@@ -33,7 +33,7 @@ def run(arguments: Any) -> bool:
     except MissingExtra as missing:
         raise MissingExtra(f"{missing} mklref reproduce draws with them.") from None
     from validation.facts import commit
-    from validation.reproduce import report, store
+    from validation.reproduce import docs_page, report, store
     from validation.reproduce.experiments import experiments
     from validation.reproduce.run import duration, finished, named, require_data, run as run_cells, unfinished
 
@@ -75,7 +75,7 @@ def run(arguments: Any) -> bool:
     page = report.write_page(out, sections, _command(arguments))
     print(f"report: {page}")
     if arguments.docs:
-        report.write_docs(Path("docs"), sections, _command(arguments))
+        docs_page.write_docs(Path("docs"), sections, _command(arguments))
     return all(section.complete and not section.comparison.unexplained for section in sections)
 
 

@@ -3,6 +3,7 @@
 A file `expected/<experiment>.toml`:
 
     paper = "Author et al. 2008"
+    about = "Three sentences for the page of the docs."
     [[table]]
     id = "table1"
     source = "Table 1"
@@ -17,9 +18,12 @@ A file `expected/<experiment>.toml`:
     text = "SimpleMKL needs fewer gradients than SILP."
     [[cause]]
     of = ["table1/pima, */kernels", "fewer-gradients"]               # patterns
+    brief = "Why it differs, in at most 60 words, for the docs."
     text = "One paragraph: why it differs, with {name} for a figure that the summary measures."
 
-A claim whose source is "besides" is our own question, not the paper's: it is counted and shown apart.
+A claim whose source is "besides" is our own question, not the paper's: it is counted and shown apart. So is a claim or
+a table with `construction = true`, whose truth is built in: an identity, a theorem, or an agreement by which a
+parameter was chosen.
 
 Rules, with our mean a of k repetitions with deviation s (t if k = 1), and the paper's b with deviation t:
 
@@ -38,10 +42,10 @@ import math
 import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +58,8 @@ UNEXPLAINED = "Not investigated yet."
 OTHER_PROBLEMS = "The quick form computes smaller problems than the paper's; only the full one can be compared."
 NOT_MEASURED = "(not measured yet)"
 BESIDES = "besides"
-ORIGINS = {"the paper says": False, "looked into besides": True}
+ORIGINS = {"paper": "the paper says", "construction": "true by construction", "besides": "looked into besides"}
+"""Whose a claim is, and the title under which it is shown."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,13 @@ class Table:
     units: dict[str, str]
     rules: dict[str, str]
     rows: dict[str, tuple[Entry, ...]]
+    construction: bool = False
+    """Whether a parameter was chosen by the agreement."""
+
+    @property
+    def printed(self) -> dict[str, tuple[Entry, ...]]:
+        """The rows that the paper has."""
+        return {name: row for name, row in self.rows.items() if any(entry.paper for entry in row)}
 
 
 @dataclass(frozen=True)
@@ -124,16 +136,27 @@ class Claim:
     text: str
     evidence: str
     verdict: str
+    construction: bool = False
+    """Whether its truth is built in."""
 
     @property
-    def besides(self) -> bool:
-        """Whether it is our question and not a sentence of the paper."""
-        return self.source == BESIDES
+    def origin(self) -> str:
+        """A key of `ORIGINS`."""
+        return "construction" if self.construction else BESIDES if self.source == BESIDES else "paper"
 
     @property
     def label(self) -> str:
         """The sentence with its place."""
-        return self.text if self.besides else f"{self.text} ({self.source})"
+        return self.text if self.source == BESIDES else f"{self.text} ({self.source})"
+
+
+class Cause(NamedTuple):
+    """Why something differs."""
+
+    text: str
+    keys: tuple[str, ...]
+    brief: str
+    """The same in at most 60 words."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +166,9 @@ class Comparison:
     paper: str
     tables: tuple[Table, ...]
     claims: tuple[Claim, ...]
-    causes: tuple[tuple[str, tuple[str, ...]], ...]
-    """Paragraphs, each with the keys that differ for this reason."""
+    causes: tuple[Cause, ...]
+    about: str = ""
+    """Three sentences."""
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -153,21 +177,23 @@ class Comparison:
         found = entries | {claim.key: claim.verdict for claim in self.claims}
         return {key: verdict for key, verdict in found.items() if verdict}
 
-    def count(self, verdict: str, besides: bool = False) -> int:
+    def count(self, verdict: str, origin: str = "paper") -> int:
         """How many of the paper's numbers and sentences, or of our own questions, have this verdict."""
-        own = {claim.key for claim in self.claims if claim.besides}
-        return sum(found == verdict and (key in own) == besides for key, found in self.verdicts.items())
+        origins = {claim.key: claim.origin for claim in self.claims}
+        built = [row for table in self.tables if table.construction for row in table.rows.values()]
+        origins |= {entry.key: "construction" for row in built for entry in row}
+        return sum(found == verdict and origins.get(key, "paper") == origin for key, found in self.verdicts.items())
 
     @property
     def claims_by_origin(self) -> list[tuple[str, list[Claim]]]:
-        """Those of the paper and our own, each under a title."""
-        parts = {title: [c for c in self.claims if c.besides == own] for title, own in ORIGINS.items()}
+        """Those of each origin, under its title."""
+        parts = {title: [c for c in self.claims if c.origin == origin] for origin, title in ORIGINS.items()}
         return [(title, claims) for title, claims in parts.items() if claims]
 
     @property
     def unexplained(self) -> tuple[str, ...]:
         """Keys that differ without a cause."""
-        return next((keys for text, keys in self.causes if text == UNEXPLAINED), ())
+        return next((cause.keys for cause in self.causes if cause.text == UNEXPLAINED), ())
 
 
 def compare(experiment: Experiment, summary: Summary, quick: bool = False, folder: Path = FOLDER) -> Comparison:
@@ -183,10 +209,10 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
     unknown = set(summary.tables) - {table.id for table in tables} | set(summary.claims) - {c.key for c in claims}
     if unknown:
         raise InvalidInput(f"{experiment.module}.toml has no table or claim {', '.join(sorted(unknown))}; add it.")
-    compared = Comparison(document["paper"], tables, claims, ())
+    compared = Comparison(document["paper"], tables, claims, (), document.get("about", ""))
     differing = [key for key, verdict in compared.verdicts.items() if verdict == "differs"]
     causes = [{"of": ["*"], "text": OTHER_PROBLEMS}] if quick else document.get("cause", ())
-    return Comparison(document["paper"], tables, claims, _causes(causes, differing, summary.measured))
+    return replace(compared, causes=_causes(causes, differing, summary.measured))
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -226,23 +252,33 @@ def _table(table: dict[str, Any], ours: Any, shared: Mapping[str, float]) -> Tab
         )
         for name in names
     }
-    return Table(table["id"], table["source"], columns, table.get("units", {}), table["rules"], rows)
+    return Table(
+        table["id"], table["source"], columns, table.get("units", {}), table["rules"], rows, "construction" in table
+    )
 
 
-def _claim(claim: dict[str, str], summary: Summary) -> Claim:
+def _claim(claim: dict[str, Any], summary: Summary) -> Claim:
     found = summary.claims.get(claim["id"])
     verdict = "" if found is None else "matches" if found.holds else "differs"
-    return Claim(claim["id"], claim["source"], claim["text"], found.text if found else "not measured", verdict)
+    source = claim["source"]
+    return Claim(
+        claim["id"], source, claim["text"], found.text if found else "not measured", verdict, "construction" in claim
+    )
 
 
-def _causes(
-    causes: Sequence[dict[str, Any]], differing: list[str], measured: Mapping[str, str]
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _causes(causes: Sequence[dict[str, Any]], differing: list[str], measured: Mapping[str, str]) -> tuple[Cause, ...]:
     """The first cause whose patterns fit a key explains it; those without one come last."""
     figures = defaultdict(lambda: NOT_MEASURED, measured)
-    explained: dict[str, list[str]] = {}
+    unknown = {"text": UNEXPLAINED}
+    explained: dict[str, tuple[dict[str, Any], list[str]]] = {}
     for key in differing:
-        text = next((c["text"] for c in causes if any(fnmatchcase(key, p) for p in c["of"])), UNEXPLAINED)
-        explained.setdefault(text, []).append(key)
-    ordered = sorted(explained.items(), key=lambda item: item[0] == UNEXPLAINED)
-    return tuple((" ".join(text.format_map(figures).split()), tuple(keys)) for text, keys in ordered)
+        cause = next((c for c in causes if any(fnmatchcase(key, p) for p in c["of"])), unknown)
+        explained.setdefault(cause["text"], (cause, []))[1].append(key)
+
+    def filled(text: str) -> str:
+        return " ".join(text.format_map(figures).split())
+
+    ordered = sorted(explained.values(), key=lambda item: item[0] is unknown)
+    return tuple(
+        Cause(filled(cause["text"]), tuple(keys), filled(cause.get("brief", cause["text"]))) for cause, keys in ordered
+    )

@@ -71,13 +71,17 @@ class Section:
     @property
     def verdict(self) -> str:
         """Counts of verdicts."""
-        match, differ = (self.comparison.count(verdict) for verdict in ("matches", "differs"))
-        yes, no = (self.comparison.count(verdict, besides=True) for verdict in ("matches", "differs"))
         lacking = len(self.comparison.unexplained)
-        parts = [f"{match} match", f"{differ} differ"]
+        parts = [f"{self.counts('paper')[0]} match", f"{self.counts('paper')[1]} differ"]
         parts += [f"{lacking} of them not explained"] if lacking else []
-        parts += [f"besides {yes} of {yes + no}"] if yes + no else []
+        for origin, title in (("construction", "by construction"), ("besides", "besides")):
+            yes, no = self.counts(origin)
+            parts += [f"{title} {yes} of {yes + no}"] if yes + no else []
         return ", ".join(parts)
+
+    def counts(self, origin: str) -> tuple[int, int]:
+        """How many agree and how many do not."""
+        return self.comparison.count("matches", origin), self.comparison.count("differs", origin)
 
     @property
     def line(self) -> str:
@@ -201,74 +205,10 @@ def write_pictures(directory: Path, sections: Sequence[Section]) -> None:
     """One SVG file for each picture."""
     for s in sections:
         for name, picture in s.pictures.items():
-            path = directory / _picture_file(s, name)
+            path = directory / picture_file(s, name)
             write_text(path, pictures.svg(picture.figure))
 
 
-def _picture_file(s: Section, name: str) -> str:
+def picture_file(s: Section, name: str) -> str:
+    """The file of a picture in the docs."""
     return f"reproduce-{s.experiment.name}-{name}.svg"
-
-
-def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
-    """Write docs/reproduction.md, whose pictures are drawn when the docs are built."""
-    lines = [
-        "# The papers' tables and figures, computed again",
-        "",
-        "Written by the last of these commands from the results in the repository; the first two run what is missing,",
-        "from a checkout and with the data sets in the directory `MKLREF_DATA`:",
-        "",
-        "```sh",
-        "mklref reproduce all --quick",
-        command,
-        f"{command} --render --docs",
-        "```",
-        "",
-        *LEGEND.strip().splitlines(),
-        "",
-        '<a href="report.html">The same report as one page</a>, which each of these commands writes, too, has the',
-        "command of every cell beside its date and its seconds; `--list` prints the names of the cells.",
-        "",
-        "| experiment | verdict | run |",
-        "|---|---|---|",
-    ]
-    for s in sections:
-        state = "complete" if s.complete else f"{len(s.results)} of {s.cells} cells"
-        lines.append(f"| [{s.experiment.title}](#{s.experiment.name}) | {s.verdict} | {state} |")
-    for s in sections:
-        lines += ["", f"({s.experiment.name})=", "", f"## {s.experiment.title}", "", *_docs_section(s)]
-    lacking = missing()
-    if lacking:
-        lines += ["", "## What cannot be computed again", "", "| experiment | what would be needed |", "|---|---|"]
-        lines += [f"| {row['source']} | {row['needed']} |" for row in lacking]
-    write_text(docs / "reproduction.md", "\n".join(lines) + "\n")
-
-
-def _docs_section(s: Section) -> list[str]:
-    lines = [s.comparison.paper, "", *s.experiment.protocol.strip().splitlines(), ""]
-    lines += [f"Run: {s.progress.partition(';')[0]}. {'; '.join(s.circumstances)}.", ""]
-    if not s.complete:
-        lines += [f"The rest takes about {duration(s.left)}:", "", "```sh", s.command, "```", ""]
-    for table in s.comparison.tables:
-        if any(entry.ours for row in table.rows.values() for entry in row):
-            rules = ", ".join(f"{column}: {rule}" for column, rule in table.rules.items())
-            lines += [f"**{table.source}** ({rules})", ""]
-            lines.append("|  | " + " | ".join(heading(name, table.units) for name in table.columns) + " |")
-            lines.append("|---" * (1 + len(table.columns)) + "|")
-            lines += [f"| {name} | " + " | ".join(map(_markdown, row)) + " |" for name, row in table.rows.items()]
-            lines.append("")
-    for title, claims in s.comparison.claims_by_origin:
-        lines += [f"| {title} | here |  |", "|---|---|---|"]
-        lines += [f"| {c.label} | {c.evidence} | {MARKS[c.verdict]} |" for c in claims]
-        lines.append("")
-    for text, keys in s.comparison.causes:
-        lines += [f"✗ *{', '.join(keys)}*: {text}", ""]
-    for name, picture in s.pictures.items():
-        lines += [f"![{picture.caption}](_static/{_picture_file(s, name)})", "", picture.caption, ""]
-    if s.results:
-        lines += [f"One cell again: `{s.cell_command(s.results[0].id)}`."]
-    return lines
-
-
-def _markdown(entry: Entry) -> str:
-    beside = f" ({paper(entry)}) {MARKS[entry.verdict]}" if entry.paper else ""
-    return f"{ours(entry)}{beside}".rstrip()
