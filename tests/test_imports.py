@@ -44,6 +44,7 @@ ORDER = (
     "reference",
     "equivalences",
     "machines",  # at fixed weights, for native and the algorithms
+    "factored",  # kernels as factors
     "native",
     "_path",
     "algorithms",

@@ -1,8 +1,16 @@
 """The public names of mklref.kernels and where they live."""
 
+from .approximations import (
+    CholeskyStack as CholeskyStack,
+    cholesky as cholesky,
+    column_groups as column_groups,
+    factors as factors,
+    gene_sets as gene_sets,
+)
 from .base import Kernel as Kernel, KernelFamily as KernelFamily, total as total
 from .columns import on as on, per_group as per_group
 from .diagnostics import KernelReport as KernelReport, alignment as alignment, diagnose as diagnose
+from .factors import FactorStack as FactorStack
 from .families import (
     function as function,
     gaussian as gaussian,

@@ -12,6 +12,8 @@ from mklref._checks import check_options, check_range, check_start
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.exceptions import Interrupted, InvalidParameter, NotApplicable
+from mklref.factored import solve_factored
+from mklref.kernels.factors import FactorStack
 from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
@@ -88,6 +90,11 @@ def solve(
     check_options(problem, tol, max_iter, max_time, callback)
     if start is not None:
         check_start(problem, start)
+    if isinstance(problem.kernels, FactorStack):
+        if polish:
+            raise NotApplicable("polish is for kernels as matrices; for kernels as factors lower tol instead.")
+        limits: Any = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
+        return solve_factored(problem, **limits, callback=callback, progress=progress, start=start)
     if polish and problem.several:
         raise NotApplicable("polish refines a Problem, not a MulticlassProblem; lower tol instead.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time

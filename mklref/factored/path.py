@@ -1,0 +1,261 @@
+r"""The central path in (v, b, theta) at once, for kernels as factors.
+
+    minimise over v, b, theta    sum_p sum_i c_i V(l_i'v_p + b_p, y_pi) + sum_m [sum_p ||v_pm||^2]/(2 theta_m)
+                                 + psi(theta) + c_b b
+
+    samples.py    beta and its multipliers, sample by sample
+    weights.py    psi
+    shard.py      sums over rows: three reads of L in a step
+    system.py     the step of v, b, theta and nu
+
+A step is Mehrotra's predictor and corrector, where the corrector knows all products of the left sides: those of the
+samples, theta z, v = theta w, ||w||^2 and the curvature of phi. In this form, with w = L'beta as a variable of its own,
+p = 1 takes no more steps than p = 2.
+
+Bounds: f = L v + b is feasible as it stands, and so is beta with what exceeds 1'beta = c_b taken off its larger side.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from mklref._run import Recorder
+from mklref._typing import Array
+from mklref.certificate.unit import relative, unit_of
+from mklref.factored.rounds import Rounds, machines_of
+from mklref.factored.samples import samples_for
+from mklref.factored.system import Direction, Left, System
+from mklref.factored.weights import Psi, psi_of
+from mklref.problem import Problem
+from mklref.solution import Record, Status
+
+_NEARLY = 0.99
+"""Share of the way to the boundary that a step goes at most."""
+_UNIFORM = 1e-3
+"""Share of the largest weight that every weight has at a start."""
+_SHORT, _PATIENCE = 1e-6, 12
+"""A step that moves nothing, and so many steps without a better gap: rounding has the last word."""
+_BALANCED = 1e-9
+_HALVINGS = 40
+_ENOUGH = 0.03
+"""Share of the gap that is wanted which the products may have: smaller ones cost digits."""
+
+
+class Start(NamedTuple):
+    """Coefficients (P, r), intercepts (P,) and weights (M,) to start from; tau is `share` of the objective."""
+
+    v: Array
+    b: Array
+    theta: Array
+    share: float
+
+
+class Point(NamedTuple):
+    """The best point so far, whose beta the shards keep; theta as psi counts weights."""
+
+    v: Array
+    b: Array
+    theta: Array
+    vanishing: Any
+    """Weights that are smaller than their multipliers."""
+    gap: float
+
+
+class Path:
+    """The variables beside those of the samples; `psi` has a weight for each kernel, or for each group."""
+
+    def __init__(self, problem: Problem, rounds: Rounds, recorder: Recorder[Record]) -> None:
+        machines = [machine for _, machine in machines_of(problem)]
+        self.problem, self.rounds, self.recorder = problem, rounds, recorder
+        self.first: Problem = machines[0]
+        self.psi: Psi = psi_of(problem.regularizer, self.first.n_kernels)
+        self.kernel, self.rank = rounds.owner, len(rounds.owner)
+        self.owner = self.psi.member[self.kernel]
+        self.each = [
+            samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines
+        ]  # for what they have in common
+        self.pairs = sum(one.pairs * machine.n_samples for one, machine in zip(self.each, machines, strict=True))
+        self.largest = problem.kernels.own_diagonals.max(axis=1)
+        self.unit = unit_of(self.first)
+        self.lower, self.upper = -np.inf, np.inf
+        self.best: Point | None = None
+        self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
+
+    def begin(self, start: Start | None) -> None:
+        """Every sample on its own central path for the scores of the start, or for scores of 0."""
+        P, psi = len(self.each), self.psi
+        if start is None:
+            equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
+            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, 1.0)
+        self.v, self.b = start.v.copy(), start.b.copy()
+        theta = np.zeros(psi.count)
+        np.maximum.at(theta, psi.member, start.theta)
+        self.theta = psi.inside(np.maximum(theta, _UNIFORM * theta.max())) if psi.fixed is None else psi.fixed
+        self.z, self.nu = np.zeros_like(theta), 0.0
+        pairs = self.pairs + (0 if psi.fixed is not None else psi.count)
+        self.count = pairs
+        size = max(self.rounds.score(self.v, self.b), self._size())
+        tau = start.share * size / max(pairs, 1)
+        total = float(self.rounds.begin(tau)[0])
+        if self.first.intercept_cost:
+            self._balance_start(tau, total)
+        self.tau, self.length, self.fresh, self.stuck = tau, 0.0, True, False
+
+    def _balance_start(self, tau: float, total: float) -> None:
+        """Move the intercept to where beta sums to c_b: nothing else is as far from its constraint."""
+        cost, step, low, high = self.first.intercept_cost, tau, -np.inf, np.inf
+        for _ in range(_HALVINGS):
+            low, high = (self.b[0], high) if total > cost else (low, self.b[0])  # beta falls as the scores rise
+            shift = 0.5 * (low + high) - self.b[0]
+            if not np.isfinite(shift):
+                shift, step = step if total > cost else -step, 2.0 * step
+            self.b = self.b + shift
+            total = float(self.rounds.begin(tau, shift)[0])
+
+    def _size(self) -> float:
+        """The size of the objective, where the losses do not tell it."""
+        first = self.first
+        if not first.intercept_cost:
+            return max(self.unit, float(np.finfo(float).tiny))
+        norms = first.intercept_cost * np.sqrt(first.kernels.traces() / first.n_samples)
+        return float(first.regularizer.conjugate(norms))
+
+    def follow(self, tol: float) -> Status:
+        """Steps until the gap is tol |upper|, or nothing goes on."""
+        shown, worse = np.inf, 0
+        while True:
+            grams, vectors, sums = self._assembled()
+            gap = self._bounds(vectors, sums)
+            size, clock, recorder = max(abs(self.upper), self.unit), self.recorder.seconds, self.recorder
+            record = Record(len(recorder.records), clock, self.lower, self.upper, 1, self.weights(), unit=self.unit)
+            reached = Status.OPTIMAL if gap <= tol * size else None
+            status = recorder.add(record, relative(self.upper - self.lower, size), reached)
+            worse = 0 if gap < 0.99 * shown else worse + 1
+            shown = min(gap, shown)
+            if status is not None:
+                return status
+            if worse >= _PATIENCE or self.stuck:
+                return Status.STALLED
+            try:
+                self._step(grams, vectors, _ENOUGH * tol * size)
+            except (LinAlgError, FloatingPointError):
+                return Status.STALLED
+
+    def weights(self) -> Array:
+        """theta of every kernel, (M,)."""
+        return np.asarray(self.theta[self.psi.member])
+
+    def _assembled(self) -> tuple[Array, Array, Array]:
+        length, self.length = self.length, 0.0
+        grams, vectors, sums, read = self.rounds.assemble(
+            length, max(float(self.weights() @ self.largest), np.finfo(float).tiny)
+        )
+        self.counters["grams"] += float(read[0]) / (self.first.n_samples * len(self.each))
+        self.counters["passes"] += 1.0
+        self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
+        if self.fresh and self.psi.fixed is None:
+            self._multipliers()
+        return grams, vectors, sums
+
+    def _multipliers(self) -> None:
+        """nu and z for which the line of theta holds, but for tau/theta."""
+        psi, theta = self.psi, self.theta
+        slope = 0.5 * self._squares(self.w) - psi.smooth(theta)[0]
+        if psi.constrained:
+            _, gradient, _ = psi.bound(theta)
+            self.nu = max(float(np.max(slope / gradient)), self.tau)
+            slope = slope - self.nu * gradient
+        self.z = np.maximum(-slope, 0.0) + self.tau / theta
+
+    def _squares(self, w: Array) -> Array:
+        """sum_p ||w_pm||^2 for each weight."""
+        return np.bincount(self.owner, np.sum(w * w, axis=0), self.psi.count).astype(np.float64, copy=False)
+
+    def _norms(self, w: Array) -> Array:
+        """(sum_p ||w_pm||^2)^{1/2} of each kernel."""
+        return np.sqrt(np.bincount(self.kernel, np.sum(w * w, axis=0), len(self.psi.member)))
+
+    def _bounds(self, vectors: Array, sums: Array) -> float:
+        """The gap at the present point; both bounds are kept if they are better."""
+        regularizer, cost = self.problem.regularizer, self.first.intercept_cost
+        upper = float(sums[:, 0].sum()) + regularizer.value(self._norms(self.v)) + cost * float(self.b.sum())
+        terms, w = 0.0, np.empty_like(self.w)
+        for p, samples in enumerate(self.each):
+            up, down = self._balance(float(sums[p, 2]), float(sums[p, 3]))
+            w[p] = up * vectors[p, :-1, 1] + down * vectors[p, :-1, 2]
+            terms += samples.dual(sums[p], up, down)
+        lower = terms - regularizer.conjugate(self._norms(w))
+        gap = upper - lower if np.isfinite(upper) and np.isfinite(lower) else np.inf
+        if self.best is None or gap < self.best.gap:
+            self.rounds.keep()
+            self.best = Point(self.v, self.b, self.theta, self._vanishing(), gap)
+        self.upper, self.lower = min(self.upper, upper), max(self.lower, lower)
+        return gap
+
+    def _vanishing(self) -> Any:
+        """Weights that are smaller than their multipliers, in their units."""
+        price = 0.5 * float(self._squares(self.w).max())
+        return self.theta * price < self.z * self.theta.max()
+
+    def _balance(self, up: float, down: float) -> tuple[float, float]:
+        """Factors for beta above and below 0 with which it sums to c_b; both 0 where that cannot be."""
+        cost = self.first.intercept_cost
+        if not self.first.intercept:
+            return 1.0, 1.0
+        if cost:
+            return (min(1.0, cost / up), 1.0) if up >= cost * (1.0 - _BALANCED) else (np.nan, 1.0)
+        total = up + down
+        if total > 0.0:
+            return -down / up, 1.0
+        return (1.0, -up / down) if total < 0.0 else (1.0, 1.0)
+
+    def _step(self, grams: Array, vectors: Array, enough: float) -> None:
+        """A predictor and corrector step; the products need not fall below `enough` together."""
+        psi, theta, z, w = self.psi, self.theta, self.z, self.w
+        moving = psi.fixed is None
+        system = System(psi, self.owner, grams, w, theta, z, self.nu, self.first.intercept)
+        missing = self.first.intercept_cost - vectors[:, -1, 1] - vectors[:, -1, 2]
+        slope, phi = np.zeros_like(theta), 0.0
+        if moving:
+            slope = psi.smooth(theta)[0] - 0.5 * self._squares(w) - z
+            if psi.constrained:
+                value, gradient, hessian = psi.bound(theta)
+                slope, phi = slope + self.nu * gradient, 1.0 - value
+        left = Left(vectors[:, :, 0], theta[self.owner] * w - self.v, -slope, -theta * z, phi, missing)
+        affine = system.solve(left)
+        (corrections, along), reach = self.rounds.first(affine.v, affine.b)
+        length = self._longest(affine, reach)
+        products = along
+        if moving:
+            crossed = float(theta @ affine.z + z @ affine.theta)
+            products = along + np.array([float(theta @ z), crossed, float(affine.theta @ affine.z)])
+        tau = 0.0
+        if self.count:
+            now, then = products[0], products[0] + length * products[1] + length**2 * products[2]
+            tau = max((max(then, 0.0) / now) ** 3 * now, min(now, enough)) / self.count
+        corrected = left._replace(
+            samples=left.samples + tau * corrections[:, :, 0] + corrections[:, :, 1],
+            v=left.v + affine.theta[self.owner] * affine.w,
+            theta=left.theta + 0.5 * self._squares(affine.w),
+            z=left.z + tau - affine.theta * affine.z,
+        )
+        if moving and psi.constrained:
+            corrected = corrected._replace(phi=phi - 0.5 * float(affine.theta @ hessian @ affine.theta))
+        step = system.solve(corrected)
+        length = min(1.0, _NEARLY * self._longest(step, self.rounds.second(step.v, step.b, tau), 2.0))
+        self.v, self.b = self.v + length * step.v, self.b + length * step.b
+        if moving:
+            self.theta, self.z, self.nu = theta + length * step.theta, z + length * step.z, self.nu + length * step.nu
+        self.tau, self.length, self.fresh, self.stuck = tau, length, False, length <= _SHORT
+        self.counters["steps"] += 1.0
+        self.counters["passes"] += 2.0
+
+    def _longest(self, step: Direction, reach: float, most: float = 1.0) -> float:
+        """The longest step up to `most` that leaves everything positive."""
+        if self.psi.fixed is None:
+            ratios = [-step.theta / self.theta, -step.z / self.z, step.theta / (self.psi.top - self.theta)]
+            reach = max(reach, *(float(np.max(ratio)) for ratio in ratios))
+        return min(most, 1.0 / reach) if reach > 0.0 else most

@@ -1,0 +1,371 @@
+"""The samples on the central path: dual variables and multipliers of a slice of them, sample by sample.
+
+With scores f = L v + b and the dual term of a loss in the form -linear'beta + absolute |beta|_1 + sum curvature
+beta_i^2/(2 c_i) on a box, let beta = base + E u, 0 <= u <= w, where E is the identity or its negative, or (I, -I) if
+there is a kink at 0. The path solves, with h = f + curvature beta/c - linear,
+
+    E'h + absolute - s + t = 0,        u s = tau,        (w - u) t = tau.
+
+Linearised, with left sides u s = m, (w - u) t = k, and s, t, u eliminated,
+
+    dbeta = D (r - df),      B = s/u + t/(w - u),      S = sum_legs 1/B,      D = S/(1 + curvature S/c),
+    D r = sum_legs E a/B / (1 + curvature S/c),        a = m/u - k/(w - u) - E'h - absolute.
+
+A first step has m = k = 0; it says how far tau may fall, and what it leaves of the products: the second one has
+m = tau - du ds and k = tau + du dt (Mehrotra). The logistic loss is its own barrier: y f = log((c - a)/a), a = y beta.
+
+All methods work on a slice of the samples, small enough for the cache, and return sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import NotApplicable
+from mklref.losses import Logistic, Loss
+
+_INSIDE = 1e-12
+"""Least distance of a variable from its bounds at a start, as a share of its interval."""
+_HALVINGS = 60
+SUMS = 8
+"""Numbers that `sums` returns: loss, products, sums of beta above and below 0, and four of the dual term."""
+
+
+class Samples(Protocol):
+    """What a step asks of the samples; slices are those of this object's own samples."""
+
+    f: Array
+    beta: Array
+    pairs: int
+    """Products for each sample that go to tau."""
+
+    def losses(self, where: slice) -> float:
+        """The sum of c_i V(f_i, y_i)."""
+
+    def begin(self, where: slice, tau: float) -> None:
+        """Put the samples on their own central path for their scores."""
+
+    def linear(self, where: slice) -> tuple[Array, Array]:
+        """D and D r of the first step."""
+
+    def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
+        """1/length where it leaves the interior, coefficients (3,) of the products along it, D dr/dtau and D dr."""
+
+    def second(self, where: slice, df: Array, tau: float) -> float:
+        """The step itself, and where it leaves the interior (1/length)."""
+
+    def move(self, where: slice, length: float) -> None:
+        """Take the step."""
+
+    def sums(self, where: slice) -> Array:
+        """(SUMS,)."""
+
+    def dual(self, sums: Array, up: float, down: float) -> float:
+        """The loss part of the dual objective at up max(beta, 0) + down min(beta, 0), factors in [0, 1]."""
+
+
+def samples_for(loss: Loss, y: Array, costs: Array) -> Samples:
+    """The samples of a loss.
+
+    Raises
+    ------
+    NotApplicable
+        A loss of one's own without `quadratic_dual`, or with a box that is bounded for some samples only.
+    """
+    if isinstance(loss, Logistic):
+        return EntropySamples(loss, y, costs)
+    form = loss.quadratic_dual(y)
+    lower, upper = loss.box(y, costs)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    if form is None or (bounded.any() and not bounded.all()) or (not bounded.any() and form.curvature == 0.0):
+        raise NotApplicable(
+            f"the solver for kernels as factors takes losses whose dual is a quadratic on a box; {loss} is none. "
+            "For small n solve the matrices: problem.replace(kernels=problem.kernels.dense_stack())."
+        )
+    if form.absolute == 0.0 and not (np.isfinite(lower) | np.isfinite(upper)).any():
+        return FreeSamples(loss, y, costs)
+    return BoxSamples(loss, y, costs)
+
+
+def _worst(*ratios: Array) -> float:
+    """The largest of these numbers, and at least 0: the reciprocal of the longest step."""
+    return max(0.0, *(float(np.max(ratio, initial=0.0)) for ratio in ratios))
+
+
+class _Quadratic:
+    """What losses with a quadratic dual term share."""
+
+    def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
+        form = loss.quadratic_dual(y)
+        assert form is not None
+        self.loss, self.y, self.costs = loss, y, costs
+        self.linear_term, self.absolute, self.curvature = form.linear, form.absolute, form.curvature
+        self.f, self.df = np.zeros(len(y)), np.zeros(len(y))
+        self.beta = np.zeros(len(y))
+
+    def losses(self, where: slice) -> float:
+        """As `Samples`."""
+        return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
+
+    def _pull(self, where: slice) -> Array:
+        """h = f + curvature beta/c - linear."""
+        pull = self.f[where] - self.linear_term[where]
+        if self.curvature:
+            pull += self.curvature * self.beta[where] / self.costs[where]
+        return pull
+
+    def _sums(self, where: slice, products: float) -> Array:
+        beta, costs = self.beta[where], self.costs[where]
+        up, down = np.maximum(beta, 0.0), np.minimum(beta, 0.0)
+        linear = self.linear_term[where]
+        return np.array(
+            [
+                self.losses(where),
+                products,
+                float(up.sum()),
+                float(down.sum()),
+                float(linear @ up),
+                float(linear @ down),
+                0.5 * self.curvature * float(np.sum(up * up / costs)),
+                0.5 * self.curvature * float(np.sum(down * down / costs)),
+            ]
+        )
+
+    def dual(self, sums: Array, up: float, down: float) -> float:
+        """linear'beta - absolute |beta|_1 - curvature beta^2/(2c)."""
+        linear = up * (sums[4] - self.absolute * sums[2]) + down * (sums[5] + self.absolute * sums[3])
+        return float(linear - up * up * sums[6] - down * down * sums[7])
+
+
+class FreeSamples(_Quadratic):
+    """No bounds: h = 0 is linear, and a full step solves it."""
+
+    pairs = 0
+
+    def begin(self, where: slice, tau: float) -> None:
+        """beta = c (linear - f)/curvature."""
+        self.beta[where] = self.costs[where] * (self.linear_term[where] - self.f[where]) / self.curvature
+
+    def linear(self, where: slice) -> tuple[Array, Array]:
+        """D = c/curvature and -D h."""
+        stiffness = self.costs[where] / self.curvature
+        return stiffness, -stiffness * self._pull(where)
+
+    def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
+        """Nothing to correct."""
+        nothing = np.zeros_like(df)
+        return 0.0, np.zeros(3), nothing, nothing
+
+    def second(self, where: slice, df: Array, tau: float) -> float:
+        """The step of the scores; beta follows them."""
+        self.df[where] = df
+        return 0.0
+
+    def move(self, where: slice, length: float) -> None:
+        """beta goes where h = 0 is, by the share of the step."""
+        stiffness, pull = self.linear(where)
+        self.beta[where] += length * (pull - stiffness * self.df[where])
+        self.f[where] += length * self.df[where]
+
+    def sums(self, where: slice) -> Array:
+        """As `Samples`."""
+        return self._sums(where, 0.0)
+
+
+class BoxSamples(_Quadratic):
+    """u, s and t of shape (legs, n); t only where w is finite."""
+
+    def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
+        super().__init__(loss, y, costs)
+        lower, upper = loss.box(y, costs)
+        self.bounded = bool(np.isfinite(lower).all() and np.isfinite(upper).all())
+        if self.absolute:
+            self.sign, self.base = np.array([[1.0], [-1.0]]) + np.zeros(len(y)), np.zeros(len(y))
+            self.w = np.stack([upper, -lower])
+        else:
+            above = np.isfinite(lower)
+            self.sign = np.where(above, 1.0, -1.0)[None]
+            self.base, self.w = np.where(above, lower, upper), (upper - lower)[None]
+        self.pairs = len(self.w) * (2 if self.bounded else 1)
+        self.u, self.s, self.t = (np.zeros_like(self.w) for _ in range(3))
+        self.du, self.ds, self.dt = (np.zeros_like(self.w) for _ in range(3))
+
+    def begin(self, where: slice, tau: float) -> None:
+        """tau/u - tau/(w - u) = E'h + absolute, each leg by itself."""
+        f, costs, w = self.f[where], self.costs[where], self.w[:, where]
+        slope = self.curvature / costs
+        x = self.sign[:, where] * (f + slope * self.base[where] - self.linear_term[where]) + self.absolute
+        u = _central(x, slope, w, tau) if self.bounded else _half_line(x, slope, tau)
+        self.u[:, where], self.s[:, where] = u, tau / u
+        if self.bounded:
+            self.t[:, where] = tau / (w - u)
+        self._follow(where)
+
+    def linear(self, where: slice) -> tuple[Array, Array]:
+        """As `Samples`."""
+        barrier, shrink, compliance = self._stiffness(where)
+        a = -self.sign[:, where] * self._pull(where) - self.absolute
+        return shrink * compliance, shrink * np.sum(self.sign[:, where] * a / barrier, axis=0)
+
+    def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
+        """As `Samples`."""
+        sign, u, s = self.sign[:, where], self.u[:, where], self.s[:, where]
+        barrier, shrink, compliance = self._stiffness(where)
+        a = -sign * self._pull(where) - self.absolute
+        du = self._legs(where, a, barrier, shrink, compliance, df)
+        ds = -s - s * du / u
+        self.du[:, where], self.ds[:, where] = du, ds
+        worst = _worst(-du / u, -ds / s)
+        along = np.array([float(np.sum(u * s)), float(np.sum(u * ds + s * du)), float(np.sum(du * ds))])
+        inverse, bend = 1.0 / u, -du * ds / u
+        if self.bounded:
+            t, room = self.t[:, where], self.w[:, where] - u
+            dt = -t + t * du / room
+            self.dt[:, where] = dt
+            worst = max(worst, _worst(du / room, -dt / t))
+            along += [float(np.sum(room * t)), float(np.sum(room * dt - t * du)), -float(np.sum(du * dt))]
+            inverse, bend = inverse - 1.0 / room, bend - du * dt / room
+        by_tau = shrink * np.sum(sign * inverse / barrier, axis=0)
+        return worst, along, by_tau, shrink * np.sum(sign * bend / barrier, axis=0)
+
+    def second(self, where: slice, df: Array, tau: float) -> float:
+        """As `Samples`."""
+        sign, u, s = self.sign[:, where], self.u[:, where], self.s[:, where]
+        barrier, shrink, compliance = self._stiffness(where)
+        m = tau - self.du[:, where] * self.ds[:, where]
+        a = m / u - sign * self._pull(where) - self.absolute
+        if self.bounded:
+            t, room = self.t[:, where], self.w[:, where] - u
+            k = tau + self.du[:, where] * self.dt[:, where]
+            a -= k / room
+        du = self._legs(where, a, barrier, shrink, compliance, df)
+        ds = (m - s * du) / u - s
+        worst = _worst(-du / u, -ds / s)
+        if self.bounded:
+            dt = (k + t * du) / room - t
+            self.dt[:, where] = dt
+            worst = max(worst, _worst(du / room, -dt / t))
+        self.du[:, where], self.ds[:, where], self.df[where] = du, ds, df
+        return worst
+
+    def move(self, where: slice, length: float) -> None:
+        """As `Samples`."""
+        self.u[:, where] += length * self.du[:, where]
+        self.s[:, where] += length * self.ds[:, where]
+        if self.bounded:
+            self.t[:, where] += length * self.dt[:, where]
+        self.f[where] += length * self.df[where]
+        self._follow(where)
+
+    def sums(self, where: slice) -> Array:
+        """As `Samples`."""
+        u = self.u[:, where]
+        products = float(np.sum(u * self.s[:, where]))
+        if self.bounded:
+            products += float(np.sum((self.w[:, where] - u) * self.t[:, where]))
+        return self._sums(where, products)
+
+    def _follow(self, where: slice) -> None:
+        self.beta[where] = self.base[where] + np.sum(self.sign[:, where] * self.u[:, where], axis=0)
+
+    def _stiffness(self, where: slice) -> tuple[Array, Array, Array]:
+        """B, 1/(1 + curvature S/c) and S."""
+        barrier = self.s[:, where] / self.u[:, where]
+        if self.bounded:
+            barrier += self.t[:, where] / (self.w[:, where] - self.u[:, where])
+        compliance = np.sum(1.0 / barrier, axis=0)
+        return barrier, 1.0 / (1.0 + self.curvature * compliance / self.costs[where]), compliance
+
+    def _legs(self, where: slice, a: Array, barrier: Array, shrink: Array, compliance: Array, df: Array) -> Array:
+        """du = (a - E'dh)/B with dh = df + curvature dbeta/c."""
+        sign = self.sign[:, where]
+        dh = df
+        if self.curvature:
+            dbeta = shrink * (np.sum(sign * a / barrier, axis=0) - compliance * df)
+            dh = df + self.curvature * dbeta / self.costs[where]
+        return np.asarray((a - sign * dh) / barrier)
+
+
+class EntropySamples:
+    """The logistic loss: y f = log((c - a)/a), a = y beta in (0, c), linearised in a."""
+
+    pairs = 0
+
+    def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
+        self.loss, self.y, self.costs = loss, y, costs
+        self.f, self.df, self.a, self.da = (np.zeros(len(y)) for _ in range(4))
+        self.beta = np.zeros(len(y))
+
+    def losses(self, where: slice) -> float:
+        """As `Samples`."""
+        return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
+
+    def begin(self, where: slice, tau: float) -> None:
+        """a = c/(1 + exp(y f))."""
+        costs = self.costs[where]
+        share = np.abs(self.loss.subgradient(self.f[where], self.y[where]))
+        self.a[where] = costs * np.clip(share, _INSIDE, 1.0 - _INSIDE)
+        self.beta[where] = self.y[where] * self.a[where]
+
+    def linear(self, where: slice) -> tuple[Array, Array]:
+        """D = a (c - a)/c and D r = y D (log((c - a)/a) - y f)."""
+        a, costs, y = self.a[where], self.costs[where], self.y[where]
+        stiffness = a * (costs - a) / costs
+        return stiffness, y * stiffness * (np.log((costs - a) / a) - y * self.f[where])
+
+    def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
+        """The correction is that of the curvature of the logarithm, 1/2 (1/a^2 - 1/(c - a)^2) da^2."""
+        a, room, y = self.a[where], self.costs[where] - self.a[where], self.y[where]
+        stiffness, pull = self.linear(where)
+        da = np.clip(y * (pull - stiffness * df), -a, room)
+        self.da[where] = 0.5 * stiffness * (1.0 / a**2 - 1.0 / room**2) * da * da
+        return 0.0, np.zeros(3), np.zeros_like(a), y * self.da[where]
+
+    def second(self, where: slice, df: Array, tau: float) -> float:
+        """As `Samples`."""
+        stiffness, pull = self.linear(where)
+        da = self.y[where] * (pull - stiffness * df) + self.da[where]
+        self.da[where], self.df[where] = da, df
+        return _worst(-da / self.a[where], da / (self.costs[where] - self.a[where]))
+
+    def move(self, where: slice, length: float) -> None:
+        """As `Samples`."""
+        self.a[where] += length * self.da[where]
+        self.f[where] += length * self.df[where]
+        self.beta[where] = self.y[where] * self.a[where]
+
+    def sums(self, where: slice) -> Array:
+        """As `Samples`; the dual terms of positive and of negative beta."""
+        y, costs, beta = self.y[where], self.costs[where], self.beta[where]
+        terms, positive = self.loss.dual_terms(beta, y, costs), beta > 0.0
+        loss = self.losses(where)
+        up, down = float(beta[positive].sum()), float(beta[~positive].sum())
+        return np.array([loss, 0.0, up, down, float(terms[positive].sum()), float(terms[~positive].sum()), 0.0, 0.0])
+
+    def dual(self, sums: Array, up: float, down: float) -> float:
+        """The terms are concave and 0 at 0: at least that share of them is left."""
+        return float(up * sums[4] + down * sums[5])
+
+
+def _central(x: Array, slope: Array, w: Array, tau: float) -> Array:
+    """u in (0, w) with tau/u - tau/(w - u) = x + slope u; in closed form for slope = 0."""
+    least = _INSIDE * w
+    if not np.any(slope):
+        u = 2.0 * tau * w / (x * w + 2.0 * tau + np.hypot(x * w, 2.0 * tau))
+        return np.clip(u, least, w - least)
+    low, high = np.zeros_like(w), w.copy()
+    for _ in range(_HALVINGS):  # the left side falls, the right side rises
+        u = 0.5 * (low + high)
+        over = tau * (w - 2.0 * u) < (x + slope * u) * u * (w - u)
+        high, low = np.where(over, u, high), np.where(over, low, u)
+    return np.clip(0.5 * (low + high), least, w - least)
+
+
+def _half_line(x: Array, slope: Any, tau: float) -> Array:
+    """u > 0 with tau/u = x + slope u."""
+    root = np.sqrt(x * x + 4.0 * tau * slope)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(x > 0.0, 2.0 * tau / (np.abs(x) + root), (root - x) / (2.0 * slope)))

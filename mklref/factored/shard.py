@@ -1,0 +1,211 @@
+"""Rows of L with their samples: what a step of the interior point method asks of them, in three reads.
+
+    assemble(t)      take the step; then L'DL, L'(D r), L'beta and what bounds the optimum
+    first(dv, db)    the scores of the first step, L'(D dr/dtau) and L'(D dr) of its correction, and how long it may be
+    second(dv, db)   the scores of the step, and how long it may be
+
+Each is a sum over rows, of matrices of order r at most, so that rows can be anywhere. A block of rows stays in the
+cache while everything is done with it. Rows whose D vanishes are left out of L'DL: it says how the point moves, while
+where it has to go is in the vectors, in which no row is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dsyrk, ssyrk
+
+from mklref._typing import Array
+from mklref.factored.samples import SUMS, Samples
+from mklref.kernels.factors import FactorStack
+
+_NEGLIGIBLE = 0.03
+"""What may be missing in theta^{1/2} L'DL theta^{1/2}, in the spectral norm, beside the 1 that is added to it; and the
+share of 1'D."""
+_FLUSH = 16
+"""Blocks whose L'DL are added in float32 before the sum goes to float64."""
+
+
+class Total(NamedTuple):
+    """A sum over rows: arrays that are added, and the largest of a number."""
+
+    sums: tuple[Array, ...]
+    worst: float = 0.0
+
+    def __add__(self, other: Any) -> Total:
+        added = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        return Total(added, max(self.worst, other.worst))
+
+
+class Own(NamedTuple):
+    """The samples of one machine among these rows."""
+
+    samples: Samples
+    rows: Any
+    """Their indices in order, or None for all."""
+
+
+class Shard:
+    """Rows first to last of a stack, for P machines that share them."""
+
+    def __init__(self, stack: FactorStack, machines: Sequence[Own], first: int, last: int) -> None:
+        self.stack, self.machines, self.start, self.stop = stack, list(machines), first, last
+        self.D = [np.zeros(len(own.samples.beta)) for own in machines]
+
+    def score(self, v: Array, b: Array) -> Total:
+        """The scores of v (P, r) and b (P,), and the sum of their losses."""
+        total = 0.0
+        for rows, owns in self._blocks():
+            for p, where, mine in owns:
+                samples = self.machines[p].samples
+                samples.f[where] = _some(rows, mine) @ v[p] + b[p]
+                total += samples.losses(where)
+        return Total((np.array(total),))
+
+    def begin(self, tau: float, shift: float) -> Total:
+        """Every sample on its own central path for its score, which is shifted before; the sum of beta (P,)."""
+        sums = np.zeros(len(self.machines))
+        for p, (samples, _) in enumerate(self.machines):
+            for where in _slices(len(samples.beta), self.stack.block_rows):
+                samples.f[where] += shift
+                samples.begin(where, tau)
+                sums[p] += samples.beta[where].sum()
+        return Total((sums,))
+
+    def assemble(self, length: float, largest: float) -> Total:
+        """(P, r + 1, r + 1), (P, r + 1, 3), (P, SUMS), and the rows read for L'DL.
+
+        The last row and column are those of the intercept, a column of ones. The vectors are D r and beta above and
+        below 0. `largest` is that of the diagonal of sum_m theta_m K_m.
+        """
+        P, r = len(self.machines), self.stack.rank
+        grams, vectors, sums = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3)), np.zeros((P, SUMS))
+        pulls = []
+        for p, (samples, _) in enumerate(self.machines):
+            pulls.append(np.empty_like(samples.beta))
+            for where in _slices(len(samples.beta), self.stack.block_rows):
+                if length:
+                    samples.move(where, length)
+                self.D[p][where], pulls[p][where] = samples.linear(where)
+                sums[p] += samples.sums(where)
+        share = (self.stop - self.start) / (self.stack.shape[1] * largest)
+        least = [_threshold(D, _NEGLIGIBLE * min(share, float(D.sum()))) for D in self.D]
+        products = [_Gram(r, self.stack) for _ in range(P)]
+        read = 0
+        for rows, owns in self._blocks(native=True):
+            for p, where, mine in owns:
+                large = least[p] <= self.D[p][where]
+                D, beta = np.where(large, self.D[p][where], 0.0), self.machines[p].samples.beta[where]
+                own = _some(rows, mine)
+                columns = np.stack([pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D], axis=1)
+                made = np.vstack([self.stack.double(own).T @ columns, columns.sum(axis=0)])
+                vectors[p] += made[:, :3]
+                grams[p, -1] += made[:, 3]
+                read += int(np.count_nonzero(large))
+                products[p].add(own if large.all() else own[large], D[large])
+        for gram, product in zip(grams, products, strict=True):
+            gram[:-1, :-1] = product.total()
+            gram[:-1, -1] = gram[-1, :-1]
+        return Total((grams, vectors, sums, np.array([float(read)])))
+
+    def first(self, dv: Array, db: Array) -> Total:
+        """(P, r + 1, 2) for the right-hand side, and three coefficients of the products along the step."""
+        vectors, along, worst = np.zeros((len(self.machines), self.stack.rank + 1, 2)), np.zeros(3), 0.0
+        for rows, owns in self._blocks():
+            for p, where, mine in owns:
+                own = _some(rows, mine)
+                reach, products, by_tau, bend = self.machines[p].samples.first(where, own @ dv[p] + db[p])
+                columns = np.stack([by_tau, bend], axis=1)
+                vectors[p] += np.vstack([own.T @ columns, columns.sum(axis=0)])
+                along, worst = along + products, max(worst, reach)
+        return Total((vectors, along), worst)
+
+    def second(self, dv: Array, db: Array, tau: float) -> Total:
+        """The step, and where it leaves the interior."""
+        worst = 0.0
+        for rows, owns in self._blocks():
+            for p, where, mine in owns:
+                df = _some(rows, mine) @ dv[p] + db[p]
+                worst = max(worst, self.machines[p].samples.second(where, df, tau))
+        return Total((), worst)
+
+    def keep(self) -> Total:
+        """Remember the present beta."""
+        self._kept = [samples.beta.copy() for samples, _ in self.machines]
+        return Total(())
+
+    def kept(self) -> Array:
+        """The beta (P, rows) that was remembered, 0 for samples that a machine does not see."""
+        made = np.zeros((len(self.machines), self.stop - self.start))
+        for row, (_, rows), beta in zip(made, self.machines, self._kept, strict=True):
+            row[slice(None) if rows is None else rows] = beta
+        return made
+
+    def _blocks(self, native: bool = False) -> Iterator[tuple[Any, list[tuple[int, slice, Any]]]]:
+        """Blocks of rows, and for each machine its own samples among them: (p, their slice, their rows or None)."""
+        for start, stop in self.stack.blocks(self.start, self.stop):
+            rows, owns = self.stack.read(start, stop), []
+            for p, (_, mine) in enumerate(self.machines):
+                low, high = start - self.start, stop - self.start
+                if mine is None:
+                    owns.append((p, slice(low, high), None))
+                    continue
+                first, last = np.searchsorted(mine, [low, high])
+                owns.append((p, slice(int(first), int(last)), mine[first:last] - low))
+            yield rows if native else self.stack.double(rows), owns
+
+
+class _Gram:
+    """sum of L'DL over blocks, in the dtype of L, and in float64 over many of them."""
+
+    def __init__(self, rank: int, stack: FactorStack) -> None:
+        self.stack, self.count = stack, 0
+        self.sum = np.zeros((rank, rank))
+        self.kind: Any = stack.dtype
+        self.recent = None if stack.sparse else np.zeros((rank, rank), dtype=self.kind, order="F")
+
+    def add(self, rows: Any, D: Array) -> None:
+        """A block."""
+        if not len(D):
+            return
+        root = np.sqrt(D).astype(self.kind)[:, None]
+        if self.stack.sparse:
+            scaled = rows.multiply(root).tocsr()
+            self.sum += (scaled.T @ scaled).toarray()
+            return
+        multiply = ssyrk if self.kind == np.float32 else dsyrk
+        self.recent = multiply(1.0, (rows * root).T, beta=1.0, c=self.recent, overwrite_c=1, lower=1)
+        self.count += 1
+        if self.count % _FLUSH == 0 and self.kind == np.float32:
+            self._flush()
+
+    def total(self) -> Array:
+        """The sum, symmetric."""
+        if self.recent is None:
+            return self.sum
+        self._flush()
+        lower = np.tril(self.sum)
+        return np.asarray(lower + np.tril(lower, -1).T)
+
+    def _flush(self) -> None:
+        assert self.recent is not None
+        self.sum += self.recent
+        self.recent[:] = 0.0
+
+
+def _some(rows: Any, mine: Any) -> Any:
+    return rows if mine is None else rows[mine]
+
+
+def _slices(n: int, step: int) -> list[slice]:
+    return [slice(first, min(first + step, n)) for first in range(0, n, step)]
+
+
+def _threshold(D: Array, most: float) -> float:
+    """A power of two such that all D below it have a sum of `most` or less."""
+    exponents = np.frexp(D)[1]
+    first = int(exponents.min(initial=0))
+    below = np.cumsum(np.bincount(exponents - first, D))
+    return float(np.ldexp(0.5, first + int(np.searchsorted(below, most, side="right"))))

@@ -1,0 +1,130 @@
+"""`solve_factored`: the door to the solver for kernels as factors; options and errors are those of `mklref.solve`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mklref._checks import check_range
+from mklref._run import Recorder
+from mklref._typing import Array
+from mklref.certificate import Certificate, certify
+from mklref.factored.path import Path, Start
+from mklref.factored.rounds import Rounds
+from mklref.kernels.factors import FactorStack
+from mklref.problem import Problem
+from mklref.solution import History, Record, Solution, Status
+
+SHARE = 8
+"""The small problem has one of so many samples."""
+_FEWEST, _FOR_EACH = 2000, 8
+"""Samples of the small problem below which it costs more than it saves, and so many for each column of L."""
+_ROUGHLY, _STEPS = 1e-2, 30
+"""Relative gap of the small problem, and the steps that it may take."""
+_AGAIN = 0.1
+"""tau of a start from a solution, as a share of that of a start from nothing."""
+_MARGIN, _SHARPER = 0.7, 0.2
+"""Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
+
+
+def solve_factored(
+    problem: Problem,
+    *,
+    tol: float,
+    max_iter: int,
+    max_time: float | None,
+    callback: Callable[[Record], object] | None,
+    progress: bool,
+    start: Solution | None,
+    shards: int = 1,
+) -> Solution:
+    """Solve a problem whose kernels are a `FactorStack`; see `mklref.solve`."""
+    stack = problem.kernels
+    assert isinstance(stack, FactorStack)
+    check_range(problem.C, float(stack.own_diagonals.max()))
+    recorder: Recorder[Record] = Recorder(
+        "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
+    )
+    path: Any = None
+
+    def interrupted() -> Any:
+        return None if path is None or path.best is None else _solution(problem, path, Status.INTERRUPTED, tol)
+
+    with recorder.running(interrupted), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        before: dict[str, float] = {}
+        first = _from_solution(stack, start) if start is not None else _from_a_part(problem, recorder, before)
+        path = Path(problem, Rounds.of(problem, shards), recorder)
+        for name, cost in before.items():
+            path.counters[name] += cost / SHARE if name != "steps" else 0.0
+        path.begin(first)
+        target = _MARGIN * tol
+        while True:
+            status = path.follow(target)
+            solution = _solution(problem, path, status, tol)
+            if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
+                return solution
+            target *= _SHARPER
+
+
+def _from_solution(stack: FactorStack, start: Solution) -> Start:
+    v = stack.coefficients(np.atleast_2d(start.dual_coef), start.weights).T
+    return Start(
+        np.ascontiguousarray(v), np.atleast_1d(np.asarray(start.intercept, dtype=float)), start.weights, _AGAIN
+    )
+
+
+def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, float]) -> Start | None:
+    """The solution of an eighth of the samples, roughly, with C as much larger; None where that is too few.
+
+    It costs an eighth for each step, and begins in the same way. tau of the start is as large as that of a cold one: a
+    smaller one stalls at the boundary.
+    """
+    n, stack = problem.n_samples, problem.kernels
+    k = n // SHARE
+    chosen = np.sort(np.random.default_rng(0).permutation(n)[:k])
+    if k < max(_FEWEST, _FOR_EACH * stack.rank) or len(np.unique(problem.y[chosen])) < min(
+        2, len(np.unique(problem.y))
+    ):
+        return None
+    weight = problem.sample_weight
+    small = problem.replace(
+        kernels=stack.part(chosen),
+        y=problem.y[chosen],
+        C=problem.C * n / k,
+        sample_weight=None if weight is None else weight[chosen],
+    )
+    left = recorder.deadline - time.perf_counter()
+    own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=left)
+    path = Path(small, Rounds.of(small), own)
+    path.begin(_from_a_part(small, own, costs))
+    path.follow(_ROUGHLY)
+    for name, cost in path.counters.items():
+        costs[name] = costs.get(name, 0.0) / SHARE + cost
+    best = path.best
+    return None if best is None else Start(best.v, best.b, best.theta, 1.0)
+
+
+def _solution(problem: Problem, path: Path, status: Status, tol: float) -> Solution:
+    """The best point with a certificate computed from scratch, without the kernels that vanish if it allows that."""
+    point, psi = path.best, path.psi
+    assert point is not None
+    beta, b = path.rounds.kept(), point.b if problem.intercept else np.zeros_like(point.b)
+    own: Any = (beta, b) if problem.several else (beta[0], float(b[0]))
+    candidates: list[Array] = [psi.inside(point.theta)]
+    if point.vanishing.any() and not point.vanishing.all():
+        candidates.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta)))
+    judged: list[tuple[Array, Certificate]] = []
+    for theta in candidates:
+        weights = np.asarray(theta[psi.member])
+        judged.append((weights, certify(problem, own[0], weights=weights, intercept=own[1])))
+        if judged[-1][1].is_optimal(tol):
+            break
+    weights, certificate = min(judged, key=lambda one: one[1].gap)
+    status, history = (
+        status.confirmed(certificate.is_optimal(tol)),
+        History(tuple(path.recorder.records), path.counters),
+    )
+    return Solution(own[0], weights, own[1], certificate.objective, certificate, status, history, "factored")

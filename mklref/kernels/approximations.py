@@ -1,0 +1,310 @@
+"""Factors that are made: by transformers of scikit-learn, of groups of columns, by pivoted Cholesky factorisation.
+
+    factors({"rbf": Nystroem(...), "text": counts}, X)      one kernel for each transformer or array
+    column_groups(X, {"blood": [0, 3], ...})                 linear kernels on groups of columns, gene sets for instance
+    cholesky(family, X, rank=200)                            K_m >= L_m L_m', and how much is missing
+
+Pivoted Cholesky takes the sample that is approximated worst, d_j = K_jj - ||L_j||^2, again and again, until what is
+missing is small: the trace of K - L L' is the sum of d, and K - L L' is semidefinite (Fine and Scheinberg 2001).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref._validate import as_float_array, checked_count, checked_number, require_finite
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
+from mklref.kernels.base import Kernel, KernelFamily
+from mklref.kernels.factor_sources import Columns, Held, Source, Sparse, Transformed, rows_of, source_of
+from mklref.kernels.factors import FactorStack
+
+_LEAST = 1e-12
+"""Share of the largest K_jj below which what is missing is rounding."""
+_LONGEST = 1 << 26
+"""Characters of a line of a GMT file."""
+
+
+def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype: Any = None) -> FactorStack:
+    """Kernels from named factors: arrays, or transformers that make them of X.
+
+    Parameters
+    ----------
+    parts : dict of name to array (n, r) or transformer
+        Transformers of scikit-learn (Nystroem, RBFSampler, PolynomialCountSketch, AdditiveChi2Sampler, pipelines) or
+        anything with `fit` and `transform` that works row by row. Those that are not fitted yet are cloned and fitted
+        to X.
+    X : array, sparse matrix or data frame (n, d), optional
+        What transformers take; a pair of a name in `parts` and its own data in a dict {name: X} where they differ.
+    keep : bool
+        Make the rows once and keep them in memory, n r numbers; else they are made block by block whenever they are
+        read, some thirty times in a solve.
+    dtype : float32 or float64, optional
+        Of the rows that are kept; by default what the transformers give.
+
+    Returns
+    -------
+    FactorStack
+        Its `transform(X_new)` gives the rows of new samples.
+
+    Raises
+    ------
+    InvalidInput
+        What `FactorStack` refuses; transformers without X.
+    InvalidType
+        Not a dict, or parts that are neither arrays nor transformers.
+    """
+    if not isinstance(parts, Mapping) or not parts:
+        raise InvalidType(
+            f"parts is {type(parts).__name__}; give a dict such as {{'rbf': Nystroem(n_components=100)}}."
+        )
+    sources: list[Any] = []
+    for name, part in parts.items():
+        if not hasattr(part, "transform") or isinstance(part, np.ndarray):
+            sources.append(part)
+            continue
+        own = X[name] if isinstance(X, Mapping) and name in X else X
+        if own is None:
+            raise InvalidInput(f"factor {name!r} is a transformer; give X, the data that it takes.")
+        sources.append(Transformed(_fitted(part, own), _sliceable(own), f"factor {name!r}"))
+    stack = TransformedStack(sources, list(parts))
+    return _kept(stack, dtype) if keep and any(isinstance(source, Transformed) for source in sources) else stack
+
+
+T = TypeVar("T", bound="TransformedStack")
+
+
+class TransformedStack(FactorStack):
+    """Factors that remember how new samples get theirs."""
+
+    def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
+        super().__init__(factors, names)
+        self.makers: list[Any] = [
+            source.transformer if isinstance(source, Transformed) else None for source in self.sources
+        ]
+
+    def transform(self, X_new: Any) -> FactorStack:
+        """The factors of new samples, whose products with the coefficients are scores.
+
+        Parameters
+        ----------
+        X_new : array, sparse matrix or data frame (k, d), or a dict of these by name
+            As X was; a dict has the rows themselves of the kernels that were given as arrays.
+        """
+        rows: list[Any] = []
+        for name, maker in zip(self.names, self.makers, strict=True):
+            own = X_new[name] if isinstance(X_new, Mapping) and name in X_new else X_new
+            if maker is None and not isinstance(X_new, Mapping):
+                raise InvalidInput(
+                    f"factor {name!r} was given as an array; give its new rows: transform({{{name!r}: L}})."
+                )
+            rows.append(own if maker is None else Transformed(maker, _sliceable(own), f"factor {name!r}"))
+        return FactorStack(rows, self.names)
+
+
+def _kept(stack: T, dtype: Any) -> T:
+    """The same stack with its rows in memory, side by side."""
+    kind = stack.dtype if dtype is None else np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise InvalidParameter(f"dtype = {dtype!r}; factors are float32 or float64.")
+    if stack.sparse:
+        return stack
+    rows = np.empty((stack.shape[1], stack.rank), dtype=kind)
+    for start, stop in stack.blocks():
+        rows[start:stop] = stack.read(start, stop)
+    kept = type(stack)(np.split(rows, np.cumsum(stack.ranks)[:-1], axis=1), stack.names)
+    kept.makers = stack.makers
+    return kept
+
+
+def column_groups(X: Any, groups: Mapping[str, Any] | Sequence[Any]) -> FactorStack:
+    """Linear kernels on groups of columns, which may overlap: K_m = X_m X_m'.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame (n, d)
+    groups : dict of name to columns, or sequence of columns
+        Numbers, or names where X is a data frame; names that X does not have are left out, as genes of a set that were
+        not measured, and a group of which nothing is left is refused.
+
+    Raises
+    ------
+    InvalidInput
+        An empty group, columns that X does not have, or what `FactorStack` refuses.
+    """
+    named = dict(groups) if isinstance(groups, Mapping) else {f"K{m}": group for m, group in enumerate(groups)}
+    places = {name: j for j, name in enumerate(X.columns)} if hasattr(X, "columns") else {}
+    values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    whole = source_of(values, "X")
+    assert isinstance(whole, Held | Sparse)
+    parts: list[Any] = []
+    for name, group in named.items():
+        columns = [places.get(one, one) for one in group]
+        columns = [j for j in columns if not isinstance(j, str)]
+        if not columns:
+            raise InvalidInput(f"group {name!r} has no column that X has; drop it.")
+        if not all(isinstance(j, int | np.integer) and 0 <= j < whole.shape[1] for j in columns):
+            raise InvalidInput(f"group {name!r} = {group!r}: X has the columns 0 to {whole.shape[1] - 1}.")
+        first, last = int(columns[0]), int(columns[-1]) + 1
+        if isinstance(whole, Held) and columns == list(range(first, last)):
+            parts.append(whole.array[:, first:last])
+        else:
+            parts.append(Columns(whole, columns))
+    return FactorStack(parts, list(named))
+
+
+def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, list[str]]:
+    """The sets of a GMT file: name, description and genes, tab separated, a line for each set.
+
+    Parameters
+    ----------
+    path : path
+    smallest : int
+        Sets with fewer genes are left out.
+
+    Returns
+    -------
+    dict of name to genes
+        What `column_groups` takes with a data frame whose columns are genes.
+
+    Raises
+    ------
+    UnsafeFile
+        Not such a file, or a name twice.
+    """
+    sets: dict[str, list[str]] = {}
+    for number, line in _lines(path):
+        fields = line.split("\t")
+        if len(fields) < 3 or not fields[0]:
+            raise UnsafeFile(f"{path}, line {number}: expected a name, a description and genes, separated by tabs.")
+        if fields[0] in sets:
+            raise UnsafeFile(f"{path}, line {number}: the set {fields[0]!r} is there twice.")
+        genes = list(dict.fromkeys(gene for gene in fields[2:] if gene))
+        if len(genes) >= smallest:
+            sets[fields[0]] = genes
+    return sets
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    """Lines that are not empty, with their numbers."""
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a path of any kind
+            number = 0
+            while line := file.readline(_LONGEST):
+                number += 1
+                if not line.endswith("\n") and len(line) == _LONGEST:
+                    raise UnsafeFile(f"{path}, line {number} is longer than {_LONGEST} characters.")
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+    except UnicodeDecodeError as damaged:
+        raise UnsafeFile(f"{path} is no text in UTF-8: {damaged}.") from damaged
+
+
+class CholeskyFactor:
+    """A transformer that makes the rows L = k(x, pivots) T^-1' of one kernel, with T T' = k(pivots, pivots)."""
+
+    def __init__(self, kernel: Kernel, rank: int, tol: float) -> None:
+        self.kernel, self.rank, self.tol = kernel, rank, tol
+
+    def fit(self, X: Any, y: None = None) -> CholeskyFactor:
+        """Choose the pivots: at most `rank`, and fewer where the trace of what is missing falls below tol trace(K)."""
+        samples = as_float_array(X, "X", InvalidInput).astype(np.float64, copy=False)
+        left = np.array(self.kernel.diagonal(samples), dtype=np.float64)
+        self.trace_, least = float(left.sum()), _LEAST * float(left.max())
+        columns = np.empty((min(self.rank, len(left)), len(left)))
+        pivots: list[int] = []
+        for k in range(len(columns)):
+            j = int(left.argmax())
+            if left[j] <= least or left.sum() <= self.tol * self.trace_:
+                break
+            column = self.kernel.cross(samples, samples[j : j + 1])[:, 0] - columns[:k].T @ columns[:k, j]
+            columns[k] = column / np.sqrt(left[j])
+            left = np.maximum(left - columns[k] ** 2, 0.0)
+            left[j] = 0.0
+            pivots.append(j)
+        self.pivots_, self.residual_trace_ = np.array(pivots, dtype=np.intp), float(left.sum())
+        self.points_ = samples[self.pivots_]
+        self.triangle_ = np.tril(columns[: len(pivots), self.pivots_].T)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Rows of L, (k, rank)."""
+        from scipy.linalg import solve_triangular
+
+        samples = as_float_array(X, "X", InvalidInput).astype(np.float64, copy=False)
+        cross = self.kernel.cross(samples, self.points_)
+        return np.asarray(solve_triangular(self.triangle_, cross.T, lower=True).T)
+
+
+class CholeskyStack(TransformedStack):
+    """Pivoted Cholesky factors of a family: K_m - L_m L_m' is semidefinite, of trace `residual_traces`[m]."""
+
+    @property
+    def residual_traces(self) -> Array:
+        """The traces (M,) of what the factors leave out."""
+        return np.array([maker.residual_trace_ for maker in self.makers])
+
+
+def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3, keep: bool = True) -> CholeskyStack:
+    """Factors of a family of kernels by pivoted Cholesky factorisation.
+
+    Parameters
+    ----------
+    family : KernelFamily
+    X : array (n, d)
+    rank : int
+        Largest number of columns of each factor.
+    tol : float
+        Share of the trace that may be missing, in [0, 1): a kernel ends with fewer columns where it is reached.
+    keep : bool
+        As in `factors`.
+
+    Returns
+    -------
+    CholeskyStack
+        With `residual_traces`.
+    """
+    if not isinstance(family, KernelFamily):
+        raise InvalidType(f"family is {type(family).__name__}; give for instance kernels.gaussian([1.0, 2.0]).")
+    checked_count("rank", rank, 1, "columns of each factor.")
+    checked_number("tol", tol, "[0, 1)", lambda x: 0.0 <= x < 1.0, "the share of the trace that may be missing.")
+    samples = as_float_array(X, "X", InvalidInput).astype(np.float64, copy=False)
+    require_finite(samples, "X", InvalidInput)
+    variables = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(samples.shape[1])])]
+    members = family.expand(variables)
+    names = [kernel.name(variables) for kernel in members]
+    makers = [CholeskyFactor(kernel, rank, tol).fit(samples) for kernel in members]
+    sources: list[Source] = [
+        Transformed(maker, samples, f"factor {name!r}") for maker, name in zip(makers, names, strict=True)
+    ]
+    stack = CholeskyStack(sources, names)
+    return _kept(stack, None) if keep else stack
+
+
+def _fitted(transformer: Any, X: Any) -> Any:
+    """The transformer if it is fitted, else a clone that is fitted to X."""
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    if not hasattr(transformer, "fit"):
+        return transformer
+    try:
+        check_is_fitted(transformer)
+    except NotFittedError:
+        return clone(transformer).fit(X)
+    return transformer
+
+
+def _sliceable(X: Any) -> Any:
+    """X with rows for a slice."""
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    if isinstance(X, list | tuple):
+        return np.asarray(X)
+    _ = rows_of(X, slice(0, 1))
+    return X

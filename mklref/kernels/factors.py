@@ -1,0 +1,351 @@
+"""Kernels as factors: K_m = L_m L_m' with L_m of shape (n, r_m), and no matrix of order n anywhere.
+
+    apply(v)_m = L_m (L_m'v)        v'K_m v = ||L_m'v||^2        diag K_m = row sums of L_m^2
+
+With L = [L_1 ... L_M] of shape (n, r) every question costs one or two products with L, which is read in blocks of rows
+that fit into the cache. K_m is semidefinite by construction: the kernels *are* these products of the given numbers,
+exactly, whatever they approximate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mklref._typing import Array, FloatArray
+from mklref.exceptions import InvalidInput, InvalidKernel, NotApplicable
+from mklref.kernels.factor_sources import Rows, Source, source_of
+from mklref.kernels.stack import ArrayStack, KernelStack
+
+_BLOCK = 1 << 19
+"""Entries of L that are held at a time."""
+_FEWEST, _MOST = 64, 1 << 13
+"""Rows of a block."""
+_DENSE = 1 << 31
+"""Bytes of matrices of order n that are made of factors, if somebody asks for them."""
+
+
+class FactorStack(KernelStack):
+    """Kernels K_m = L_m L_m', given by their factors.
+
+    Parameters
+    ----------
+    factors : sequence of arrays (n, r_m)
+        float64 or float32, integers become float64; in memory, memory-mapped, scipy.sparse, or anything that gives rows
+        for a slice (HDF5, zarr, Dask). Referred to, never copied, never written to.
+    names : sequence of str, optional
+        One name for each kernel.
+
+    Raises
+    ------
+    InvalidInput
+        No factors, factors of different n or without columns, NaN or infinity somewhere, or rows that are others when
+        they are read again, as those of a transformer that is not deterministic.
+    InvalidType
+        Data that are no real numbers.
+
+    Notes
+    -----
+    It reads all rows once, to see that they are finite and to learn the diagonals.
+    """
+
+    def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
+        given = list(factors)
+        if not given:
+            raise InvalidInput("factors is empty; give at least one array L of shape (n, r), for K = L L'.")
+        self.names = tuple(names) if names is not None else tuple(f"K{m}" for m in range(len(given)))
+        if len(self.names) != len(given):
+            raise InvalidInput(f"{len(self.names)} names for {len(given)} factors; give one for each.")
+        labels = [f"factor {name!r}" for name in self.names]
+        self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
+        _require_alike(self.sources, labels)
+        self._describe()
+        self._check(labels)
+
+    def _describe(self) -> None:
+        self.ranks = np.array([source.shape[1] for source in self.sources])
+        self.owner = np.repeat(np.arange(len(self.sources)), self.ranks)
+        """The kernel of each column of L, (r,)."""
+        self.sparse = all(source.sparse for source in self.sources)
+        self._dtype = np.result_type(*(source.dtype for source in self.sources))
+        self._joined = _joined([getattr(source, "array", None) for source in self.sources])
+        self.block_rows = int(np.clip(_BLOCK // len(self.owner), _FEWEST, _MOST))
+        """Rows that are read at a time."""
+
+    def _check(self, labels: Sequence[str]) -> None:
+        """One read of everything: finite numbers, the same ones when a block is read twice, and the diagonals."""
+        n = self.shape[1]
+        self.own_diagonals = np.empty((len(self.sources), n))
+        starts = np.concatenate([[0], np.cumsum(self.ranks)[:-1]])
+        for start, stop in self.blocks():
+            rows = self.read(start, stop)
+            if start == 0:
+                _require_repeatable(self, rows, labels)
+            rows = self.double(rows)
+            squares = rows.multiply(rows).toarray() if self.sparse else rows * rows
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = np.add.reduceat(squares, starts, axis=1).T
+            if not np.isfinite(sums).all():
+                m, i = (int(k) for k in np.argwhere(~np.isfinite(sums))[0])
+                raise InvalidInput(
+                    f"{labels[m]}: row {start + i} holds NaN, infinity or numbers whose squares overflow; every entry "
+                    "must be finite. Impute or drop the sample, or rescale the columns."
+                )
+            self.own_diagonals[:, start:stop] = sums
+
+    @property
+    def definiteness(self) -> str:
+        """By theorem: K_m = L_m L_m'."""
+        return "by theorem"
+
+    @property
+    def entry_errors(self) -> Array:
+        """eta (M,): |fl(L w) - L w| <= gamma_r |L||w|, and |w| <= |L|'|v|; twice that, which covers underflow too."""
+        return 2.0 * (self.ranks + 3.0) * 2.0**-52
+
+    @property
+    def recipe(self) -> bytes:
+        """SHA-256 of ranks and rows."""
+        digest = hashlib.sha256(repr((self.ranks.tolist(), self.shape, str(self._dtype))).encode())
+        for start, stop in self.blocks():
+            rows = self.read(start, stop)
+            digest.update(np.ascontiguousarray(rows.toarray() if self.sparse else rows).data)
+        return digest.digest()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(M, n, n)."""
+        n = self.sources[0].shape[0]
+        return len(self.sources), n, n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the factors."""
+        return self._dtype
+
+    @property
+    def rank(self) -> int:
+        """r, the columns of all factors together."""
+        return len(self.owner)
+
+    def blocks(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
+        """(start, stop) of the blocks of rows, in order."""
+        end = self.shape[1] if last is None else last
+        for start in range(first, end, self.block_rows):
+            yield start, min(end, start + self.block_rows)
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Rows of L, (stop - start, r), in the dtype of the stack; CSR if all factors are sparse."""
+        if self._joined is not None:
+            return np.asarray(self._joined[start:stop])
+        parts = [source.read(start, stop) for source in self.sources]
+        if self.sparse:
+            from scipy.sparse import hstack
+
+            return hstack(parts, format="csr", dtype=self._dtype)
+        dense = [part.toarray() if source.sparse else part for source, part in zip(self.sources, parts, strict=True)]
+        return np.concatenate(dense, axis=1, dtype=self._dtype)
+
+    @staticmethod
+    def double(rows: Rows) -> Rows:
+        """The same rows in float64."""
+        return rows.astype(np.float64, copy=False)
+
+    def transposed(self, v: Array) -> Array:
+        """L'v, float64 (r,), or (r, k) for v of shape (n, k)."""
+        if v.shape[:1] != self.shape[1:2]:
+            raise InvalidInput(f"v has shape {v.shape}; expected {self.shape[1]} rows, one for each sample.")
+        total = np.zeros((self.rank, *v.shape[1:]))
+        for start, stop in self.blocks():
+            total += self.double(self.read(start, stop)).T @ v[start:stop]
+        return total
+
+    def product(self, w: Array) -> Array:
+        """L w, float64 (n,), or (n, k) for w of shape (r, k)."""
+        parts = [self.double(self.read(start, stop)) @ w for start, stop in self.blocks()]
+        return np.concatenate(parts)
+
+    def of_each(self, w: Array) -> Array:
+        """Sums over the columns of each kernel, (M,), of w (r,)."""
+        return np.asarray(np.bincount(self.owner, w, minlength=len(self.sources)), dtype=np.float64)
+
+    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
+        """Entries K_m[rows, columns] of some kernels, float64 (k, len(rows), len(columns)).
+
+        Raises
+        ------
+        NotApplicable
+            More than 2 GiB of them; kernels as factors are there for their products.
+        """
+        everybody = np.arange(self.shape[1])
+        first, second = (everybody if index is None else everybody[index] for index in (rows, columns))
+        some = np.arange(len(self))[slice(None) if kernels is None else kernels]
+        size = 8 * len(some) * len(first) * len(second)
+        if size > _DENSE:
+            raise NotApplicable(
+                f"{len(some)} x {len(first)} x {len(second)} entries of kernels take {size / 2**30:.1f} GiB; factors "
+                "are there for products: use apply, quadratic, images or product, or a part of the samples."
+            )
+        left = self._rows(first)
+        right = left if first is second else self._rows(second)
+        return np.stack([left[:, own] @ right[:, own].T for own in (self.owner == m for m in some)])
+
+    def combine_rows(self, weights: Array, rows: Any) -> Array:
+        """sum_m weights_m K_m[rows, :], float64 (k, n)."""
+        left = self._rows(np.arange(self.shape[1])[rows])
+        return self.product((left * np.asarray(weights)[self.owner]).T).T
+
+    def apply(self, v: Array, kernels: Any = None) -> Array:
+        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n)."""
+        each = np.zeros((self.rank, len(self)))
+        each[np.arange(self.rank), self.owner] = self.transposed(v)
+        return np.ascontiguousarray(self.product(each if kernels is None else each[:, kernels]).T)
+
+    def images(self, v: Array) -> FactorImages:
+        """K_m v as `FactorImages`, which holds L'v."""
+        return FactorImages(self, v)
+
+    def images_each(self, vectors: Array) -> list[FactorImages]:
+        """`images` of several vectors (k, n), by one read of L."""
+        products = self.transposed(np.ascontiguousarray(vectors.T))
+        return [FactorImages(self, v, image) for v, image in zip(vectors, products.T, strict=True)]
+
+    def quadratic(self, v: Array) -> Array:
+        """All ||L_m'v||^2, (M,)."""
+        return self.of_each(self.transposed(v) ** 2)
+
+    def traces(self) -> Array:
+        """The trace of each matrix, (M,)."""
+        return np.asarray(self.own_diagonals.sum(axis=1))
+
+    def part(self, samples: Any) -> FactorStack:
+        """The stack of some of the samples (k,)."""
+        made = FactorStack.__new__(FactorStack)
+        made.names = self.names
+        if self._joined is not None:
+            rows = np.asarray(self._joined[samples])
+            edges = np.cumsum(self.ranks)[:-1]
+            made.sources = tuple(
+                source_of(L, name) for L, name in zip(np.split(rows, edges, axis=1), self.names, strict=True)
+            )
+        else:
+            made.sources = tuple(source.part(samples) for source in self.sources)
+        made._describe()
+        made.own_diagonals = self.own_diagonals[:, samples]
+        return made
+
+    def coefficients(self, dual_coef: Array, weights: Array) -> Array:
+        """v with f = L v for f = sum_m weights_m K_m dual_coef: theta_m L_m'beta, (r,) or (r, P) for beta (P, n)."""
+        image = self.transposed(np.ascontiguousarray(np.asarray(dual_coef, dtype=np.float64).T))
+        scale = np.asarray(weights)[self.owner]
+        return np.asarray(scale * image if image.ndim == 1 else scale[:, None] * image)
+
+    def dense_stack(self) -> ArrayStack:
+        """The same kernels as matrices, up to rounding, for small n and other solvers."""
+        matrices = self.dense()
+        return ArrayStack.trusted([0.5 * (K + K.T) for K in matrices], self.names)
+
+    def _rows(self, index: Any) -> Array:
+        """Rows of L in float64, (k, r)."""
+        rows = self.part(np.asarray(index)).read(0, len(index))
+        return np.asarray(self.double(rows.toarray() if self.sparse else rows))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(M={len(self)}, n={self.shape[1]}, rank={self.rank}, dtype={self._dtype})"
+
+
+class FactorImages:
+    """All K_m v of a stack of factors, by w = L'v: what a certificate asks without an array (M, n).
+
+    weights @ images      sum_m weights_m K_m v = L (weights w)         (n,)
+    images @ u            (v'K_m u)_m                                   (M,)
+    abs(images)           the same of |(K_m v)_i| <= ||L_mi|| ||w_m||
+    """
+
+    __array_ufunc__: ClassVar[None] = None  # an array on the left leaves the operation to this object
+
+    def __init__(self, stack: FactorStack, v: Array, image: Array | None = None) -> None:
+        self.stack, self.v = stack, v
+        self.image = stack.transposed(v) if image is None else image
+        self._sums: dict[bytes, Array] = {}
+
+    def __rmatmul__(self, weights: Array) -> Array:
+        key = np.asarray(weights, dtype=np.float64).tobytes()
+        if key not in self._sums:
+            self._sums[key] = self.stack.product(weights[self.stack.owner] * self.image)
+        return self._sums[key].copy()
+
+    def __matmul__(self, u: Array) -> Array:
+        other = self.image if u is self.v or np.array_equal(u, self.v) else self.stack.transposed(u)
+        return self.stack.of_each(self.image * other)
+
+    def __abs__(self) -> _Magnitudes:
+        return _Magnitudes(self.stack, np.sqrt(self.stack.of_each(self.image**2)))
+
+
+class _Magnitudes:
+    """Upper bounds of |(K_m v)_i| = |L_mi'w_m|, without an array (M, n) beside the diagonals."""
+
+    __array_ufunc__: ClassVar[None] = None
+
+    def __init__(self, stack: FactorStack, lengths: Array) -> None:
+        self.stack, self.lengths = stack, lengths
+
+    def __rmatmul__(self, weights: Array) -> Array:
+        total = np.zeros(self.stack.shape[1])
+        for weight, diagonal in zip(weights * self.lengths, self.stack.own_diagonals, strict=True):
+            if weight:
+                total += weight * np.sqrt(diagonal)
+        return total
+
+    def __matmul__(self, u: Array) -> Array:
+        sums = [float(np.sqrt(diagonal) @ u) for diagonal in self.stack.own_diagonals]
+        return np.asarray(self.lengths * np.array(sums))
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    """The array (n, r) whose columns the factors are, if they lie side by side in one, else None."""
+    first = arrays[0]
+    if not isinstance(first, np.ndarray) or not first.dtype.isnative or first.dtype not in (np.float32, np.float64):
+        return None
+    if len(arrays) == 1:
+        return first
+    place, width = first.ctypes.data, 0
+    for array in arrays:
+        if not isinstance(array, np.ndarray) or array.dtype != first.dtype or array.strides != first.strides:
+            return None
+        if array.base is None or array.base is not first.base or array.ctypes.data != place:
+            return None
+        place += array.shape[1] * array.strides[1]
+        width += array.shape[1]
+    return np.lib.stride_tricks.as_strided(first, (len(first), width), first.strides, writeable=False)
+
+
+def _require_alike(sources: Sequence[Source], labels: Sequence[str]) -> None:
+    """Raise `InvalidInput` unless all have the same n >= 2 and at least one column."""
+    n = sources[0].shape[0]
+    for source, label in zip(sources, labels, strict=True):
+        if source.shape[0] != n:
+            raise InvalidInput(
+                f"{label} has {source.shape[0]} rows, {labels[0]} has {n}; all factors belong to the same n samples."
+            )
+        if not source.shape[1]:
+            raise InvalidInput(f"{label} has shape {source.shape}, no column; drop the kernel, which would be 0.")
+    if n < 2:
+        raise InvalidKernel(f"{labels[0]} has n = {n} rows; give at least two samples.")
+
+
+def _require_repeatable(stack: FactorStack, rows: Rows, labels: Sequence[str]) -> None:
+    """Raise `InvalidInput` if a block is another one when it is read again."""
+    again = stack.read(0, rows.shape[0])
+    different = np.asarray((rows != again).sum(axis=0)).ravel() if stack.sparse else (rows != again).sum(axis=0)
+    nan = 0 if stack.sparse else (np.isnan(rows) & np.isnan(again)).sum(axis=0)
+    if np.any(different - nan):
+        m = int(stack.owner[int(np.argmax(different - nan))])
+        raise InvalidInput(
+            f"{labels[m]} is another one when it is read again, so that no certificate would hold for it: a fitted "
+            "transformer has to be deterministic. Give it a random_state, or the array that it makes."
+        )

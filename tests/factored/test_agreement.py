@@ -1,0 +1,169 @@
+"""Kernels as factors and the same kernels as matrices: both solvers say the same, by certified intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import mklref
+from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
+from mklref.exceptions import NotApplicable
+from mklref.factored import solve_factored
+
+N, RANKS = 48, (3, 5, 2, 4)
+
+
+def rows(seed=0, n=N, ranks=RANKS):
+    rng = np.random.default_rng(seed)
+    L = [rng.normal(size=(n, r)) / np.sqrt(r) for r in ranks]
+    score = L[0][:, 0] - 2.0 * L[1][:, 1] + 0.4 * rng.normal(size=n)
+    return L, score
+
+
+def problem(loss, regularizer, **options):
+    L, score = rows()
+    y = np.sign(score) if loss.targets == "labels" else score
+    if loss.targets == "ones":  # with 0 in the hull of the samples the optimum would be 0
+        L, y = [np.abs(one) + 0.1 for one in L], np.ones(len(score))
+    return mklref.Problem(kernels.FactorStack(L), y, loss=loss, regularizer=regularizer, **{"C": 0.7, **options})
+
+
+def matrices(problem):
+    return problem.replace(kernels=problem.kernels.dense_stack())
+
+
+REGULARIZERS = [
+    Lp(1),
+    Lp(4 / 3),
+    Lp(2),
+    Lp(np.inf),
+    Fixed([0.5, 0.0, 2.0, 1.0]),
+    ElasticNet(0.4),
+    ElasticNet(0.4, "ivanov"),
+    Groups([[0, 2], [1, 3]], 0.5, 0.5),
+    Groups([[0, 2], [1, 3]], 0.7, 0.0),
+    Groups([[0, 2], [1, 3]], 0.2, 0.3),
+]
+LOSSES = [
+    losses.Hinge(),
+    losses.SquaredHinge(),
+    losses.Logistic(),
+    losses.Squared(),
+    losses.Huber(0.5),
+    losses.EpsilonInsensitive(0.2),
+    losses.SquaredEpsilonInsensitive(0.2),
+    losses.Pinball(0.3),
+    losses.OneClass(),
+    losses.DensityLevelSet(),
+]
+
+
+def agree(one, other):
+    a, b = one.certificate, other.certificate
+    assert a.lower <= b.upper
+    assert b.lower <= a.upper
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_certificate_on_matrices_confirms_the_solver_on_factors(loss, regularizer):
+    given = problem(loss, regularizer, intercept=loss.intercept != "forbidden")
+    solution = mklref.solve(given)
+    assert solution.status is mklref.Status.OPTIMAL
+    assert len(solution.history) <= 14
+    same = mklref.certify(matrices(given), solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+    assert same.is_optimal(1e-6)
+    assert same.upper == pytest.approx(solution.certificate.upper, rel=1e-9)
+    assert same.lower == pytest.approx(solution.certificate.lower, rel=1e-9)
+
+
+@pytest.mark.parametrize(("loss", "regularizer"), list(zip(LOSSES, REGULARIZERS, strict=True)), ids=str)
+def test_both_solvers_agree(loss, regularizer):
+    given = problem(loss, regularizer, intercept=loss.intercept == "required")
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, N)
+    given = given.replace(sample_weight=weight)
+    agree(mklref.solve(given), mklref.solve(matrices(given)))
+
+
+@pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_several_classes_share_their_weights(loss, strategy):
+    L, score = rows()
+    y = np.digitize(score, [-1.0, 1.0])
+    given = mklref.MulticlassProblem(kernels.FactorStack(L), y, loss=loss, regularizer=Lp(4 / 3), strategy=strategy)
+    solution = mklref.solve(given)
+    assert solution.status is mklref.Status.OPTIMAL
+    agree(solution, mklref.solve(given.replace(kernels=given.kernels.dense_stack())))
+    v = given.kernels.coefficients(solution.dual_coef, solution.weights)
+    scores = solution.decision_function(given.kernels.dense())
+    assert np.allclose(given.kernels.product(v) + solution.intercept, scores)
+
+
+def test_the_storage_of_the_rows_changes_nothing(tmp_path):
+    L, score = rows(ranks=(3, 5))
+    L = [np.where(np.abs(one) > 0.2, one, 0.0).astype(np.float32) for one in L]
+    y = np.sign(score)
+    whole = np.hstack(L)
+    np.save(tmp_path / "rows.npy", whole)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    forms = {
+        "arrays": L,
+        "views": [whole[:, :3], whole[:, 3:]],
+        "memory map": [mapped[:, :3], mapped[:, 3:]],
+        "float64": [one.astype(np.float64) for one in L],
+        "one sparse": [csr_matrix(L[0]), L[1]],
+        "sparse": [csr_matrix(one) for one in L],
+    }
+    solutions = {
+        name: mklref.solve(mklref.Problem(kernels.FactorStack(form), y, regularizer="l2"))
+        for name, form in forms.items()
+    }
+    for solution in solutions.values():
+        assert solution.status is mklref.Status.OPTIMAL
+        agree(solution, solutions["arrays"])
+
+
+def test_a_part_of_the_samples_and_another_solution_are_starts():
+    L, score = rows(n=18000, ranks=(3, 5))
+    given = mklref.Problem(kernels.FactorStack(L), np.sign(score), C=0.1, regularizer=Lp(4 / 3))
+    cold = mklref.solve(given)
+    path = mklref.solve_path(given, C=[0.1, 0.12, 0.15])
+    assert all(one.status is mklref.Status.OPTIMAL for one in [cold, *path])
+    assert len(path[1].history) < len(cold.history)
+    agree(path[0], cold)
+
+
+def test_the_bits_depend_on_the_shards_alone_and_the_answer_not_on_them():
+    L, score = rows(n=300)
+    given = mklref.Problem(kernels.FactorStack(L), np.sign(score), regularizer="l1")
+    options = {"tol": 1e-6, "max_iter": 50, "max_time": None, "callback": None, "progress": False, "start": None}
+    one, two, again = (solve_factored(given, **options, shards=k) for k in (1, 3, 3))
+    assert np.array_equal(two.dual_coef, again.dual_coef)
+    agree(one, two)
+
+
+def test_what_the_solver_does_not_take_is_said():
+    given = problem(losses.Hinge(), mklref.Power(1.5))
+    with pytest.raises(NotApplicable, match="dense_stack"):
+        mklref.solve(given)
+    with pytest.raises(NotApplicable, match="lower tol"):
+        mklref.solve(problem(losses.Hinge(), Lp(1)), polish=True)
+    assert mklref.solve(matrices(given)).status is mklref.Status.OPTIMAL
+
+
+def test_limits_end_in_the_best_certified_point():
+    given = problem(losses.Hinge(), Lp(1))
+    short = mklref.solve(given, max_iter=4)
+    assert short.status is mklref.Status.ITERATION_LIMIT
+    assert short.certificate.lower <= mklref.solve(given).objective <= short.certificate.upper
+    stopped = mklref.solve(given, callback=lambda record: record.iteration == 2)
+    assert (stopped.status, len(stopped.history)) == (mklref.Status.STOPPED, 3)
+
+    def impatient(record):
+        if record.iteration == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(mklref.Interrupted) as told:
+        mklref.solve(given, callback=impatient)
+    assert np.isfinite(told.value.solution.certificate.gap)
