@@ -84,9 +84,11 @@ def certify(
     Parameters
     ----------
     problem : Problem
-    dual_coef : array (n,)
+    dual_coef : array (n,) or Solution
         beta, signed (beta_i = alpha_i y_i in classification). It need not be feasible. Of P machines an array (P, n);
-        what a row holds for samples that its machine does not see is ignored.
+        what a row holds for samples that its machine does not see is ignored. Of a solution its beta and weights are
+        certified, with the best intercept: also one of another problem on these samples, as that with factors which
+        approximate these kernels.
     weights : array (M,), optional
         theta. By default the closed form `regularizer.weights_from_dual`; give them at p = 1, where they are
         not a function of the dual point.
@@ -124,6 +126,9 @@ def certify(
         If rigorous: a regulariser without rigorous bounds.
     """
     require_problem(problem)
+    if hasattr(dual_coef, "dual_coef"):
+        weights = dual_coef.weights if weights is None else weights
+        dual_coef = dual_coef.dual_coef
     if rigorous:
         from mklref.certificate.rigorous import certify_rigorously
 

@@ -40,6 +40,8 @@ _SHORT, _PATIENCE = 1e-6, 12
 """A step that moves nothing, and so many steps without a better gap: rounding has the last word."""
 _BALANCED = 1e-9
 _HALVINGS = 40
+_EXACT = 1e-3
+"""Relative gap below which products in float32 would leave v and theta w apart."""
 _ENOUGH = 0.03
 """Share of the gap that is wanted which the products may have: smaller ones cost digits."""
 
@@ -150,9 +152,9 @@ class Path:
 
     def _assembled(self) -> tuple[Array, Array, Array]:
         length, self.length = self.length, 0.0
-        grams, vectors, sums, read = self.rounds.assemble(
-            length, max(float(self.weights() @ self.largest), np.finfo(float).tiny)
-        )
+        largest = max(float(self.weights() @ self.largest), np.finfo(float).tiny)
+        exact = self.upper - self.lower < _EXACT * abs(self.upper)
+        grams, vectors, sums, read = self.rounds.assemble(length, largest, exact)
         self.counters["grams"] += float(read[0]) / (self.first.n_samples * len(self.each))
         self.counters["passes"] += 1.0
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]

@@ -14,7 +14,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.factored.samples import samples_for
 from mklref.factored.shard import Own, Shard, Total
-from mklref.kernels.factors import FactorStack
+from mklref.kernels.factor_stack import FactorStack
 from mklref.problem import Problem
 
 
@@ -39,9 +39,9 @@ class Rounds:
         """As `Shard.begin`."""
         return self._sum("begin", tau, shift).sums[0]
 
-    def assemble(self, length: float, largest: float) -> tuple[Array, ...]:
+    def assemble(self, length: float, largest: float, exact: bool) -> tuple[Array, ...]:
         """As `Shard.assemble`."""
-        return self._sum("assemble", length, largest).sums
+        return self._sum("assemble", length, largest, exact).sums
 
     def first(self, dv: Array, db: Array) -> Total:
         """As `Shard.first`."""

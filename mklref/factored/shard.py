@@ -19,11 +19,13 @@ from scipy.linalg.blas import dsyrk, ssyrk
 
 from mklref._typing import Array
 from mklref.factored.samples import SUMS, Samples
-from mklref.kernels.factors import FactorStack
+from mklref.kernels.factor_stack import FactorStack
 
 _NEGLIGIBLE = 0.03
 """What may be missing in theta^{1/2} L'DL theta^{1/2}, in the spectral norm, beside the 1 that is added to it; and the
 share of 1'D."""
+_LITTLE = 1e8
+"""Multiplications of which float32 saves nothing."""
 _FLUSH = 16
 """Blocks whose L'DL are added in float32 before the sum goes to float64."""
 
@@ -74,11 +76,12 @@ class Shard:
                 sums[p] += samples.beta[where].sum()
         return Total((sums,))
 
-    def assemble(self, length: float, largest: float) -> Total:
+    def assemble(self, length: float, largest: float, exact: bool) -> Total:
         """(P, r + 1, r + 1), (P, r + 1, 3), (P, SUMS), and the rows read for L'DL.
 
         The last row and column are those of the intercept, a column of ones. The vectors are D r and beta above and
         below 0. `largest` is that of the diagonal of sum_m theta_m K_m.
+        With `exact`, or where that costs little, L'DL of float32 rows is computed in float64.
         """
         P, r = len(self.machines), self.stack.rank
         grams, vectors, sums = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3)), np.zeros((P, SUMS))
@@ -92,7 +95,8 @@ class Shard:
                 sums[p] += samples.sums(where)
         share = (self.stop - self.start) / (self.stack.shape[1] * largest)
         least = [_threshold(D, _NEGLIGIBLE * min(share, float(D.sum()))) for D in self.D]
-        products = [_Gram(r, self.stack) for _ in range(P)]
+        kind = np.dtype(np.float64) if exact or r * r * (self.stop - self.start) < _LITTLE else self.stack.dtype
+        products = [_Gram(r, self.stack.sparse, kind) for _ in range(P)]
         read = 0
         for rows, owns in self._blocks(native=True):
             for p, where, mine in owns:
@@ -158,20 +162,19 @@ class Shard:
 
 
 class _Gram:
-    """sum of L'DL over blocks, in the dtype of L, and in float64 over many of them."""
+    """sum of L'DL over blocks: in one dtype over a few of them, and in float64 over all."""
 
-    def __init__(self, rank: int, stack: FactorStack) -> None:
-        self.stack, self.count = stack, 0
+    def __init__(self, rank: int, sparse: bool, kind: np.dtype[Any]) -> None:
+        self.sparse, self.kind, self.count = sparse, kind, 0
         self.sum = np.zeros((rank, rank))
-        self.kind: Any = stack.dtype
-        self.recent = None if stack.sparse else np.zeros((rank, rank), dtype=self.kind, order="F")
+        self.recent = None if sparse else np.zeros((rank, rank), dtype=kind, order="F")
 
     def add(self, rows: Any, D: Array) -> None:
         """A block."""
         if not len(D):
             return
         root = np.sqrt(D).astype(self.kind)[:, None]
-        if self.stack.sparse:
+        if self.sparse:
             scaled = rows.multiply(root).tocsr()
             self.sum += (scaled.T @ scaled).toarray()
             return

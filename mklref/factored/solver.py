@@ -14,7 +14,7 @@ from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.factored.path import Path, Start
 from mklref.factored.rounds import Rounds
-from mklref.kernels.factors import FactorStack
+from mklref.kernels.factor_stack import FactorStack
 from mklref.problem import Problem
 from mklref.solution import History, Record, Solution, Status
 
@@ -112,7 +112,7 @@ def _solution(problem: Problem, path: Path, status: Status, tol: float) -> Solut
     point, psi = path.best, path.psi
     assert point is not None
     beta, b = path.rounds.kept(), point.b if problem.intercept else np.zeros_like(point.b)
-    own: Any = (beta, b) if problem.several else (beta[0], float(b[0]))
+    own = beta.reshape(problem.dual_shape), problem.intercepts(b.tolist())
     candidates: list[Array] = [psi.inside(point.theta)]
     if point.vanishing.any() and not point.vanishing.all():
         candidates.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta)))

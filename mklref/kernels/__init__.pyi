@@ -10,7 +10,7 @@ from .approximations import (
 from .base import Kernel as Kernel, KernelFamily as KernelFamily, total as total
 from .columns import on as on, per_group as per_group
 from .diagnostics import KernelReport as KernelReport, alignment as alignment, diagnose as diagnose
-from .factors import FactorStack as FactorStack
+from .factor_stack import FactorStack as FactorStack
 from .families import (
     function as function,
     gaussian as gaussian,

@@ -21,7 +21,7 @@ from mklref._validate import as_float_array, checked_count, checked_number, requ
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.factor_sources import Columns, Held, Source, Sparse, Transformed, rows_of, source_of
-from mklref.kernels.factors import FactorStack
+from mklref.kernels.factor_stack import FactorStack
 
 _LEAST = 1e-12
 """Share of the largest K_jj below which what is missing is rounding."""

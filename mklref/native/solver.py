@@ -13,7 +13,7 @@ from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.exceptions import Interrupted, InvalidParameter, NotApplicable
 from mklref.factored import solve_factored
-from mklref.kernels.factors import FactorStack
+from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine

@@ -340,11 +340,10 @@ def _require_alike(sources: Sequence[Source], labels: Sequence[str]) -> None:
 
 def _require_repeatable(stack: FactorStack, rows: Rows, labels: Sequence[str]) -> None:
     """Raise `InvalidInput` if a block is another one when it is read again."""
-    again = stack.read(0, rows.shape[0])
-    different = np.asarray((rows != again).sum(axis=0)).ravel() if stack.sparse else (rows != again).sum(axis=0)
-    nan = 0 if stack.sparse else (np.isnan(rows) & np.isnan(again)).sum(axis=0)
-    if np.any(different - nan):
-        m = int(stack.owner[int(np.argmax(different - nan))])
+    first, again = (part.toarray() if stack.sparse else part for part in (rows, stack.read(0, rows.shape[0])))
+    different = ~((first == again) | (np.isnan(first) & np.isnan(again))).all(axis=0)
+    if different.any():
+        m = int(stack.owner[int(np.argmax(different))])
         raise InvalidInput(
             f"{labels[m]} is another one when it is read again, so that no certificate would hold for it: a fitted "
             "transformer has to be deterministic. Give it a random_state, or the array that it makes."

@@ -1,0 +1,177 @@
+"""Stacks of factors: the questions of every stack, what they are made of, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.preprocessing import OneHotEncoder
+
+import mklref
+from mklref import kernels
+from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, UnsafeFile
+
+RNG = np.random.default_rng(5)
+N = 31
+L = [RNG.normal(size=(N, r)) for r in (2, 4, 1)]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_stack_of_factors_answers_what_a_stack_of_matrices_does(sparse):
+    stack = kernels.FactorStack([csr_matrix(one) if sparse else one for one in L])
+    stack.block_rows = 7
+    matrices = np.stack([one @ one.T for one in L])
+    v, theta, some = RNG.normal(size=N), np.array([0.5, 0.0, 2.0]), np.array([3, 0, 30])
+    assert stack.shape == matrices.shape
+    assert np.allclose(stack.dense(), matrices)
+    assert np.allclose(stack.block(some, slice(2, 5), [2, 0]), matrices[[2, 0]][:, some, 2:5])
+    assert np.allclose(stack.apply(v), matrices @ v)
+    assert np.allclose(stack.apply(v, [1]), matrices[[1]] @ v)
+    assert np.allclose(stack.combine(theta), np.tensordot(theta, matrices, 1))
+    assert np.allclose(stack.quadratic(v), v @ matrices @ v)
+    assert np.allclose(stack.own_diagonals, np.diagonal(matrices, axis1=1, axis2=2))
+    assert np.allclose(stack.part(some).dense(), matrices[:, some][:, :, some])
+    images, u = stack.images(v), RNG.normal(size=N)
+    assert np.allclose(theta @ images, theta @ (matrices @ v))
+    assert np.allclose(images @ u, (matrices @ v) @ u)
+    assert np.all(theta @ abs(images) >= theta @ np.abs(matrices @ v) * (1 - 1e-12))
+    assert np.all(abs(images) @ np.abs(u) >= np.abs(matrices @ v) @ np.abs(u) * (1 - 1e-12))
+    v[0] += 1.0
+    recipe = stack.recipe
+    assert len(recipe) == 32
+    assert kernels.FactorStack(L[:2]).recipe != recipe
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_rigorous_certificate_holds_for_the_products_of_the_factors(dtype):
+    rows = [one.astype(dtype) for one in L]
+    given = mklref.Problem(kernels.FactorStack(rows), np.sign(L[0][:, 0] + 0.3 * L[1][:, 0]), regularizer="l2")
+    solution = mklref.solve(given, tol=1e-8)
+    proven = mklref.certify(
+        given, solution.dual_coef, weights=solution.weights, intercept=solution.intercept, rigorous=True
+    )
+    assert proven.is_optimal(1e-6)
+    assert proven.tier == 1
+    assert proven.lower <= solution.objective <= proven.upper
+    assert solution.certificate.definiteness == "by theorem"
+
+
+def test_nothing_of_order_n_by_n_is_made_by_accident():
+    stack = kernels.FactorStack([np.ones((20_000, 1))])
+    with pytest.raises(NotApplicable, match="GiB"):
+        stack.dense()
+
+
+class Restless:
+    """A transformer that is another one in each call."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def transform(self, X):
+        return self.rng.normal(size=(len(X), 2))
+
+
+LATE = np.ones((N, 2))
+LATE[-1, 1] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ([], InvalidInput, "empty"),
+        ([np.ones((4, 2)), np.ones((5, 2))], InvalidInput, "5 rows, factor 'K0' has 4"),
+        ([np.ones((4, 0))], InvalidInput, "no column"),
+        ([np.ones(4)], InvalidInput, r"\(n, r\)"),
+        ([np.ones((1, 4))], InvalidInput, "two samples"),
+        ([LATE], InvalidInput, "row 30 holds NaN"),
+        ([csr_matrix(LATE)], InvalidInput, "row 30 holds NaN"),
+        ([np.ones((4, 1), dtype=complex)], InvalidType, "complex"),
+        ([np.ma.masked_array(np.ones((4, 1)))], InvalidType, "mask"),
+    ],
+)
+def test_bad_factors_are_refused_in_a_sentence(given, error, says):
+    with pytest.raises(error, match=says):
+        kernels.FactorStack(given)
+
+
+def test_transformers_make_factors_now_or_whenever_they_are_read():
+    X = RNG.normal(size=(N, 3))
+    parts = {"rbf": RBFSampler(n_components=6, random_state=0), "nystroem": Nystroem(n_components=4, random_state=0)}
+    kept, streamed = (kernels.factors({**parts, "own": L[0]}, X, keep=keep) for keep in (True, False))
+    assert kept.names == streamed.names == ("rbf", "nystroem", "own")
+    assert np.array_equal(kept.read(0, N), streamed.read(0, N))
+    assert kernels.factors(parts, X, dtype=np.float32).dtype == np.float32
+    new = kept.transform({"rbf": X[:2], "nystroem": X[:2], "own": L[0][:2]})
+    assert np.allclose(new.read(0, 2), kept.read(0, 2))
+    colours = pd.DataFrame({"colour": ["red", "blue", "red", "green"]})
+    assert kernels.factors({"colour": OneHotEncoder()}, colours).dense()[0].tolist() == [
+        [1.0, 0.0, 1.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0],
+        [1.0, 0.0, 1.0, 0.0],
+        [0.0, 0.0, 0.0, 1.0],
+    ]
+    with pytest.raises(InvalidInput, match="another one when it is read again"):
+        kernels.factors({"noise": Restless()}, X)
+    with pytest.raises(InvalidInput, match="give X"):
+        kernels.factors(parts)
+    with pytest.raises(InvalidInput, match="transform"):
+        kept.transform(X[:2])
+    with pytest.raises(InvalidType, match="dict"):
+        kernels.factors([L[0]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix, lambda X: pd.DataFrame(X, columns=list("abcd"))])
+def test_groups_of_columns_are_linear_kernels(form):
+    X = RNG.normal(size=(N, 4))
+    names = isinstance(form(X), pd.DataFrame)
+    stack = kernels.column_groups(form(X), {"first": ["a", "b", "gene"] if names else [0, 1], "overlap": [1, 3]})
+    assert np.allclose(stack.dense(), [X[:, :2] @ X[:, :2].T, X[:, [1, 3]] @ X[:, [1, 3]].T])
+    for wrong, says in (({"none": []}, "no column"), ({"far": [4]}, "0 to 3")):
+        with pytest.raises(InvalidInput, match=says):
+            kernels.column_groups(X, wrong)
+
+
+def test_gene_sets_are_read_from_gmt_files(tmp_path):
+    path = tmp_path / "sets.gmt"
+    path.write_text("APOPTOSIS\tabout\tTP53\tBAX\tTP53\n\nSMALL\t\tMYC\n")
+    assert kernels.gene_sets(path) == {"APOPTOSIS": ["TP53", "BAX"], "SMALL": ["MYC"]}
+    assert list(kernels.gene_sets(path, smallest=2)) == ["APOPTOSIS"]
+    for text in ("ONLY\tabout\n", "A\t\tx\nA\t\ty\n"):
+        path.write_text(text)
+        with pytest.raises(UnsafeFile, match="line"):
+            kernels.gene_sets(path)
+    path.write_bytes(b"A\t\t\xff\n")
+    with pytest.raises(UnsafeFile, match="UTF-8"):
+        kernels.gene_sets(path)
+
+
+def test_pivoted_cholesky_says_what_is_missing():
+    X = RNG.normal(size=(N, 2))
+    family = kernels.gaussian([0.5, 2.0])
+    exact = kernels.stack(family.fit(X)).dense()
+    few, all_of_it = kernels.cholesky(family, X, rank=5, tol=0.0), kernels.cholesky(family, X, rank=N, tol=0.0)
+    assert np.allclose(all_of_it.dense(), exact, atol=1e-6)
+    for missing, trace in zip(exact - few.dense(), few.residual_traces, strict=True):
+        assert np.trace(missing) == pytest.approx(trace)
+        assert np.linalg.eigvalsh(missing)[0] >= -1e-10
+    assert np.allclose(few.transform(X[:3]).read(0, 3), few.read(0, 3))
+
+
+def test_a_solution_on_factors_bounds_the_problem_with_the_exact_kernels():
+    """The interval holds at every rank, and closes."""
+    X = np.random.default_rng(8).normal(size=(60, 2))
+    family, y = kernels.gaussian([0.5, 1.0, 2.0]), np.where(X[:, 0] * X[:, 1] > 0.0, 1.0, -1.0)
+    exact = mklref.Problem(family.fit(X), y, regularizer="l2")
+    optimum = mklref.solve(exact).certificate
+    gaps = []
+    for rank in (3, 15, 60):
+        solution = mklref.solve(exact.replace(kernels=kernels.cholesky(family, X, rank=rank, tol=0.0)))
+        interval = mklref.certify(exact, solution)
+        assert interval.lower <= optimum.upper
+        assert optimum.lower <= interval.upper
+        gaps.append(interval.relative_gap)
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 1e-5
