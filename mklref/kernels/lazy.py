@@ -236,8 +236,9 @@ class LazyStack(OnSamples, KernelStack):
         if self._counts_for is not None:
             self._counts_for.count(entries)
 
+    @cached_property
     def reader(self) -> Reader:
-        """What a solver reads this stack with; it has a cache of its own."""
+        """What solvers read this stack with; its cache stays as long as the stack."""
         return CachedReader(self)
 
     def others(self, kernels: Any) -> Iterator[int]:

@@ -20,7 +20,7 @@ from mklref.kernels.stack import KernelStack
 if TYPE_CHECKING:
     from mklref.kernels.lazy import LazyStack
 
-_AT_ONCE = 1 << 23
+_AT_ONCE = 1 << 22
 """Entries of shared rows that are evaluated at a time."""
 _TILE = 256
 _CHEAP = 8

@@ -12,6 +12,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.machines.joint import JointMachine, JointQuadraticForms
+from mklref.machines.lazy import LazyMachine
 from mklref.machines.machine import Machine
 from mklref.machines.newton import NewtonMachine
 from mklref.machines.quadratic_forms import QuadraticForms
@@ -40,7 +41,7 @@ def machine_for(problem: Any, beta: Array | None = None, forms: Any = None) -> M
     unbounded = bool(np.all(np.isinf(dual.lower)) and np.all(np.isinf(dual.upper)))
     if unbounded and dual.absolute == 0.0:
         return NewtonMachine(problem, beta, forms)
-    return SMOMachine(problem, dual, beta, forms)
+    return (LazyMachine if problem.kernels.costly else SMOMachine)(problem, dual, beta, forms)
 
 
 def _joint(problem: MulticlassProblem, rows: Array | None, forms: JointQuadraticForms | None) -> JointMachine:

@@ -10,7 +10,6 @@ its rows, so that one against the rest forms each row once for all classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +17,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import dual_objective
-from mklref.machines.loops import loops, threads
+from mklref.kernels import KernelStack
+from mklref.machines.loops import threads
 from mklref.machines.machine import Machine, rounding
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
@@ -51,10 +51,10 @@ class JointQuadraticForms:
         """Rows of kernels that were read, by all machines."""
         return sum(part.rows_read for part in self.parts)
 
-    @cached_property
-    def stack(self) -> Any:
-        """The kernels on all samples, for the compiled loops."""
-        return loops.Stack(list(self._kernels.dense()))
+    def part(self, samples: Any) -> KernelStack:
+        """The kernels of some of the samples, index array (k,), in memory if there is room."""
+        whole = next((part for part in self.parts if part.images.shape[1] == self._kernels.shape[1]), None)
+        return self._kernels.part(samples) if whole is None else whole.part(samples)
 
 
 class JointMachine:

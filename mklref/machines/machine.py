@@ -43,15 +43,10 @@ class Machine(ABC):
     """
 
     def __init__(self, problem: Problem, start: Array, forms: QuadraticForms | None = None) -> None:
-        if not isinstance(problem.kernels, ArrayStack):
-            raise NotApplicable(
-                f"the native solver reads kernels in memory, not {type(problem.kernels).__name__}; "
-                "pass kernels.stack(problem.kernels.dense())."
-            )
         M, n, _ = problem.kernels.shape
         self.problem = problem
-        self.forms = QuadraticForms(problem.kernels) if forms is None else forms
-        self.rows = np.empty((n, n))
+        self.forms = self._new_forms() if forms is None else forms
+        self.rows = self._new_rows(n)
         self.ready = np.zeros(n, dtype=np.uint8)
         self.weights = np.zeros(M)
         self.beta = start
@@ -63,6 +58,20 @@ class Machine(ABC):
         self.before: dict[str, float] = {}
         """What finding the first weights has cost, by the names of `Outer.counters`."""
         self.forms.begin(start)
+
+    def _new_forms(self) -> QuadraticForms:
+        """The images of the kernels, all at 0."""
+        if not isinstance(self.problem.kernels, ArrayStack):
+            raise NotApplicable(
+                f"this machine reads kernels in memory, not {type(self.problem.kernels).__name__}: of the loss "
+                f"{self.problem.loss} every sample is a support vector, and a matrix of order n is factorised. Take "
+                "storage='memory', or kernels.stack(problem.kernels.dense()), if there is room, or another loss."
+            )
+        return QuadraticForms(self.problem.kernels)
+
+    def _new_rows(self, n: int) -> Array:
+        """Where rows of Q go when they are formed."""
+        return np.empty((n, n))
 
     @abstractmethod
     def solve(self, gap: float) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, KernelStack
 from mklref.machines.loops import loops, say_if_slow, threads
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
@@ -26,21 +26,33 @@ _SHRUNK = 1e-3
 class QuadraticForms:
     """K_m beta for every kernel, each for the beta at which it was last updated."""
 
-    def __init__(self, stack: ArrayStack) -> None:
+    def __init__(self, stack: KernelStack) -> None:
         M, n, _ = stack.shape
         say_if_slow()
         self.threads = threads()
-        self.stack = loops.Stack(list(stack.matrices))
+        self.stack = self._hold(stack)
         self.diagonals = stack.own_diagonals
         self.images = np.zeros((M, n))
         self.squares = np.zeros(M)
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
+        self._dtype = stack.dtype
         self._lengths = np.sqrt(np.maximum(self.diagonals, 0.0))
         self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)
         self._points = [np.zeros(n)]
         self._peaks = np.zeros(M)
+
+    def _hold(self, stack: Any) -> Any:
+        """The matrices for the compiled loops."""
+        return loops.Stack(list(stack.matrices))
+
+    def part(self, samples: Any) -> KernelStack:
+        """The kernels of some of the samples, index array (k,), in memory."""
+        M, k = len(self.squares), len(samples)
+        parts = np.empty((M, k, k), dtype=self._dtype)
+        loops.gather(self.stack, samples, parts, self.threads)
+        return ArrayStack.trusted(list(parts))
 
     def begin(self, beta: Array) -> None:
         """Go to the first beta of a machine: often that of the machine before, which ended here, times a factor."""

@@ -23,9 +23,9 @@ from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.problem import Problem
 
-_JITTER = 1e-13
+JITTER = 1e-13
 _MOST_FREE = 1600
-_MOST_ROUNDS = 30
+MOST_ROUNDS = 30
 """Rounds of pair steps and a Newton step: what they have not reached is below rounding."""
 _LAST_BIT = float(np.finfo(float).eps)
 _ROUNDING = 16 * _LAST_BIT
@@ -78,7 +78,7 @@ class SMOMachine(Machine):
         least = _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max())
         if self.solves:
             self.form(self.free())
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(MOST_ROUNDS):
             tol = max(tol, least)
             if self._smo(tol) <= tol:
                 if tol == least or (excess := self._excess()) <= gap:
@@ -218,4 +218,4 @@ class SMOMachine(Machine):
         Q = self.rows[np.ix_(free, free)]
         Q.flat[:: len(free) + 1] += self.shift[free]
         with blas_threads(len(free)):
-            return factorised(Q, _JITTER)
+            return factorised(Q, JITTER)

@@ -14,10 +14,9 @@ import numpy as np
 
 from mklref._run import Recorder
 from mklref._typing import Array
-from mklref.kernels import ArrayStack
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
-from mklref.machines.loops import loops
+from mklref.machines.lazy import LazyMachine
 from mklref.machines.machine import Machine
 from mklref.machines.newton import NewtonMachine
 from mklref.multiclass import MulticlassProblem
@@ -45,16 +44,14 @@ def subsample_weights(machine: Machine | JointMachine) -> Array | None:
     every cache line is touched.
     """
     problem = machine.problem
-    n, M = problem.n_samples, problem.n_kernels
+    n = problem.n_samples
     k = n // SHARE
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:k])
     if k < _FEWEST or len(np.unique(problem.y[chosen])) < min(2, len(np.unique(problem.y))):
         return None
-    parts = np.empty((M, k, k), dtype=problem.kernels.dtype)
-    loops.gather(machine.forms.stack, chosen, parts, machine.forms.threads)
     small = machine_for(
         problem.replace(
-            kernels=ArrayStack.trusted(list(parts)),
+            kernels=machine.forms.part(chosen),
             y=problem.y[chosen],
             C=problem.C * n / k,
             sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],
@@ -68,6 +65,7 @@ def subsample_weights(machine: Machine | JointMachine) -> Array | None:
     best, share = run.best.point, k / n
     machine.before = {name: share**2 * cost if name == "passes" else cost for name, cost in run.counters().items()}
     machine.before["passes"] += share
-    if best is not None and isinstance(machine, NewtonMachine):
+    if best is not None and isinstance(machine, NewtonMachine | LazyMachine):
+        machine.move(best.weights)
         machine.begin(chosen, best.beta, best.intercept)
     return None if best is None else best.weights

@@ -69,7 +69,7 @@ def test_lazy_entries_are_those_in_memory(X, options):
 def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy, room):
     held = FAMILY.fit(X, normalize="trace")
     lazy = FAMILY.fit(X, normalize="trace", storage="lazy", precision=precision, cache=3 * room * 40 * 8)
-    reader, rng = lazy.reader(), np.random.default_rng(2)
+    reader, rng = lazy.reader, np.random.default_rng(2)
     for count in (5, 12, 40, 9):
         index, delta = rng.permutation(40)[:count], rng.normal(size=count)
         v, kernels = np.zeros(40), np.array([0, 3, 5, 8])
@@ -85,12 +85,12 @@ def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy
 
 def test_rows_in_the_cache_are_not_evaluated_again(X, monkeypatch):
     lazy = gaussian([1.0, 2.0]).fit(X, storage="lazy", cache=25 * 40 * 8)
-    made, squares = [], type(lazy.reader()._block(np.arange(2), None))._squares
+    made, squares = [], type(lazy.reader._block(np.arange(2), None))._squares
     monkeypatch.setattr(
         "mklref.kernels.evaluation.Block._squares",
         lambda self, columns: made.append(self.shape[0]) or squares(self, columns),
     )
-    reader, every = lazy.reader(), np.arange(40)
+    reader, every = lazy.reader, np.arange(40)
     for _ in range(3):
         reader.add(np.arange(2), every, np.ones(40), np.zeros((2, 40)))
     assert sum(made) == 40 + 2 * 15

@@ -1,0 +1,174 @@
+"""The machine of `smo.py` on kernels that are not in memory: a working set at a time, and no matrix of order n.
+
+    1. A working set A: the samples off their bounds, and those whose optimality conditions are violated most.
+    2. The machine on A, all other beta_i fixed, is one of order |A| in memory: Q_AA is evaluated, SMO and Newton steps
+       solve it.
+    3. The images K_m beta follow over the samples that changed, one pass over their rows; with them the gradient of
+       all samples, and who violates now.
+
+A grows with the support, up to the square root of the memory that the cache may take. Rounds end when no sample
+violates its conditions by more than the tolerance, as everywhere (Joachims 1999; Vapnik's chunking where A is large).
+"""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.kernels import ArrayStack, KernelStack, LazyStack
+from mklref.kernels.reader import Reader
+from mklref.machines.blas import blas_threads
+from mklref.machines.cholesky import factorised
+from mklref.machines.loops import loops
+from mklref.machines.quadratic_forms import QuadraticForms
+from mklref.machines.smo import JITTER, MOST_ROUNDS, SMOMachine
+
+_FEWEST = 512
+"""Samples of a working set, if there are as many."""
+_GROWTH = 2
+"""How many times the support the working set may be: it is not known yet who belongs to it."""
+_WITHIN = 0.5
+"""Share of the tolerance to which a working set is solved: what is left is that of the others."""
+_MOST_SETS = 200
+_DEFAULT = 10**9
+"""Bytes of a working set, for a stack that does not say."""
+
+
+class LazyForms(QuadraticForms):
+    """Images K_m beta that are updated by passes over rows of changed samples, which are evaluated or cached."""
+
+    def __init__(self, stack: KernelStack) -> None:
+        self.kernels = stack
+        self.reader: Reader = stack.reader if isinstance(stack, LazyStack) else Reader(stack)
+        self.room = stack.cache if isinstance(stack, LazyStack) else _DEFAULT
+        super().__init__(stack)
+
+    def part(self, samples: Any) -> KernelStack:
+        """The kernels of some of the samples, in memory if there is room."""
+        part, (M, n) = self.kernels.part(samples), (self.kernels.shape[0], len(samples))
+        if 8 * M * n * n > self.room:
+            return part
+        return ArrayStack.trusted([np.ascontiguousarray(part.matrix(m)) for m in range(M)])
+
+    def _hold(self, stack: KernelStack) -> Any:
+        return None
+
+    def _apply(self, kernels: Any, step: Array) -> None:
+        changed = np.flatnonzero(step)
+        if len(changed) and len(kernels):
+            with blas_threads(len(step)):
+                self.reader.add(kernels, changed, step[changed], self.images)
+        self.rows_read += float(len(changed) * len(kernels))
+
+    def _reads(self, step: Array) -> float:
+        return float(np.count_nonzero(step))
+
+
+class LazyMachine(SMOMachine):
+    """Solved by working sets, each of them by the machine in memory."""
+
+    forms: LazyForms
+
+    def _new_forms(self) -> LazyForms:
+        return LazyForms(self.problem.kernels)
+
+    def _new_rows(self, n: int) -> Array:
+        return np.empty((0, 0))
+
+    def form(self, index: Any) -> None:
+        """Nothing: Q is evaluated on working sets alone."""
+
+    def begin(self, samples: Any, beta: Array, intercept: float) -> None:
+        """Know from a solution for some of the samples who will be in the support, and begin with them."""
+        scores = np.zeros_like(self.beta)
+        part = np.zeros_like(self.beta)
+        part[samples] = beta
+        images = np.zeros_like(self.forms.images)
+        active = np.flatnonzero(self.weights)
+        used = np.flatnonzero(part)
+        with blas_threads(len(part)):
+            self.forms.reader.add(active, used, part[used], images)
+        scores = self.weights @ images
+        self._likely = np.abs(self.problem.loss.subgradient(scores + intercept, self.problem.y)) > 0.0
+
+    _likely: Any = None
+
+    def _smo(self, tol: float) -> float:
+        """Working sets until no sample violates its conditions by more than `tol`; returns the violation left."""
+        for _ in range(_MOST_SETS):
+            low, high = self._multipliers()
+            violation = high - low
+            if violation <= tol or time.perf_counter() > self.deadline:
+                return violation
+            chosen = self._working_set(low, high)
+            before = self.beta[chosen].copy()
+            self._solve_on(chosen, _WITHIN * tol)
+            if np.array_equal(before, self.beta[chosen]):
+                return violation
+            self.forms.update(self.beta)
+            self.gradient = self.weights @ self.forms.images + self.shift * self.beta - self.linear
+        return violation
+
+    def _newton(self) -> bool:
+        """None on all samples: working sets have theirs."""
+        return False
+
+    def _working_set(self, low: float, high: float) -> Any:
+        """The samples to be solved for together: off their bounds, or violating the most, ascending."""
+        n = len(self.beta)
+        most = min(n, max(_FEWEST, int(np.sqrt(self.forms.room / 16.0))))
+        middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0
+        right = np.where(self.beta >= 0.0, self.absolute, -self.absolute) + self.gradient - middle
+        left = np.where(self.beta > 0.0, self.absolute, -self.absolute) + self.gradient - middle
+        score = np.maximum(
+            np.where(self.beta < self.upper, -right, -np.inf), np.where(self.beta > self.lower, left, -np.inf)
+        )
+        score = score + 1e-9 * np.ptp(score[np.isfinite(score)]) * np.random.default_rng(len(self.beta)).random(n)
+        score[self.free()] += 2.0 * (high - low)  # first, while there is room
+        if self._likely is not None:
+            score[self._likely] += high - low
+            count, self._likely = int(np.count_nonzero(self._likely)), None
+        else:
+            count = int(np.count_nonzero(score > 0.0))
+            count = min(count, max(_FEWEST, _GROWTH * int(np.count_nonzero(self.beta))))
+        count = min(most, max(count, min(n, _FEWEST)))
+        return np.sort(np.argpartition(-score, count - 1)[:count])
+
+    def _solve_on(self, chosen: Any, tol: float) -> None:
+        """The machine on some of the samples, all others fixed."""
+        with blas_threads(len(chosen)):
+            Q = self.forms.reader.square(self.weights, chosen)
+        self.rows_read += np.count_nonzero(self.weights) * len(chosen) * len(chosen) / len(self.beta)
+        inner = _OnSamples(self, chosen, Q)
+        for _ in range(MOST_ROUNDS):
+            if inner._smo(tol) <= tol or not inner._newton() or time.perf_counter() > self.deadline:
+                break
+        self.beta = self.beta.copy()
+        self.beta[chosen] = inner.beta
+        self.steps += inner.steps
+
+    def _factor(self, free: Any) -> Array:
+        with blas_threads(len(free)):
+            Q = self.forms.reader.square(self.weights, free)
+            self.rows_read += np.count_nonzero(self.weights) * len(free) * len(free) / len(self.beta)
+            Q.flat[:: len(free) + 1] += self.shift[free]
+            return factorised(Q, JITTER)
+
+
+class _OnSamples(SMOMachine):
+    """The machine on a working set, with Q_AA in memory."""
+
+    def __init__(self, whole: LazyMachine, chosen: Any, Q: Array) -> None:
+        n = len(chosen)
+        self.problem: Any = SimpleNamespace(intercept=whole.problem.intercept)
+        self.forms: Any = SimpleNamespace(stack=loops.Stack([Q]), threads=1)
+        self.weights, self.rows, self.ready = np.ones(1), Q, np.ones(n, dtype=np.uint8)
+        self.linear, self.absolute, self.shift = whole.linear[chosen], whole.absolute, whole.shift[chosen]
+        self.lower, self.upper = whole.lower[chosen], whole.upper[chosen]
+        self.beta, self.gradient = whole.beta[chosen].copy(), whole.gradient[chosen].copy()
+        self.diagonal = Q.diagonal() + self.shift
+        self.steps, self.rows_read, self.deadline = 0, 0.0, whole.deadline

@@ -1,0 +1,133 @@
+"""The native solver on kernels that are not in memory: the same outer loop, certificate and answers."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from mklref import Lp, MulticlassProblem, Problem, certify, solve
+from mklref.exceptions import InvalidInput, NotApplicable
+from mklref.kernels import KernelStack, LazyStack, gaussian, linear, per_variable, polynomial
+from mklref.machines import machine_for
+from mklref.machines.lazy import LazyMachine
+from mklref.solution import Status
+
+FAMILY = gaussian([0.5, 1.0, 2.0, 5.0]) + linear() + polynomial(2) + per_variable(gaussian(1.0))
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 10))
+    y = np.where(X[:, 0] * X[:, 1] + X[:, 2] + 0.4 * rng.normal(size=300) > 0.0, 1.0, -1.0)
+    return X, y, X[:, 0] + 0.1 * rng.normal(size=300)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"regularizer": "l1"},
+        {"regularizer": "uniform", "C": 100.0},
+        {"regularizer": "l4/3", "loss": "squared_hinge"},
+        {"regularizer": "l2", "loss": "epsilon_insensitive"},
+        {"regularizer": "l2", "loss": "one_class", "C": 0.02},
+        {"regularizer": "l2", "intercept": False},
+    ],
+    ids=lambda options: "-".join(str(value) for value in options.values()),
+)
+@pytest.mark.parametrize("cache", ["50KB", "20MB"])
+def test_lazy_kernels_have_the_answers_of_those_in_memory(data, options, cache):
+    X, labels, values = data
+    options = dict(options)
+    name = options.pop("regularizer")
+    regularizer = Lp({"l4/3": 4 / 3, "l2": 2.0}[name]) if name[1:] in ("4/3", "2") else name
+    y = {"epsilon_insensitive": values, "one_class": np.ones(300)}.get(options.get("loss"), labels)
+    held, lazy = (
+        Problem(FAMILY.fit(X, normalize="trace", storage=storage, **more), y, regularizer=regularizer, **options)
+        for storage, more in (("memory", {}), ("lazy", {"cache": cache}))
+    )
+    found, expected = solve(lazy, tol=1e-7), solve(held, tol=1e-7)
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.lower <= expected.certificate.upper
+    assert expected.certificate.lower <= found.certificate.upper
+    if cache == "50KB":  # the answer of the one has the same certificate with the other
+        crossed = certify(held, found.dual_coef, weights=found.weights, intercept=found.intercept)
+        assert crossed.upper == pytest.approx(found.certificate.upper, rel=1e-9)
+
+
+def test_rows_in_single_precision_are_enough_for_coarse_tolerances(data):
+    X, y, _ = data
+    lazy = FAMILY.fit(X, normalize="trace", storage="lazy", precision="float32")
+    solution = solve(Problem(lazy, y, C=10.0, regularizer="uniform"), tol=1e-3)
+    assert solution.status is Status.OPTIMAL
+
+
+def test_several_machines_share_their_weights_and_their_rows(data):
+    X, _, values = data
+    y = np.digitize(values, [-0.5, 0.5])
+    held, lazy = (
+        MulticlassProblem(gaussian([1.0, 3.0]).fit(X, storage=storage), y, C=1.0) for storage in ("memory", "lazy")
+    )
+    found, expected = solve(lazy, tol=1e-5), solve(held, tol=1e-5)
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.lower <= expected.certificate.upper
+    assert expected.certificate.lower <= found.certificate.upper
+
+
+class Blocks(KernelStack):
+    """A stack of anybody's: it has blocks, and nothing else."""
+
+    costly = True
+    dtype = np.dtype(float)
+
+    def __init__(self, K):
+        self.K, self.broken = K, False
+
+    shape = property(lambda self: self.K.shape)
+
+    def block(self, rows, columns=None, kernels=None):
+        if self.broken:
+            raise InvalidInput("kernels.h5 changed while it was read")
+        i, j = (np.arange(self.shape[1])[slice(None) if index is None else index] for index in (rows, columns))
+        return self.K[slice(None) if kernels is None else kernels][:, i][:, :, j]
+
+    def dense(self):
+        raise AssertionError("all matrices at a time")
+
+
+def test_any_stack_that_has_blocks_is_solved(data):
+    X, y, _ = data
+    K = gaussian([1.0, 3.0]).fit(X).dense()
+    solution = solve(Problem(Blocks(K), y, regularizer="uniform"), tol=1e-6)
+    assert solution.status is Status.OPTIMAL
+    assert solution.certificate.definiteness == "assumed"
+
+
+def test_a_loss_without_bounds_says_why_it_needs_memory(data):
+    X, y, _ = data
+    lazy = gaussian(1.0).fit(X, storage="lazy")
+    with pytest.raises(NotApplicable, match=r"every sample is a support vector.*storage='memory'"):
+        solve(Problem(lazy, y, loss="logistic"))
+
+
+def test_no_matrix_of_order_n_is_held():
+    """n = 4,000, a cache of a hundredth of the stack: the samples, the cache, a working set, and a few blocks."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 12))
+    y = np.where(X[:, 0] + X[:, 1] > 0.0, 1.0, -1.0)
+    cache = 4 * 4000 * 4000 * 8 // 100
+    small = gaussian([1.0, 2.0]).fit(X[:200], storage="lazy", cache=0)
+    solve(Problem(small, y[:200]), tol=1e-2)  # imports
+    tracemalloc.start()
+    try:
+        lazy = gaussian([2.0, 4.0, 6.0, 8.0]).fit(X, storage="lazy", cache=cache)
+        problem = Problem(lazy, y, regularizer="uniform")
+        assert isinstance(machine_for(problem), LazyMachine)
+        assert solve(problem, tol=3e-2).status is Status.OPTIMAL
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(lazy, LazyStack)
+    assert peak < 2 * cache + 5 * 8 * 2**22 < 0.4 * 100 * cache
