@@ -27,9 +27,11 @@ class Rounds:
     @classmethod
     def of(cls, problem: Problem, shards: int = 1) -> Rounds:
         """The rows of a problem with factors, in so many shards of equal size."""
+        stack = problem.kernels
+        assert isinstance(stack, FactorStack)
         edges = np.linspace(0, problem.n_samples, shards + 1).astype(int)
         made = [shard_of(problem, int(a), int(b)) for a, b in pairwise(edges)]
-        return cls(made, problem.kernels.owner)
+        return cls(made, stack.owner)
 
     def score(self, v: Array, b: Array) -> float:
         """Put the samples at the scores L v_p + b_p; the sum of their losses."""

@@ -83,6 +83,7 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     smaller one stalls at the boundary.
     """
     n, stack = problem.n_samples, problem.kernels
+    assert isinstance(stack, FactorStack)
     k = n // SHARE
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:k])
     if k < max(_FEWEST, _FOR_EACH * stack.rank) or len(np.unique(problem.y[chosen])) < min(
