@@ -39,6 +39,14 @@ class Machine(NamedTuple):
     """Index of the class with label -1; None for the rest."""
 
 
+class Point(NamedTuple):
+    """A point of a problem: beta (n,), theta (M,) and b; of several machines (P, n), (M,) and (P,)."""
+
+    dual_coef: Array
+    weights: Array
+    intercept: Any
+
+
 class Problem:
     """A kernel machine whose kernel is learned.
 

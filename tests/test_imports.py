@@ -39,6 +39,7 @@ ORDER = (
     "multiclass",
     "signed",
     "_checks",
+    "_polish",  # Newton's method on the active set, for both sides
     "_conic",  # what conic solvers need and no statement shows
     "formulations",
     "reference",

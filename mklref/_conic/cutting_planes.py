@@ -17,12 +17,11 @@ import numpy as np
 from mklref._conic.cones import use_second_order_cones
 from mklref._conic.factors import Factors
 from mklref._conic.model import Model, Solve, multiplier
-from mklref._conic.point import Point
 from mklref._typing import Array
 from mklref.certificate.unit import relative, unit_of
 from mklref.exceptions import SolverFailure
 from mklref.losses.base import Costs
-from mklref.problem import Problem
+from mklref.problem import Point, Problem
 
 TOLERANCE = 1e-8
 """Relative gap between the master and the best machine at which the loop ends."""

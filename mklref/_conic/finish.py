@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mklref._conic.point import Point, SignedPoint
+from mklref._conic.point import SignedPoint
 from mklref._conic.polish import polish
 from mklref.certificate import certify
-from mklref.problem import Problem
+from mklref.problem import Point
 from mklref.regularizers import Fixed
 
 
@@ -23,21 +23,11 @@ def certified(problem: Any, point: Any) -> dict[str, Any]:
 
 def polished(problem: Any, point: Any) -> dict[str, Any]:
     """The best refinement of the point, or the point itself, with its certificate."""
-    if not (problem.signed or problem.several):
-        best, certificate = polish(problem, point)
-        return {**best._asdict(), "certificate": certificate}
-    moved = _polished_signed(problem, point) if problem.signed else _each_polished(problem, point)
-    return min((certified(problem, point), certified(problem, moved)), key=lambda facts: facts["certificate"].gap)
-
-
-def _each_polished(problem: Problem, point: Point) -> Point:
-    """Each machine for the shared weights."""
-    betas, b = problem.split(point.dual_coef), np.array(point.intercept)
-    for p, machine in enumerate(problem.machines):
-        alone = machine.problem.replace(regularizer=Fixed(point.weights))
-        best, _ = polish(alone, Point(betas[p], point.weights, float(b[p])))
-        betas[p], b[p] = best.dual_coef, best.intercept
-    return Point(problem.join(betas), point.weights, b)
+    if problem.signed:
+        moved = certified(problem, _polished_signed(problem, point))
+        return min((certified(problem, point), moved), key=lambda facts: facts["certificate"].gap)
+    best, certificate = polish(problem, point)
+    return {**best._asdict(), "certificate": certificate}
 
 
 def _certified_signed(problem: Any, point: SignedPoint) -> dict[str, Any]:

@@ -14,10 +14,10 @@ import numpy as np
 
 from mklref._conic.cones import use_second_order_cones
 from mklref._conic.factors import Factors
-from mklref._conic.point import Point, SignedPoint
+from mklref._conic.point import SignedPoint
 from mklref._typing import Array
 from mklref.losses.base import Costs
-from mklref.problem import Problem
+from mklref.problem import Point, Problem
 
 if TYPE_CHECKING:
     import cvxpy as cp

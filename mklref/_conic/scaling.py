@@ -21,9 +21,9 @@ import math
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mklref._conic.point import Point, SignedPoint
+from mklref._conic.point import SignedPoint
 from mklref._typing import Array
-from mklref.problem import Problem
+from mklref.problem import Point, Problem
 
 P = TypeVar("P", Point, SignedPoint)
 

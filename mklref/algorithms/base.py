@@ -232,6 +232,8 @@ class Run:
         beta, b = self.problem.join(best.betas), self.problem.intercepts(best.intercepts)
         certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
         status = status.confirmed(certificate.is_optimal(self.tol))
+        if status in (Status.ITERATION_LIMIT, Status.STALLED) and not self.guaranteed:
+            status = Status.NO_GUARANTEE
         return Solution(beta, best.weights, b, certificate.objective, certificate, status, history, self.solver)
 
 

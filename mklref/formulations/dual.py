@@ -26,7 +26,6 @@ import numpy as np
 from mklref._conic.atoms import norm, norms, power, squares
 from mklref._conic.factors import Factors
 from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
-from mklref._conic.point import Point
 from mklref._typing import Array
 from mklref.formulations.base import Formulation
 from mklref.losses import (
@@ -43,7 +42,7 @@ from mklref.losses import (
     SquaredHinge,
 )
 from mklref.losses.base import Costs
-from mklref.problem import Problem
+from mklref.problem import Point, Problem
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,

@@ -24,10 +24,9 @@ import numpy as np
 from mklref._conic.atoms import norm, norms
 from mklref._conic.factors import Factors
 from mklref._conic.model import Model, cost_parameters, multiplier
-from mklref._conic.point import Point
 from mklref.formulations.base import Formulation
 from mklref.losses import Squared
-from mklref.problem import Problem
+from mklref.problem import Point, Problem
 from mklref.regularizers import HalfPower, Lp
 from mklref.regularizers.norms import conjugate_exponent
 

@@ -25,10 +25,10 @@ import numpy as np
 
 from mklref._conic.factors import Factors
 from mklref._conic.model import Model, cost_parameters, multiplier
-from mklref._conic.point import Point
 from mklref.formulations.base import Formulation
 from mklref.formulations.mixed_norm import R
 from mklref.multiclass import MulticlassProblem
+from mklref.problem import Point
 
 
 class Multiclass(Formulation):

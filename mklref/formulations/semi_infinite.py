@@ -26,11 +26,10 @@ import numpy as np
 from mklref._conic.cutting_planes import Cuts, Loop
 from mklref._conic.factors import Factors
 from mklref._conic.model import Model, Solve, balance, balance_multiplier, cost_parameters, nonnegative
-from mklref._conic.point import Point
 from mklref.formulations.base import Formulation
 from mklref.formulations.dual import V_star
 from mklref.formulations.weighted_primal import psi
-from mklref.problem import Problem
+from mklref.problem import Point, Problem
 from mklref.regularizers import Lp
 
 

@@ -66,7 +66,7 @@ def solve(
         A solution of a problem with the same kernels, to start from (for instance with another C or p).
     polish : bool
         Take the solution to the limit of double precision by Newton's method on its active set, where that certifies
-        a smaller gap (polish.py). For a `Problem` only; a run that stalls on a small one does so in any case.
+        a smaller gap (`mklref._polish`); a run that stalls on a small problem does so in any case.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def solve(
     InvalidInput
         A start with another number of samples, kernels or classes.
     NotApplicable
-        A kernel stack that is not in memory, or several classes to be polished.
+        A kernel stack that is not in memory.
     Interrupted
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
@@ -95,14 +95,10 @@ def solve(
             raise NotApplicable("polish is for kernels as matrices; for kernels as factors lower tol instead.")
         limits: Any = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
         return solve_factored(problem, **limits, callback=callback, progress=progress, start=start)
-    if polish and problem.several:
-        raise NotApplicable("polish refines a Problem, not a MulticlassProblem; lower tol instead.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
     solution, machine = run.solution(status), run.machine
-    if not (isinstance(machine, Machine) and isinstance(solution, Solution)):
-        return solution
-    order = problem.n_samples + problem.n_kernels
+    order = len(machine.beta) + problem.n_kernels
     if not polish and (solution.status is not Status.STALLED or order > _REFINED or time.perf_counter() > deadline):
         return solution
     try:

@@ -81,10 +81,10 @@ def test_wrong_starts_are_named(name, case, solved):
 def test_starts_of_one_and_of_several_classes_are_told_apart(solved):
     K = make_problem(n=24, M=5).kernels
     problem = mklref.MulticlassProblem(K, np.arange(24) % 3)
-    with pytest.raises(InvalidType, match=r"start is Solution; give a MulticlassSolution"):
+    with pytest.raises(InvalidInput, match=re.escape("shape (24,) and weights of shape (5,); this")):
         ALGORITHMS["silp"](problem, start=solved)
     several = ALGORITHMS["lp_wrapper"](problem)
-    with pytest.raises(InvalidType, match=r"start is MulticlassSolution; give a Solution"):
+    with pytest.raises(InvalidInput, match=re.escape("dual variables of shape (3, 24)")):
         ALGORITHMS["silp"](small("silp"), start=several)
     four = mklref.MulticlassProblem(K, np.arange(24) % 4)
     with pytest.raises(InvalidInput, match=re.escape("dual variables of shape (3, 24)")):

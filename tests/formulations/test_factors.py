@@ -8,12 +8,12 @@ from makers import DEGENERATE, make_problem
 
 from mklref._conic.cones import use_second_order_cones
 from mklref._conic.factors import factorize
-from mklref._conic.point import Point
 from mklref._conic.scaling import Scaling, balanced
 from mklref.certificate import certify
 from mklref.exceptions import SolverFailure
 from mklref.formulations import as_formulation
 from mklref.kernels import stack
+from mklref.problem import Point
 from mklref.reference import Engine
 from mklref.regularizers import ElasticNet, Lp, Power, Tikhonov
 

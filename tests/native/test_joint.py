@@ -9,7 +9,7 @@ from scipy.linalg import block_diag
 
 import mklref
 from mklref import reference
-from mklref.exceptions import InvalidInput, InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.machines import machine_for
 from mklref.multiclass import STRATEGIES, MulticlassProblem
 from mklref.problem import Problem
@@ -111,12 +111,21 @@ def test_starts_from_a_part_and_from_a_solution():
     assert warm.certificate.upper >= solution.certificate.lower
 
 
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), ElasticNet(0.3)], ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_several_machines_are_polished_to_the_limit_of_double_precision(data, strategy, regularizer, loss):
+    problem = MulticlassProblem(*data, C=2.0, loss=loss, regularizer=regularizer, strategy=strategy)
+    rough, fine = mklref.solve(problem, tol=1e-4), mklref.solve(problem, tol=1e-4, polish=True)
+    assert fine.certificate.relative_gap < 1e-12 < rough.certificate.relative_gap
+    assert fine.certificate == mklref.certify(problem, fine.dual_coef, weights=fine.weights, intercept=fine.intercept)
+    assert fine.certificate.lower <= rough.certificate.upper
+
+
 def test_refused(data):
     kernels, y = data
     problem = MulticlassProblem(kernels, y)
     solution = mklref.solve(problem, tol=1e-2)
-    with pytest.raises(NotApplicable, match="polish refines a Problem"):
-        mklref.solve(problem, polish=True)
     with pytest.raises(InvalidInput, match=r"start has dual variables of shape \(3, 27\) .* has \(2, 27\)"):
         mklref.solve(MulticlassProblem(kernels, y > 0), start=solution)
     with pytest.raises(InvalidParameter, match=r"sample_weight has shape \(3,\), y has shape \(27,\)"):

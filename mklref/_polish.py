@@ -1,0 +1,309 @@
+"""The last digits: Newton's method on the optimality conditions of the active set, for native and for the reference.
+
+With F the samples of all machines strictly between their bounds (and off the kink of |beta_i| at 0), d_i(beta_i) the
+derivative of c_i V*(-beta_i/c_i, y_i) in beta_i, and q_m = sum_p beta_p'K_m beta_p, an optimum satisfies
+
+    sum_m theta_m (K_m beta_p)_i + b_p + d_i(beta_i) = 0   for i in F of machine p,       1'beta_p = c_b with intercepts
+
+where theta is the function theta(q) of the regulariser; its Jacobian joins the Newton matrix. Where R* has kinks
+(Lp(1) and its relatives, `polyhedral`), theta on the active kernels S and a multiplier nu are unknowns of their own:
+
+    q_m/2 = cost_m + 2 mu 1'theta + nu normal_m   for m in S,             normal'theta = 1
+
+Where R* is a maximum of smooth N_l(q)/2 (`parts`: groups that exclude each other) the same holds for their shares s in
+place of the weights, N_l in place of q_m and sum_m dN_l/dq_m K_m beta in place of K_m beta; theta = sum_l s_l dN_l/dq.
+
+Who calls guesses the active set: native from a machine that it has solved, the reference from the multipliers of a
+conic solver. Every point on the way is certified, and the best one is kept, which may be the one that was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from numpy.typing import NDArray
+
+from mklref._typing import Array
+from mklref.certificate import Certificate, certify, repair
+from mklref.exceptions import NotApplicable
+from mklref.problem import Point, Problem
+from mklref.regularizers import Regularizer
+from mklref.regularizers.polyhedral import Parts, Polyhedral
+
+ACTIVE = 1e-6
+"""Share of theta'q from which a kernel counts as active where R* has kinks."""
+_STEPS = 4
+_RANK = 1e-14
+_WORTHWHILE = 0.01
+"""Share of the gap from which a better intercept is taken."""
+
+
+def improved(
+    problem: Problem,
+    point: Point,
+    candidates: Iterable[Point],
+    enough: Callable[[Certificate], bool],
+    certificate: Certificate | None = None,
+) -> tuple[Point, Certificate]:
+    """The best of a point and its candidates by certified gap; no more are asked for once one is good enough.
+
+    A candidate violates no constraint by more than what it replaces, and ends the search if it is not finite.
+    """
+    best = point
+    if certificate is None:
+        best, certificate = with_better_intercept(problem, point)
+    if enough(certificate):
+        return best, certificate
+    for candidate in candidates:
+        if not all(np.all(np.isfinite(part)) for part in candidate):
+            continue
+        moved, found = with_better_intercept(problem, candidate)
+        if _gap(found) < _gap(certificate) and found.infeasibility <= certificate.infeasibility:
+            best, certificate = moved, found
+            if enough(certificate):
+                break
+    return best, certificate
+
+
+def with_better_intercept(problem: Problem, point: Point) -> tuple[Point, Certificate]:
+    """The point and its certificate, at its own intercept or at the best one where that is worth it."""
+    found = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
+    if not found.objective - found.better_upper > _WORTHWHILE * found.gap:
+        return point, found
+    point = point._replace(intercept=problem.intercepts(np.atleast_1d(found.better_intercept).tolist()))
+    return point, certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
+
+
+def _gap(certificate: Certificate) -> float:
+    """Smaller is better, of either sign: a negative gap is rounding. What is not finite loses."""
+    return abs(certificate.gap) if np.isfinite(certificate.gap) else np.inf
+
+
+class Samples:
+    """The samples of all machines, one machine after the other, with what their losses say of beta there."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.machines = [machine.problem for machine in problem.machines]
+        ends = np.cumsum([0, *(own.n_samples for own in self.machines)])
+        self.parts = [slice(start, end) for start, end in pairwise(ends)]
+        self.y = np.concatenate([own.y for own in self.machines])
+        self.costs = np.concatenate([own.costs for own in self.machines])
+        self.lower, self.upper = problem.loss.box(self.y, self.costs)
+        self.terms = problem.loss.quadratic_dual(self.y)
+        self.tube = self.terms is not None and self.terms.absolute > 0.0
+
+    def snapped(self, beta: Array, tolerance: float = 0.0) -> tuple[Array, NDArray[np.bool_]]:
+        """Beta with the entries on their bounds that are within so many costs of them, and which ones are inside."""
+        margin = tolerance * self.costs
+        beta = np.clip(beta, self.lower, self.upper)
+        beta = np.where(beta - self.lower <= margin, self.lower, beta)
+        beta = np.where(self.upper - beta <= margin, self.upper, beta)
+        free = (beta > self.lower) & (beta < self.upper)
+        if self.tube:  # the kink of |beta_i| at 0 holds an entry as a bound does
+            beta = np.where(np.abs(beta) <= margin, 0.0, beta)
+            free &= beta != 0.0
+        return beta, free
+
+    def interval(self, side: Array) -> tuple[Array, Array]:
+        """Where beta has one formula of d: the box, or with a kink at 0 the half of it on this side."""
+        if not self.tube:
+            return self.lower, self.upper
+        return np.where(side > 0.0, 0.0, self.lower), np.where(side < 0.0, 0.0, self.upper)
+
+    def derivatives(self, beta: Array, side: Array) -> tuple[Array, Array]:
+        """d_i and its derivative: -linear + absolute side + curvature beta/c, or those of the logistic loss."""
+        terms = self.terms
+        if terms is None:
+            a = self.y * beta
+            return self.y * np.log(a / (self.costs - a)), self.costs / (a * (self.costs - a))
+        second = np.broadcast_to(terms.curvature / self.costs, beta.shape)
+        return terms.absolute * side - terms.linear + second * beta, second
+
+    def images(self, beta: Array) -> Array:
+        """K_m beta_p of all machines side by side, (M, sum n_p)."""
+        each = zip(self.machines, self.parts, strict=True)
+        return np.concatenate([own.kernels.apply(beta[part]) for own, part in each], axis=1)
+
+    def curvature(self, theta: Array, free: NDArray[np.bool_]) -> Array:
+        """sum_m theta_m K_m on the free samples, a block for each machine."""
+        combined: dict[int, Array] = {}
+        blocks = []
+        for own, part in zip(self.machines, self.parts, strict=True):
+            if id(own.kernels) not in combined:
+                combined[id(own.kernels)] = own.kernels.combine(theta)
+            blocks.append(combined[id(own.kernels)][np.ix_(free[part], free[part])])
+        return blocks[0] if len(blocks) == 1 else np.asarray(scipy.linalg.block_diag(*blocks))
+
+    def sums(self) -> Array:
+        """Rows that sum beta over the samples of each machine, (P, sum n_p); none without intercepts."""
+        rows = np.zeros((len(self.parts) if self.problem.intercept else 0, len(self.y)))
+        for row, part in zip(rows, self.parts, strict=False):
+            row[part] = 1.0
+        return rows
+
+    def repaired(self, beta: Array) -> Array:
+        """A feasible beta next to this one."""
+        each = zip(self.machines, self.parts, strict=True)
+        return np.concatenate([repair(own, beta[part])[0] for own, part in each])
+
+    def point(self, beta: Array, weights: Array, b: Array) -> Point:
+        """The point as solutions have it."""
+        problem = self.problem
+        intercepts = b.tolist() if problem.intercept else [0.0] * len(self.parts)
+        return Point(problem.join([beta[part] for part in self.parts]), weights, problem.intercepts(intercepts))
+
+
+class _Weights(NamedTuple):
+    """What theta is near a point: a function of q, or with unknowns of its own where R* has kinks."""
+
+    theta: Array
+    jacobian: Array | None
+    """d theta/dq at fixed unknowns, (M, M)."""
+    squares: Array
+    """q, or N_l of the parts."""
+    gradients: Array | None
+    """dN_l/dq, (L, M); None where the unknowns are theta."""
+
+
+def newton(
+    problem: Problem,
+    regularizer: Regularizer,
+    point: Point,
+    tolerance: float = 0.0,
+    share: float = ACTIVE,
+    steps: int = _STEPS,
+) -> Iterator[Point]:
+    """Feasible points after each Newton step from a point whose active set is near that of the optimum.
+
+    Parameters
+    ----------
+    problem : Problem
+    regularizer : Regularizer
+        That of the problem, or `Fixed` weights for its machines alone.
+    point : Point
+    tolerance : float
+        Distance from a bound, relative to the cost of the sample, within which beta_i is taken to lie on it.
+    share : float
+        Share of theta'q from which a kernel counts as active where R* has kinks.
+    steps : int
+
+    Yields
+    ------
+    Point
+        Samples that a step takes out of their interval stay at the end of it from then on.
+    """
+    samples = Samples(problem)
+    beta, free = samples.snapped(np.concatenate(problem.split(point.dual_coef)), tolerance)
+    side, b, kinks = (
+        np.sign(beta),
+        np.atleast_1d(point.intercept).astype(float),
+        _kinks(regularizer, len(point.weights)),
+    )
+    low, high = samples.interval(side)
+    g, parts = _norms(regularizer, samples.images(beta) @ beta)
+    # The unknown weights: theta, or the shares of the parts, those that fit theta best.
+    unknown = point.weights if parts is None else scipy.optimize.nnls(parts.gradients.T, point.weights)[0]
+    share_of_squares = unknown * (g * g if parts is None else parts.norms)
+    active = share_of_squares > share * share_of_squares.max(initial=0.0)
+    unknown = regularizer.weights_from_dual(g) if kinks is None else np.where(active, unknown, 0.0)
+    for _ in range(steps):
+        step = _step(samples, regularizer, (beta, unknown, b), side, free, kinks, active)
+        if step is None:
+            return
+        moved, weights_moved, b_moved = step
+        beta, b = np.where(free, np.clip(beta + moved, low, high), beta), b + b_moved
+        free &= (beta > low) & (beta < high)
+        feasible = samples.repaired(beta)
+        g, parts = _norms(regularizer, samples.images(feasible) @ feasible)
+        unknown = regularizer.weights_from_dual(g) if kinks is None else np.maximum(unknown + weights_moved, 0.0)
+        yield samples.point(feasible, unknown if parts is None else unknown / unknown.sum() @ parts.gradients, b)
+
+
+def _norms(regularizer: Regularizer, squares: Array) -> tuple[Array, Parts | None]:
+    """g, and the parts of R* there."""
+    g = np.sqrt(np.maximum(squares, 0.0))
+    return g, regularizer.parts(g)
+
+
+def _kinks(regularizer: Regularizer, kernels: int) -> Polyhedral | None:
+    """psi of the unknown weights where R* has kinks: of theta, or the simplex of the shares of its parts."""
+    parts = regularizer.parts(np.ones(kernels))
+    return regularizer.polyhedral(kernels) if parts is None else Polyhedral.simplex(len(parts.norms))
+
+
+def _weights(regularizer: Regularizer, unknown: Array, squares: Array, kinked: bool) -> _Weights:
+    """theta for these unknowns and q."""
+    g, parts = _norms(regularizer, squares)
+    if parts is not None:
+        hessian = np.tensordot(unknown, parts.hessians, 1)
+        return _Weights(unknown @ parts.gradients, hessian, parts.norms, parts.gradients)
+    if kinked:
+        return _Weights(unknown, None, g * g, None)
+    try:
+        jacobian = regularizer.weights_jacobian(g)
+    except NotApplicable:  # the weights stay as they are within a step
+        jacobian = None
+    return _Weights(unknown, jacobian, g * g, None)
+
+
+def _step(
+    samples: Samples,
+    regularizer: Regularizer,
+    point: tuple[Array, Array, Array],
+    side: Array,
+    free: NDArray[np.bool_],
+    kinks: Polyhedral | None,
+    active: NDArray[np.bool_],
+) -> tuple[Array, Array, Array] | None:
+    """The Newton step in beta, the unknown weights and b; None where the equations are not finite."""
+    beta, unknown, b = point
+    images, sums = samples.images(beta), samples.sums()
+    weights = _weights(regularizer, unknown, images @ beta, kinks is not None)
+    first, second = samples.derivatives(beta, side)
+    F, S = np.flatnonzero(free), np.flatnonzero(active)
+    matrix = samples.curvature(weights.theta, free) + np.diag(second[F])
+    residual = -(weights.theta @ images + (b @ sums if len(sums) else 0.0) + first)[F]
+    if weights.jacobian is not None:
+        matrix += 2.0 * images[:, F].T @ (weights.jacobian @ images[:, F])
+    if len(sums):
+        matrix = _bordered(matrix, sums[:, F], 0.0)
+        residual = np.append(residual, samples.problem.intercept_cost - sums @ beta)
+    kernels = len(residual)
+    if kinks is not None and len(S):
+        part = kinks.of(S)
+        excess = part.gradient(unknown[S]) - 0.5 * weights.squares[S]
+        rows = images if weights.gradients is None else weights.gradients @ images
+        matrix = _bordered(matrix, rows[np.ix_(S, F)], -2.0 * part.mu)
+        if part.normal is None:
+            residual = np.append(residual, excess)
+        else:
+            nu = -float(part.normal @ excess) / float(part.normal @ part.normal)  # what fits best
+            last = np.zeros((1, len(matrix)))
+            last[0, len(matrix) - len(S) :] = -part.normal
+            matrix = _bordered(matrix, last, 0.0)
+            residual = np.concatenate([residual, excess + nu * part.normal, [part.normal @ unknown[S] - 1.0]])
+    if not (len(matrix) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(residual))):
+        return None
+    # Singular where kernels have low rank: of all solutions the shortest.
+    solved: Any = scipy.linalg.lstsq(matrix, residual, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    if not np.all(np.isfinite(solved)):
+        return None
+    moved, weights_moved, b_moved = np.zeros_like(beta), np.zeros_like(unknown), np.zeros_like(b)
+    moved[F] = solved[: len(F)]
+    b_moved[: len(sums)] = solved[len(F) : len(F) + len(sums)]
+    if kinks is not None:
+        weights_moved[S] = solved[kernels : kernels + len(S)]
+    return moved, weights_moved, b_moved
+
+
+def _bordered(matrix: Array, rows: Array, corner: float) -> Array:
+    """[[matrix, rows'], [rows, corner]] with the rows filled up with zeros on the right."""
+    wide = np.zeros((len(rows), len(matrix)))
+    wide[:, : rows.shape[1]] = rows
+    return np.block([[matrix, wide.T], [wide, np.full((len(rows), len(rows)), corner)]])
