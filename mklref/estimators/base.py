@@ -34,9 +34,10 @@ from mklref.estimators.persistence import Persistent, variables_of
 from mklref.estimators.samples import Kept, as_given, merged, warn_of_scales
 from mklref.estimators.validated import named, own_errors, require_unmasked, validated
 from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack, FittedFamily
+from mklref.kernels import FittedFamily, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
+from mklref.kernels.storage import checked_storage
 from mklref.kernels.transforms import checked_method
 from mklref.multiclass import MulticlassProblem
 from mklref.native import solve
@@ -177,11 +178,13 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
                 )
         return as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
 
-    def _raw_kernels(self, X: Any, kept: Kept) -> ArrayStack:
-        """Training matrices of the samples that are kept, not yet normalised; remembers what new samples need."""
+    def _raw_kernels(self, X: Any, kept: Kept) -> KernelStack:
+        """The kernels of the samples that are kept, not yet normalised; remembers what new samples need."""
         if not isinstance(self.center, bool | np.bool_):
             raise InvalidType(f"center is {self.center!r}; give True or False.")
         method = None if self.normalize is None else checked_method(self.normalize)
+        storage = checked_storage(getattr(self, "storage", "memory"))  # a search slices matrices
+        grams: KernelStack
         if self._is_precomputed():
             if method == "spherical":
                 raise InvalidParameter(
@@ -191,15 +194,16 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
             grams, self._new_kernels = raw_precomputed(X, kept.indices)
             self.__dict__.pop("kernel_groups_", None)  # of an earlier fit
         else:
-            grams, fitted = raw_family(self.kernels, X[kept.indices], getattr(self, "feature_names_in_", None))
+            names = getattr(self, "feature_names_in_", None)
+            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage)
             self._new_kernels = fitted
             self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
             warn_of_scales(fitted.kernels, fitted.samples, variables_of(self))
         self.kernel_names_ = grams.names
         return grams
 
-    def _normalized(self, raw: ArrayStack, weight: Array | None) -> ArrayStack:
-        """The matrices that are learned with; those of `raw` are not needed after it."""
+    def _normalized(self, raw: KernelStack, weight: Array | None) -> KernelStack:
+        """The kernels that are learned with; those of `raw` are not needed after it."""
         grams, self._new_kernels = normalized(raw, self._new_kernels, self.normalize, bool(self.center), weight)
         return grams
 

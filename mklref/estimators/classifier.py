@@ -54,6 +54,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     strategy : {"one_vs_rest", "one_vs_one"}
     class_weight : dict, "balanced" or None
         Factors of C for each class, as in scikit-learn.
+    storage : {"auto", "memory", "lazy"}
+        Whether kernels are held in memory or evaluated when they are read, as in `KernelFamily.fit`; "auto" decides by
+        the memory that is free. Lazy kernels take losses with bounds, "hinge" and "squared_hinge" among them.
     tol : float
         Certified relative duality gap.
     max_iter : int
@@ -104,6 +107,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         multiclass: str = "joint",
         strategy: str = "one_vs_rest",
         class_weight: Any = None,
+        storage: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 500,
         random_state: Any = None,
@@ -118,6 +122,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         self.multiclass = multiclass
         self.strategy = strategy
         self.class_weight = class_weight
+        self.storage = storage
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -13,8 +13,18 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack, FamilyStack, FittedFamily, KernelFamily, KernelStack, function, parse, stack
-from mklref.kernels.transforms import VANISHING, Transform, is_constant
+from mklref.kernels import (
+    ArrayStack,
+    FamilyStack,
+    FittedFamily,
+    KernelFamily,
+    KernelStack,
+    LazyStack,
+    function,
+    parse,
+    stack,
+)
+from mklref.kernels.transforms import VANISHING, ConstantKernel, Transform, is_constant
 
 PRECOMPUTED = "precomputed"
 
@@ -45,13 +55,13 @@ def family_of(kernels: Any) -> KernelFamily:
     )
 
 
-def raw_family(kernels: Any, X: Array, names: Any) -> tuple[ArrayStack, FittedFamily]:
-    """Training matrices on samples X (n, d) whose columns have these names, and the kernels of new samples.
+def raw_family(kernels: Any, X: Array, names: Any, storage: str) -> tuple[FamilyStack | LazyStack, FittedFamily]:
+    """The kernels on samples X (n, d) whose columns have these names, and those of new samples.
 
     Kernels that are positive semidefinite by a theorem need no check; functions and kernels of the user's get one.
     """
-    given = FamilyStack(family_of(kernels), X if names is None else _Named(X, names), None, False)
-    if not all(kernel.definite for kernel in given.fitted.kernels):
+    given = family_of(kernels).fit(X if names is None else _Named(X, names), storage=storage)
+    if isinstance(given, FamilyStack):
         given.require_psd()
     return given, given.fitted
 
@@ -147,25 +157,35 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
 
 
 def normalized(
-    raw: ArrayStack, new: NewKernels, method: Any, center: bool, weight: Array | None
-) -> tuple[ArrayStack, NewKernels]:
-    """The matrices with the normalisation, and the kernels of new samples with the statistics of these matrices.
+    raw: KernelStack, new: NewKernels, method: Any, center: bool, weight: Array | None
+) -> tuple[KernelStack, NewKernels]:
+    """The kernels with the normalisation, and those of new samples with the statistics of the training samples.
 
     Matrices that this module made are overwritten, those of the user are not.
     """
+    if isinstance(raw, LazyStack):
+        lazy = raw.normalized(method, center, weight, vanish=True)
+        return lazy, replace(new, transforms=lazy.fitted.transforms)
+    assert isinstance(raw, ArrayStack)
     matrices, transforms = [], []
     for gram, name in zip(raw.matrices, raw.names, strict=True):
         transforms.append(_transform(gram, f"kernel {name!r}", method, center, weight))
-        train = transforms[-1].train(gram)
         if isinstance(raw, FamilyStack):
-            np.copyto(gram, train)
-        matrices.append(gram if isinstance(raw, FamilyStack) else train)
+            transforms[-1].train_in_place(gram)
+            matrices.append(gram)
+        else:
+            matrices.append(transforms[-1].train(gram))
     return ArrayStack.trusted(matrices, raw.names), replace(new, transforms=tuple(transforms))
 
 
 def _transform(gram: FloatArray, label: str, method: Any, center: bool, weight: Array | None) -> Transform:
     """The statistics of one kernel; one that is constant becomes 0 where it would be divided by its variance of 0."""
-    if method is not None and (center or method == "multiplicative") and is_constant(gram, weight):
+    if method == "multiplicative" and not center:  # one read of the matrix says both
+        try:
+            return Transform.fit(gram, label, method, center, weight)
+        except ConstantKernel:
+            return VANISHING
+    if method is not None and center and is_constant(gram, weight):
         return VANISHING
     return Transform.fit(gram, label, method, center, weight)
 

@@ -27,7 +27,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
     nu : float
         In (0, 1]: at most this share of the training samples lies outside, at least this share is support vectors.
         It takes the place of C.
-    kernels, norm, normalize, center, tol, max_iter, random_state, verbose
+    kernels, norm, normalize, center, storage, tol, max_iter, random_state, verbose
         As for `MKLClassifier`. The regulariser may not be homogeneous of degree 1.
 
     Attributes
@@ -57,6 +57,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         nu: float = 0.5,
         normalize: str | None = "multiplicative",
         center: bool = False,
+        storage: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 500,
         random_state: Any = None,
@@ -67,6 +68,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         self.nu = nu
         self.normalize = normalize
         self.center = center
+        self.storage = storage
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -24,7 +24,7 @@ from mklref.kernels.functions import grouped
 from mklref.kernels.reader import CachedReader, Reader
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.storage import checked_cache, checked_precision
-from mklref.kernels.transforms import Normalization, Transform
+from mklref.kernels.transforms import VANISHING, ConstantKernel, Normalization, Transform
 
 _ROUNDINGS = 8.0 * 2.0**-52
 """Of a factor, of two norms, of the product of both, each twice."""
@@ -73,18 +73,36 @@ class LazyStack(OnSamples, KernelStack):
         nothing = tuple(Transform() for _ in kernels)
         fitted = FittedFamily(samples, kernels, nothing, names, columns)
         raw = cls(fitted, grouped(kernels, variables), cache=limit, precision=precision)
-        if normalize is None and not center:
-            return raw
+        return raw if normalize is None and not center else raw.normalized(normalize, center)
+
+    def normalized(
+        self, method: Normalization | None, center: bool, weight: Array | None = None, *, vanish: bool = False
+    ) -> LazyStack:
+        """The kernels with a normalisation, by the statistics of samples that count `weight` (n,) times.
+
+        The means of rows, which centring and "multiplicative" take, cost one evaluation of all kernels. Kernels that
+        are constant become 0 if they `vanish`, and are refused otherwise where they cannot be normalised.
+        """
+        samples, found = self.fitted.samples, []
+        ones = np.ones(len(samples)) if weight is None else weight
+        means: Any = [None] * len(self)
+        if center or method == "multiplicative":
+            means = self.apply(ones) / ones.sum()
         with np.errstate(over="ignore"):
-            diagonals = np.stack([kernel.diagonal(samples) for kernel in kernels])
-            means: Any = [None] * len(kernels)
-            if center or normalize == "multiplicative":
-                means = raw.apply(np.ones(len(samples))) / len(samples)
-        found = [
-            Transform.of_statistics(diagonal, own, np.float64, f"kernel {name!r}", normalize, center)
-            for diagonal, own, name in zip(diagonals, means, names, strict=True)
-        ]
-        return cls(replace(fitted, transforms=tuple(found)), raw.groups, cache=limit, precision=precision)
+            for kernel, name, own in zip(self.fitted.kernels, self.names, means, strict=True):
+                arguments = kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"
+                try:
+                    if vanish and center and method is not None:
+                        Transform.of_statistics(*arguments, "multiplicative", False, weight)
+                    found.append(Transform.of_statistics(*arguments, method, center, weight))
+                except ConstantKernel:
+                    if not vanish:
+                        raise
+                    found.append(VANISHING)
+        fitted = replace(self.fitted, transforms=tuple(found))
+        made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
+        made.choice, made._samples = self.choice, self._samples
+        return made
 
     @property
     def shape(self) -> tuple[int, int, int]:

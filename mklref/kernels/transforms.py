@@ -29,6 +29,10 @@ Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
 """The names of the normalisations."""
 
 
+class ConstantKernel(InvalidKernel):
+    """A kernel that has no variance on the training samples, and so cannot be brought to variance 1."""
+
+
 @dataclass(frozen=True)
 class Centering:
     """Inner products around the mean of the training samples in feature space."""
@@ -87,7 +91,7 @@ class Scaling:
     def of_variance(cls, variance: float, rounding: float, dtype: Any, label: str) -> Scaling:
         """The same for a matrix of this variance, of which rounding may make so much of 0, and type."""
         if variance <= rounding:
-            raise InvalidKernel(
+            raise ConstantKernel(
                 f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
                 "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
             )
@@ -163,26 +167,36 @@ class Transform:
 
     @classmethod
     def of_statistics(
-        cls, diagonal: Array, means: Array | None, dtype: Any, label: str, method: Normalization | None, center: bool
+        cls,
+        diagonal: Array,
+        means: Array | None,
+        dtype: Any,
+        label: str,
+        method: Normalization | None,
+        center: bool,
+        weight: Array | None = None,
     ) -> Transform:
         """What `fit` finds, from the diagonal of a training matrix and the means of its rows, each (n,).
 
         The means are read by centring and by "multiplicative" alone.
         """
-        centering = None
+        centering, shares = None, None if weight is None else weight / weight.sum()
         if center:
             assert means is not None
-            centering = Centering(means, float(means.mean()))
+            total = float(means.mean() if shares is None else shares @ means)
+            centering = Centering(means, total, shares)
             diagonal, means = diagonal - 2.0 * means + centering.total, np.zeros_like(means)
         if method is None:
             return cls(centering)
         if checked_method(method) == "spherical":
             return cls(centering, Projection(_norms(diagonal, label)))
         if method == "trace":
-            return cls(centering, Scaling.of_trace(float(diagonal.sum()), dtype, label))
+            trace = float(diagonal.sum() if weight is None else weight @ diagonal)
+            return cls(centering, Scaling.of_trace(trace, dtype, label))
         assert means is not None
-        spread, unseen = float(diagonal.mean()), _unseen(len(means), dtype, float(diagonal.mean()))
-        return cls(centering, Scaling.of_variance(spread - float(means.mean()), unseen, dtype, label))
+        spread, mean = (float(x.mean() if shares is None else shares @ x) for x in (diagonal, means))
+        unseen = _unseen(len(means), dtype, spread)
+        return cls(centering, Scaling.of_variance(spread - mean, unseen, dtype, label))
 
     @property
     def factor(self) -> float | None:
@@ -213,6 +227,13 @@ class Transform:
         if isinstance(normalization, Projection):
             normalization = Projection(normalization.norms[samples])
         return Transform(centering, normalization)
+
+    def train_in_place(self, gram: FloatArray) -> None:
+        """Transform a training matrix where it lies."""
+        if self.factor is None:
+            gram[:] = self.train(gram)
+        elif self.factor != 1.0:
+            gram *= gram.dtype.type(self.factor)
 
     def train(self, gram: FloatArray) -> FloatArray:
         """The transformed training matrix (n, n)."""
