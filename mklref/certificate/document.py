@@ -11,7 +11,7 @@ import json
 import math
 from dataclasses import dataclass, field, fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from mklref.certificate.products import matrices
 from mklref.certificate.unit import relative
 from mklref.certificate.verdict import Bounds
 from mklref.exceptions import InvalidInput
-
-if TYPE_CHECKING:
-    pass
+from mklref.kernels.stack import KernelStack
 
 FORMATS = ("mklref-rigorous-1", "mklref-rigorous-2")
 """Of one machine, and of several."""
@@ -67,7 +65,10 @@ class RigorousCertificate(Bounds):
     def explain(self) -> str:
         """What is proven, about which matrices, and what the proof cost."""
         if self.tier == 1:
-            scope = "Proven for exactly these kernels, each of which is proven positive semidefinite (tier 1)."
+            how = "proven" if self.problem.kernels.entry_errors is None else "by a theorem"
+            scope = f"Proven for exactly these kernels, each of which is {how} positive semidefinite (tier 1)."
+            if self.problem.kernels.entry_errors is not None:
+                scope += " The rounding errors of their evaluation are enclosed."
         else:
             moved = np.flatnonzero(self.delta)
             scope = (
@@ -121,7 +122,7 @@ class RigorousCertificate(Bounds):
                 "kernels": {
                     "shape": list(problem.kernels.shape),
                     "dtype": str(problem.kernels.dtype),
-                    "sha256": _sha256(matrices(problem.kernels)),
+                    **_named(problem.kernels),
                 },
                 "y": {"shape": list(y.shape), "dtype": "float64", "sha256": _sha256([y])},
             },
@@ -147,6 +148,13 @@ class RigorousCertificate(Bounds):
 def _targets(problem: Any) -> Array:
     """y (n,), and for classes their numbers."""
     return np.asarray(np.searchsorted(problem.classes, problem.y) if problem.several else problem.y, dtype=np.float64)
+
+
+def _named(kernels: KernelStack) -> dict[str, str]:
+    """The hash of the matrices, or of what they follow from, which `mklref.verify` has no use for."""
+    if kernels.recipe is not None:
+        return {"recipe": hashlib.sha256(kernels.recipe).hexdigest()}
+    return {"sha256": _sha256(matrices(kernels))}
 
 
 def _hex(x: Any) -> Any:

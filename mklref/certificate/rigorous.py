@@ -104,7 +104,14 @@ def certify_rigorously(
     penalty_terms.require_supported(problem.regularizer)
     if backend is not None and backend not in BACKENDS:
         raise InvalidParameter(f"backend = {backend!r} is unknown; give {', '.join(map(repr, BACKENDS))}, or None.")
-    evaluated = problem.kernels.entry_errors is not None
+    errors = problem.kernels.entry_errors
+    evaluated = errors is not None
+    if errors is not None and not np.all(np.isfinite(errors)):
+        m = int(np.argmin(np.isfinite(errors)))
+        raise NotApplicable(
+            f"kernels[{m}] is evaluated when it is read, and how much rounding there is in it is not known: it is not "
+            "one of linear, poly, rbf, laplacian, their sums and products, or it is centred. Take storage='memory'."
+        )
     if evaluated and backend not in (None, "fast"):
         raise NotApplicable(f"backend = {backend!r} reads matrices; kernels that are evaluated have 'fast' alone.")
     betas, feasible, violations = _feasible(problem, dual_coef)

@@ -7,21 +7,31 @@ from pathlib import Path
 from typing import Any
 
 from mklref._files import write_text
-from mklref.certificate import Bounds
+from mklref.certificate import Bounds, certify
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.exceptions import InvalidInput
+from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels import parse
 from mklref.report import require_extra
 from mklref.testing.diagnosis import judge, proven
 from mklref.testing.optimal import require_tolerance
 from mklref.testing.vectors import read_answer, read_problem
 from mklref.testing.vectors.check import check_directory
+from mklref.testing.vectors.formats import read_record
+from mklref.testing.vectors.schema import problem_from_record
 
 
 def run(arguments: Any) -> bool:
     """Print the verdict, save it if asked for, and say whether the answer is certified."""
     require_tolerance("--tol", arguments.tol)
     out = render.console()
+    if arguments.data is not None:
+        return _on_samples(arguments, out)
+    for option in ("kernels", "normalize", "p", "C", "loss"):
+        if getattr(arguments, option) is not None:
+            raise InvalidParameter(f"--{option} goes with --data; a PROBLEM states its own.")
+    if arguments.problem is None:
+        raise InvalidParameter("give PROBLEM and SOLUTION, or --data FILE --kernels SPEC and SOLUTION.")
     if Path(arguments.problem).is_dir():
         if arguments.report:
             require_extra()
@@ -52,9 +62,41 @@ def run(arguments: Any) -> bool:
     deliver(arguments, save=lambda path: _write(path, certificate.to_dict()))
     if arguments.rigorous:
         out.print(certificate.explain(), markup=False, soft_wrap=True)
-    word = "CERTIFIED" if passed else "REJECTED" if gap <= arguments.tol else "NOT OPTIMAL"
+    return _say(out, passed, gap, arguments.tol)
+
+
+def _on_samples(arguments: Any, out: Any) -> bool:
+    """The same for kernels of samples, which are evaluated where the certificate asks for them."""
+    if arguments.problem is not None or arguments.report or arguments.kernels is None:
+        raise InvalidParameter("--data FILE goes with --kernels SPEC and SOLUTION alone, without PROBLEM and --report.")
+    record = read_record(arguments.data)
+    if "X" not in record or "kernels" in record:
+        raise InvalidInput(f"{arguments.data} needs samples X (n, d), and no kernels; it has {', '.join(record)}.")
+    given = {"C": arguments.C, "loss": arguments.loss, "regularizer_p": arguments.p}
+    for name, value in given.items():
+        if value is not None and name in record:
+            raise InvalidParameter(f"--{name.removeprefix('regularizer_')} and {arguments.data} both say {name}.")
+    record |= {name: value for name, value in given.items() if value is not None}
+    if arguments.p is not None:
+        record.setdefault("regularizer", "Lp")
+    method = None if arguments.normalize in (None, "none") else arguments.normalize
+    kernels = parse(arguments.kernels).fit(record.pop("X"), normalize=method, storage="lazy", cache=0)
+    problem, answer = problem_from_record({**record, "kernels": kernels}), read_answer(arguments.solution)
+    out.print(str(problem), markup=False, soft_wrap=True)
+    kernels.progress = True
+    certificate: Bounds = certify(
+        problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept, rigorous=arguments.rigorous
+    )
+    deliver(arguments, save=lambda path: _write(path, certificate.to_dict()))
+    out.print(certificate.explain(), markup=False, soft_wrap=True)
+    return _say(out, certificate.is_optimal(arguments.tol), certificate.relative_gap, arguments.tol)
+
+
+def _say(out: Any, passed: bool, gap: float, tol: float) -> bool:
+    """The verdict in a line."""
+    word = "CERTIFIED" if passed else "REJECTED" if gap <= tol else "NOT OPTIMAL"
     colour = "green" if passed else "red"
-    out.print(f"[{colour}]{word}[/]: relative gap {gap:.1e}, allowed {arguments.tol:.1e}")
+    out.print(f"[{colour}]{word}[/]: relative gap {gap:.1e}, allowed {tol:.1e}")
     return passed
 
 

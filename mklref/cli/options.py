@@ -118,10 +118,28 @@ def _add_certify(commands: Any) -> None:
         epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input.",
     )
     add = certify.add_argument
-    add("problem", type=Input, metavar="PROBLEM", help="file with a problem, or directory written by mklref vectors")
+    add(
+        "problem",
+        type=Input,
+        nargs="?",
+        metavar="PROBLEM",
+        help="file with a problem, or directory written by mklref vectors; none with --data",
+    )
     add("solution", type=Input, metavar="SOLUTION", help="file with a solution, or directory with one for each problem")
     add("--tol", type=number, default=1e-6, help="largest certified relative gap (1e-6)")
     add("--rigorous", action="store_true", help="prove the bounds, rounding errors included")
+    add(
+        "--data",
+        type=Input,
+        metavar="FILE",
+        help="in place of PROBLEM: samples X (n, d) and y, for kernels that are evaluated when they are read; C, loss, "
+        "regularizer as in a problem",
+    )
+    add("--kernels", metavar="SPEC", help="with --data: such as linear,poly:2,rbf:0.1..10:8,per-variable")
+    add("--normalize", choices=NORMALIZATIONS, help="with --data: normalisation of each kernel (none)")
+    add("--p", type=exponent, help="with --data: norm of the weights, in [1, inf], such as 4/3, unless the file says")
+    add("--C", type=number, help="with --data: weight of the summed loss, unless the file says")
+    add("--loss", metavar="NAME", help="with --data: name of the loss, unless the file says")
     add("--save", type=Output, metavar="FILE.json", help="write the certificate; with directories, all rows")
     add("--report", type=Output, metavar="FILE.html", help="with directories: write a page")
     add_force(certify)

@@ -48,6 +48,17 @@ class KernelFamily(ABC):
         *,
         normalize: Normalization | None = None,
         center: bool = False,
+        storage: Literal["lazy"],
+        cache: int | float | str | None = None,
+        precision: str = "float64",
+    ) -> LazyStack: ...
+    @overload
+    def fit(
+        self,
+        X: Any,
+        *,
+        normalize: Normalization | None = None,
+        center: bool = False,
         storage: str,
         cache: int | float | str | None = None,
         precision: str = "float64",

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._progress import Steps
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
 from mklref.kernels.base import KernelFamily
@@ -46,6 +47,8 @@ class LazyStack(OnSamples, KernelStack):
     """
 
     costly = True
+    progress = False
+    """Whether products show a progress line."""
     dtype = np.dtype(np.float64)
 
     def __init__(
@@ -180,9 +183,15 @@ class LazyStack(OnSamples, KernelStack):
         """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n): sums of the rows where v is not 0."""
         some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
         support, images = np.flatnonzero(v), np.zeros((len(some), self.shape[1]))
-        for part in self._batches(len(support), 1):
-            index = support[part]
-            self.add_rows(Block(self.samples("float64"), None, index), index, some, v[index], images)
+        batches = self._batches(len(support), 1)
+        steps = Steps(self.progress and len(batches) > 1, "evaluating", len(batches))
+        try:
+            for part in batches:
+                index = support[part]
+                self.add_rows(Block(self.samples("float64"), None, index), index, some, v[index], images)
+                steps.advance()
+        finally:
+            steps.close()
         return images
 
     def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array) -> None:
@@ -243,7 +252,7 @@ class LazyStack(OnSamples, KernelStack):
         made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
         for precision in self._samples:  # around the same mean, so that the entries are those of the whole
             made._samples[precision] = self._samples[precision].part(samples)
-        made._counts_for = self
+        made._counts_for, made.progress = self, self.progress
         return made
 
     _counts_for: LazyStack | None = None

@@ -21,6 +21,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, Loss
 from mklref.problem import Problem
 from mklref.regularizers import (
@@ -104,7 +105,7 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
         _number(record.get(name, 0.0), name)
     weight = record.get("sample_weight")
     return Problem(
-        np.asarray(record["kernels"]),
+        record["kernels"] if isinstance(record["kernels"], KernelStack) else np.asarray(record["kernels"]),
         _vector(record["y"], "y"),
         C=_number(record.get("C", 1.0), "C"),
         loss=loss,
