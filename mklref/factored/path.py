@@ -5,18 +5,19 @@ r"""The central path in (v, b, theta) at once, for kernels as factors.
 
     samples.py    beta and its multipliers, sample by sample
     weights.py    psi
-    shard.py      sums over rows: three reads of L in a step
+    shard.py      sums over rows: three or four reads of L in a step
     system.py     the step of v, b, theta and nu
 
 A step is Mehrotra's predictor and corrector, where the corrector knows all products of the left sides: those of the
-samples, theta z, v = theta w, ||w||^2 and the curvature of phi. In this form, with w = L'beta as a variable of its own,
-p = 1 takes no more steps than p = 2.
+samples, theta z, v = theta w, ||w||^2 and the curvature of phi; a short one is centred once more (Gondzio). In this
+form, with w = L'beta as a variable of its own, p = 1 takes no more steps than p = 2.
 
 Bounds: f = L v + b is feasible as it stands, and so is beta with what exceeds 1'beta = c_b taken off its larger side.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.certificate.unit import relative, unit_of
 from mklref.factored.rounds import Rounds, machines_of
-from mklref.factored.samples import samples_for
+from mklref.factored.samples import centring, samples_for
 from mklref.factored.system import Direction, Left, System
 from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
@@ -36,6 +37,8 @@ _NEARLY = 0.99
 """Share of the way to the boundary that a step goes at most."""
 _UNIFORM = 1e-3
 """Share of the largest weight that every weight has at a start."""
+_GOOD, _FARTHER = 0.9, (1.2, 0.3)
+"""A shorter step is centred, for one that is so much longer than the first one says."""
 _SHORT, _PATIENCE = 1e-6, 12
 """A step that moves nothing, and so many steps without a better gap: rounding has the last word."""
 _BALANCED = 1e-9
@@ -104,7 +107,7 @@ class Path:
         total = float(self.rounds.begin(tau)[0])
         if self.first.intercept_cost:
             self._balance_start(tau, total)
-        self.tau, self.length, self.fresh, self.stuck = tau, 0.0, True, False
+        self.tau, self.length, self.centred, self.fresh, self.stuck = tau, 0.0, False, True, False
 
     def _balance_start(self, tau: float, total: float) -> None:
         """Move the intercept to where beta sums to c_b: nothing else is as far from its constraint."""
@@ -154,7 +157,7 @@ class Path:
         length, self.length = self.length, 0.0
         largest = max(float(self.weights() @ self.largest), np.finfo(float).tiny)
         exact = self.upper - self.lower < _EXACT * abs(self.upper)
-        grams, vectors, sums, read = self.rounds.assemble(length, largest, exact)
+        grams, vectors, sums, read = self.rounds.assemble(length, self.centred, largest, exact)
         self.counters["grams"] += float(read[0]) / (self.first.n_samples * len(self.each))
         self.counters["passes"] += 1.0
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
@@ -244,10 +247,29 @@ class Path:
             theta=left.theta + 0.5 * self._squares(affine.w),
             z=left.z + tau - affine.theta * affine.z,
         )
+        bend = 0.0
         if moving and psi.constrained:
-            corrected = corrected._replace(phi=phi - 0.5 * float(affine.theta @ hessian @ affine.theta))
-        step = system.solve(corrected)
-        length = min(1.0, _NEARLY * self._longest(step, self.rounds.second(step.v, step.b, tau), 2.0))
+            bend = -0.5 * float(affine.theta @ hessian @ affine.theta)
+        step = system.solve(corrected._replace(phi=phi + bend))
+        trial = min(1.0, _FARTHER[0] * length + _FARTHER[1])
+        (change,), reach = self.rounds.second(step.v, step.b, tau, trial)
+        length, self.centred = self._longest(step, reach, 2.0), False
+        if self.count and length < _GOOD:
+            more = Left(
+                samples=change,
+                v=step.theta[self.owner] * step.w - affine.theta[self.owner] * affine.w,
+                theta=0.5 * (self._squares(step.w) - self._squares(affine.w)),
+                z=centring((theta + trial * step.theta) * (z + trial * step.z), tau),
+                phi=-0.5 * float(step.theta @ hessian @ step.theta) - bend if moving and psi.constrained else 0.0,
+                b=np.zeros_like(self.b),
+            )
+            added = system.solve(more)
+            both = Direction(*map(operator.add, step, added))
+            farther = self._longest(both, self.rounds.third(added.v, added.b), 2.0)
+            self.counters["passes"] += 1.0
+            if farther > length:
+                step, length, self.centred = both, farther, True
+        length = min(1.0, _NEARLY * length)
         self.v, self.b = self.v + length * step.v, self.b + length * step.b
         if moving:
             self.theta, self.z, self.nu = theta + length * step.theta, z + length * step.z, self.nu + length * step.nu

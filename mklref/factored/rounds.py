@@ -41,17 +41,21 @@ class Rounds:
         """As `Shard.begin`."""
         return self._sum("begin", tau, shift).sums[0]
 
-    def assemble(self, length: float, largest: float, exact: bool) -> tuple[Array, ...]:
+    def assemble(self, length: float, centred: bool, largest: float, exact: bool) -> tuple[Array, ...]:
         """As `Shard.assemble`."""
-        return self._sum("assemble", length, largest, exact).sums
+        return self._sum("assemble", length, centred, largest, exact).sums
 
     def first(self, dv: Array, db: Array) -> Total:
         """As `Shard.first`."""
         return self._sum("first", dv, db)
 
-    def second(self, dv: Array, db: Array, tau: float) -> float:
+    def second(self, dv: Array, db: Array, tau: float, trial: float) -> Total:
         """As `Shard.second`."""
-        return self._sum("second", dv, db, tau).worst
+        return self._sum("second", dv, db, tau, trial)
+
+    def third(self, dv: Array, db: Array) -> float:
+        """As `Shard.third`."""
+        return self._sum("third", dv, db).worst
 
     def keep(self) -> None:
         """Remember the present beta."""

@@ -12,7 +12,9 @@ Linearised, with left sides u s = m, (w - u) t = k, and s, t, u eliminated,
     D r = sum_legs E a/B / (1 + curvature S/c),        a = m/u - k/(w - u) - E'h - absolute.
 
 A first step has m = k = 0; it says how far tau may fall, and what it leaves of the products: the second one has
-m = tau - du ds and k = tau + du dt (Mehrotra). The logistic loss is its own barrier: y f = log((c - a)/a), a = y beta.
+m = tau - du ds and k = tau + du dt (Mehrotra). What is added to it moves products that a longer step would leave
+outside of [tau/10, 10 tau] to the nearer end (Gondzio 1996). The logistic loss is its own barrier, a = y beta:
+y f = log((c - a)/a).
 
 All methods work on a slice of the samples, small enough for the cache, and return sums.
 """
@@ -30,6 +32,7 @@ from mklref.losses import Logistic, Loss
 _INSIDE = 1e-12
 """Least distance of a variable from its bounds at a start, as a share of its interval."""
 _HALVINGS = 60
+_WIDTH = 10.0
 SUMS = 8
 """Numbers that `sums` returns: loss, products, sums of beta above and below 0, and four of the dual term."""
 
@@ -54,11 +57,14 @@ class Samples(Protocol):
     def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
         """1/length where it leaves the interior, coefficients (3,) of the products along it, D dr/dtau and D dr."""
 
-    def second(self, where: slice, df: Array, tau: float) -> float:
-        """The step itself, and where it leaves the interior (1/length)."""
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
+        """The step itself: 1/length where it leaves the interior, and D dr of what centres its products at `trial`."""
 
-    def move(self, where: slice, length: float) -> None:
-        """Take the step."""
+    def third(self, where: slice, df: Array) -> float:
+        """What centring adds to the step, and 1/length where the sum leaves the interior."""
+
+    def move(self, where: slice, length: float, centred: bool) -> None:
+        """Take the step, with what was added to it or without."""
 
     def sums(self, where: slice) -> Array:
         """(SUMS,)."""
@@ -103,8 +109,7 @@ class _Quadratic:
         assert form is not None
         self.loss, self.y, self.costs = loss, y, costs
         self.linear_term, self.absolute, self.curvature = form.linear, form.absolute, form.curvature
-        self.f, self.df = np.zeros(len(y)), np.zeros(len(y))
-        self.beta = np.zeros(len(y))
+        self.f, self.df, self.more, self.beta = (np.zeros(len(y)) for _ in range(4))
 
     def losses(self, where: slice) -> float:
         """As `Samples`."""
@@ -159,16 +164,22 @@ class FreeSamples(_Quadratic):
         nothing = np.zeros_like(df)
         return 0.0, np.zeros(3), nothing, nothing
 
-    def second(self, where: slice, df: Array, tau: float) -> float:
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
         """The step of the scores; beta follows them."""
         self.df[where] = df
+        return 0.0, np.zeros_like(df)
+
+    def third(self, where: slice, df: Array) -> float:
+        """What is added to it."""
+        self.more[where] = df
         return 0.0
 
-    def move(self, where: slice, length: float) -> None:
+    def move(self, where: slice, length: float, centred: bool) -> None:
         """beta goes where h = 0 is, by the share of the step."""
         stiffness, pull = self.linear(where)
-        self.beta[where] += length * (pull - stiffness * self.df[where])
-        self.f[where] += length * self.df[where]
+        df = self.df[where] + self.more[where] if centred else self.df[where]
+        self.beta[where] += length * (pull - stiffness * df)
+        self.f[where] += length * df
 
     def sums(self, where: slice) -> Array:
         """As `Samples`."""
@@ -191,7 +202,7 @@ class BoxSamples(_Quadratic):
             self.base, self.w = np.where(above, lower, upper), (upper - lower)[None]
         self.pairs = len(self.w) * (2 if self.bounded else 1)
         self.u, self.s, self.t = (np.zeros_like(self.w) for _ in range(3))
-        self.du, self.ds, self.dt = (np.zeros_like(self.w) for _ in range(3))
+        self.du, self.ds, self.dt, self.eu, self.es, self.et = (np.zeros_like(self.w) for _ in range(6))
 
     def begin(self, where: slice, tau: float) -> None:
         """tau/u - tau/(w - u) = E'h + absolute, each leg by itself."""
@@ -231,7 +242,7 @@ class BoxSamples(_Quadratic):
         by_tau = shrink * np.sum(sign * inverse / barrier, axis=0)
         return worst, along, by_tau, shrink * np.sum(sign * bend / barrier, axis=0)
 
-    def second(self, where: slice, df: Array, tau: float) -> float:
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
         """As `Samples`."""
         sign, u, s = self.sign[:, where], self.u[:, where], self.s[:, where]
         barrier, shrink, compliance = self._stiffness(where)
@@ -243,21 +254,45 @@ class BoxSamples(_Quadratic):
             a -= k / room
         du = self._legs(where, a, barrier, shrink, compliance, df)
         ds = (m - s * du) / u - s
-        worst = _worst(-du / u, -ds / s)
+        worst, more = _worst(-du / u, -ds / s), centring((u + trial * du) * (s + trial * ds), tau)
+        self.es[:, where], change = more, more / u
         if self.bounded:
             dt = (k + t * du) / room - t
             self.dt[:, where] = dt
             worst = max(worst, _worst(du / room, -dt / t))
+            more = centring((room - trial * du) * (t + trial * dt), tau)
+            self.et[:, where], change = more, change - more / room
         self.du[:, where], self.ds[:, where], self.df[where] = du, ds, df
+        return worst, shrink * np.sum(sign * change / barrier, axis=0)
+
+    def third(self, where: slice, df: Array) -> float:
+        """As `Samples`."""
+        u, s = self.u[:, where], self.s[:, where]
+        barrier, shrink, compliance = self._stiffness(where)
+        m = self.es[:, where]
+        a = m / u
+        if self.bounded:
+            t, room = self.t[:, where], self.w[:, where] - u
+            k = self.et[:, where]
+            a = a - k / room
+        eu = self._legs(where, a, barrier, shrink, compliance, df)
+        es = (m - s * eu) / u
+        worst = _worst(-(self.du[:, where] + eu) / u, -(self.ds[:, where] + es) / s)
+        if self.bounded:
+            et = (k + t * eu) / room
+            self.et[:, where] = et
+            worst = max(worst, _worst((self.du[:, where] + eu) / room, -(self.dt[:, where] + et) / t))
+        self.eu[:, where], self.es[:, where], self.more[where] = eu, es, df
         return worst
 
-    def move(self, where: slice, length: float) -> None:
+    def move(self, where: slice, length: float, centred: bool) -> None:
         """As `Samples`."""
-        self.u[:, where] += length * self.du[:, where]
-        self.s[:, where] += length * self.ds[:, where]
+        steps = [(self.u, self.du, self.eu), (self.s, self.ds, self.es)]
         if self.bounded:
-            self.t[:, where] += length * self.dt[:, where]
-        self.f[where] += length * self.df[where]
+            steps.append((self.t, self.dt, self.et))
+        for value, change, more in steps:
+            value[:, where] += length * (change[:, where] + more[:, where] if centred else change[:, where])
+        self.f[where] += length * (self.df[where] + self.more[where] if centred else self.df[where])
         self._follow(where)
 
     def sums(self, where: slice) -> Array:
@@ -296,8 +331,7 @@ class EntropySamples:
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         self.loss, self.y, self.costs = loss, y, costs
-        self.f, self.df, self.a, self.da = (np.zeros(len(y)) for _ in range(4))
-        self.beta = np.zeros(len(y))
+        self.f, self.df, self.a, self.da, self.more, self.beta = (np.zeros(len(y)) for _ in range(6))
 
     def losses(self, where: slice) -> float:
         """As `Samples`."""
@@ -324,17 +358,32 @@ class EntropySamples:
         self.da[where] = 0.5 * stiffness * (1.0 / a**2 - 1.0 / room**2) * da * da
         return 0.0, np.zeros(3), np.zeros_like(a), y * self.da[where]
 
-    def second(self, where: slice, df: Array, tau: float) -> float:
-        """As `Samples`."""
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
+        """As `Samples`; there are no products to centre."""
         stiffness, pull = self.linear(where)
         da = self.y[where] * (pull - stiffness * df) + self.da[where]
         self.da[where], self.df[where] = da, df
+        return self._leaves(where, da), np.zeros_like(da)
+
+    def third(self, where: slice, df: Array) -> float:
+        """As `Samples`."""
+        self.more[where] = df
+        return self._leaves(where, self.da[where] + self._answer(where))
+
+    def _leaves(self, where: slice, da: Array) -> float:
         return _worst(-da / self.a[where], da / (self.costs[where] - self.a[where]))
 
-    def move(self, where: slice, length: float) -> None:
+    def _answer(self, where: slice) -> Array:
+        """What a goes along with more of df."""
+        return -self.y[where] * self.linear(where)[0] * self.more[where]
+
+    def move(self, where: slice, length: float, centred: bool) -> None:
         """As `Samples`."""
-        self.a[where] += length * self.da[where]
-        self.f[where] += length * self.df[where]
+        da, df = self.da[where], self.df[where]
+        if centred:
+            da, df = da + self._answer(where), df + self.more[where]
+        self.a[where] += length * da
+        self.f[where] += length * df
         self.beta[where] = self.y[where] * self.a[where]
 
     def sums(self, where: slice) -> Array:
@@ -348,6 +397,12 @@ class EntropySamples:
     def dual(self, sums: Array, up: float, down: float) -> float:
         """The terms are concave and 0 at 0: at least that share of them is left."""
         return float(up * sums[4] + down * sums[5])
+
+
+def centring(products: Array, tau: float) -> Array:
+    """What brings products into [tau/10, 10 tau], and at most 10 tau of it."""
+    least, most = tau / _WIDTH, tau * _WIDTH
+    return np.clip(np.clip(products, least, most) - products, -most, most)
 
 
 def _central(x: Array, slope: Array, w: Array, tau: float) -> Array:
