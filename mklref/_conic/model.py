@@ -61,7 +61,7 @@ def multiplier(constraint: Any) -> Array:
     return np.atleast_1d(np.asarray(constraint.dual_value, dtype=np.float64))
 
 
-class Machine:
+class PrimalForm:
     """What every primal form shares: functions f_m = L_m v_m, scores, summed losses.
 
         t = sum_m L_m v_m + b           `scores`, a constraint

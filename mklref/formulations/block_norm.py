@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from mklref._conic.atoms import norm, norms, power
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model
+from mklref._conic.model import Model, PrimalForm
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, HalfPower, Lp, Power
@@ -46,7 +46,7 @@ class BlockNormForm(Formulation):
         """The model over v, t and b."""
         import cvxpy as cp
 
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         rho = norms(f.v)
         match problem.regularizer:
             case BlockNorm(q=q) | Lp(block_exponent=q):

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from mklref._conic.atoms import norm, norms
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model
+from mklref._conic.model import Model, PrimalForm
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import Groups
@@ -48,7 +48,7 @@ class CAP(Formulation):
         groups = problem.regularizer
         assert isinstance(groups, Groups)
         p, gamma, gamma0 = groups.p, groups.gamma, groups.gamma0
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         within = [len(group) ** (p / 2) * norm(norms([f.v[m] for m in group]), gamma) for group in groups.groups]
         objective = f.losses + 0.5 * cp.square(norm(cp.hstack(within), gamma0))
         return f.model(objective, [], theta=lambda: groups.weights_from_norms(f.rho))

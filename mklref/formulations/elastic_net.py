@@ -25,7 +25,7 @@ a squared penalty) give the elastic net does not hold as stated (erratum T9).
 from __future__ import annotations
 
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import ElasticNet
@@ -49,7 +49,7 @@ class ElasticNetForm(Formulation):
         net = problem.regularizer
         assert isinstance(net, ElasticNet)
         lam = net.lam
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         u = cp.Variable(problem.n_kernels, nonneg=True, name="u")
         objective = f.losses + 0.5 * (1 - lam) * ratios(f.v, u) + 0.5 * lam * cp.sum_squares(f.stacked)
         if net.form == "tikhonov":

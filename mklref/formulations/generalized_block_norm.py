@@ -22,7 +22,7 @@ import numpy as np
 
 from mklref._conic.atoms import norms, power
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model
+from mklref._conic.model import Model, PrimalForm
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import ConcaveBlock, ElasticNet, Power, PowerRoot, Regularizer, RootPlusLinear, SmoothedRoot
@@ -49,7 +49,7 @@ class GeneralizedBlockNorm(Formulation):
 
         block = concave_form(problem.regularizer)
         assert block is not None
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         rho = norms(f.v)
         match block.g:
             case PowerRoot(p=p):  # g(x) = (1+p)/(2p) x^{p/(1+p)}, with (1+p)/(2p) = 1/q and 2p/(1+p) = q

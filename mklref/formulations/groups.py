@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from mklref._conic.cones import MAX_DENOMINATOR
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import Groups
@@ -45,7 +45,7 @@ class GroupsForm(Formulation):
         groups = problem.regularizer
         assert isinstance(groups, Groups)
         p, q, d, group_of = groups.p, groups.q, groups.sizes, groups.group_of
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         sigma1 = cp.Variable(len(d), nonneg=True, name="sigma1")
         sigma2 = cp.Variable(problem.n_kernels, nonneg=True, name="sigma2")
         exponents = (p, q, max(0.0, 1.0 - p - q))

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref.formulations.base import Formulation
 from mklref.kernels.stack import KernelStack
 from mklref.problem import Problem
@@ -56,7 +56,7 @@ class Hierarchical(Formulation):
 
         groups = problem.regularizer
         assert isinstance(groups, Groups)
-        f = Machine(problem, X)  # v_m = w_m, a number: t = X w + b
+        f = PrimalForm(problem, X)  # v_m = w_m, a number: t = X w + b
         sigma1 = cp.Variable(len(groups.groups), nonneg=True, name="sigma1")
         sigma2 = cp.Variable(problem.n_kernels, nonneg=True, name="sigma2")
         group_of = groups.group_of

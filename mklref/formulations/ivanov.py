@@ -24,7 +24,7 @@ import numpy as np
 
 from mklref._conic.atoms import power
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import Lp, Mahalanobis, WeightedLp
@@ -48,7 +48,7 @@ class IvanovForm(Formulation):
         """The model over v, theta, t and b."""
         import cvxpy as cp
 
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
         match problem.regularizer:
             case Lp(p=np.inf):

@@ -24,7 +24,7 @@ import numpy as np
 
 from mklref._conic.atoms import norm, power
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model, ratios
+from mklref._conic.model import Model, PrimalForm, ratios
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import (
@@ -57,7 +57,7 @@ class MixedNorm(Formulation):
         """The model over v, s, t and b."""
         import cvxpy as cp
 
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         s = cp.Variable(problem.n_kernels, nonneg=True, name="s")
         penalty, domain = R(problem.regularizer, s)
         objective = f.losses + penalty

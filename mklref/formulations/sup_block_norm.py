@@ -23,7 +23,7 @@ import numpy as np
 
 from mklref._conic.atoms import norm
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model, multiplier
+from mklref._conic.model import Model, PrimalForm, multiplier
 from mklref._typing import Array
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
@@ -50,7 +50,7 @@ class SupBlockNorm(Formulation):
 
         block = problem.regularizer
         assert isinstance(block, BlockNorm)
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         x = cp.Variable(problem.n_kernels, nonneg=True, name="x")
         objective = f.losses + 0.5 * norm(x, block.q / 2)
         squares = [cp.sum_squares(v_m) <= x_m for v_m, x_m in zip(f.v, x, strict=True)]

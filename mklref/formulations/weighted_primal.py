@@ -23,7 +23,7 @@ import numpy as np
 
 from mklref._conic.atoms import norm, power
 from mklref._conic.factors import Factors
-from mklref._conic.model import Machine, Model, nonnegative, ratios
+from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import (
@@ -66,7 +66,7 @@ class WeightedPrimal(Formulation):
         """The model over v, theta, t and b."""
         import cvxpy as cp
 
-        f = Machine(problem, L)
+        f = PrimalForm(problem, L)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
         penalty, domain = psi(problem.regularizer, theta)
         objective = f.losses + 0.5 * ratios(f.v, theta) + penalty
