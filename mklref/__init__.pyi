@@ -42,6 +42,9 @@ from .exceptions import (
     Interrupted as Interrupted,
     MKLError as MKLError,
 )
+from .factored import (
+    exact_interval as exact_interval,
+)
 from .kernels import (
     KernelStack as KernelStack,
 )

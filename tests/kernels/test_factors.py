@@ -168,10 +168,14 @@ def test_a_solution_on_factors_bounds_the_problem_with_the_exact_kernels():
     optimum = mklref.solve(exact).certificate
     gaps = []
     for rank in (3, 15, 60):
-        solution = mklref.solve(exact.replace(kernels=kernels.cholesky(family, X, rank=rank, tol=0.0)))
-        interval = mklref.certify(exact, solution)
+        approximation = exact.replace(kernels=kernels.cholesky(family, X, rank=rank, tol=0.0))
+        solution = mklref.solve(approximation)
+        assert mklref.certify(exact, solution).lower <= optimum.upper
+        interval = mklref.exact_interval(exact, approximation, solution)
         assert interval.lower <= optimum.upper
         assert optimum.lower <= interval.upper
         gaps.append(interval.relative_gap)
     assert gaps[0] > gaps[1] > gaps[2]
     assert gaps[2] < 1e-5
+    with pytest.raises(InvalidInput, match="one problem"):
+        mklref.exact_interval(exact, exact, solution)
