@@ -10,6 +10,7 @@ from .approximations import (
 from .base import Kernel as Kernel, KernelFamily as KernelFamily, total as total
 from .columns import on as on, per_group as per_group
 from .diagnostics import KernelReport as KernelReport, alignment as alignment, diagnose as diagnose
+from .disk import DiskStack as DiskStack
 from .factor_stack import FactorStack as FactorStack
 from .families import (
     function as function,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import tracemalloc
 
 import flint
+import h5py
 import numpy as np
 import pytest
 
 from mklref import Problem, certify, solve
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
     ArrayStack,
+    DiskStack,
     LazyStack,
     exponential,
     gaussian,
@@ -224,3 +226,42 @@ def test_auto_says_what_it_chose(X, monkeypatch):
     lazy = family.fit(X, storage="auto")
     assert isinstance(lazy, LazyStack)
     assert "chose 'lazy'" in lazy.choice
+
+
+@pytest.mark.parametrize("kind", ["memmap", "hdf5", "list"])
+def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
+    held = gaussian([1.0, 4.0]).fit(X)
+    K = held.dense()
+    if kind == "hdf5":
+        with h5py.File(tmp_path / "K.h5", "w") as file:
+            file["K"] = K
+        source = h5py.File(tmp_path / "K.h5", "r")["K"]
+    else:
+        np.save(tmp_path / "K.npy", K)
+        source = np.load(tmp_path / "K.npy", mmap_mode="r")
+    stack = DiskStack(list(source) if kind == "list" else source)
+    rows = np.array([7, 3, 39, 3])
+    np.testing.assert_array_equal(stack.block(rows, [5, 1], [1]), held.block(rows, [5, 1], [1]))
+    np.testing.assert_array_equal(stack.own_diagonals, held.own_diagonals)
+    y = np.where(X[:, 0] > 3.0, 1.0, -1.0)
+    found, expected = (solve(Problem(one, y), tol=1e-6).certificate for one in (stack, held))
+    assert found.lower <= expected.upper
+    assert expected.lower <= found.upper
+    if kind != "list":
+        path = tmp_path / ("K.h5" if kind == "hdf5" else "K.npy")
+        path.rename(tmp_path / "elsewhere")
+        with pytest.raises(InvalidInput, match=rf"{path.name} vanished while its kernels were in use"):
+            stack.rows(rows)
+
+
+def test_a_bad_entry_on_disk_is_named_when_it_is_read(X):
+    K = gaussian([1.0, 4.0]).fit(X).dense().copy()
+    K[1, 30, 2] = np.nan
+    stack = DiskStack(K, names=["narrow", "wide"])
+    stack.rows(np.arange(20))
+    with pytest.raises(InvalidInput, match=r"kernel 'wide' is nan at \[30, 2\]"):
+        stack.rows(np.arange(40))
+    with pytest.raises(InvalidType, match="matrices are int64"):
+        DiskStack(np.ones((2, 3, 3), dtype=np.int64))
+    with pytest.raises(InvalidKernel, match="expected M of"):
+        DiskStack(np.ones((2, 3, 4)))
