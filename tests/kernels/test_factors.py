@@ -54,7 +54,8 @@ def test_a_rigorous_certificate_holds_for_the_products_of_the_factors(dtype):
     )
     assert proven.is_optimal(1e-6)
     assert proven.tier == 1
-    assert proven.lower <= solution.objective <= proven.upper
+    assert proven.lower <= solution.certificate.upper
+    assert solution.certificate.lower <= proven.upper
     assert solution.certificate.definiteness == "by theorem"
 
 
