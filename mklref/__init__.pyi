@@ -9,6 +9,7 @@ from . import (
     evidence as evidence,
     kernels as kernels,
     losses as losses,
+    model_selection as model_selection,
     native as native,
     plotting as plotting,
     primer as primer,

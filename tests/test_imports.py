@@ -57,6 +57,7 @@ ORDER = (
     "estimators",
     "datasets",
     "plotting",
+    "model_selection",
     "report",
     "cli",
     "primer",  # copied out of the library, and imports nothing of it

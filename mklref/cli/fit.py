@@ -1,17 +1,21 @@
-"""`mklref fit`: a model from a table, chosen by cross-validation."""
+"""`mklref fit`: a model from a table as it is, chosen by cross-validation, with an error that is none of its choice."""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table as Grid
 
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.model import TableModel
-from mklref.cli.table import read_table, require_pictures, save_picture, searching
+from mklref.cli.frame import MessyTable, read_messy
+from mklref.cli.model import TableModel, calibrated
+from mklref.cli.table import require_pictures, save_picture
+from mklref.exceptions import MKLWarning, UselessModelWarning
 
 
 def run(arguments: Any) -> bool:
@@ -20,16 +24,24 @@ def run(arguments: Any) -> bool:
 
     out = render.console()
     require_pictures(arguments.plot)
-    table = read_table(arguments)
+    table = read_messy(arguments)
     render.show_facts(out, table.facts)
-    search = searching(arguments, table)
+    pipeline = table.pipeline(arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate below says it with numbers
-        search.fit(table.data, table.y)
-    model = TableModel(search.best_estimator_, table.data.features, table.target, table.scale, table.target_scale)
+        _show_columns(out, arguments, pipeline, table)
+        evaluation = _evaluated(arguments, pipeline, table)
+        pipeline.fit(table.frame, table.y)
+    search = pipeline["model"]
+    calibration = None
+    if evaluation is not None and evaluation.scores is not None:
+        calibration = calibrated(evaluation.scores, evaluation.truth)
+    model = TableModel(search.best_estimator_, pipeline["table"], table.target, table.identifiers, calibration)
     written = deliver(arguments, save=model.save, plot=lambda path: _draw(search.best_estimator_, path))
     out.print()
     _show_search(out, search, table.classes)
+    if evaluation is not None:
+        _show_evaluation(out, evaluation, arguments)
     weights = np.atleast_2d(search.weights_)
     titles = ["weight"] if len(weights) == 1 else [f"machine {k + 1}" for k in range(len(weights))]
     render.show_weights(out, search.kernel_names_, dict(zip(titles, weights[: render.MOST_COLUMNS], strict=False)))
@@ -41,6 +53,55 @@ def run(arguments: Any) -> bool:
     return all(certificate.is_optimal(arguments.tol) for certificate in certificates)
 
 
+def _show_columns(out: Any, arguments: Any, pipeline: Any, table: MessyTable) -> None:
+    """How many variables there are, with --report each column, and those that could be something else."""
+    encoder = pipeline["table"].fit(table.frame)
+    used = sum(bool(column.names) for column in encoder.columns_)
+    names = encoder.get_feature_names_out()
+    what = f"{arguments.kernels} on {len(names)} variables from {used} of {len(encoder.columns_)} columns"
+    render.show_facts(out, {"kernels": what})
+    if arguments.report:
+        out.print("\n" + escape(encoder.report()) + "\n", soft_wrap=True)
+    for name, (made, option) in encoder.ambiguous().items():
+        out.print(f"column {name!r}: {made}; if not so: --columns {name}={option}", markup=False, soft_wrap=True)
+
+
+def _evaluated(arguments: Any, pipeline: Any, table: MessyTable) -> Any:
+    from mklref.model_selection import evaluate
+
+    if arguments.test is None:
+        return None
+    test = arguments.folds if arguments.test == "nested" else arguments.test
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MKLWarning)  # the fit to all rows says them
+        return evaluate(
+            pipeline, table.frame, table.y, test=test, random_state=arguments.seed, verbose=sys.stderr.isatty()
+        )
+
+
+def _show_evaluation(out: Any, evaluation: Any, arguments: Any) -> None:
+    """The measures beside those of a constant, and which classes are taken for which."""
+    how = "nested cross-validation" if arguments.test == "nested" else "held out"
+    out.print(f"{how}: {evaluation}; 95 % intervals\n", markup=False, soft_wrap=True)
+    if evaluation.classes is not None and len(evaluation.classes) <= render.MOST_COLUMNS:
+        grid = Grid(box=None, pad_edge=False, header_style="bold")
+        grid.add_column("true class")
+        for name in evaluation.classes:
+            grid.add_column(escape(f"taken for {name}"), justify="right")
+        for name, row in zip(evaluation.classes, evaluation.confusion, strict=True):
+            grid.add_row(escape(str(name)), *map(str, row))
+        out.print(grid)
+        out.print()
+    if not evaluation.beats_baseline:
+        remedy = "" if evaluation.classes is None or arguments.class_weight else ", or --class-weight balanced"
+        warnings.warn(
+            "on rows that it has not seen the model is not surely better than a constant prediction. More rows or "
+            f"other columns may help{remedy}.",
+            UselessModelWarning,
+            stacklevel=2,
+        )
+
+
 def _draw(model: Any, path: str) -> None:
     from mklref import plotting
 
@@ -50,16 +111,21 @@ def _draw(model: Any, path: str) -> None:
 def _show_search(out: Any, search: Any, classes: bool) -> None:
     """For each C the best norm with its error, and the choice."""
     results = search.cv_results_
+    errors = 1.0 - results["mean_test_score"] if search.scoring is None else results["mean_test_score"]
+    title = "error" if search.scoring is None else "score"
     grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for title in ("C", "p", "error", "+-", "kernels"):
-        grid.add_column(title, justify="right")
+    for column in ("C", "p", title, "+-", "kernels"):
+        grid.add_column(column, justify="right")
     for cost in np.unique(results["param_C"]):
         rows = np.flatnonzero(results["param_C"] == cost)
         row = int(rows[np.argmax(results["mean_test_score"][rows])])
-        numbers = (1.0 - results["mean_test_score"][row], results["standard_error"][row], results["n_kernels"][row])
+        numbers = (errors[row], results["standard_error"][row], results["n_kernels"][row])
         cells = (f"{cost:.4g}", f"{results['param_norm'][row]:.4g}", *(f"{number:.4f}" for number in numbers[:2]))
         chosen = row == search.best_index_
         grid.add_row(*cells, f"{numbers[2]:.1f}" + (" <" if chosen else "  "), style="bold" if chosen else None)
     out.print(grid)
-    measure = "share of wrong classes" if classes else "1 - R^2"
-    out.print(f"error: {measure} over {search.n_splits_} folds; chosen: C = {search.C_:.4g}, p = {search.norm_:.4g}\n")
+    measure = search.scoring or ("share of wrong classes" if classes else "1 - R^2")
+    out.print(
+        f"{title}: {measure} over {search.n_splits_} folds; chosen: C = {search.C_:.4g}, p = {search.norm_:.4g}\n",
+        markup=False,
+    )

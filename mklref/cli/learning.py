@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any
 
 import numpy as np
@@ -30,18 +31,35 @@ def add_commands(commands: Any) -> None:
     add("--rule", choices=tuple(RULES), default="best", help="how to choose (best)")
     add("--tol", type=positive, default=1e-3, help="certified relative gap (1e-3)")
     add("--plot", type=Output, metavar="FILE", help="draw the kernel weights: PNG, SVG or PDF")
+    add("--report", action="store_true", help="say for each column what was made of it")
+    add("--columns", type=kinds, default=[], metavar="NAME=KIND,...", help="what columns are, where it is not as "
+        "found: number, number:, (a decimal comma), category, date:dmy, date:mdy, flag, leave")  # fmt: skip
+    add("--id", type=names, default=[], metavar="COLUMN,...", help="columns that are no variables and that predictions "
+        "repeat")  # fmt: skip
+    add("--missing", type=names, default=[], metavar="CELL,...", help="cells that are missing values, such as -999")
+    add("--encoding", metavar="NAME", help="of the file, such as cp1252 (UTF-8, or else cp1252)")
+    add("--separator", metavar="MARK", help="of the file (the most frequent of , ; tab | in the header)")
+    add("--test", type=held_out, default=0.25, metavar="SHARE|nested|none", help="held-out part of the rows for the "
+        "error, or nested cross-validation (0.25)")  # fmt: skip
+    add("--scoring", metavar="NAME", help="of scikit-learn, by which to choose, such as balanced_accuracy or roc_auc")
+    add("--class-weight", type=class_weight, metavar="balanced|CLASS=W,...", help="factors of C")
+    add("--verbose", action="store_true", help="show progress")
     add_force(fit)
     predict = commands.add_parser(
         "predict",
         help="predict the rows of a CSV file by a saved model",
-        description="Predict the rows of a table that has the columns of the model, by name; others are ignored.",
+        description="Predict the rows of a table that has the columns of the model, by name; others are ignored. Rows "
+        "are read, predicted and written some thousand at a time, so that a table of any length fits.",
         epilog="Exit code 0: done; 2: bad input.",
     )
     predict.add_argument("model", type=Input, metavar="MODEL.npz", help="what mklref fit wrote")
     predict.add_argument("data", type=Input, metavar="NEW.csv", help="a CSV file with a header")
-    predict.add_argument(
-        "--out", type=Output, metavar="FILE.csv", help="write the predictions there instead of printing them"
-    )
+    add = predict.add_argument
+    add("--out", type=Output, metavar="FILE.csv", help="write the predictions there instead of printing them")
+    add("--proba", action="store_true", help="add a probability for each class")
+    add("--keep", type=names, default=[], metavar="COLUMN,...", help="columns to repeat beside those of fit --id")
+    add("--encoding", metavar="NAME", help="of the file, such as cp1252 (UTF-8, or else cp1252)")
+    add("--separator", metavar="MARK", help="of the file (the most frequent of , ; tab | in the header)")
     add_force(predict)
     path = commands.add_parser(
         "path",
@@ -116,6 +134,42 @@ def folds(text: str) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 2")
     return int(text)
+
+
+def kinds(text: str) -> list[tuple[str, str]]:
+    """NAME=KIND, several separated by commas; the comma of number:, belongs to its kind."""
+    found = []
+    for item in re.split(r",(?=[^,=]+=)", text):
+        name, equals, kind = item.rpartition("=")
+        if not equals or not name.strip() or not kind.strip():
+            raise argparse.ArgumentTypeError(f"{item!r} is no NAME=KIND, such as zip=category or visit=date:dmy")
+        found.append((name.strip(), kind.strip()))
+    return found
+
+
+def held_out(text: str) -> float | str | None:
+    """A share in (0, 1), nested, or none."""
+    from mklref.cli.options import number
+
+    if text in ("none", "nested"):
+        return None if text == "none" else text
+    value = number(text)
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text} must be a share in (0, 1), nested, or none")
+    return value
+
+
+def class_weight(text: str) -> Any:
+    """Balanced, or CLASS=WEIGHT, several separated by commas."""
+    if text == "balanced":
+        return text
+    found = {}
+    for item in text.split(","):
+        name, equals, value = item.rpartition("=")
+        if not equals:
+            raise argparse.ArgumentTypeError(f"{item!r} is no CLASS=WEIGHT; or write balanced")
+        found[name.strip()] = positive(value)
+    return found
 
 
 def names(text: str) -> list[str]:

@@ -1,44 +1,77 @@
-"""`mklref predict`: the rows of a table by a saved model."""
+"""`mklref predict`: the rows of a table by a saved model, some thousand at a time."""
 
 from __future__ import annotations
 
 import csv
 import sys
-from functools import partial
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
 import numpy as np
 
-from mklref._files import write_text
+from mklref._files import replacing
+from mklref._progress import Steps
 from mklref.cli.files import deliver
 from mklref.cli.model import TableModel
-from mklref.datasets import read_samples
-from mklref.datasets.labels import class_names
-from mklref.exceptions import InvalidInput
+from mklref.datasets.frames import read_frames
+from mklref.estimators.cells import cells_of, numbers
+from mklref.exceptions import InvalidInput, InvalidParameter
+
+ROWS = 4096
+"""Read, predicted and written at a time."""
 
 
 def run(arguments: Any) -> bool:
     """Print or write one row of predictions for each row; with true targets say on stderr how good they are."""
     model = TableModel.load(arguments.model)
-    X, truth = read_samples(arguments.data, model.features, model.target)
-    columns = model.predict(X)
+    if arguments.proba:
+        model.require_probabilities()
+    tallies = []
+
+    def lines() -> Iterator[str]:
+        tallies.append(_Tally(model))
+        return _lines(arguments, model, tallies[-1])
+
+    def write(path: str) -> None:
+        with replacing(path) as file:
+            for text in lines():
+                file.write(text.encode())
+
     if arguments.out is None:
-        _print(_text(columns))
+        for text in lines():
+            _print(text)
     else:
-        deliver(arguments, out=partial(write_text, text=_text(columns)))
-    if truth is not None:
-        sys.stderr.write(f"mklref: {_quality(model, columns['prediction'], truth)}\n")
+        deliver(arguments, out=write)
+    if tallies[-1].told:
+        sys.stderr.write(f"mklref: {tallies[-1].told}\n")
     return True
 
 
-def _text(columns: dict[str, Any]) -> str:
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow([cell if isinstance(cell, str) else f"{cell:.9g}" for cell in row])
-    return text.getvalue()
+def _lines(arguments: Any, model: TableModel, tally: _Tally) -> Iterator[str]:
+    """The lines of the result, block by block, the first with the header."""
+    header = True
+    progress = Steps(sys.stderr.isatty() and arguments.out is not None, "blocks of rows", 0)
+    kept = list(dict.fromkeys([*model.identifiers, *arguments.keep]))
+    try:
+        for frame in read_frames(arguments.data, encoding=arguments.encoding, separator=arguments.separator, rows=ROWS):
+            lacking = [name for name in arguments.keep if name not in frame.columns]
+            if lacking:
+                raise InvalidParameter(f"--keep names {lacking[0]!r}, which is no column of {arguments.data}.")
+            columns = model.predict(frame, probabilities=arguments.proba)
+            tally.add(frame, columns["prediction"])
+            columns = {name: np.asarray(frame[name], dtype=object) for name in kept if name in frame.columns} | columns
+            text = StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            if header:
+                writer.writerow(columns)
+            for row in zip(*columns.values(), strict=True):
+                writer.writerow([cell if isinstance(cell, str) else f"{cell:.9g}" for cell in row])
+            header = False
+            yield text.getvalue()
+            progress.advance()
+    finally:
+        progress.close()
 
 
 def _print(text: str) -> None:
@@ -54,12 +87,52 @@ def _print(text: str) -> None:
     sys.stdout.write(text)
 
 
-def _quality(model: TableModel, predicted: Any, truth: Any) -> str:
-    """The share of right classes, or R^2, where the table has the target."""
-    if model.target_scale is None:
-        right = int(np.sum(predicted.astype(str) == np.array(class_names(truth))))
-        return f"{right} of {len(truth)} classes are those of the column {model.target!r}"
-    if truth.dtype.kind != "f" or np.ptp(truth) == 0.0:
-        return f"the column {model.target!r} holds no numbers to compare with"
-    left = np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2)
-    return f"R^2 = {1.0 - left:.4f} against the column {model.target!r}"
+class _Tally:
+    """How good the predictions are, where the table has the target: right classes, or sums for R^2."""
+
+    def __init__(self, model: TableModel) -> None:
+        self._model = model
+        self._n = self._right = self._strange = 0
+        self._rests: list[Any] = []
+        self._values: list[Any] = []
+
+    def add(self, frame: Any, predicted: Any) -> None:
+        """A block of rows; those without a target count for nothing."""
+        if self._model.target not in frame.columns:
+            return
+        cells = cells_of(frame[self._model.target])
+        known = np.array([cell is not None for cell in cells])
+        self._n += int(known.sum())
+        if self._model.classifies:
+            classes = predicted[known].astype(str)
+            self._right += sum(_same(cell, name) for cell, name in zip(cells[known], classes, strict=True))
+            return
+        values = numbers(cells[known], ".")
+        there = np.isfinite(values)
+        self._strange += int(np.sum(~there))
+        self._values.append(values[there])
+        self._rests.append(values[there] - predicted[known][there])
+
+    @property
+    def told(self) -> str:
+        """One line, or nothing."""
+        name = self._model.target
+        if not self._n:
+            return ""
+        if self._model.classifies:
+            return f"{self._right} of {self._n} classes are those of the column {name!r}"
+        values, rests = np.concatenate(self._values), np.concatenate(self._rests)
+        if self._strange or not len(values) or np.ptp(values) == 0.0:
+            return f"the column {name!r} holds no numbers to compare with"
+        left = float(np.sum(rests**2) / np.sum((values - values.mean()) ** 2))
+        return f"R^2 = {1.0 - left:.4f} against the column {name!r}"
+
+
+def _same(cell: str, name: str) -> bool:
+    """Whether a cell is this class; numbers may be written in another way, 1 and 1.0."""
+    if cell == name:
+        return True
+    try:
+        return float(cell) == float(name)
+    except ValueError:
+        return False

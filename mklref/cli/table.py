@@ -11,17 +11,35 @@ import numpy as np
 
 from mklref import datasets
 from mklref._files import replacing
+from mklref._typing import Array
 from mklref.cli.learning import RULES
-from mklref.cli.model import Scale
 from mklref.cli.problem import TABLES
 from mklref.datasets import Dataset
 from mklref.datasets.labels import class_names
+from mklref.datasets.record import mean_and_deviation
 from mklref.estimators import MKLClassifierCV, MKLRegressorCV
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.plotting.style import SETTINGS, require_matplotlib
 
 MOST_CLASSES = 20
 """Integer targets of up to so many values, each of them twice on average, are taken for classes."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Means and standard deviations; a constant column has scale 1."""
+
+    mean: Array
+    deviation: Array
+
+    @classmethod
+    def of(cls, values: Array) -> Scale:
+        """Those of the columns of (n, d), or of one vector."""
+        return cls(*mean_and_deviation(values))
+
+    def standard(self, values: Array) -> Array:
+        """In these units."""
+        return np.asarray((values - self.mean) / self.deviation)
 
 
 @dataclass(frozen=True)
@@ -54,7 +72,7 @@ def read_table(arguments: Any) -> Table:
     published = _dataset(arguments)
     whole = published.complete()
     data = whole if arguments.samples is None else whole.subset(arguments.samples, arguments.seed)
-    y, classes = _targets(data.y, arguments.task)
+    y, classes = targets_of(data.y, arguments.task)
     smallest = min(np.unique(y, return_counts=True)[1]) if classes else len(y)
     if smallest < arguments.folds:
         raise InvalidTarget(
@@ -74,13 +92,18 @@ def read_table(arguments: Any) -> Table:
     return Table(standard, units, scale, target_scale, data.target, facts)
 
 
-def searching(arguments: Any, table: Table) -> Any:
-    """An unfitted search over --C and --p."""
+def searching(arguments: Any, table: Any) -> Any:
+    """An unfitted search over --C and --p; the table says whether its targets are classes."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
     kind: Any = MKLClassifierCV if table.classes else MKLRegressorCV
     splitter: Any = StratifiedKFold if table.classes else KFold
     options = {} if arguments.loss is None else {"loss": arguments.loss}
+    options |= {name: getattr(arguments, name) for name in ("scoring", "verbose") if getattr(arguments, name, None)}
+    if getattr(arguments, "class_weight", None):
+        if not table.classes:
+            raise InvalidParameter("--class-weight goes with a target of classes; this one holds numbers.")
+        options["class_weight"] = _class_weight(arguments.class_weight, table.y)
     wanted = ("labels",) if table.classes else ("real",)
     if arguments.loss is not None and arguments.loss.targets not in wanted:
         raise InvalidParameter(
@@ -97,6 +120,19 @@ def searching(arguments: Any, table: Table) -> Any:
         tol=arguments.tol,
         **options,
     )
+
+
+def _class_weight(given: Any, y: Any) -> Any:
+    """Balanced, or the weights of some classes, 1 for the others."""
+    if given == "balanced":
+        return given
+    there = set(map(str, np.unique(y)))
+    unknown = sorted(set(given) - there)
+    if unknown:
+        raise InvalidParameter(
+            f"--class-weight names {unknown[0]!r}, no class; there are {', '.join(sorted(there)[:8])}."
+        )
+    return {**dict.fromkeys(there, 1.0), **given}
 
 
 def require_pictures(path: str | None) -> None:
@@ -137,7 +173,7 @@ def _dataset(arguments: Any) -> Dataset:
     return datasets.load(arguments.data)
 
 
-def _targets(y: Any, task: str) -> tuple[Any, bool]:
+def targets_of(y: Any, task: str) -> tuple[Any, bool]:
     """Class names, or numbers; and whether they are classes."""
     numbers = y.dtype.kind == "f"
     found, counts = np.unique(y, return_counts=True)

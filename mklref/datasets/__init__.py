@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mklref.datasets.bundled import BUNDLED, load_bundled
 from mklref.datasets.directory import DIRECTORY, entry_of, load_from_directory, manifest
+from mklref.datasets.frames import read_frame, read_frames
 from mklref.datasets.generators import kloft_toy, noisy_signal, p300, two_norm, waveform
 from mklref.datasets.labels import encode
 from mklref.datasets.published import PUBLISHED
@@ -35,6 +36,8 @@ __all__ = [
     "noisy_signal",
     "p300",
     "read_csv",
+    "read_frame",
+    "read_frames",
     "read_samples",
     "signal",
     "two_norm",

@@ -21,7 +21,7 @@ from mklref._untrusted import gzip_size, limit, require_room
 from mklref.datasets.record import Dataset
 from mklref.exceptions import InvalidInput, InvalidParameter
 
-_SEPARATORS = ",;\t"
+_SEPARATORS = ",;\t|"
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
@@ -54,8 +54,8 @@ def read_csv(
         As `open` does.
     """
     path = Path(path)
-    header, rows = _rows(path)
-    _check_header(path, header)
+    header, rows = rows_of(path)
+    check_header(path, header)
     if len(header) < 2:
         raise InvalidInput(f"{path} has {len(header)} columns; expected a header with variables and a target.")
     unknown = sorted(set(ignore) - set(header))
@@ -65,7 +65,7 @@ def read_csv(
     used = [j for j, name in enumerate(header) if j != column and name not in left_out]
     if not used or header[column] in ignore:
         raise InvalidParameter(f"{path}: without the columns to ignore there is no variable or no target left.")
-    _check_names(path, header, [*used, column])
+    check_names(path, header, [*used, column])
     X, targets = [], []
     for line, cells in rows:
         X.append(_numbers(path, line, header, cells, used, missing))
@@ -101,18 +101,18 @@ def read_samples(path: str | os.PathLike[str], features: Sequence[str], target: 
         As `open` does.
     """
     path = Path(path)
-    header, rows = _rows(path)
+    header, rows = rows_of(path)
     places = {name: j for j, name in reversed(list(enumerate(header)))}
     lacking = [name for name in features if name not in places]
     if lacking:
-        _check_header(path, header)
+        check_header(path, header)
         raise InvalidInput(
             f"{path} lacks the column {lacking[0]!r} that the model reads ({len(lacking)} of {len(features)} are not "
             f"there); its columns: {_first(header)}. Name them as in the table that the model was fitted to."
         )
     used = [places[name] for name in features]
     column = None if target is None else places.get(target)
-    _check_names(path, header, used if column is None else [*used, column])
+    check_names(path, header, used if column is None else [*used, column])
     X, targets = [], []
     for line, cells in rows:
         X.append(_numbers(path, line, header, cells, used, False))
@@ -126,9 +126,9 @@ Rows = Iterator[tuple[int, list[str]]]
 """Cells, with the number of the line that they end in."""
 
 
-def _rows(path: Path) -> tuple[list[str], Rows]:
+def rows_of(path: Path, encoding: str = "utf-8-sig", separator: str | None = None) -> tuple[list[str], Rows]:
     """The header, and every row, as wide as it: at least one. Rows are read one at a time."""
-    rows = _cells(path)
+    rows = _cells(path, encoding, separator)
     _, header = next(rows, (0, None))
     if header is None:
         raise InvalidInput(f"{path} is empty; expected a header, and a line for each sample.")
@@ -145,13 +145,13 @@ def _as_wide(path: Path, width: int, rows: Rows) -> Rows:
         yield line, cells
 
 
-def _cells(path: Path) -> Rows:
+def _cells(path: Path, encoding: str, separator: str | None) -> Rows:
     """The rows that are not blank."""
     try:
         packed = path.suffix == ".gz"
         require_room(path, gzip_size(path, limit()) if packed else path.stat().st_size, limit())
-        with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
-            delimiter = _delimiter(file)
+        with (gzip.open if packed else open)(path, "rt", encoding=encoding, newline="") as file:
+            delimiter = separator or _delimiter(file)
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter)
             for cells in reader:
@@ -161,6 +161,8 @@ def _cells(path: Path) -> Rows:
                     yield reader.line_num, [cell.strip() for cell in cells]
     except UnicodeDecodeError as damaged:
         raise InvalidInput(f"{path} is not a readable CSV file: {damaged}. Save it as UTF-8.") from damaged
+    except (LookupError, TypeError) as unknown:
+        raise InvalidParameter(f"{path} cannot be read so: {unknown}.") from unknown
     except (csv.Error, gzip.BadGzipFile, zlib.error, EOFError) as damaged:
         raise InvalidInput(f"{path} is not a readable CSV file: {damaged}.") from damaged
 
@@ -182,7 +184,7 @@ def _first(header: list[str]) -> str:
     return ", ".join(name[:40] for name in header[:8]) + (", ..." if len(header) > 8 else "")
 
 
-def _check_header(path: Path, header: list[str]) -> None:
+def check_header(path: Path, header: list[str]) -> None:
     """A first row of data is none: numbers only, or numbers and one class. Variables may be counted: 0,1,2,y."""
     numbers = [name for name in header if _is_number(name)]
     counted = all(name.isdecimal() for name in numbers) and numbers == sorted(numbers, key=_size)
@@ -196,7 +198,7 @@ def _size(decimals: str) -> tuple[int, str]:
     return len(digits), digits
 
 
-def _check_names(path: Path, header: list[str], used: list[int]) -> None:
+def check_names(path: Path, header: list[str], used: list[int]) -> None:
     """The columns that are read have names, and each one its own."""
     counts = Counter(header)
     for j in used:

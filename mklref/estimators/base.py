@@ -7,6 +7,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
@@ -20,10 +21,13 @@ from sklearn.utils.validation import (
 from mklref._typing import Array
 from mklref.certificate import Bounds
 from mklref.estimators import prediction
+from mklref.estimators.blocks import joined
 from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
     Precomputed,
+    family_of,
+    n_kernels,
     n_precomputed,
     normalized,
     raw_family,
@@ -32,6 +36,8 @@ from mklref.estimators.gram import (
 )
 from mklref.estimators.persistence import Persistent, variables_of
 from mklref.estimators.samples import Kept, as_given, merged, warn_of_scales
+from mklref.estimators.size import require_memory
+from mklref.estimators.sparse import SparseFamily, is_sparse, of_products
 from mklref.estimators.validated import named, own_errors, require_unmasked, validated
 from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import FittedFamily, KernelStack
@@ -86,6 +92,8 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
     kernel_names_: tuple[str, ...]
     kernel_groups_: dict[str, tuple[int, ...]]
     _new_kernels: NewKernels
+    _folds_at_a_time: tuple[int, int] = (0, 1)
+    """Folds of the search that this fit belongs to, and how many of them share the memory."""
     _columns: Any
     """Where the support vectors are among the samples that a fitted model keeps."""
 
@@ -120,10 +128,11 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         """X and y as scikit-learn validates them; precomputed kernels, which it does not know, as they are."""
         require_unmasked(X=X, y=y)
         if not self._is_precomputed():
+            X = joined(X)
             texts = self._texts(X)
             if texts is None:
                 names = named(X)
-                X, y = validated(self, X, y, ensure_min_samples=2, **checks)
+                X, y = validated(self, X, y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X), **checks)
                 if names is not None:
                     self.feature_names_in_ = names
                 return X, y
@@ -145,14 +154,28 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         """X alone, in the same way."""
         require_unmasked(X=X)
         if not self._is_precomputed():
+            X = joined(X)
             texts = self._texts(X)
-            return validated(self, X, ensure_min_samples=2) if texts is None else texts
+            if texts is not None:
+                return texts
+            names = named(X)
+            X = validated(self, X, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X))
+            if names is not None:
+                self.feature_names_in_ = names
+            return X
         self.n_features_in_ = n_precomputed(X)
         return X
 
+    def _accepts_sparse(self, X: Any) -> Any:
+        """The formats of sparse samples that the kernels can read: where all are functions of products."""
+        if not is_sparse(X) or len(X.shape) != 2:
+            return False
+        kernels = family_of(self.kernels).expand([f"x{j}" for j in range(X.shape[1])])
+        return "csr" if of_products(kernels) else False
+
     def _texts(self, X: Any) -> Any:
         """Texts, which scikit-learn does not check, as a matrix; None for anything else."""
-        texts = as_texts(X)
+        texts = None if is_sparse(X) else as_texts(X)
         if texts is not None:
             _check_feature_names(self, X, reset=True)
             self.n_features_in_ = texts.shape[1]
@@ -163,7 +186,7 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
 
     def _kept(self, X: Any, sample_weight: Any, *keys: Any) -> Kept:
         """The samples with a positive weight, equal ones once; see `merged` for the keys."""
-        n = int(self.n_features_in_) if self._is_precomputed() else len(X)
+        n = int(self.n_features_in_) if self._is_precomputed() else X.shape[0]
         weight = None
         if sample_weight is not None:
             require_unmasked(sample_weight=sample_weight)
@@ -195,6 +218,8 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop("kernel_groups_", None)  # of an earlier fit
         else:
             names = getattr(self, "feature_names_in_", None)
+            if storage == "memory":
+                require_memory(len(kept.indices), n_kernels(self.kernels, variables_of(self)), *self._folds_at_a_time)
             grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage)
             self._new_kernels = fitted
             self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
@@ -255,7 +280,8 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
             return self._new_kernels.checked(X)
         if self._is_of_fold():
             return X
-        texts = as_texts(X)
+        X = joined(X)
+        texts = None if is_sparse(X) else as_texts(X)
         if texts is not None:
             _check_feature_names(self, X, reset=False)
             return texts
@@ -269,7 +295,11 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             if names is not None:
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            return validated(self, X, reset=False)
+            sparse = isinstance(self._new_kernels, SparseFamily)
+            X = validated(self, X, reset=False, accept_sparse="csr" if sparse or is_sparse(X) else False)
+        if sparse:
+            return csr_array(X)
+        return X.toarray() if is_sparse(X) else X
 
     def _scores(self, X: Any) -> Array:
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
@@ -278,9 +308,70 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         shown = bool(self.verbose) and not self._is_of_fold()
         return prediction.scores(self._new_kernels, X, *self._machines(), self.intercept_, shown=shown)
 
+    def contributions(self, X: Any, by: str = "kernel") -> Array:
+        """f_m(x) = theta_m sum_i beta_i k_m(x_i, x): what each kernel, or group of kernels, adds to the score.
+
+        Parameters
+        ----------
+        X
+            New samples, as for `predict`.
+        by : {"kernel", "group"}
+            The kernels in the order of `kernel_names_`, or the groups in that of `kernel_groups_`.
+
+        Returns
+        -------
+        array (k, M), or (k, M, P) for several machines
+            Their sum over m, plus `intercept_`, is what `decision_function` or `predict` says; of one-vs-one machines
+            the score of each pair.
+
+        Raises
+        ------
+        InvalidParameter
+            An unknown `by`, or groups of precomputed kernels.
+        """
+        check_is_fitted(self)
+        groups = self._groups_by(by)
+        weights, dual = self._machines()
+        active = prediction.contributions(self._new_kernels, self._checked_new(X), weights, dual)
+        found = np.zeros((len(active), len(self.kernel_names_), len(dual)))
+        found[:, self._active] = active
+        if groups is not None:
+            found = np.stack([found[:, list(members)].sum(axis=1) for members in groups.values()], axis=1)
+        return found[:, :, 0] if found.shape[2] == 1 else found
+
+    def contribution_shares(self, X: Any, by: str = "kernel") -> dict[str, float]:
+        """How much of the variance of the score over samples comes from each kernel or group.
+
+            share_m = sum_p cov(f_mp, t_p) / sum_p var(t_p),    t_p = sum_m f_mp
+
+        Returns
+        -------
+        dict of str to float
+            They sum to 1; one is negative where a kernel takes back what others say. All are 0 for a constant score.
+
+        Raises
+        ------
+        InvalidParameter
+            As `contributions`.
+        """
+        found = self.contributions(X, by)
+        parts = found[:, :, None] if found.ndim == 2 else found
+        centred = parts - parts.mean(axis=0)
+        shares = np.einsum("kmp,kp->m", centred, centred.sum(axis=1))
+        total = float(shares.sum())
+        names = self.kernel_names_ if by == "kernel" else tuple(self.kernel_groups_)
+        return dict(zip(names, (shares / total if total > 0.0 else 0.0 * shares).tolist(), strict=True))
+
+    def _groups_by(self, by: str) -> dict[str, tuple[int, ...]] | None:
+        if by not in ("kernel", "group"):
+            raise InvalidParameter(f"by = {by!r} is unknown; known are kernel and group.")
+        if by == "group" and not hasattr(self, "kernel_groups_"):
+            raise InvalidParameter("by = 'group' takes the groups of the kernels, which precomputed ones do not tell.")
+        return self.kernel_groups_ if by == "group" else None
+
     def _is_of_fold(self) -> bool:
         """Whether a search scores this machine by kernels that it has cut out."""
-        return not isinstance(self._new_kernels, FittedFamily | Precomputed)
+        return not isinstance(self._new_kernels, FittedFamily | SparseFamily | Precomputed)
 
     def _machines(self) -> tuple[Array, Array]:
         """theta (P, active kernels) or (1, active kernels), and beta (P, samples that are kept)."""

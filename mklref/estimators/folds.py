@@ -148,6 +148,23 @@ class _Scorer:
             ) from lacking
 
 
+def scorer_of(model: Any, scoring: Any) -> Any:
+    """scikit-learn's scorer of that name, or the function itself.
+
+    Raises
+    ------
+    InvalidParameter
+        An unknown name.
+    """
+    try:
+        return _Scorer(check_scoring(model, scoring), scoring)
+    except ValueError as unknown:
+        raise InvalidParameter(
+            f"scoring = {scoring!r} is unknown; sklearn.metrics.get_scorer_names() lists names, such as "
+            "'balanced_accuracy', 'roc_auc' or 'neg_mean_absolute_error'."
+        ) from unknown
+
+
 def points_of_fold(
     model: Any,
     raw: Array,
@@ -168,7 +185,7 @@ def points_of_fold(
     own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
     own._remember_parameters()
     own.kernel_names_ = model.kernel_names_
-    scorer = _accuracy if scoring is None and is_classifier(own) else _Scorer(check_scoring(own, scoring), scoring)
+    scorer = _accuracy if scoring is None and is_classifier(own) else scorer_of(own, scoring)
     weighted = {} if fold.test_weight is None else {"sample_weight": fold.test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
     with at_most(share), at_work(token) as poll:

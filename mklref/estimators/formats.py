@@ -23,8 +23,8 @@ def upgraded(arrays: dict[str, Any], facts: dict[str, Any], now: str) -> tuple[d
     KeyError, TypeError, ValueError, IndexError
         Something is missing, or does not fit the rest.
     """
-    given = saved(facts, "parameters", dict)
-    facts = {**facts, "format": now}
+    given = {**saved(facts, "parameters", dict), "storage": "memory"}
+    facts = {**facts, "format": now, "parameters": given}
     if facts["estimator"].startswith("MKLRegressor"):
         facts |= {"parameters": {**given, "scale_y": False}, "y_mean": 0.0, "y_scale": 1.0}
     active = np.flatnonzero(np.atleast_2d(arrays["weights"]).any(axis=0))

@@ -12,6 +12,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
+from mklref.estimators.sparse import SparseFamily, is_sparse
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
     ArrayStack,
@@ -55,11 +56,23 @@ def family_of(kernels: Any) -> KernelFamily:
     )
 
 
-def raw_family(kernels: Any, X: Array, names: Any, storage: str) -> tuple[FamilyStack | LazyStack, FittedFamily]:
+def n_kernels(kernels: Any, variables: Sequence[str]) -> int:
+    """How many kernels there are on these variables."""
+    return len(family_of(kernels).expand(list(variables)))
+
+
+def raw_family(kernels: Any, X: Any, names: Any, storage: str) -> tuple[KernelStack, FittedFamily | SparseFamily]:
     """The kernels on samples X (n, d) whose columns have these names, and those of new samples.
 
     Kernels that are positive semidefinite by a theorem need no check; functions and kernels of the user's get one.
+    Those of sparse samples are in memory.
     """
+    if is_sparse(X):
+        variables = [f"x{j}" for j in range(X.shape[1])] if names is None else list(names)
+        own = family_of(kernels).expand(variables)
+        named = tuple(kernel.name(variables) for kernel in own)
+        fitted = SparseFamily(X, own, (Transform(),) * len(own), named)
+        return ArrayStack.trusted(list(fitted.grams()), named), fitted
     given = family_of(kernels).fit(X if names is None else _Named(X, names), storage=storage)
     if isinstance(given, FamilyStack):
         given.require_psd()
@@ -133,7 +146,7 @@ class Precomputed:
         )
 
 
-NewKernels = FittedFamily | Precomputed
+NewKernels = FittedFamily | SparseFamily | Precomputed
 """What a fitted estimator keeps of its kernels."""
 
 

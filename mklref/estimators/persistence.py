@@ -20,6 +20,7 @@ from mklref.certificate import Bounds, Certificate
 from mklref.estimators import formats
 from mklref.estimators.gram import PRECOMPUTED, NewKernels, Precomputed, family_of
 from mklref.estimators.saved import require_model
+from mklref.estimators.sparse import SparseFamily
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.kernels import FittedFamily
 from mklref.kernels.functions import grouped
@@ -85,12 +86,14 @@ class Persistent:
                 "kernels are functions or families, which a file of numbers cannot hold: write them as a specification "
                 "such as 'linear,rbf:0.5..20:8', or save with joblib.dump."
             )
+        if isinstance(model._new_kernels, SparseFamily):
+            raise InvalidParameter("a model of sparse samples is saved with joblib.dump; or fit it to X.toarray().")
         arrays = {name.strip("_"): getattr(model, name) for name in _FITTED}
         arrays |= _transforms_to_arrays(model._new_kernels.transforms)
         facts: dict[str, Any] = {
             "format": _FORMAT,
             "estimator": type(self).__name__,
-            "parameters": {name: _to_plain(value, name) for name, value in self._fitted_with.items()},
+            "parameters": {name: to_plain(value, name) for name, value in self._fitted_with.items()},
             "n_features_in": int(model.n_features_in_),
             "n_iter": int(model.n_iter_),
             "kernel_names": list(model.kernel_names_),
@@ -122,6 +125,7 @@ class Persistent:
 
     @classmethod
     def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: str | PathLike[str]) -> Self:
+        facts = {name: fact for name, fact in facts.items() if name != "search"}  # which its own class reads
         if facts.get("format") not in (_FORMAT, formats.FIRST):
             raise UnsafeFile(f"{path} has format {facts.get('format')!r}; this version reads {_FORMAT!r}.")
         if facts.get("estimator") != cls.__name__:
@@ -136,7 +140,7 @@ class Persistent:
 
     @classmethod
     def _restored(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> Self:
-        model = cast(Any, cls(**{name: _from_plain(value) for name, value in facts["parameters"].items()}))
+        model = cast(Any, cls(**{name: from_plain(value) for name, value in facts["parameters"].items()}))
         model._remember_parameters()
         for name in _FITTED:
             setattr(model, name, arrays[name.strip("_")])
@@ -238,7 +242,7 @@ def _plain_classes(classes: Any) -> Any:
     return classes.astype(str)
 
 
-def _to_plain(value: Any, name: str) -> Any:
+def to_plain(value: Any, name: str) -> Any:
     """A parameter as JSON can hold it."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -247,23 +251,23 @@ def _to_plain(value: Any, name: str) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         return {"array": value.tolist()}
     if isinstance(value, list | tuple):
-        return [_to_plain(entry, name) for entry in value]
+        return [to_plain(entry, name) for entry in value]
     if isinstance(value, dict):
-        return {"pairs": [[_to_plain(key, name), _to_plain(entry, name)] for key, entry in value.items()]}
+        return {"pairs": [[to_plain(key, name), to_plain(entry, name)] for key, entry in value.items()]}
     if is_dataclass(value) and _KNOWN.get(type(value).__name__) is type(value):
         given = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        return {"class": type(value).__name__, "fields": {key: _to_plain(entry, name) for key, entry in given.items()}}
+        return {"class": type(value).__name__, "fields": {key: to_plain(entry, name) for key, entry in given.items()}}
     raise InvalidParameter(f"{name} = {value!r} cannot be saved without pickle; save with joblib.dump.")
 
 
-def _from_plain(value: Any) -> Any:
-    """The inverse of `_to_plain`."""
+def from_plain(value: Any) -> Any:
+    """The inverse of `to_plain`."""
     if isinstance(value, list):
-        return tuple(_from_plain(entry) for entry in value)
+        return tuple(from_plain(entry) for entry in value)
     if isinstance(value, dict) and set(value) == {"array"}:
         return numbers_of(value["array"])
     if isinstance(value, dict) and set(value) == {"pairs"}:
-        found = {_from_plain(key): _from_plain(entry) for key, entry in value["pairs"]}
+        found = {from_plain(key): from_plain(entry) for key, entry in value["pairs"]}
         if len(found) < len(value["pairs"]):
             raise ValueError(f"a key is there twice in {value['pairs']}")
         return found
@@ -273,5 +277,5 @@ def _from_plain(value: Any) -> Any:
         require_names(
             value["fields"], [field.name for field in fields(kind) if field.init], f"fields of {kind.__name__}"
         )
-        return kind(**{key: _from_plain(entry) for key, entry in value["fields"].items()})
+        return kind(**{key: from_plain(entry) for key, entry in value["fields"].items()})
     return value

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref.estimators.sparse import is_sparse, rows_as_bytes
 from mklref.exceptions import ScaleWarning
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.functions import Function
@@ -47,12 +48,12 @@ def merged(X: Any, weight: Array | None, *keys: Any) -> Kept:
     *keys : array (n,)
         What equal samples have to agree in as well: their targets, their folds.
     """
-    kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-    of_rows = np.unique(_as_bytes(X[kept]), return_inverse=True)[1]
+    kept = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
+    of_rows = np.unique(rows_as_bytes(X[kept]) if is_sparse(X) else _as_bytes(X[kept]), return_inverse=True)[1]
     table = np.stack([of_rows, *(np.unique(key[kept], return_inverse=True)[1] for key in keys)])
     _, first, inverse = np.unique(table, axis=1, return_index=True, return_inverse=True)
     sums = np.bincount(inverse, weights=None if weight is None else weight[kept]).astype(np.float64)
-    places = np.full(len(X), -1)
+    places = np.full(X.shape[0], -1)
     places[kept] = inverse
     return Kept(kept[first], None if np.all(sums == 1.0) else sums, places)
 
@@ -73,7 +74,7 @@ def _as_bytes(X: Any) -> Any:
 
 def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) -> None:
     """Warn where a kernel mixes variables of very different standard deviations; not of those with two values."""
-    if X.dtype.kind != "f":
+    if is_sparse(X) or X.dtype.kind != "f":
         return
     low, high = X.min(axis=0), X.max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,14 +26,17 @@ from sklearn.utils.validation import check_is_fitted
 from mklref._progress import Steps
 from mklref._typing import Array
 from mklref._validate import check_limits
+from mklref.certificate.verdict import saved
 from mklref.estimators.base import BaseMKL, warn_of_constant
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.folds import Fold, Point, folds_of, memberships, points_of_fold, require_classes, splits_of
+from mklref.estimators.persistence import from_plain, to_plain
 from mklref.estimators.regressor import MKLRegressor
 from mklref.estimators.workers import waited_for
-from mklref.exceptions import InvalidParameter, SolverFailure
+from mklref.exceptions import InvalidParameter, SolverFailure, UnsafeFile
 from mklref.machines.blas import blas_threads
 from mklref.machines.loops import threads
+from mklref.solution import require_names
 
 RULES = ("best", "one_standard_error")
 
@@ -65,7 +69,7 @@ class Searching:
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
         check_limits(own.tol, "a relative duality gap", own.max_iter, None)
         shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
-        model: Any = kind(**{**shared, "verbose": False}).set_params(C=float(Cs[0]), norm=norms[0])
+        model: Any = kind(**{**shared, "verbose": False, "storage": "memory"}).set_params(C=float(Cs[0]), norm=norms[0])
         X, y = model._checked_data(X, y)
         splits = splits_of(check_cv(self.cv, y, classifier=is_classifier(own)), y, groups)
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
@@ -74,6 +78,7 @@ class Searching:
         if is_classifier(own):
             model._require_targets(y)
             require_classes(folds, y)
+        model._folds_at_a_time = (len(folds), min(effective_n_jobs(self.n_jobs), len(folds)))
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
         scores = self._scores_of_grid(model, raw.dense(), y, weight, folds, regularizers, Cs)
@@ -82,18 +87,62 @@ class Searching:
         model.set_params(C=self.C_, norm=self.norm_, verbose=own.verbose)
         model._fit_parts(model._parts(model._normalized(raw, weight), y, weight), kept)
         _warn_of_folds([point.constant for point in scores[0][0]], model.kernel_names_)
+        self._take(model)
+        return self
+
+    def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """That of `best_estimator_`, whose class loads it too, and what the search has found.
+
+        Parameters that are no plain values, such as splitters, are not written, and have their defaults when loaded.
+        """
+        check_is_fitted(self)
+        arrays, facts = cast(BaseMKL, self.best_estimator_).content()
+        table = self.cv_results_
+        facts["search"] = {
+            "parameters": _plain_ones(cast(Any, self).get_params(deep=False)),
+            "results": {
+                name: _listed(column) for name, column in table.items() if name not in ("params", "param_norm")
+            },
+            "norms": to_plain(list(table["param_norm"]), "norms"),
+            "best_index": self.best_index_,
+            "n_splits": self.n_splits_,
+        }
+        return arrays, facts
+
+    @classmethod
+    def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: Any) -> Self:
+        kind = cast(Any, cls).__mro__[2]
+        model = kind._loaded(arrays, facts, path)
+        if "search" not in facts:
+            raise UnsafeFile(f"{path} holds a {kind.__name__} and no search; load it with {kind.__name__}.load.")
+        try:
+            found = saved(facts, "search", dict)
+            require_names(found, ("parameters", "results", "norms", "best_index", "n_splits"), "facts of a search")
+            own = cast(Any, cls(**{name: from_plain(value) for name, value in found["parameters"].items()}))
+            results: dict[str, Any] = {
+                name: np.array([np.nan if value is None else float(value) for value in column])
+                for name, column in found["results"].items()
+            }
+            results["param_norm"] = list(from_plain(found["norms"]))
+            pairs = zip(results["param_C"].tolist(), results["param_norm"], strict=True)
+            results["params"] = [{"C": C, "norm": norm} for C, norm in pairs]
+            own.cv_results_, own.n_splits_ = results, saved(found, "n_splits", int)
+            own.best_index_ = saved(found, "best_index", int)
+            own.best_score_ = float(results["mean_test_score"][own.best_index_])
+            own.C_, own.norm_ = results["params"][own.best_index_].values()
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
+            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
+        own._take(model)
+        return cast(Self, own)
+
+    def _take(self, model: Any) -> None:
+        """The fitted attributes of the chosen model as those of the search."""
         for name in ("feature_names_in_", "kernel_groups_"):  # not every fit sets them
             self.__dict__.pop(name, None)
         for name, value in vars(model).items():
             if name.endswith("_") or name in ("_columns", "_fitted_with", "_new_kernels"):
                 setattr(self, name, value)
         self.best_estimator_ = model
-        return self
-
-    def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """That of `best_estimator_`, all that predictions need: `save` writes it, and its own class loads it."""
-        check_is_fitted(self)
-        return cast(BaseMKL, self.best_estimator_).content()
 
     def _scores_of_grid(
         self, model: Any, raw: Array, y: Any, weight: Array | None, folds: list[Fold], regularizers: Any, Cs: Array
@@ -162,6 +211,20 @@ class Searching:
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+
+def _plain_ones(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that JSON can hold."""
+    plain = {}
+    for name, value in parameters.items():
+        with suppress(InvalidParameter):
+            plain[name] = to_plain(value, name)
+    return plain
+
+
+def _listed(column: Any) -> list[float | None]:
+    """Numbers as JSON can hold them."""
+    return [float(value) if np.isfinite(value) else None for value in column]
 
 
 def _warn_of_folds(constant: list[tuple[int, ...]], names: Sequence[str]) -> None:

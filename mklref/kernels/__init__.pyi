@@ -17,6 +17,7 @@ from .families import (
     gaussian as gaussian,
     laplacian as laplacian,
     linear as linear,
+    matching as matching,
     per_variable as per_variable,
     polynomial as polynomial,
 )

@@ -164,7 +164,10 @@ def _found(column: str | int, variables: Sequence[str], group: str) -> list[int]
     """Positions of a column, or of all columns with a prefix."""
     if isinstance(column, str):
         if column in variables:
-            return [variables.index(column)]
+            own = f"{column}="  # what a column of a table has become beside itself
+            return [j for j, name in enumerate(variables) if name == column or name.startswith(own)]
+        if any(name.startswith(f"{column}=") for name in variables):
+            return [j for j, name in enumerate(variables) if name.startswith(f"{column}=")]
         if column.endswith("*"):
             found = [j for j, name in enumerate(variables) if name.startswith(column[:-1])]
             if found:

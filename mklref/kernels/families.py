@@ -25,7 +25,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
 from mklref.kernels.base import Kernel, KernelFamily, Union, require_few
-from mklref.kernels.functions import Function, Gaussian, Laplacian, Linear, OnVariable, Polynomial
+from mklref.kernels.functions import Function, Gaussian, Laplacian, Linear, Matching, OnVariable, Polynomial
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class PerVariable(KernelFamily):
 def linear() -> KernelFamily:
     """The linear kernel x'z."""
     return Linear()
+
+
+def matching() -> KernelFamily:
+    """The share of variables in which two samples are equal, for categories that are coded as numbers."""
+    return Matching()
 
 
 def polynomial(degrees: int | Sequence[int], offset: float = 1.0) -> KernelFamily:

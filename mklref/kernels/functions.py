@@ -48,6 +48,31 @@ class Linear(Kernel):
 
 
 @dataclass(frozen=True)
+class Matching(Kernel):
+    """k(x, z) = the share of the variables in which x and z are equal, for categories that are coded as numbers.
+
+    Each term is the inner product of two unit vectors, one for each category.
+    """
+
+    definite = True
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """mean_j [x_j = z_j]."""
+        equal = np.zeros((len(X), len(Z)))
+        for x, z in zip(X.T, Z.T, strict=True):
+            equal += x[:, None] == z
+        return np.asarray(equal / X.shape[1])
+
+    def diagonal(self, X: Array) -> Array:
+        """1."""
+        return np.ones(len(X))
+
+    def name(self, variables: Sequence[str]) -> str:
+        """matching."""
+        return "matching"
+
+
+@dataclass(frozen=True)
 class Polynomial(Kernel):
     """k(x, z) = (x'z + offset)^degree."""
 

@@ -1,6 +1,7 @@
 """Kernel families written as text, for the command line and for models that are saved.
 
     linear                            x'z
+    matching                          share of equal variables, for coded categories
     poly(2)  poly(1..3)  poly(1, 3)   (x'z + 1)^D, one kernel for each degree
     rbf(S)   rbf(S, T)                exp(-||x - z||^2 / (2 S^2)), one kernel for each width
     rbf(LOW..HIGH, COUNT)             COUNT widths from LOW to HIGH, both included, in equal ratios
@@ -35,7 +36,7 @@ from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.base import KernelFamily, Union, total
 from mklref.kernels.columns import on, per_group
-from mklref.kernels.families import gaussian, linear, per_variable, polynomial
+from mklref.kernels.families import gaussian, linear, matching, per_variable, polynomial
 from mklref.kernels.fitted import FamilyStack
 from mklref.kernels.recipes import simplemkl_family
 from mklref.kernels.strings import spectrum
@@ -56,7 +57,7 @@ def parse(text: str) -> KernelFamily:
     text : str
         Items separated by commas, for instance "linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))":
 
-        linear, poly(D), poly(LOW..HIGH), rbf(S), rbf(LOW..HIGH, COUNT), simplemkl, spectrum(K),
+        linear, matching, poly(D), poly(LOW..HIGH), rbf(S), rbf(LOW..HIGH, COUNT), simplemkl, spectrum(K),
         wavelet(dil | dil_trans | all, LOW..HIGH, mother=NAME, sets=N, domain=LOW..HIGH),
         per_variable(ITEMS), on(GROUP, COLUMNS, ITEMS), per_group(SEPARATOR, ITEMS), total(ITEMS),
         ITEM * ITEM, FACTOR * ITEM,
@@ -266,6 +267,7 @@ _BUILDERS: dict[str, Callable[[str, list[str]], KernelFamily]] = {
     "on": _on,
     "per_group": _per_group,
     "total": _total,
+    "matching": _without_arguments(matching),
 }
 
 

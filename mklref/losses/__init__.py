@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mklref.exceptions import InvalidParameter, InvalidType
+from collections.abc import Callable
+
+from mklref.exceptions import InvalidParameter, InvalidType, MKLError
 from mklref.losses.base import Costs, Loss, QuadraticDual
 from mklref.losses.classification import Hinge, Logistic, SquaredHinge
 from mklref.losses.one_class import DensityLevelSet, OneClass
@@ -27,12 +29,12 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def as_loss(loss: str | Loss) -> Loss:
-    """Return `loss` itself, or the loss of that name with default parameters.
+    """Return `loss` itself, or the loss of that name, with its parameter after a colon: "epsilon_insensitive:0.05".
 
     Raises
     ------
     InvalidParameter
-        An unknown name; the message lists the known ones.
+        An unknown name, and the message lists the known ones; or a parameter that is no number or out of range.
     InvalidType
         Neither a string nor a `Loss`.
     """
@@ -40,9 +42,18 @@ def as_loss(loss: str | Loss) -> Loss:
         return loss
     if not isinstance(loss, str):
         raise InvalidType(f"loss is {type(loss).__name__}; give a name or an instance of mklref.losses.Loss.")
-    if loss not in LOSSES:
+    name, colon, value = loss.partition(":")
+    if name not in LOSSES:
         raise InvalidParameter(f"loss = {loss!r} is unknown; known names: {', '.join(LOSSES)}.")
-    return LOSSES[loss]()
+    kind: Callable[..., Loss] = LOSSES[name]
+    try:
+        return kind(float(value)) if colon else kind()
+    except TypeError:
+        raise InvalidParameter(f"loss = {loss!r}: {name} has no parameter.") from None
+    except ValueError as invalid:
+        if isinstance(invalid, MKLError):
+            raise
+        raise InvalidParameter(f"loss = {loss!r}: {value!r} is no number.") from None
 
 
 __all__ = [

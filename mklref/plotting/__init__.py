@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from mklref.plotting.bars import weights
 from mklref.plotting.checks import intervals
+from mklref.plotting.explained import contributions, stability
 from mklref.plotting.matrices import alignment, sparsity
 from mklref.plotting.paths import gap, path, validation, weight_paths
 from mklref.plotting.style import COLOURS, SETTINGS
@@ -21,10 +22,12 @@ __all__ = [
     "COLOURS",
     "SETTINGS",
     "alignment",
+    "contributions",
     "gap",
     "intervals",
     "path",
     "sparsity",
+    "stability",
     "surface",
     "validation",
     "weight_paths",

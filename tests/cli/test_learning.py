@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mklref
 from mklref.cli import main
-from mklref.cli.model import Scale, TableModel
-from mklref.datasets import read_csv
+from mklref.cli.model import TableModel
+from mklref.cli.table import Scale
+from mklref.datasets import read_csv, read_frame
 from mklref.exceptions import UnsafeFile
 
 FAST = ["--kernels", "linear, rbf(1)", "--folds", "3"]
@@ -96,7 +99,8 @@ def test_the_model_of_the_shell_is_that_of_python(models, capsys):
     again = mklref.MKLClassifier("linear, rbf(1)", C=chosen.C, norm=chosen.norm, tol=chosen.tol)
     standard = data.standardized()
     again.fit(standard, data.y)
-    np.testing.assert_allclose(model.predict(data.X)["score"], again.decision_function(standard), atol=1e-9)
+    scores = model.predict(read_frame(models / "ill.csv"))["score"]
+    np.testing.assert_allclose(scores, again.decision_function(standard), atol=1e-3)
     assert model.estimator.feature_names_in_.tolist() == ["age", "dose"]
     assert model.target == "ill"
 
@@ -134,7 +138,7 @@ def test_columns_are_found_by_name_and_others_ignored(models, tmp_path, capsys):
     assert captured.err == ""
     (tmp_path / "one.csv").write_text("x\n1\n")
     assert main(["predict", str(models / "ill.npz"), str(tmp_path / "one.csv")]) == 2
-    assert "one.csv lacks the column 'age' that the model reads (2 of 2 are not there)" in error(capsys)
+    assert "the table lacks the column 'age' that the model reads (2 of 2 are not there)" in error(capsys)
 
 
 def test_path_prints_writes_and_draws(folder, capsys):
@@ -170,10 +174,20 @@ def test_the_task_can_be_said(folder, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "line 2: column 'name' is 'patient 0', not a finite number.*--ignore"),
-        (["--ignore", "id"], "ignore names 'id', no column .* name, age, dose, ill"),
-        (["--ignore", "name,age,dose"], "no variable or no target left"),
-        (["--ignore", "name", "--target", "x"], "target = 'x' is no column"),
+        (["--ignore", "id"], "--ignore names 'id', which is no column; there are name, age, dose, ill"),
+        (["--ignore", "name,age,dose"], "no variable left"),
+        (["--target", "x"], "--target names 'x', which is no column"),
+        (["--id", "x"], "--id names 'x', which is no column"),
+        (["--columns", "age"], "'age' is no NAME=KIND"),
+        (["--columns", "age=date:dmy"], "column 'age': 'date:dmy': its cells, such as .* are no such dates"),
+        (["--columns", "age=colour"], "column 'age': 'colour' is no kind of column; known are number, category"),
+        (["--columns", "years=number"], "columns names 'years', which is not there"),
+        (["--columns", "age=leave,dose=leave"], "no column says anything"),
+        (["--test", "2"], r"2 must be a share in \(0, 1\), nested, or none"),
+        (["--class-weight", "well=2"], "--class-weight names 'well', no class; there are healthy, ill"),
+        (["--class-weight", "ill"], "'ill' is no CLASS=WEIGHT"),
+        (["--encoding", "latin-99"], "cannot be read so: unknown encoding: latin-99"),
+        (["--scoring", "acuracy"], "acuracy"),
         (["--ignore", "name", "--task", "regress"], "the target holds 'healthy', no number"),
         (["--ignore", "name", "--loss", "squared"], "loss squared does not go with a target of classes"),
         (["--ignore", "name", "--folds", "1"], "argument --folds: '1' is not an integer of at least 2"),
@@ -221,10 +235,39 @@ def test_files_that_are_no_models(models, tmp_path, capsys):
     from mklref._files import read_arrays, write_arrays
 
     arrays, facts = read_arrays(models / "ill.npz")
-    for change in ({"mean": np.zeros(3)}, {"deviation": np.zeros(2)}, {"estimator": np.zeros(9, dtype=np.uint8)}):
+    for change in ({"mean": np.zeros(3)}, {"calibration": np.zeros(2)}, {"estimator": np.zeros(9, dtype=np.uint8)}):
         write_arrays(other, {**arrays, **change}, facts)
         with pytest.raises(UnsafeFile):
             TableModel.load(str(other))
+
+
+@pytest.mark.parametrize("name", ["table of classes", "table of numbers"])
+def test_models_of_the_first_format_are_read(name, tmp_path):
+    """They knew numbers alone, and the scale of the target was beside the estimator."""
+    saved = np.load(Path(__file__).parents[1] / "estimators" / "first_format.npz")
+    (tmp_path / "model.npz").write_bytes(saved[name].tobytes())
+    model = TableModel.load(str(tmp_path / "model.npz"))
+    frame = pd.DataFrame(saved["X_new"], columns=["a", "b"])
+    np.testing.assert_allclose(list(model.predict(frame).values())[-1], saved[f"{name}, scores"], rtol=1e-9, atol=1e-12)
+    model.save(str(tmp_path / "again.npz"))
+    again = TableModel.load(str(tmp_path / "again.npz"))
+    np.testing.assert_allclose(list(again.predict(frame).values())[-1], saved[f"{name}, scores"], rtol=1e-9, atol=1e-12)
+
+
+def plain(**changes):
+    """The columns of the table of the two classes, of which the first is changed."""
+    of_age = {
+        "name": "age",
+        "kind": "number",
+        "detail": ".",
+        "levels": [],
+        "mean": 50.0,
+        "deviation": 10.0,
+        "absent": 0,
+    }
+    rest = {"note": "", "option": ""}
+    columns = [{**of_age, **rest, **changes}, {**of_age, **rest, "name": "dose"}]
+    return json.dumps({"missing": [], "columns": columns})
 
 
 @pytest.mark.parametrize(
@@ -235,15 +278,18 @@ def test_files_that_are_no_models(models, tmp_path, capsys):
         ({}, {}, {}, {"n_features_in": 10**400}, "beyond float64"),
         ({}, {}, {"classes": None}, {}, "expected classes, columns"),
         ({}, {}, {"samples": None}, {}, "its arrays are"),
-        ({}, {"features": ["age", "height"]}, {}, {}, "its columns are not those of its estimator"),
-        ({}, {"features": 10**6}, {}, {}, "features = 1000000 is no list of texts"),
+        ({}, {"columns": "[]"}, {}, {}, "its table is none"),
+        ({}, {"columns": "{"}, {}, {}, "is not a model of a table"),
+        ({}, {"columns": 10**6}, {}, {}, "columns = 1000000 is no str"),
+        ({}, {"columns": plain(name="height")}, {}, {}, "its columns are not those of its estimator"),
+        ({}, {"columns": plain(deviation=0.0)}, {}, {}, "the column 'age' does not fit together"),
+        ({}, {"columns": plain(kind="path")}, {}, {}, "the column 'age' does not fit together"),
+        ({}, {"columns": plain(eval="x")}, {}, {}, "unexpected keyword argument 'eval'"),
         ({}, {"kind": ["MKLClassifier"]}, {}, {}, "kind = ['MKLClassifier'] is no str"),
-        ({}, {"kind": "MKLRegressor"}, {}, {}, "expected deviation, estimator, mean, target_scale"),
-        ({}, {"target": None}, {}, {}, "its facts are features, format, kind"),
-        ({"target_scale": np.ones(2)}, {}, {}, {}, "its arrays are"),
-        ({"mean": np.array([np.nan, 0.0])}, {}, {}, {}, "its scales do not fit"),
-        ({"deviation": np.array([1.0, -1.0])}, {}, {}, {}, "a deviation is not positive"),
-        ({"deviation": np.array(["1", "2"])}, {}, {}, {}, "its scales do not fit"),
+        ({}, {"kind": "MKLRegressor"}, {}, {}, "holds a MKLClassifier"),
+        ({}, {"target": None}, {}, {}, "its facts are columns, format, identifiers, kind"),
+        ({"mean": np.ones(2)}, {}, {}, {}, "its arrays are"),
+        ({"calibration": np.array([[np.nan, 0.0]])}, {}, {}, {}, "its calibration does not fit"),
     ],
 )
 def test_hostile_models_are_one_line(models, tmp_path, capsys, arrays, facts, inner_arrays, inner_facts, says):
@@ -266,7 +312,7 @@ def test_scales(rng):
     X = rng.normal(size=(20, 3)) * [1.0, 50.0, 0.0] + [0.1, -7.0, 0.1]
     scale = Scale.of(X)
     np.testing.assert_allclose(scale.standard(X).std(axis=0), [1.0, 1.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(scale.original(scale.standard(X)), X)
+    np.testing.assert_allclose(scale.standard(X) * scale.deviation + scale.mean, X)
 
 
 def test_columns_of_a_data_set_are_known_to_estimators(folder):

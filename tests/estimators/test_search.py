@@ -160,8 +160,18 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
     loaded = MKLClassifier.load(tmp_path / "model.npz")
     assert (loaded.C, loaded.norm) == (found.C_, found.norm_)
     np.testing.assert_array_equal(loaded.decision_function(X), found.decision_function(X))
-    with pytest.raises(UnsafeFile, match=r"load it with MKLClassifier\.load"):
+    search = MKLClassifierCV.load(tmp_path / "model.npz")
+    assert (search.C_, search.norm_, search.best_score_) == (found.C_, found.norm_, found.best_score_)
+    assert (search.cv, search.kernels, search.n_splits_) == (3, SPECIFICATION, 3)
+    assert search.cv_results_.keys() == found.cv_results_.keys()
+    assert search.cv_results_["params"] == found.cv_results_["params"]
+    np.testing.assert_array_equal(search.cv_results_["relative_gap"], found.cv_results_["relative_gap"])
+    np.testing.assert_array_equal(search.decision_function(X), found.decision_function(X))
+    loaded.save(tmp_path / "model.npz")
+    with pytest.raises(UnsafeFile, match=r"holds a MKLClassifier and no search; load it with MKLClassifier\.load"):
         MKLClassifierCV.load(tmp_path / "model.npz")
+    found.set_params(cv=KFold(3)).save(tmp_path / "model.npz")
+    assert MKLClassifierCV.load(tmp_path / "model.npz").cv == 5  # a splitter is no plain value
 
 
 @pytest.mark.parametrize(

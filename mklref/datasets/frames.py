@@ -1,0 +1,89 @@
+"""Tables of any cells as data frames of texts, with the separator and the encoding of the file found."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from mklref.datasets.table import check_header, check_names, rows_of
+from mklref.exceptions import InvalidInput, MissingExtra
+
+
+def read_frames(
+    path: str | os.PathLike[str], *, encoding: str | None = None, separator: str | None = None, rows: int | None = None
+) -> Iterator[Any]:
+    """Read a CSV file with a header as pandas data frames of texts, so many rows at a time; nothing is converted.
+
+    Parameters
+    ----------
+    path : str or path
+        Separated by commas, semicolons, tabs or bars; plain or gzipped.
+    encoding, separator : str, optional
+        Found from the file by default: UTF-8, else Windows-1252; the most frequent separator of the header.
+    rows : int, optional
+        Of each frame; by default one frame has all.
+
+    Raises
+    ------
+    InvalidInput
+        No header, no rows, columns without a name or of one name, ragged rows, no text.
+    InvalidParameter
+        An unknown encoding, or a separator of several characters.
+    MissingExtra
+        pandas is not installed.
+    UnsafeFile, OSError
+        The file is too large for the memory, or cannot be read.
+    """
+    pandas = require_pandas()
+    path = Path(path)
+    header, lines = rows_of(path, encoding or encoding_of(path), separator)
+    check_header(path, header)
+    check_names(path, header, list(range(len(header))))
+    while cells := [row for _, row in islice(lines, rows)]:
+        yield pandas.DataFrame(cells, columns=header, dtype=object)
+
+
+def read_frame(path: str | os.PathLike[str], *, encoding: str | None = None, separator: str | None = None) -> Any:
+    """Read a CSV file with a header as one data frame of texts, for `mklref.estimators.table_pipeline`.
+
+    Parameters, and what is raised, as for `read_frames`.
+    """
+    return next(read_frames(path, encoding=encoding, separator=separator))
+
+
+def encoding_of(path: Path) -> str:
+    """UTF-16 by its mark, UTF-8 if all bytes are so, else Windows-1252."""
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+            if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+                return "utf-16"
+            file.seek(0)
+            for line in file:
+                line.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    except (gzip.BadGzipFile, zlib.error, EOFError) as damaged:
+        raise InvalidInput(f"{path} is not a readable CSV file: {damaged}.") from damaged
+    return "utf-8-sig"
+
+
+def require_pandas() -> Any:
+    """The module pandas.
+
+    Raises
+    ------
+    MissingExtra
+        It is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtra(
+            "tables are read with pandas, which is not installed: pip install 'mklref[tables]'."
+        ) from None
+    return pandas

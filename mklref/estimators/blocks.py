@@ -1,0 +1,97 @@
+"""Several blocks of variables on the same samples, such as modalities, as one table whose columns know their block.
+
+    [A, B]                        0:x0, 0:x1, ..., 1:x0, ...
+    {"rna": A, "protein": B}      rna:x0, ..., or rna:NAME from the names of a data frame
+    a frame with two levels       rna:NAME
+
+`per_group(":", family)` is then the family on each block, and on("rna", "rna:*", family) on one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mklref.exceptions import InvalidInput
+
+
+class Joined:
+    """A matrix with names of columns, as a data frame has them; it needs no pandas."""
+
+    def __init__(self, X: Any, columns: tuple[str, ...]) -> None:
+        self._X, self.columns = X, columns
+        self.shape = X.shape
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self._X, dtype=dtype)
+
+    def __getitem__(self, rows: Any) -> Joined:
+        return Joined(self._X[rows], self.columns)
+
+
+def joined(X: Any) -> Any:
+    """Blocks of variables as one table; anything else as it is.
+
+    Raises
+    ------
+    InvalidInput
+        Blocks with different numbers of samples.
+    """
+    if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
+        names = tuple(":".join(map(str, one)) for one in X.columns)
+        return Joined(X.to_numpy(), names)
+    if isinstance(X, Mapping):
+        blocks = {str(name): block for name, block in X.items()}
+    elif isinstance(X, list | tuple) and X and all(np.ndim(one) == 2 and hasattr(one, "shape") for one in X):
+        blocks = {str(b): block for b, block in enumerate(X)}
+    else:
+        return X
+    lengths = {name: len(block) for name, block in blocks.items()}
+    if len(set(lengths.values())) != 1 or any(np.ndim(block) != 2 for block in blocks.values()):
+        shown = ", ".join(f"{name}: {np.shape(block)}" for name, block in blocks.items())
+        raise InvalidInput(f"X holds the blocks {shown}; give matrices with a row for each of the same samples.")
+    names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
+    return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names)
+
+
+def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
+    """The blocks of a `MuData`, one for each modality, or of an `AnnData`: X, and what `obsm` holds.
+
+    Parameters
+    ----------
+    data : mudata.MuData or anndata.AnnData
+        Neither package is imported; samples are in `obs_names`, and a MuData gives those that all modalities have.
+    obsm : bool
+        Whether the arrays of `obsm` are blocks as well.
+
+    Returns
+    -------
+    dict of str to data frame
+        For `fit` and `predict`, by `joined`.
+
+    Raises
+    ------
+    InvalidInput
+        Something else, or modalities without a common sample.
+    """
+    if hasattr(data, "mod"):
+        frames = {name: one.to_df() for name, one in data.mod.items()}
+        shared = [name for name in data.obs_names if all(name in frame.index for frame in frames.values())]
+        if not shared:
+            raise InvalidInput("the modalities have no sample in common.")
+        return {name: frame.loc[shared] for name, frame in frames.items()}
+    if not hasattr(data, "to_df"):
+        raise InvalidInput(f"{type(data).__name__} is neither an AnnData nor a MuData.")
+    blocks = {"X": data.to_df()}
+    if obsm:
+        blocks |= {name: block for name, block in data.obsm.items() if np.ndim(block) == 2}
+    return blocks
+
+
+def _columns(block: Any) -> list[str]:
+    return [str(name) for name in getattr(block, "columns", (f"x{j}" for j in range(np.shape(block)[1])))]

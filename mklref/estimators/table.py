@@ -1,0 +1,291 @@
+"""Tables as they are: each column of a data frame becomes numbers, as its cells say and in a way that is reported.
+
+    number    (x - mean) / deviation, 0 where it is missing, and a column name=missing if cells were missing
+    date      as a number, days since 1970
+    flag      0 or 1, and name=missing
+    category  name=level, 0 or 1 for each level; missing cells are a level of their own
+
+The inner product of the columns of a category is the matching kernel: 1 for the same level, 0 for another. Columns of
+kernels are named as those of the table: on(who, [sex, age], rbf(1)) takes all that sex and age became, and
+per_group(=, rbf(1)) is a kernel for each column of the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from mklref._typing import Array
+from mklref.estimators import cells as reading
+from mklref.estimators.cells import ABSENT, DECODERS, KINDS, MOST_LEVELS, OTHER, Reading
+from mklref.estimators.classifier import MKLClassifier
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column of a table becomes numbers."""
+
+    name: str
+    kind: str
+    detail: str
+    levels: tuple[str, ...] = ()
+    mean: float = 0.0
+    deviation: float = 1.0
+    absent: int = 0
+    """Missing cells of the table that it was fitted to."""
+    note: str = ""
+    option: str = ""
+
+    @classmethod
+    def of(cls, name: str, cells: Any, found: Reading) -> Column:
+        """Levels, mean and deviation of these cells."""
+        absent = sum(cell is None for cell in cells)
+        made = cls(name, found.kind, found.detail, absent=absent, note=found.note, option=found.option)
+        if made.kind == "leave":
+            return made
+        if made.kind == "category":
+            counts = Counter(cell for cell in cells if cell is not None)
+            frequent = sorted(sorted(counts, key=lambda level: (-counts[level], level))[:MOST_LEVELS])
+            levels = (*frequent, *([OTHER] if len(frequent) < len(counts) else []), *([ABSENT] if absent else []))
+            if len(levels) < 2:
+                return replace(made, kind="leave", note="it is the same in all rows")
+            return replace(made, levels=levels)
+        values = DECODERS[made.kind](cells, made.detail)
+        there = values[np.isfinite(values)]
+        made = replace(made, absent=int(np.isnan(values).sum()))
+        if not len(there) or (np.ptp(there) == 0.0 and not made.absent):
+            return replace(made, kind="leave", note="it is the same in all rows", option="")
+        if made.kind == "flag":
+            return made
+        mean, deviation = _standard(there)
+        return replace(made, mean=mean, deviation=deviation)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns of numbers."""
+        if self.kind == "leave":
+            return ()
+        if self.kind == "category":
+            return tuple(f"{self.name}={level}" for level in self.levels)
+        return (self.name, f"{self.name}={ABSENT}") if self.absent else (self.name,)
+
+    def numbers(self, cells: Any) -> Array:
+        """Its columns of numbers, (n, len(names)); a level that was not fitted is 0 everywhere."""
+        if self.kind == "category":
+            known = frozenset(self.levels)
+            found = [ABSENT if cell is None else cell if cell in known else OTHER for cell in cells]
+            return np.array([[float(cell == level) for level in self.levels] for cell in found]).reshape(len(found), -1)
+        values = DECODERS[self.kind](cells, self.detail)
+        lacking = np.isnan(values)
+        with np.errstate(over="ignore"):
+            standard = np.where(lacking, 0.0, (values - self.mean) / self.deviation)
+        if not np.isfinite(standard).all():
+            row = int(np.argmin(np.isfinite(standard)))
+            raise InvalidInput(
+                f"row {row + 1}: {self.name!r} is {values[row]:g}, too far from the table that the model was fitted "
+                "to. Correct the cell, or drop the row."
+            )
+        return np.stack([standard, lacking.astype(float)], axis=1) if self.absent else standard[:, None]
+
+    @property
+    def told(self) -> str:
+        """What was done, in a few words."""
+        done = {
+            "leave": "left out",
+            "category": f"{len(self.levels)} columns of 0 and 1",
+            "flag": f"1 for {self.detail!r}",
+            "date": f"days, standardised ({self.detail})",
+            "number": "standardised" + (", decimal comma" if self.detail == "," else ""),
+        }[self.kind]
+        missing = f"; {self.absent} missing, marked" if self.absent and self.kind != "leave" else ""
+        return f"{done}{missing}{f'; {self.note}' if self.note else ''}"
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Columns of a data frame as standardised numbers; see the module.
+
+    Parameters
+    ----------
+    columns : dict of str to str, optional
+        What columns are, where their cells do not say it: "number", "number:," with a decimal comma, "category",
+        "date:dmy", "date:mdy", "date:ymd", "flag:yes", or "leave" to leave a column out.
+    missing : sequence of str
+        Cells that are missing values beside the usual ones, such as "-999".
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        What was found.
+    feature_names_in_ : array of str
+    n_features_in_ : int
+
+    Notes
+    -----
+    `report` says what was done, and `ambiguous` which columns could be something else, with the word that decides.
+    """
+
+    columns_: tuple[Column, ...]
+
+    def __init__(self, columns: Mapping[str, str] | None = None, missing: Sequence[str] = ()) -> None:
+        self.columns = columns
+        self.missing = missing
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find out what the columns of a data frame are.
+
+        Raises
+        ------
+        InvalidInput, InvalidParameter, InvalidType
+            No data frame, columns of one name, columns that are not there, or nothing to learn from.
+        """
+        _require_frame(X)
+        given = dict(self.columns or {})
+        unknown = [name for name in given if name not in X.columns]
+        if unknown:
+            raise InvalidParameter(
+                f"columns names {unknown[0]!r}, which is not there; there are {', '.join(map(str, X.columns[:8]))}."
+            )
+        found: list[Column] = []
+        seen: dict[bytes, str] = {}
+        for name in X.columns:
+            cells = reading.cells_of(X[name], self.missing)
+            try:
+                column = Column.of(str(name), cells, reading.read(cells, given.get(name)))
+            except InvalidParameter as refused:
+                raise InvalidParameter(f"column {str(name)!r}: {refused}") from None
+            if column.kind != "leave":
+                content = np.ascontiguousarray(column.numbers(cells)).tobytes()
+                first = seen.setdefault(content, column.name)
+                if first != column.name:
+                    column = replace(column, kind="leave", note=f"it repeats {first!r}", option="")
+            found.append(column)
+        if not any(column.names for column in found):
+            raise InvalidInput("no column says anything: all are constant, names of rows, or left out. See `columns`.")
+        self.columns_ = tuple(found)
+        self.feature_names_in_ = np.array([column.name for column in found], dtype=object)
+        self.n_features_in_ = len(found)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """A data frame of numbers, by the names of its columns; others are ignored.
+
+        Raises
+        ------
+        InvalidInput
+            A column is not there, or a number is so far away that its distance overflows.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        _require_frame(X)
+        used = [column for column in self.columns_ if column.names]
+        lacking = [column.name for column in used if column.name not in X.columns]
+        if lacking:
+            there = ", ".join(map(str, X.columns[:8]))
+            raise InvalidInput(
+                f"the table lacks the column {lacking[0]!r} that the model reads ({len(lacking)} of {len(used)} are "
+                f"not there); its columns: {there}. Name them as in the table that the model was fitted to."
+            )
+        parts = [column.numbers(reading.cells_of(X[column.name], self.missing)) for column in used]
+        return pd.DataFrame(np.concatenate(parts, axis=1), columns=list(self.get_feature_names_out()), index=X.index)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """The names of the columns of numbers."""
+        check_is_fitted(self)
+        return np.array([name for column in self.columns_ for name in column.names], dtype=object)
+
+    def report(self) -> str:
+        """What was done to each column, one line a column."""
+        check_is_fitted(self)
+        width = max(len(column.name) for column in self.columns_)
+        return "\n".join(f"{column.name:<{width}}  {column.kind:<8}  {column.told}" for column in self.columns_)
+
+    def ambiguous(self) -> dict[str, tuple[str, str]]:
+        """Columns that could be something else: what was made of each one, and the word in `columns` for the other."""
+        check_is_fitted(self)
+        return {
+            column.name: (f"{'left out' if column.kind == 'leave' else column.kind}, {column.note}", column.option)
+            for column in self.columns_
+            if column.option
+        }
+
+    def to_plain(self) -> dict[str, Any]:
+        """What JSON can hold of a fitted encoder."""
+        check_is_fitted(self)
+        return {"missing": list(self.missing), "columns": [asdict(column) for column in self.columns_]}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Self:
+        """The inverse of `to_plain`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            Something is missing, or of another type.
+        """
+        if set(plain) != {"missing", "columns"} or not all(isinstance(token, str) for token in plain["missing"]):
+            raise ValueError("its table is none")
+        made = cls(missing=tuple(plain["missing"]))
+        made.columns_ = tuple(_column(**{**one, "levels": tuple(one["levels"])}) for one in plain["columns"])
+        made.feature_names_in_ = np.array([column.name for column in made.columns_], dtype=object)
+        made.n_features_in_ = len(made.columns_)
+        if len(set(made.feature_names_in_)) < made.n_features_in_:
+            raise ValueError("a column is there twice")
+        return made
+
+
+def table_pipeline(
+    model: Any = None, *, columns: Mapping[str, str] | None = None, missing: Sequence[str] = ()
+) -> Pipeline:
+    """A pipeline for data frames as they are: mixed columns, missing cells, texts, dates.
+
+    Parameters
+    ----------
+    model : estimator, optional
+        What learns from the numbers; `MKLClassifier()` by default.
+    columns, missing
+        As for `TableEncoder`, which is the step "table": `pipeline["table"].report()` says what it did.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+        The steps "table" and "model". In a cross-validation the whole of it is fitted to the training rows.
+    """
+    return Pipeline([("table", TableEncoder(columns, missing)), ("model", MKLClassifier() if model is None else model)])
+
+
+def _column(**given: Any) -> Column:
+    made = Column(**given)
+    texts = (made.name, made.kind, made.detail, made.note, made.option, *made.levels)
+    whole = isinstance(made.absent, int) and made.kind in KINDS and all(isinstance(text, str) for text in texts)
+    if not whole or not np.isfinite([made.mean, made.deviation]).all() or not made.deviation > 0.0:
+        raise ValueError(f"the column {made.name!r} does not fit together")
+    return made
+
+
+def _standard(values: Array) -> tuple[float, float]:
+    """Mean and standard deviation, 1 of a constant; by a power of two, so that no square leaves the range."""
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    unit = np.ldexp(values, -exponent)
+    if np.ptp(unit) == 0.0:
+        return float(values[0]), 1.0
+    return float(np.ldexp(unit.mean(), exponent)), float(np.ldexp(unit.std(), exponent))
+
+
+def _require_frame(X: Any) -> None:
+    if not hasattr(X, "columns") or not hasattr(X, "index"):
+        raise InvalidType(f"X is {type(X).__name__}; give a pandas data frame, whose columns have names.")
+    if not len(X):
+        raise InvalidInput("X has no rows.")
+    names = Counter(map(str, X.columns))
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise InvalidInput(f"several columns are named {twice[0]!r}; rename them.")

@@ -1,0 +1,245 @@
+"""The error of a whole procedure on samples that had no part in it, beside that of the best constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import confusion_matrix, roc_auc_score
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit, check_cv
+from sklearn.utils import indexable
+from sklearn.utils.metaestimators import _safe_split
+
+from mklref._progress import Steps
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter, InvalidTarget
+
+Z = 1.959963984540054
+"""Of an interval that holds the truth in 95 of 100 cases."""
+_DRAWS = 2000
+
+
+class Measure(NamedTuple):
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions for samples that the model had not seen, and the truth."""
+
+    truth: Any
+    """(n,)."""
+    predicted: Any
+    """(n,)."""
+    baseline: Any
+    """The best constant of the training samples: the most frequent class, or the median; (n,)."""
+    scores: Array | None
+    """Decision values (n,) or (n, classes); None of a regression, or of a model without them."""
+    classes: Any = None
+    """Sorted; None of a regression."""
+    rows: Any = None
+    """The numbers of the samples, (n,)."""
+
+    @property
+    def accuracy(self) -> Measure:
+        """The share of right classes, with Wilson's interval."""
+        right = int(np.sum(self.truth == self.predicted))
+        return _share(right, len(self.truth))
+
+    @property
+    def baseline_accuracy(self) -> float:
+        """The share that the most frequent class has."""
+        return float(np.mean(self.truth == self.baseline))
+
+    @property
+    def confusion(self) -> Any:
+        """How many samples of each class (row) are taken for each class (column)."""
+        return confusion_matrix(self.truth, self.predicted, labels=self.classes)
+
+    @property
+    def balanced_accuracy(self) -> Measure:
+        """The mean over the classes of the share of their samples that is found; a constant has 1/classes.
+
+        The interval is that of the mean of independent shares (r + 2)/(n + 4), Agresti and Coull (1998).
+        """
+        table = self.confusion
+        counts = table.sum(axis=1)
+        there = counts > 0
+        n, r = counts[there], np.diagonal(table)[there]
+        adjusted = (r + 2.0) / (n + 4.0)
+        half = Z * float(np.sqrt(np.sum(adjusted * (1.0 - adjusted) / (n + 4.0)))) / len(n)
+        value, middle = float(np.mean(r / n)), float(np.mean(adjusted))
+        return Measure(value, min(value, max(0.0, middle - half)), max(value, min(1.0, middle + half)))
+
+    @property
+    def auc(self) -> Measure | None:
+        """The area under the ROC curve of two classes, with the interval of Hanley and McNeil (1982)."""
+        if self.scores is None or self.scores.ndim > 1 or len(self.classes) != 2:
+            return None
+        positive = self.truth == self.classes[1]
+        n1, n0 = int(positive.sum()), int((~positive).sum())
+        if not (n1 and n0):
+            return None
+        a = float(roc_auc_score(positive, self.scores))
+        q1, q2 = a / (2.0 - a), 2.0 * a * a / (1.0 + a)
+        variance = (a * (1.0 - a) + (n1 - 1) * (q1 - a * a) + (n0 - 1) * (q2 - a * a)) / (n1 * n0)
+        half = Z * float(np.sqrt(max(variance, 0.0)))
+        return Measure(a, max(0.0, a - half), min(1.0, a + half))
+
+    @property
+    def r2(self) -> Measure:
+        """1 - the share of the variance that is left, with the percentiles of a seeded bootstrap."""
+        draws = np.random.default_rng(0).integers(len(self.truth), size=(_DRAWS, len(self.truth)))
+        y, t = self.truth[draws], self.predicted[draws]
+        spread = np.sum((y - y.mean(axis=1, keepdims=True)) ** 2, axis=1)
+        values = 1.0 - np.sum((y - t) ** 2, axis=1)[spread > 0.0] / spread[spread > 0.0]
+        whole = 1.0 - float(np.sum((self.truth - self.predicted) ** 2) / np.sum((self.truth - self.truth.mean()) ** 2))
+        return Measure(whole, *map(float, np.quantile(values, [0.025, 0.975])))
+
+    @property
+    def absolute_error(self) -> Measure:
+        """The mean distance of prediction and truth, with its normal interval."""
+        return _mean(np.abs(self.truth - self.predicted))
+
+    @property
+    def baseline_absolute_error(self) -> float:
+        """That of the median."""
+        return float(np.mean(np.abs(self.truth - self.baseline)))
+
+    @property
+    def beats_baseline(self) -> bool:
+        """Whether the whole interval is on the better side of a constant.
+
+        Of classes the balanced accuracy, for which a constant is right in one class and wrong in all others, or the
+        accuracy; of numbers the absolute error.
+        """
+        if self.classes is None:
+            return self.absolute_error.high < self.baseline_absolute_error
+        by_chance = 1.0 / len(np.unique(self.truth))
+        return self.balanced_accuracy.low > by_chance or self.accuracy.low > self.baseline_accuracy
+
+    def __str__(self) -> str:
+        n = len(self.truth)
+        if self.classes is None:
+            return (
+                f"on {n} samples not seen: R^2 {self.r2}, mean absolute error {_short(self.absolute_error)}; always "
+                f"the median: {self.baseline_absolute_error:.4g}"
+            )
+        auc = self.auc
+        return (
+            f"on {n} samples not seen: accuracy {self.accuracy}, always the most frequent class: "
+            f"{self.baseline_accuracy:.3f}; balanced accuracy {self.balanced_accuracy}"
+            + ("" if auc is None else f"; AUC {auc}")
+        )
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    test: Any = 0.25,
+    groups: Any = None,
+    random_state: int = 0,
+    verbose: bool = False,
+) -> Evaluation:
+    """Fit a model to a part of the samples, with all that it chooses on the way, and predict the others.
+
+    Parameters
+    ----------
+    model : estimator
+        Any of scikit-learn's interface; it is cloned. What it chooses by itself, as `MKLClassifierCV` does C and the
+        norm, is chosen anew on each training part: with several parts that is nested cross-validation.
+    X, y
+        Samples, a data frame for a pipeline of tables, and targets.
+    test : float, int, splitter or iterable
+        The share of the samples that is held out, stratified by class; or the number of folds of a nested
+        cross-validation; or what scikit-learn takes as `cv`.
+    groups : array (n,), optional
+        For a splitter that keeps groups together.
+    random_state : int
+    verbose : bool
+        Show a progress line.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InvalidParameter, InvalidTarget
+        A share outside of (0, 1), or classes that are too small to be held out.
+    """
+    X, y, groups = indexable(X, np.asarray(y), groups)
+    classifies = is_classifier(model)
+    splitter = _splitter(test, classifies, random_state, y)
+    try:
+        splits = list(splitter.split(np.empty((len(y), 1)), y, groups))
+    except ValueError as refused:
+        raise InvalidTarget(f"test = {test!r} does not cut these samples: {refused}") from refused
+    parts: list[tuple[Any, ...]] = []
+    progress = Steps(verbose, "evaluate", len(splits))
+    try:
+        for train, rows in splits:
+            fitted = clone(model)
+            inner, own = _safe_split(fitted, X, y, train)
+            outer, truth = _safe_split(fitted, X, y, rows, train)
+            fitted.fit(inner, own)
+            scores = fitted.decision_function(outer) if classifies and hasattr(fitted, "decision_function") else None
+            constant = _most_frequent(own) if classifies else np.median(own)
+            parts.append((truth, fitted.predict(outer), np.full(len(rows), constant), scores, rows))
+            progress.advance()
+    finally:
+        progress.close()
+    truth, predicted, baseline, scores, rows = (list(column) for column in zip(*parts, strict=True))
+    return Evaluation(
+        np.concatenate(truth),
+        np.concatenate(predicted),
+        np.concatenate(baseline),
+        None if scores[0] is None else np.concatenate(scores),
+        np.unique(y) if classifies else None,
+        np.concatenate(rows),
+    )
+
+
+def _splitter(test: Any, classifies: bool, seed: int, y: Any) -> Any:
+    if isinstance(test, int | np.integer) and not isinstance(test, bool) and test >= 2:
+        folds: Any = StratifiedKFold if classifies else KFold
+        return folds(int(test), shuffle=True, random_state=seed)
+    if isinstance(test, int | float | np.number):
+        if not 0.0 < float(test) < 1.0:
+            raise InvalidParameter(f"test = {test!r} must be a share in (0, 1), a number of folds, or a splitter.")
+        cut: Any = StratifiedShuffleSplit if classifies else ShuffleSplit
+        return cut(1, test_size=float(test), random_state=seed)
+    return check_cv(test, y, classifier=classifies)
+
+
+def _most_frequent(y: Any) -> Any:
+    values, counts = np.unique(y, return_counts=True)
+    return values[counts.argmax()]
+
+
+def _share(right: int, n: int) -> Measure:
+    """Wilson (1927): the shares p with |r/n - p| <= z sqrt(p (1 - p)/n)."""
+    p, z = right / n, Z * Z / n
+    middle, half = (p + z / 2.0) / (1.0 + z), Z * np.sqrt(p * (1.0 - p) / n + z / (4.0 * n)) / (1.0 + z)
+    return Measure(p, min(p, max(0.0, float(middle - half))), max(p, min(1.0, float(middle + half))))
+
+
+def _mean(values: Array) -> Measure:
+    mean = float(values.mean())
+    half = Z * float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+    return Measure(mean, float(max(0.0, mean - half)), float(mean + half))
+
+
+def _short(measure: Measure) -> str:
+    return f"{measure.value:.4g} [{measure.low:.4g}, {measure.high:.4g}]"

@@ -1,0 +1,301 @@
+"""Data frames as they are, blocks of variables, sparse samples, what predictions are made of, and honest errors."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import balanced_accuracy_score, r2_score
+from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
+from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
+from mklref.estimators.cells import cells_of, read
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, ScaleWarning
+from mklref.kernels import check_psd, matching, parse
+from mklref.model_selection import Evaluation, evaluate, stability
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "detail", "option", "note"),
+    [
+        (["1", "2.5", "NA", "-3e2"], "number", ".", "", ""),
+        (["1,5", "2", "3,25"], "number", ",", "", ""),
+        (["1.234,5", "12,0", "7"], "number", ",", "", ""),
+        (["1,234.5", "$ 12", "7 %"], "number", ".", "", ""),
+        (["1 234", "12'345", "7"], "number", ".", "", ""),
+        (["1,234", "5,678", "9,012"], "number", ".", "number:,", "'1,234' is read as 1234"),
+        (["1.2"] * 19 + ["<1"], "number", ".", "category", "1 cells are no numbers and count as missing: '<1'"),
+        (["1", "2", "3"] * 5, "number", ".", "category", "whole numbers of 3 values, taken by their size"),
+        (["3", "4", "5", "6"], "leave", "", "number", "it counts the rows"),
+        (["Yes", "no", "", "NO"], "flag", "yes", "", ""),
+        (["2020-01-31", "2020-02-01"], "date", "%Y-%m-%d", "", ""),
+        (["31.01.2020", "1.2.2020"], "date", "%d.%m.%Y", "", ""),
+        (["01/31/2020", "02/01/2020"], "date", "%m/%d/%Y", "", ""),
+        (["01/02/2020", "02/01/2020"], "date", "%d/%m/%Y", "date:mdy", "'01/02/2020' is read as %d/%m/%Y"),
+        (["a", "b", "a", "b", "c", "a"], "category", "", "", ""),
+        ([f"c{i % 40}" for i in range(90)], "category", "", "leave", "40 texts, of which the 30 most frequent count"),
+        (["Ann", "Bob", "Eve", "Al"], "leave", "", "category", "texts of which 4 of 4 are different"),
+        (["", "NA", "?"], "leave", "", "", "it has no cells"),
+    ],
+)
+def test_what_the_cells_of_a_column_are(cells, kind, detail, option, note):
+    found = read(cells_of(pd.Series(cells, dtype=object)))
+    assert (found.kind, found.detail, found.option, found.note) == (kind, detail, option, note)
+    if option:  # the word that the list gives is one that decides
+        assert read(cells_of(pd.Series(cells, dtype=object)), option).kind == option.partition(":")[0]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(3)
+    n = 48
+    made = pd.DataFrame({
+        "age": np.where(np.arange(n) % 7, rng.integers(20, 80, n).astype(float), np.nan),
+        "sex": pd.Categorical(rng.choice(["f", "m"], n)),
+        "since": pd.date_range("2020-01-01", periods=n, freq="9D"),
+        "smokes": rng.random(n) < 0.4,
+        "town": rng.choice(["Rome", "Oslo", None], n),
+        "unit": "kg",
+    })  # fmt: skip
+    made["twice"] = made["age"]
+    return made, np.where(
+        made["age"].fillna(50.0) / 50.0 + made["smokes"] + 0.3 * rng.normal(size=n) > 1.4, "ill", "well"
+    )
+
+
+def test_a_data_frame_becomes_numbers_as_reported(frame):
+    X, y = frame
+    model = table_pipeline(MKLClassifier("per_group(=, rbf(1)), on(who, [age, sex], linear)")).fit(X, y)
+    table = model["table"]
+    numbers = table.transform(X)
+    assert list(numbers) == [
+        "age", "age=missing", "sex=f", "sex=m", "since", "smokes", "town=Oslo", "town=Rome", "town=missing",
+    ]  # fmt: skip
+    known = X["age"].notna()
+    np.testing.assert_allclose(numbers["age"][known], (X["age"][known] - X["age"].mean()) / X["age"][known].std(ddof=0))
+    assert (numbers["age"][~known] == 0.0).all()
+    assert (numbers["age=missing"] == ~known).all()
+    np.testing.assert_array_equal(numbers.filter(like="town=").sum(axis=1), 1.0)
+    assert "unit    leave     left out; it is the same in all rows" in table.report()
+    assert "twice   leave     left out; it repeats 'age'" in table.report()
+    assert model["model"].kernel_names_[-1] == "linear[who]"
+    assert list(model["model"].kernel_groups_) == ["age", "sex", "since", "smokes", "town", "who"]
+    strange = X.iloc[:2].assign(town="never seen", sex=None)
+    assert not table.transform(strange).filter(regex="town=|sex=").to_numpy().any()
+    assert model.predict(strange).shape == (2,)
+    assert cross_val_score(model, X, y, cv=3).mean() > 0.6
+    assert table.from_plain(table.to_plain()).transform(X).equals(numbers)
+    assert clone(model).get_params()["table__missing"] == ()
+    with pytest.raises(InvalidInput, match=r"lacks the column 'age' that the model reads \(1 of 5 are not there\)"):
+        model.predict(X.drop(columns="age"))
+    with pytest.raises(InvalidType, match="give a pandas data frame"):
+        model.fit(numbers.to_numpy(), y)
+    with pytest.raises(InvalidParameter, match=r"column 'sex': 'colour' is no kind of column; known are number"):
+        TableEncoder({"sex": "colour"}).fit(X)
+    with pytest.raises(InvalidInput, match="several columns are named 'a'"):
+        TableEncoder().fit(pd.DataFrame([[1, 2], [2, 3]], columns=["a", "a"]))
+
+
+def test_the_matching_kernel_counts_equal_variables(rng):
+    codes = rng.integers(0, 3, (12, 4)).astype(float)
+    K = parse("matching").fit(codes).dense()[0]
+    assert K[2, 5] == np.mean(codes[2] == codes[5])
+    check_psd(K)
+    onehot = (codes[:, :, None] == np.arange(3)).reshape(12, -1).astype(float)
+    np.testing.assert_allclose(K, onehot @ onehot.T / 4.0)
+    np.testing.assert_array_equal(matching().fit(codes).new(codes[:3])[0], K[:3])
+
+
+def test_blocks_of_variables(three_classes):
+    """As a list, by name, and as a frame with two levels; new samples in the same form, or as a frame of one level."""
+    X, y, X_new = three_classes
+    left, right = X[:, :2], pd.DataFrame(X[:, 2:], columns=["iron"])
+    model = MKLClassifier("per_group(:, linear, rbf(1))")
+    of_list = clone(model).fit([left, right.to_numpy()], y)
+    assert list(of_list.kernel_groups_) == ["0", "1"]
+    assert list(of_list.feature_names_in_) == ["0:x0", "0:x1", "1:x0"]
+    scores = of_list.decision_function([X_new[:, :2], X_new[:, 2:]])
+    by_name = clone(model).fit({"a": left, "blood": right}, y)
+    assert list(by_name.feature_names_in_) == ["a:x0", "a:x1", "blood:iron"]
+    levels = pd.DataFrame(X, columns=pd.MultiIndex.from_tuples([("a", "x0"), ("a", "x1"), ("blood", "iron")]))
+    of_frame = clone(model).fit(levels, y)
+    new_iron = pd.DataFrame(X_new[:, 2:], columns=["iron"])
+    new_levels = pd.DataFrame(X_new, columns=levels.columns)
+    for other, new in ((by_name, {"a": X_new[:, :2], "blood": new_iron}), (of_frame, new_levels)):
+        np.testing.assert_allclose(other.decision_function(new), scores, atol=1e-12)
+    assert np.isfinite(cross_val_score(model, levels, y, cv=3, error_score="raise")).all()
+    assert MKLOneClass("per_group(:, rbf(1))").fit([left, X[:, 2:]]).kernel_names_ == ("rbf:1[0]", "rbf:1[1]")
+    with pytest.raises(InvalidInput, match=r"holds the blocks 0: \(36, 2\), 1: \(35, 1\)"):
+        model.fit([left, X[1:, 2:]], y)
+    assert joined(X) is X
+
+
+def test_annotated_data_is_read_by_what_it_has():
+    """AnnData and MuData are asked for names and frames alone, and need not be installed."""
+    rna = SimpleNamespace(to_df=lambda: pd.DataFrame([[1.0], [2.0]], index=["s1", "s2"], columns=["g"]))
+    adt = SimpleNamespace(to_df=lambda: pd.DataFrame([[3.0], [4.0]], index=["s2", "s3"], columns=["p"]))
+    both = from_annotated(SimpleNamespace(mod={"rna": rna, "adt": adt}, obs_names=["s1", "s2", "s3"]))
+    assert joined(both).columns == ("rna:g", "adt:p")
+    assert np.asarray(joined(both)).tolist() == [[2.0, 3.0]]
+    rna.obsm = {"pca": np.eye(2)}
+    assert joined(from_annotated(rna)).columns == ("X:g", "pca:x0", "pca:x1")
+    with pytest.raises(InvalidInput, match="is neither an AnnData nor a MuData"):
+        from_annotated(3)
+
+
+@pytest.mark.parametrize("options", [{}, {"center": True}, {"normalize": "spherical"}])
+def test_sparse_samples_are_as_dense_ones(three_classes, options):
+    X, y, X_new = (np.where(np.abs(a) > 0.5, a, 0.0) if a.dtype.kind == "f" else a for a in three_classes)
+    model = MKLClassifier("linear, poly(2), total(linear, poly(3))", norm=2.0, tol=1e-8, **options)
+    dense = clone(model).fit(X, y)
+    weight = np.random.default_rng(0).integers(0, 3, 36)
+    for made, new in ((csr_array(X), csr_array(X_new)), (csr_array(X).tocsc(), X_new)):
+        sparse = clone(model).fit(made, y)
+        np.testing.assert_allclose(sparse.decision_function(new), dense.decision_function(X_new), atol=1e-3)
+    assert cross_val_score(model, csr_array(X), y, cv=3).tolist() == cross_val_score(model, X, y, cv=3).tolist()
+    weighted, copied = (
+        clone(model).fit(csr_array(X), y, weight),
+        clone(model).fit(csr_array(X.repeat(weight, 0)), y.repeat(weight)),
+    )
+    np.testing.assert_allclose(weighted.decision_function(X_new), copied.decision_function(X_new), atol=1e-9)
+    with pytest.raises(InvalidType, match="Sparse data was passed"):
+        MKLClassifier("rbf(1)").fit(csr_array(X), y)
+    with pytest.raises(InvalidParameter, match=r"saved with joblib\.dump"):
+        sparse.save("model.npz")
+
+
+def test_losses_by_name_with_their_parameter(three_classes):
+    X = three_classes[0]
+    narrow, wide = (MKLRegressor("linear", loss=f"epsilon_insensitive:{e}").fit(X, X[:, 0] ** 2) for e in (0.01, 0.8))
+    assert len(wide.support_) < len(narrow.support_)
+    for wrong, says in (("hinge:1", "hinge has no parameter"), ("huber:x", "'x' is no number"), ("huber:-1", "delta")):
+        with pytest.raises(InvalidParameter, match=says):
+            MKLRegressor("linear", loss=wrong).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("options", [{}, {"center": True}, {"multiclass": "independent"}, {"strategy": "one_vs_one"}])
+def test_contributions_add_up_to_the_score(three_classes, options):
+    X, y, X_new = three_classes
+    model = MKLClassifier("per_variable(linear, rbf(1))", norm=2.0, **options).fit(X, y)
+    parts = model.contributions(X_new)
+    assert parts.shape == (9, 6, 3)
+    np.testing.assert_allclose(parts.sum(axis=1) + model.intercept_, model._scores(X_new), atol=1e-12)
+    groups = model.contributions(X_new, by="group")
+    np.testing.assert_allclose(groups[:, 0], parts[:, 0] + parts[:, 1], atol=1e-12)
+    shares = model.contribution_shares(X_new, by="group")
+    assert list(shares) == ["x0", "x1", "x2"]
+    assert sum(shares.values()) == pytest.approx(1.0)
+    t = model._scores(X_new)
+    assert shares["x0"] == pytest.approx(
+        sum(np.cov(groups[:, 0, p], t[:, p])[0, 1] for p in range(3)) / sum(np.var(t[:, p], ddof=1) for p in range(3))
+    )
+    number = MKLRegressor("linear, rbf(1)").fit(X, X[:, 0])
+    np.testing.assert_allclose(number.contributions(X_new).sum(axis=1) + number.intercept_, number.predict(X_new))
+    with pytest.raises(InvalidParameter, match="by = 'variable' is unknown; known are kernel and group"):
+        model.contributions(X_new, by="variable")
+
+
+class _Echo(ClassifierMixin, BaseEstimator):
+    """Predicts its first variable, which is the score as well."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return np.asarray(X)[:, 0]
+
+    def predict(self, X):
+        return (self.decision_function(X) > 0).astype(int)
+
+
+def test_measures_and_their_intervals(rng):
+    y = np.repeat([0, 1], [150, 50])
+    X = (y + rng.normal(size=200) - 0.5)[:, None]
+    found = evaluate(_Echo(), X, y, test=4)
+    assert sorted(found.rows) == list(range(200))
+    order = np.argsort(found.rows)
+    np.testing.assert_array_equal(found.predicted[order], (X[:, 0] > 0).astype(int))
+    assert found.accuracy.value == pytest.approx(np.mean((X[:, 0] > 0) == y))
+    assert found.baseline_accuracy == 0.75
+    assert found.balanced_accuracy.value == pytest.approx(balanced_accuracy_score(y, X[:, 0] > 0))
+    assert found.confusion.sum() == 200
+    positive, negative = X[y == 1, 0], X[y == 0, 0]
+    assert found.auc.value == pytest.approx(np.mean(positive[:, None] > negative))
+    for measure in (found.accuracy, found.balanced_accuracy, found.auc):
+        assert 0.0 <= measure.low < measure.value < measure.high <= 1.0
+    assert found.beats_baseline
+    assert "always the most frequent class: 0.750" in str(found)
+    p, low, high = Evaluation(np.ones(10), np.ones(10), np.ones(10), None, np.arange(2)).accuracy
+    assert (p, high) == (1.0, 1.0)
+    assert low == pytest.approx(0.7225, abs=1e-4)  # Wilson's, 1/(1 + z^2/n)
+    constant = Evaluation(y, np.zeros(200, dtype=int), np.zeros(200, dtype=int), None, np.arange(2))
+    assert not constant.beats_baseline
+    t = X[:, 0]
+    number = Evaluation(t, t + 0.1 * rng.normal(size=200), np.full(200, np.median(t)), None)
+    assert number.r2.value == pytest.approx(r2_score(t, number.predicted))
+    assert number.r2.low < number.r2.value < number.r2.high < 1.0
+    assert number.beats_baseline
+    assert "always the median" in str(number)
+    with pytest.raises(InvalidParameter, match=r"test = 1\.5 must be a share"):
+        evaluate(_Echo(), X, y, test=1.5)
+
+
+def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):
+    X, y, _ = three_classes
+    search = MKLClassifierCV("linear, rbf(1)", Cs=[1.0], norms=[1.0], cv=2, tol=1e-2)
+    found = evaluate(make_pipeline(StandardScaler(), search), X, y, test=GroupKFold(3), groups=np.arange(36) % 6)
+    assert found.scores.shape == (36, 3)
+    assert found.auc is None
+    assert found.accuracy.value > 0.5
+
+
+def test_stability_counts_how_often_a_kernel_is_chosen(three_classes):
+    pytest.importorskip("matplotlib")
+    X, y, _ = three_classes
+    model = make_pipeline(StandardScaler(), MKLClassifier("per_variable(linear, rbf(1))", tol=1e-2))
+    found = stability(model, X, y == "top", fits=8, n_jobs=2)
+    again = stability(model, X, y == "top", fits=8)
+    np.testing.assert_array_equal(found.weights, again.weights)
+    assert found.weights.shape == (8, 6)
+    groups = found.by_group()
+    assert groups.names == ("x0", "x1", "x2")
+    assert groups.chosen[1] == 1.0 == max(groups.chosen)
+    assert str(groups).splitlines()[1].split()[:2] == ["x1", "1.00"]
+    assert found.plot(most=4).get_xlabel() == "share of 8 fits, and weight (the 4 chosen most often of 6)"
+    fitted = model.fit(X, y == "top")
+    ax = plotting.contributions(fitted[-1], fitted[0].transform(X), by="group", labels=y)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["low", "mid", "top"]
+    for wrong in ({"fits": 1}, {"fits": True}, {"share": 1.0}):
+        with pytest.raises(InvalidParameter):
+            stability(model, X, y, **wrong)
+    assert model_selection.stability is stability
+
+
+def test_metadata_are_routed(three_classes):
+    """scikit-learn hands weights and groups on to a search that asks for them."""
+    X, y, _ = three_classes
+    groups = np.arange(36) % 6
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=GroupKFold(2), tol=1e-2)
+        search.set_fit_request(groups=True, sample_weight=True).set_score_request(sample_weight=False)
+        params = {"groups": groups, "sample_weight": np.ones(36)}
+        scores = cross_validate(search, X, y, cv=3, params=params, error_score="raise")["test_score"]
+    assert np.isfinite(scores).all()
+
+
+def test_scales_are_not_a_matter_of_tables(frame):
+    """Columns of a table are standardised; raw ones are warned of."""
+    X, y = frame
+    wide = X.assign(age=1e6 * X["age"])
+    table_pipeline(MKLClassifier("rbf(1)")).fit(wide, y)
+    with pytest.warns(ScaleWarning):
+        MKLClassifier("rbf(1)").fit(np.c_[1e6 * np.arange(48.0), np.arange(48.0) % 5], y)

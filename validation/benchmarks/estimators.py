@@ -1,0 +1,91 @@
+"""Memory of predictions, size of models, and targets of any size: `python -m validation.benchmarks.estimators`.
+
+Memory is what NumPy asks for, by tracemalloc. Predictions: `waveform` of 21
+variables, class 0 against the others, 2000 training samples, four Gaussian kernels, p = 2. Targets: diabetes of
+scikit-learn times a factor, R^2 on the fifth of the rows that is held out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+
+TRAINING, KERNELS = 2000, "rbf(2..8, 4)"
+NEW = (20_000, 80_000, 320_000)
+FACTORS = (1e-6, 1e-2, 1.0, 1e6)
+
+
+def fit(path: str) -> dict[str, float]:
+    """Fit the model and save it; sizes in bytes."""
+    import mklref
+    from mklref.datasets import waveform
+
+    data = waveform(np.random.default_rng(0), TRAINING)
+    model = mklref.MKLClassifier(KERNELS, norm=2.0, C=1.0, tol=1e-3).fit(data.X, data.y == 0.0)
+    model.save(path)
+    size = {"file": Path(path).stat().st_size, "pickle": len(pickle.dumps(model))}
+    return size | {"support": len(model.support_), "samples": data.X.nbytes}
+
+
+def predict(path: str, rows: int) -> dict[str, float]:
+    """Peak bytes that predictions of so many rows allocate, beside the rows themselves."""
+    import mklref
+    from mklref.datasets import waveform
+
+    model = mklref.MKLClassifier.load(path)
+    X = waveform(np.random.default_rng(1), rows).X
+    model.predict(X[:100])
+    tracemalloc.start()
+    model.decision_function(X)
+    return {"added": tracemalloc.get_traced_memory()[1], "rows": X.nbytes}
+
+
+def targets() -> dict[str, dict[str, float]]:
+    """R^2 of targets of each size, with and without the scale."""
+    import warnings
+
+    import mklref
+
+    data = mklref.datasets.load("diabetes").standardized()
+    train, test = np.arange(len(data.y)) % 5 != 0, np.arange(len(data.y)) % 5 == 0
+    y = (data.y - data.y.mean()) / data.y.std()
+    found: dict[str, dict[str, float]] = {}
+    for factor in FACTORS:
+        found[f"{factor:g}"] = {}
+        for scale in (True, False):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = mklref.MKLRegressor("linear, rbf(2..8, 3)", scale_y=scale).fit(data.X[train], factor * y[train])
+            found[f"{factor:g}"][f"scale_y={scale}"] = model.score(data.X[test], factor * y[test])
+    return found
+
+
+def main() -> None:
+    """Print all figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--one", nargs=2, metavar=("PATH", "ROWS"), help="measure one prediction here, print JSON")
+    one = parser.parse_args().one
+    if one:
+        print(json.dumps(predict(one[0], int(one[1]))))
+        return
+    with tempfile.TemporaryDirectory() as home:
+        path = str(Path(home) / "model.npz")
+        print("model:", {name: f"{size:,.0f}" for name, size in fit(path).items()})
+        for rows in NEW:
+            command = [sys.executable, "-m", "validation.benchmarks.estimators", "--one", path, str(rows)]
+            found = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+            print(f"{rows} new rows of {found['rows'] / 1e6:.0f} MB: {found['added'] / 1e6:.0f} MB more")
+    for factor, scores in targets().items():
+        print(f"targets times {factor}:", {name: f"{score:.3g}" for name, score in scores.items()})
+
+
+if __name__ == "__main__":
+    main()
