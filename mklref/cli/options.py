@@ -156,6 +156,12 @@ def _add_vectors(commands: Any) -> None:
     add("directory", type=OutputDirectory, metavar="DIRECTORY", help="made if it does not exist")
     add("--include", type=several(str), metavar="WORD,...", help="only cases with these flags or names, * allowed")
     add("--exclude", type=several(str), metavar="WORD,...", help="no cases with these flags or names")
+    add(
+        "--suite",
+        choices=["catalogue", "real"],
+        default="catalogue",
+        help="small cases, or thirty real ones (catalogue)",
+    )
     add("--formats", type=several(str), default=["npz", "mat", "json"], help="of npz,mat,json,hdf5 (npz,mat,json)")
     add_force(
         vectors, "write into a directory that is not empty: an export that is there is replaced, other files stay"

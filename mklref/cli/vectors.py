@@ -25,6 +25,7 @@ def run(arguments: Any) -> bool:
             include=arguments.include,
             exclude=arguments.exclude,
             formats=arguments.formats,
+            suite=arguments.suite,
             progress=advance,
         )
     count = len(index["problems"])

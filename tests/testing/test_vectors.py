@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from mklref import certify, reference, solve
 from mklref.cli import main
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
+from mklref.testing import real
 from mklref.testing.result import Outcome
 from mklref.testing.vectors import (
     check_directory,
@@ -20,6 +23,7 @@ from mklref.testing.vectors import (
     read_record,
     write_record,
 )
+from mklref.testing.vectors.export import fingerprint
 
 EXPORTED = "hinge-l1", "squared-l2", "two-samples", "small-C", "hinge-elastic-net-ivanov", "permuted-samples"
 
@@ -259,3 +263,23 @@ def test_vectors_writes_what_is_asked_for(tmp_path, capsys):
     assert {path.suffix for path in folder.iterdir()} == {".json", ".csv"}
     assert main(["vectors", str(folder), "--formats", "xls"]) == 2
     assert main(["vectors", str(folder), "--include", "nothing"]) == 2
+
+
+def test_real_problems_are_thirty_and_proven_for_exactly_their_floats(tmp_path):
+    cases = real.select()
+    assert len({case.name for case in cases}) == 30
+    index = export_vectors(tmp_path, include=["iris-50-*", "wine-100-*"], formats=["npz"], suite="real")
+    assert len(index["problems"]) == 2
+    for entry in index["problems"]:
+        name = entry["name"]
+        assert 0.0 <= entry["upper"] - entry["lower"] < 1e-9 * abs(entry["upper"])
+        problem = read_problem(tmp_path / f"{name}.npz")
+        assert fingerprint(problem) == entry["sha256"]
+        kernels = problem.kernels.dense()
+        assert np.array_equal(np.round(kernels * real.GRID), kernels * real.GRID)
+        files = [str(tmp_path / f"{name}.{ending}") for ending in ("certificate.json", "npz")]
+        assert subprocess.run([sys.executable, "-m", "mklref.verify", *files], check=False).returncode == 0
+    with pytest.raises(InvalidParameter, match="without npz"):
+        export_vectors(tmp_path, suite="real", formats=["json"])
+    with pytest.raises(InvalidParameter, match="matches no real problem"):
+        real.select(include=["cat"])

@@ -432,3 +432,27 @@ def test_docs_page_is_that_of_the_committed_results():
         (experiment,) = experiments([name])
         done = len(runner.finished(COMMITTED, experiment, quick=False))
         assert f"Run: {done} of {len(experiment.cells(False))} cells" in page.partition(f"({name})=")[2]
+
+
+def test_the_page_is_short_and_so_is_every_cause():
+    """A first page of five minutes; the report has the rest."""
+    assert len((ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8").split()) < 8000
+    for path in expected.FOLDER.glob("*.toml"):
+        for cause in tomllib.loads(path.read_text(encoding="utf-8")).get("cause", ()):
+            assert 0 < len(cause["brief"].split()) <= 60, (path.name, cause["of"])
+
+
+def test_what_is_built_in_is_counted_apart(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED.replace('id = "good"', 'id = "good"\nconstruction = true'))
+    experiment = make([])
+    comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
+    assert [comparison.count("matches", origin) for origin in expected.ORIGINS] == [4, 1, 0]
+
+
+def test_what_all_repetitions_share_is_in_the_error(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED)
+    summary = replace(make([]).summary([]), shared={"t/fails/mean": 1.0})
+    comparison = expected.compare(make([]), summary, folder=tmp_path)
+    entry = comparison.tables[0].rows["fails"][3]
+    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2], ddof=1) / 2 + 1.0 / 4 + 2.0))
+    assert entry.verdict == "matches"

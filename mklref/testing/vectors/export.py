@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import mklref
 from mklref import native, reference
@@ -14,10 +17,11 @@ from mklref._crosscheck import rounding
 from mklref._files import write_text
 from mklref._untrusted import parse_json, read_bytes
 from mklref.certificate import certify
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable, SolverFailure, UnsafeFile
 from mklref.problem import Problem
 from mklref.solution import Solution
-from mklref.testing.case import FLAGS, select
+from mklref.testing import real
+from mklref.testing.case import FLAGS, Case, select
 from mklref.testing.vectors import plain
 from mklref.testing.vectors.formats import write_record
 from mklref.testing.vectors.hdf5 import require_extra
@@ -29,6 +33,9 @@ _FORMAT = "mklref-vectors-1"
 _LARGEST_INDEX = 2**26
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 """Names of cases: nothing that leads out of the directory."""
+NARROW = 1e-9
+"""Relative width of the bounds of real problems."""
+SUITES: dict[str, Callable[..., tuple[Case, ...]]] = {"catalogue": select, "real": real.select}
 
 
 def export_vectors(
@@ -37,6 +44,7 @@ def export_vectors(
     include: Iterable[str] | None = None,
     exclude: Iterable[str] | None = None,
     formats: Iterable[str] = FORMATS,
+    suite: str = "catalogue",
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict[str, Any]:
     """Write every problem of the catalogue, with certified bounds of its optimal value, and an index.
@@ -50,6 +58,9 @@ def export_vectors(
         Flags or names of cases, as for `check_solver`.
     formats : iterable of str
         Of "npz", "mat", "json" (with CSV) and "hdf5".
+    suite : {"catalogue", "real"}
+        The catalogue, or thirty real problems (`mklref.testing.real`), each with the certificate that proves its
+        bounds: NAME.certificate.json, which `python -m mklref.verify` checks against NAME.npz.
     progress : callable, optional
         Called before each case with its number, the number of cases, and its name.
 
@@ -61,7 +72,7 @@ def export_vectors(
     Raises
     ------
     InvalidParameter
-        Unknown formats, flags or names.
+        Unknown formats, suites, flags or names; "real" without "npz", to which its certificates belong.
     InvalidInput
         The directory holds a link: what is written there would end up in another place.
     MissingExtra
@@ -71,10 +82,14 @@ def export_vectors(
     unknown = sorted(set(endings) - {*FORMATS, "hdf5"})
     if unknown or not endings:
         raise InvalidParameter(f"formats = {', '.join(endings)}; known ones: {', '.join([*FORMATS, 'hdf5'])}.")
+    if suite not in SUITES:
+        raise InvalidParameter(f"suite = {suite!r}; known ones: {', '.join(SUITES)}.")
+    if suite == "real" and "npz" not in endings:
+        raise InvalidParameter(f"formats = {', '.join(endings)} without npz, to which the certificates belong; add it.")
     if "hdf5" in endings:
         require_extra()
     folder = Path(directory)
-    cases = select(include=include, exclude=exclude)
+    cases = SUITES[suite](include=include, exclude=exclude)
     folder.mkdir(parents=True, exist_ok=True)
     _require_no_links(folder)
     earlier, entries = exported_files(folder), []
@@ -84,7 +99,7 @@ def export_vectors(
         problems = case.build()
         for k, problem in enumerate(problems, start=1):
             name = case.name if len(problems) == 1 else f"{case.name}-{k}"
-            lower, upper, proof = enclosure(problem)
+            lower, upper, proof = enclosure(problem) if suite == "catalogue" else proved(problem, folder / name)
             record = record_of_problem(problem, name=name, lower=lower, upper=upper)
             for ending in endings:
                 write_record(folder / f"{name}.{ending}", record)
@@ -104,6 +119,7 @@ def export_vectors(
                     "lower_hex": lower.hex(),
                     "upper_hex": upper.hex(),
                     "bounds": proof,
+                    "sha256": fingerprint(problem),
                 }
             )
     index = {
@@ -160,6 +176,32 @@ def enclosure(problem: Problem) -> tuple[float, float, str]:
     except (NotApplicable, InvalidKernel):
         lower = max(s.certificate.lower - rounding(problem, s) for s in points)
         return lower, min(s.certificate.upper + rounding(problem, s) for s in points), "numerical"
+
+
+def proved(problem: Problem, path: Path) -> tuple[float, float, str]:
+    """Bounds from one point of the native solver, and PATH.certificate.json, which proves them for PATH.npz.
+
+    Raises
+    ------
+    SolverFailure
+        They are farther apart than a relative 1e-9.
+    """
+    found = native.solve(problem, tol=1e-11)
+    certificate = certify(
+        problem, found.dual_coef, weights=found.weights, intercept=found.intercept, rigorous=True, delta=0.0
+    )
+    if not certificate.relative_gap < NARROW:
+        raise SolverFailure(f"{path.name}: the bounds have a relative width of {certificate.relative_gap:.1e}.")
+    certificate.save(path.with_name(f"{path.name}.certificate.json"))
+    return certificate.lower, certificate.upper, "rigorous"
+
+
+def fingerprint(problem: Problem) -> str:
+    """SHA-256 of the kernels and targets, as little-endian doubles."""
+    digest = hashlib.sha256()
+    for array in (problem.kernels.dense(), problem.y):
+        digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+    return digest.hexdigest()
 
 
 def _points(problem: Problem) -> list[Solution]:

@@ -1,0 +1,127 @@
+"""Thirty real problems of 50 to 1797 samples whose optima are proven: `mklref vectors DIRECTORY --suite real`.
+
+The data come with scikit-learn. Variables are standardised; the kernels are Gaussians of four widths and a linear one
+on all variables, and for few variables a Gaussian on each. So that everybody has the same matrices to the last bit,
+whatever their exponential, entries are rounded to multiples of 2^-30, and 2^-20 is added to the diagonal, more than the
+n 2^-31 by which rounding moves an eigenvalue: every matrix is positive definite, and its bounds need no other
+assumption. The hash of a problem says whether that went well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+from mklref.losses import EpsilonInsensitive, Loss, Pinball
+from mklref.problem import Problem
+from mklref.regularizers import Lp, Regularizer, Tikhonov
+from mklref.testing.case import Case
+
+WIDTHS = (0.1, 0.5, 2.0, 10.0)
+"""Of the Gaussians, in units of the root of twice the number of variables."""
+FEW = 13
+"""Variables up to which each one has a kernel of its own."""
+GRID, RIDGE = 2.0**30, 2.0**-20
+SINCE = (0, 2)
+
+Recipe = tuple[str, int, str | Loss, Regularizer, float]
+"""Data, samples, loss, regulariser, C."""
+
+RECIPES: tuple[Recipe, ...] = (
+    *[("iris", n, "hinge", Lp(p), C) for n, p, C in ((50, 1.0, 10.0), (100, 2.0, 1.0), (150, 4 / 3, 100.0))],
+    *[("wine", 178, loss, Lp(p), 10.0) for loss in ("hinge", "logistic", "squared_hinge") for p in (1.0, 2.0)],
+    ("wine", 100, "hinge", Tikhonov(2.0, 0.5), 10.0),
+    *[("breast_cancer", n, "hinge", Lp(p), C)
+      for n, p, C in ((200, 1.0, 1.0), (400, 4 / 3, 10.0), (569, 1.0, 100.0), (569, 2.0, 100.0), (569, np.inf, 1.0))],
+    ("breast_cancer", 569, "logistic", Lp(1.0), 1.0),
+    ("breast_cancer", 569, "squared", Lp(2.0), 1.0),
+    *[("diabetes", n, "squared", Lp(p), C) for n, p, C in ((200, 1.0, 0.1), (442, 1.0, 1.0), (442, 2.0, 1.0))],
+    *[("diabetes", 442, EpsilonInsensitive(0.2), Lp(p), 1.0) for p in (1.0, 2.0)],
+    ("diabetes", 442, "huber", Lp(4 / 3), 1.0),
+    ("diabetes", 300, Pinball(0.8), Lp(1.0), 1.0),
+    *[("digits", n, "hinge", Lp(p), C)
+      for n, p, C in ((500, 1.0, 10.0), (1000, 1.0, 1.0), (1000, 2.0, 1.0), (1797, 1.0, 1.0), (1797, 2.0, 10.0))],
+    ("digits", 1797, "squared_hinge", Lp(1.0), 1.0),
+)  # fmt: skip
+
+
+def select(include: Iterable[str] | None = None, exclude: Iterable[str] | None = None) -> tuple[Case, ...]:
+    """The problems by name, with patterns.
+
+    Raises
+    ------
+    InvalidParameter
+        A word that matches no name.
+    """
+    cases = [_case(recipe) for recipe in RECIPES]
+    wanted, unwanted = (None if words is None else tuple(words) for words in (include, exclude))
+    for word in (*(wanted or ()), *(unwanted or ())):
+        if not any(fnmatchcase(case.name, word) for case in cases):
+            raise InvalidParameter(f"{word!r} matches no real problem; known: {', '.join(c.name for c in cases)}.")
+
+    def matches(name: str, words: tuple[str, ...]) -> bool:
+        return any(fnmatchcase(name, word) for word in words)
+
+    return tuple(
+        case
+        for case in cases
+        if (wanted is None or matches(case.name, wanted)) and not (unwanted and matches(case.name, unwanted))
+    )
+
+
+def _case(recipe: Recipe) -> Case:
+    data, n, loss, regularizer, C = recipe
+    loss_name = loss if isinstance(loss, str) else loss.name
+    kind = (
+        "p-" + str(Fraction(regularizer.p).limit_denominator(9)).replace("/", "-over-")
+        if isinstance(regularizer, Lp) and np.isfinite(regularizer.p)
+        else str(regularizer).partition("(")[0].lower()
+    )
+    name = "-".join([data, str(n), loss_name, kind]).replace("_", "-")
+    build: Callable[[], tuple[Problem, ...]] = partial(_build, recipe)
+    return Case(name, SINCE, frozenset(), f"{n} samples of {data}, C = {C:g}.", build)
+
+
+def _build(recipe: Recipe) -> tuple[Problem, ...]:
+    from mklref.datasets import load
+
+    name, n, loss, regularizer, C = recipe
+    data = load(name)
+    rows = np.random.default_rng(0).permutation(len(data.y))[:n]
+    X = np.asarray(data.X[rows], dtype=float)
+    spread = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    return (Problem(kernels(X), _targets(name, data.y[rows]), C=C, loss=loss, regularizer=regularizer),)
+
+
+def kernels(X: Array) -> Array:
+    """(M, n, n), positive definite, with entries that are multiples of 2^-30."""
+    n, d = X.shape
+    views = [X, *(X[:, [j]] for j in range(d) if d <= FEW)]
+    squares = [np.sum((view[:, None] - view) ** 2, axis=2) if d <= FEW else _squares(view) for view in views]
+    stack = [np.exp(-squares[0] / (2.0 * width**2 * d)) for width in WIDTHS]
+    stack += [X @ X.T / d, *(np.exp(-0.5 * square) for square in squares[1:])]
+    rounded = [np.round(0.5 * (K + K.T) * GRID) / GRID + RIDGE * np.eye(n) for K in stack]
+    return np.stack(rounded)
+
+
+def _squares(X: Array) -> Array:
+    """||x_i - x_j||^2 by products; rounding is far below the grid."""
+    norms = np.sum(X**2, axis=1)
+    return np.asarray(np.maximum(norms[:, None] + norms - 2.0 * (X @ X.T), 0.0))
+
+
+def _targets(name: str, y: Array) -> Array:
+    """Standardised and rounded like the kernels; or the last class against the others, odd against even digits."""
+    if name == "diabetes":
+        values = np.asarray(y, dtype=float)
+        return np.asarray(np.round((values - values.mean()) / values.std() * GRID) / GRID)
+    if name == "digits":
+        return np.where(np.asarray(y, dtype=int) % 2 == 1, 1.0, -1.0)
+    return np.where(y == np.unique(y)[-1], 1.0, -1.0)
