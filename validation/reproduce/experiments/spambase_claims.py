@@ -122,12 +122,6 @@ def measured(results: list[Result]) -> dict[str, str]:
     sets = [r for r in results if "part" in r.config]
     looks = {r.id: r.values for r in results}
     figures = _measured_on(sets)
-    splits = [r for r in results if "split" in r.config]
-    if len(splits) >= FEWEST:
-        figures["splits"] = f"{len(splits)}"
-        for name in PRINTED:
-            accuracy = of(splits, name, "accuracy")
-            figures[f"splits-{name}"] = f"{accuracy.mean():.1f} ± {accuracy.std(ddof=1):.1f}"
     if "cause-closed-form" in looks:
         steps = [looks["cause-closed-form"][str(k)] for k in STEPS]
         went = looks["cause-closed-form"]["simplemkl from there"]
