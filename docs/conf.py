@@ -9,6 +9,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import generate  # noqa: E402
+import markup  # noqa: E402
 
 import mklref  # noqa: E402
 
@@ -17,7 +18,7 @@ author = "The mklref developers"
 copyright = author  # noqa: A001
 version = release = mklref.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
+extensions = ["markup", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "_generated"]
@@ -30,16 +31,18 @@ autodoc_typehints = "none"  # shapes and dtypes are in the docstrings
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"mklref {release}"
 html_static_path = ["_static"]
-html_css_files = ["beside.css"]
+html_css_files = ["pages.css"]
 html_extra_path = ["_generated/reproduction"]
 
 
 def setup(app: object) -> None:
     """Write the generated pages, and let autodoc read docstrings as the plain text that they are."""
     generate.formulation_pages(HERE / "formulations")
+    markup.font(HERE / "_static")
     generate.command_line_help(HERE / "_generated")
     generate.figures(HERE / "_static")
     generate.reproduction_report(HERE / "_generated" / "reproduction", HERE / "_static")

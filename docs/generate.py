@@ -27,9 +27,11 @@ FIGURES = {
     "bounds": "bounds-complexity.svg",
     "confusion": "confusion.svg",
     "evidence": "evidence-paths.svg",
+    "formulations": "formulation-sdp.svg",
     "gallery": "gallery-weights.svg",
     "native_benchmark": "native-benchmark.svg",
     "regularization_path": "algorithm-regularization_path.svg",
+    "touch": "touch-gap.svg",
 }
 """The scripts of figures/ that need nothing but the package and the results in the repository, each with one of its
 pictures; `synthesis.py` needs a data set, and its pictures are in the repository."""
@@ -38,11 +40,25 @@ PROSE_SECTIONS = ("Notes", "Examples", "References")
 
 
 STATEMENTS = Path(__file__).with_name("statements.toml")
-"""LaTeX and primers of each formulation."""
+"""The picture of each formulation in words."""
+
+OVER_DUAL_VARIABLES = ("dual", "qcqp", "silp", "semi_infinite")
+"""What stands beside these is the primal."""
+
+OTHER_DUALS = {
+    "sdp": r"\max_{\beta}\; \min_{\mu}\quad -\sum_{i=1}^n c_i\, V^*\!\Big({-\frac{\beta_i}{c_i}},\, y_i\Big)"
+    r" - \frac12\, \beta^\top K(\mu)\, \beta \qquad\text{subject to}\quad \mathbf 1^\top\beta = c_b,\quad"
+    r" K(\mu) \succeq 0,\quad \operatorname{tr} K(\mu) = c",
+    "multiclass": r"\max_{\beta}\quad -\sum_p \sum_i c_i\, V^*\!\Big({-\frac{\beta_{i,p}}{c_i}},\, y_{i,p}\Big)"
+    r" - R^*(g_1, \dots, g_M) \qquad\text{subject to}\quad \mathbf 1^\top\beta_p = 0, \qquad"
+    r" g_m = \Big(\sum_p \beta_p^\top K_m\, \beta_p\Big)^{1/2}",
+}
+"""Of what is no `Problem`."""
 
 
 def formulation_pages(directory: Path) -> None:
     """One page for each formulation: its equation, its primers, and the docstring of its module beside the source."""
+    from mklref._latex import PRIMERS, statement as latex
     from mklref.formulations import FORMULATIONS
 
     statements = tomllib.loads(STATEMENTS.read_text(encoding="utf-8"))
@@ -64,12 +80,17 @@ def formulation_pages(directory: Path) -> None:
                 "",
                 *prose([title]),
                 "",
-                ".. math::",
+                *display(latex(name)),
+                f"Its {'primal' if name in OVER_DUAL_VARIABLES else 'dual'}, of the same value:",
                 "",
-                *indent(statements[name]["latex"].strip().splitlines(), 3),
+                *display(OTHER_DUALS.get(name) or latex("mixed_norm" if name in OVER_DUAL_VARIABLES else "dual")),
+                f".. figure:: ../_static/formulation-{name}.svg",
+                f"   :alt: {statements[name]['picture']}",
+                "",
+                f"   {statements[name]['picture']}",
                 "",
                 *heading("As the papers print it"),
-                *(line for primer in statements[name]["primers"] for line in primer_source(primer, directory)),
+                *(line for primer in PRIMERS[name] for line in primer_source(primer, directory)),
                 *heading("The general form"),
                 ".. container:: beside",
                 "",
@@ -82,6 +103,11 @@ def formulation_pages(directory: Path) -> None:
                 f"      :lines: {code_starts(source)}-",
             ],
         )
+
+
+def display(latex: str) -> list[str]:
+    """A formula by itself."""
+    return [".. math::", "", *indent(latex.splitlines(), 3), ""]
 
 
 def heading(text: str) -> list[str]:

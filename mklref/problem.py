@@ -193,6 +193,34 @@ class Problem:
         """What it was built from."""
         return {name: getattr(self, name) for name in self._ARGUMENTS}
 
+    def to_latex(self, formulation: str | None = None) -> str:
+        """The problem, or its statement in a formulation, as LaTeX without delimiters.
+
+        Parameters
+        ----------
+        formulation : str, optional
+            For instance "dual" or "qcqp": one of `mklref.reference.formulations(problem)`. By default the problem
+            itself, over functions.
+
+        Raises
+        ------
+        InvalidParameter
+            An unknown name.
+        NotApplicable
+            A formulation that does not cover this problem; the message says why.
+        """
+        from mklref._latex import problem_statement, statement
+
+        return problem_statement(self) if formulation is None else statement(formulation, self)
+
+    def _repr_latex_(self) -> str:
+        return f"$$ {self.to_latex()} $$"
+
+    def _repr_html_(self) -> str:
+        from mklref import _display
+
+        return _display.problem(self, self.to_latex())
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
 

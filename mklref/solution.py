@@ -136,6 +136,11 @@ class Solution:
         terms = [weight * (block @ columns) for weight, block in zip(self.weights, blocks, strict=True)]
         return np.asarray(np.sum(terms, axis=0) + self.intercept)
 
+    def _repr_html_(self) -> str:
+        from mklref import _display
+
+        return _display.solution(self)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the point and its certificate as an .npz of plain arrays; no pickle."""
         arrays, facts = self._parts("")

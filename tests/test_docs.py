@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import mklref
+from mklref._latex import PRIMERS
 from mklref.formulations import FORMULATIONS
 
 ROOT = Path(__file__).parent.parent
@@ -88,7 +89,7 @@ def test_options_in_readme_and_docs_exist():
     commands = next(action for action in parser()._actions if action.dest == "command").choices
     text = "\n".join([README, *(page.read_text(encoding="utf-8") for page in PAGES)])
     for command, options in re.findall(
-        r"mklref (fit|predict|path|crosscheck|solve|certify|vectors|list)((?: [^\n`&]+)?)", text
+        r"mklref (fit|predict|path|crosscheck|solve|certify|vectors|explore|list)((?: [^\n`&]+)?)", text
     ):
         known = commands[command]._option_string_actions
         for option in re.findall(r"--[a-z-]+", options):
@@ -185,6 +186,8 @@ def test_pages_of_formulations_hold_statement_and_source(generate, tmp_path):
     parts = [
         ".. math::",
         "\\max_{\\beta",
+        "Its primal, of the same value",
+        "_static/formulation-qcqp.svg",
         ":pyobject: simplemkl_8",
         ":pyobject: kloft_13",
         "The general form",
@@ -197,10 +200,10 @@ def test_pages_of_formulations_hold_statement_and_source(generate, tmp_path):
 
 
 def test_every_primer_has_a_page(generate):
-    """Those of a formulation are named in statements.toml, those of mixed-norm synthesis on its page."""
+    """Those of a formulation are on its page, those of mixed-norm synthesis on their own."""
     statements = tomllib.loads(generate.STATEMENTS.read_text(encoding="utf-8"))
-    assert sorted(statements) == sorted(FORMULATIONS)
-    shown = [name for statement in statements.values() for name in statement["primers"]]
+    assert sorted(statements) == sorted(PRIMERS) == sorted(FORMULATIONS)
+    shown = [name for names in PRIMERS.values() for name in names]
     shown += re.findall(r":pyobject: (\w+)", (ROOT / "docs" / "synthesis.md").read_text(encoding="utf-8"))
     assert sorted(shown) == sorted(mklref.primer.__all__)
 

@@ -21,6 +21,7 @@ PACKAGE = Path(mklref.__file__).parent
 
 ORDER = (
     "_typing",
+    "_display",
     "exceptions",
     "_validate",
     "_untrusted",
@@ -42,6 +43,7 @@ ORDER = (
     "_polish",  # Newton's method on the active set, for both sides
     "_conic",  # what conic solvers need and no statement shows
     "formulations",
+    "_latex",  # the formulations once more, to be read
     "reference",
     "equivalences",
     "machines",  # at fixed weights, for native and the algorithms
@@ -59,15 +61,17 @@ ORDER = (
     "plotting",
     "model_selection",
     "report",
-    "cli",
     "primer",  # copied out of the library, and imports nothing of it
+    "explore",
+    "cli",
     "verify",  # a second opinion, which imports nothing of the package
     "__main__",
 )
 """The units of the package; each one may import those above it."""
 
-CONVENIENCES = {("_crosscheck", "report")}
-"""The one import that points downwards: `CrossCheck.to_html` asks for the page when it is called."""
+CONVENIENCES = {("_crosscheck", "report"), ("problem", "_latex")}
+"""The imports that point downwards, when a method is called: `CrossCheck.to_html` asks for the page, and
+`Problem.to_latex` for the statements of the formulations."""
 
 HEAVY = ("cvxpy", "sklearn", "matplotlib", "scipy", "rich", "jinja2", "pandas", "clarabel", "ecos", "scs")
 

@@ -322,6 +322,11 @@ class CrossCheck:
                 facts[f"{prefix}intercept"] = np.asarray(point.intercept).tolist()
         return facts
 
+    def _repr_html_(self) -> str:
+        from mklref import _display
+
+        return _display.crosscheck(self, COLUMNS)
+
     def to_html(self) -> str:
         """A self-contained page: table, values and intervals on one axis, weights, convergence, gap against time."""
         from mklref.report import render

@@ -175,6 +175,11 @@ class Certificate(Bounds):
             lines.append("The dual objective is not finite at this point, even after repair.")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from mklref import _display
+
+        return _display.certificate(self)
+
     def _better_intercept(self) -> str:
         """Which intercept should be another one: of several machines, the one that is furthest from it."""
         given, better = np.atleast_1d(self.intercept), np.atleast_1d(self.better_intercept)

@@ -66,6 +66,8 @@ def _run(arguments: Any) -> bool:
         from mklref.cli.predict import run
     elif arguments.command == "path":
         from mklref.cli.path import run
+    elif arguments.command == "explore":
+        from mklref.cli.explore import run
     else:
         from mklref.cli.listing import run
     return run(arguments)

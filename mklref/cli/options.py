@@ -53,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     _add_certify(commands)
     _add_vectors(commands)
     _add_reproduce(commands)
+    _add_explore(commands)
     listing = commands.add_parser("list", help="formulations, losses, regularisers and solvers that are here")
     listing.add_argument("--equivalences", action="store_true", help="problems with the same solutions instead")
     return root
@@ -187,6 +188,21 @@ def _add_reproduce(commands: Any) -> None:
     add("--render", action="store_true", help="run nothing, write the report from what is there")
     add("--docs", action="store_true", help="write docs/reproduction.md as well")
     add_force(reproduce, "with --cell: run it again if it is finished; write into a directory with other things in it")
+
+
+def _add_explore(commands: Any) -> None:
+    explore = commands.add_parser(
+        "explore",
+        help="open a page that shows a formulation and moves it",
+        description="Serve a page on this machine alone: data, kernels, loss, regulariser, p and C as controls; the "
+        "equation, its primer and its dual, values by conic solvers, bounds, weights, paths and equivalences below. "
+        "Needs pip install 'mklref[explore]'.",
+        epilog="The address that is printed has a token. Ctrl-C ends the server.",
+    )
+    add = explore.add_argument
+    add("--port", type=int, default=2718, metavar="N", help="the next free one from N on (2718)")
+    add("--no-browser", action="store_true", help="only print the address")
+    add("--data", metavar="NAME|FILE.csv", help="moons, rings, toy, a bundled set, or a CSV file with a header (moons)")
 
 
 def _add_problem(command: Any, samples: str) -> None:

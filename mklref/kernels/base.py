@@ -124,6 +124,11 @@ class KernelFamily(ABC):
         made.choice = choice
         return made
 
+    def _repr_html_(self) -> str:
+        from mklref import _display
+
+        return _display.family(self)
+
     def __add__(self, other: KernelFamily) -> KernelFamily:
         if not isinstance(other, KernelFamily):
             return NotImplemented

@@ -1,0 +1,85 @@
+"""Formulas as MathML, converted when the docs are built, and hidden answers: no script, no network, text to be found.
+
+The font that browsers need for tall brackets and sums comes with the docs, cut down to the characters that are used.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from math_core import LatexToMathML
+
+CONVERTER = LatexToMathML(fancy_error=False)
+TALL = re.compile(r"(\\[bB]igg?(?:\)|\]|\\rVert|\\\|))(?=[\^_])")
+"""A tall closing bracket with an exponent: browsers draw it small, unless the exponent has a base of its own."""
+EVERYWHERE = "".join(
+    map(chr, [*range(0x20, 0x7F), *range(0x391, 0x3CA), *range(0x2190, 0x2194), *range(0x2200, 0x2300)])
+)
+"""ASCII, Greek, arrows and operators."""
+
+
+def mathml(latex: str, block: bool) -> str:
+    """The formula in MathML.
+
+    Raises
+    ------
+    math_core.LatexError
+        For what is no LaTeX, so that the docs are not built with it.
+    """
+    return CONVERTER.convert_with_local_state(TALL.sub(r"\1{}", latex), displaystyle=block)
+
+
+def inline(writer: object, node: nodes.math) -> None:
+    """A formula within a line."""
+    writer.body.append(mathml(node.astext(), block=False))
+    raise nodes.SkipNode
+
+
+def display(writer: object, node: nodes.math_block) -> None:
+    """A formula by itself; wide ones scroll within their box, which the keyboard reaches."""
+    latex = html.escape(node.astext(), quote=True)
+    formula = mathml(node.astext(), block=True)
+    writer.body.append(f'<div class="formula" tabindex="0" role="group" data-latex="{latex}">{formula}</div>\n')
+    raise nodes.SkipNode
+
+
+def font(static: Path) -> None:
+    """STIX Two Math, which has a table for mathematics, for pages to use: WOFF of the characters of formulas."""
+    path = static / "stix-two-math.woff"
+    if path.exists():
+        return
+    from fontTools.subset import Options, Subsetter, load_font, save_font
+    from ziamath.fonts import __path__ as where
+
+    options = Options(flavor="woff", layout_features=["*"], notdef_outline=True)
+    source = load_font(str(Path(where[0]) / "STIXTwoMath-Regular.ttf"), options)
+    subsetter = Subsetter(options)
+    mathematical = map(chr, range(0x1D400, 0x1D800))  # italic and calligraphic letters
+    subsetter.populate(text=EVERYWHERE + "".join(mathematical) + "ℎℋℒℝℓ⟨⟩‖…′⊤⁡⁢⁣")
+    subsetter.subset(source)
+    static.mkdir(exist_ok=True)
+    save_font(source, str(path), options)
+
+
+class Dropdown(Directive):
+    """Text below a word that opens it; browsers do that without scripts."""
+
+    required_arguments, final_argument_whitespace, has_content = 1, True, True
+
+    def run(self) -> list[nodes.Node]:
+        """The element `details`, with the content between its ends."""
+        content = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, content)
+        opened = f"<details><summary>{html.escape(self.arguments[0])}</summary>"
+        return [nodes.raw("", opened, format="html"), *content.children, nodes.raw("", "</details>", format="html")]
+
+
+def setup(app: object) -> dict[str, bool]:
+    """The renderer `mathml` and the directive `dropdown`."""
+    app.add_html_math_renderer("mathml", (inline, None), (display, None))
+    app.add_directive("dropdown", Dropdown)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,295 @@
+"""What the statements are made of: losses, penalties and their conjugates as LaTeX, and numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mklref.losses import (
+    DensityLevelSet,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    OneClass,
+    Pinball,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Mahalanobis,
+    Power,
+    Regularizer,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
+from mklref.regularizers.norms import ball_exponent, block_exponent, conjugate_exponent
+
+if TYPE_CHECKING:
+    from mklref.problem import Problem
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a statement is made of, each as LaTeX; the symbols of the notation where there is no problem."""
+
+    losses: str = r"\sum_{i=1}^n c_i\, V(t_i, y_i)"
+    intercept: str = r" + c_b\, b"
+    over_intercept: str = r",\, b"
+    dual_losses: str = r"-\sum_{i=1}^n c_i\, V^*\!\left({-\frac{\beta_i}{c_i}},\, y_i\right)"
+    feasible: tuple[str, ...] = (r"\mathbf 1^\top\beta = c_b",)
+    penalty: str = r"R(\rho_1, \dots, \rho_M)"
+    conjugate: str = r"R^*(g_1, \dots, g_M)"
+    domain: tuple[str, ...] = ()
+    weight_penalty: str = r"\psi(\theta)"
+    weight_set: tuple[str, ...] = ()
+    general: bool = True
+    """Whether the symbols stand for any problem."""
+    groups: tuple[str, str, str, str, str] = ("p", "q", r"\gamma", r"\gamma_0", r"\gamma^*")
+    """The exponents of group and kernel weights, and those of the composite penalty."""
+    outer: str = r"r,\quad r = \frac{q}{q-2}"
+    """The norm of the weights of a block norm with q > 2, and where it comes from."""
+
+
+def parts_of(problem: Problem) -> Parts:
+    """The loss, the regulariser and the intercept of a problem, written out."""
+    costs = "C" if problem.sample_weight is None else "c_i"
+    value, dual, box = losses(problem.loss, costs)
+    total = rf"C \sum_{{i=1}}^{{n}} {value}" if costs == "C" else rf"\sum_{{i=1}}^{{n}} c_i\, {value}"
+    penalty, conjugate, domain, psi, weights = penalties(problem.regularizer)
+    cost = problem.intercept_cost
+    return Parts(
+        losses=total,
+        intercept=(" + b" if cost == 1.0 else rf" + {number(cost)}\, b") if cost else "",
+        over_intercept=r",\, b" if problem.intercept else "",
+        dual_losses=dual,
+        feasible=((rf"\mathbf 1^\top\beta = {number(cost)}",) if problem.intercept else ()) + box,
+        penalty=penalty,
+        conjugate=conjugate,
+        domain=domain,
+        weight_penalty=psi,
+        weight_set=weights,
+        general=False,
+        **_own_exponents(problem.regularizer),
+    )
+
+
+def losses(loss: Loss, c: str) -> tuple[str, str, tuple[str, ...]]:
+    """V(t_i, y_i), the sum -sum_i c_i V*(-beta_i/c_i, y_i), and the domain of beta."""
+    y, square = r"y^\top\beta", rf"\frac12 \sum_i \beta_i^2 / {c}"
+    match loss:
+        case Hinge():
+            return r"\max(0,\, 1 - y_i t_i)", y, (rf"0 \le y_i \beta_i \le {c}",)
+        case SquaredHinge():
+            return r"\tfrac12 \max(0,\, 1 - y_i t_i)^2", f"{y} - {square}", (r"y_i \beta_i \ge 0",)
+        case Logistic():
+            entropy = rf"\sum_i {c}\, H(y_i \beta_i / {c})"
+            return r"\log(1 + e^{-y_i t_i})", entropy, (rf"0 \le y_i \beta_i \le {c}",)
+        case Squared():
+            return r"\tfrac12 (y_i - t_i)^2", f"{y} - {square}", ()
+        case EpsilonInsensitive(epsilon=e):
+            tube = rf"{y} - {number(e)} \lVert\beta\rVert_1"
+            return rf"\max(0,\, |y_i - t_i| - {number(e)})", tube, (rf"|\beta_i| \le {c}",)
+        case SquaredEpsilonInsensitive(epsilon=e):
+            tube = rf"{y} - {number(e)} \lVert\beta\rVert_1 - {square}"
+            return rf"\tfrac12 \max(0,\, |y_i - t_i| - {number(e)})^2", tube, ()
+        case Huber(delta=d):
+            return rf"V_{{{number(d)}}}(y_i - t_i)", f"{y} - {square}", (rf"|\beta_i| \le {times(d, c)}",)
+        case Pinball(tau=tau):
+            low, high = number(tau - 1.0), number(tau)
+            value = rf"\max\left({high} (y_i - t_i),\, {low} (y_i - t_i)\right)"
+            return value, y, (rf"{low}\, {c} \le \beta_i \le {high}\, {c}",)
+        case OneClass():
+            return r"\max(0,\, -t_i)", "", (rf"0 \le \beta_i \le {c}",)
+        case DensityLevelSet():
+            return r"\max(0,\, 1 - t_i)", r"\mathbf 1^\top\beta", (rf"0 \le \beta_i \le {c}",)
+    general = Parts()
+    return "V(t_i, y_i)", general.dual_losses, ()
+
+
+def penalties(regularizer: Regularizer) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+    """R(rho), R*(g) with its domain, and psi(theta) with the set of weights."""
+    ball = ball_of(regularizer)
+    if ball is not None:
+        return _ball(ball)
+    match regularizer:
+        case BlockNorm(q=q):
+            dual = number(conjugate_exponent(q))
+            return rf"\tfrac12 \lVert\rho\rVert_{{{number(q)}}}^2", rf"\tfrac12 \lVert g\rVert_{{{dual}}}^2", (), "", ()
+        case WeightedLp(p=p):
+            block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
+            return (
+                rf"\tfrac12 \left\lVert (\rho_m / \sqrt{{s_m}})_m \right\rVert_{{{block}}}^2",
+                rf"\tfrac12 \left\lVert (s_m g_m^2)_m \right\rVert_{{{dual}}}",
+                (),
+                "",
+                (rf"\lVert (\theta_m / s_m)_m \rVert_{{{number(p)}}} \le 1",),
+            )
+        case Fixed():
+            return r"\tfrac12 \sum_m \rho_m^2 / w_m", r"\tfrac12 \sum_m w_m\, g_m^2", (), "", (r"\theta_m \le w_m",)
+        case Mahalanobis():
+            ellipsoid = r"\theta^\top E^{-1} \theta \le 1"
+            primal = rf"\min_{{\theta \ge 0,\; {ellipsoid}}} \tfrac12 \sum_m \rho_m^2 / \theta_m"
+            return primal, r"\min_{u \ge g^2} \tfrac12 \sqrt{u^\top E\, u}", (), "", (ellipsoid,)
+        case Groups():
+            return _groups_of(regularizer)
+        case Power(p=p):
+            return _power(p)
+        case HalfPower(q=q):
+            return rf"\tfrac12 \sum_m \rho_m^{{{number(q)}}}", *_half_power(q)
+        case WeightedL1():
+            return (
+                r"\sum_m \omega_m\, \rho_m",
+                "0",
+                (r"g_m \le \omega_m",),
+                r"\tfrac12 \sum_m \omega_m^2\, \theta_m",
+                (),
+            )
+        case Tikhonov(p=p, mu=mu):
+            block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
+            return (
+                rf"\frac{{3}}{{4^{{2/3}}}} {scale(mu, '1/3')} \lVert\rho\rVert_{{{block}}}^{{4/3}}",
+                rf"\frac{{1}}{{{number(16.0 * mu)}}} \lVert (g_m^2)_m \rVert_{{{dual}}}^2",
+                (),
+                times(mu, rf"\lVert\theta\rVert_{{{number(p)}}}^2"),
+                (),
+            )
+        case ElasticNet(lam=lam, form=form):
+            return _elastic_net(lam, form)
+        case ConcaveBlock():
+            weights = r"-\sum_m h^*\left(1 / (2\theta_m)\right)"
+            return r"\sum_m h(\rho_m^2)", r"\sum_m \sup_{r \ge 0}\, \left(g_m r - h(r^2)\right)", (), weights, ()
+    general = Parts()
+    return general.penalty, general.conjugate, (), general.weight_penalty, ()
+
+
+def _ball(p: float) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+    weights = (rf"\lVert\theta\rVert_{{{number(p)}}} \le 1",)
+    if p == 1.0:
+        return r"\tfrac12 \left(\sum_m \rho_m\right)^2", r"\tfrac12 \max_m\, g_m^2", (), "", weights
+    star = rf"\tfrac12 \lVert (g_m^2)_m \rVert_{{{number(conjugate_exponent(p))}}}"
+    return rf"\tfrac12 \lVert\rho\rVert_{{{number(block_exponent(p))}}}^2", star, (), "", weights
+
+
+def _power(p: float) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+    if p == 1.0:
+        return r"\sum_m \rho_m", "0", (r"g_m \le 1",), r"\tfrac12 \sum_m \theta_m", ()
+    if p == np.inf:
+        return r"\tfrac12 \sum_m \rho_m^2", r"\tfrac12 \sum_m g_m^2", (), "", (r"\theta_m \le 1",)
+    q = 2.0 * p / (p + 1.0)
+    star = number(conjugate_exponent(q))
+    return (
+        rf"\frac{{1}}{{{number(q)}}} \sum_m \rho_m^{{{number(q)}}}",
+        rf"\frac{{1}}{{{star}}} \sum_m g_m^{{{star}}}",
+        (),
+        rf"\frac{{1}}{{{number(2.0 * p)}}} \sum_m \theta_m^{{{number(p)}}}",
+        (),
+    )
+
+
+def _half_power(q: float) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
+    if q == 1.0:
+        return "0", (r"g_m \le \tfrac12",), r"\tfrac18 \sum_m \theta_m", ()
+    if q == 2.0:
+        return r"\tfrac12 \sum_m g_m^2", (), "", (r"\theta_m \le 1",)
+    star, p, half = number(conjugate_exponent(q)), ball_exponent(q), number(0.5 * q)
+    conjugate = rf"\frac{{{half}}}{{{star}}} \sum_m \left(\frac{{g_m}}{{{half}}}\right)^{{{star}}}"
+    weights = rf"\frac{{{half}}}{{{number(2.0 * p)}}} \sum_m \left({half}\, \theta_m\right)^{{{number(p)}}}"
+    return conjugate, (), weights, ()
+
+
+def _groups_of(groups: Groups) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+    def composite(x: str, power: float, within: float, across: float) -> str:
+        inner = rf"d_\ell^{{{number(power)}}} \lVert {x}_\ell\rVert_{{{number(within)}}}"
+        return rf"\left\lVert \left({inner}\right)_\ell \right\rVert_{{{number(across)}}}"
+
+    primal = composite(r"\rho", 0.5 * groups.p, groups.gamma, groups.gamma0)
+    dual = composite("g", -0.5 * groups.p, conjugate_exponent(groups.gamma), conjugate_exponent(groups.gamma0))
+    weights = composite(r"\theta", groups.p, _reciprocal(groups.q), _reciprocal(groups.total))
+    return rf"\tfrac12 {primal}^2", rf"\tfrac12 {dual}^2", (), "", (rf"{weights} \le 1",)
+
+
+def _elastic_net(lam: float, form: str) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+    rest, own, double = number(1.0 - lam), number(lam), number(2.0 * lam)
+    if form == "tikhonov":
+        return (
+            rf"\sum_m \left({rest}\, \rho_m + \tfrac12\, {own}\, \rho_m^2\right)",
+            rf"\frac{{1}}{{{double}}} \sum_m \max(0,\, g_m - {rest})^2",
+            (),
+            rf"\tfrac12 \sum_m \frac{{{number((1.0 - lam) ** 2)}\, \theta_m}}{{1 - {own}\, \theta_m}}",
+            (),
+        )
+    return (
+        rf"\tfrac12 \left({rest} \left(\sum_m \rho_m\right)^2 + {own} \sum_m \rho_m^2\right)",
+        rf"\min_{{\tau \ge 0}} \left(\frac{{\tau^2}}{{{number(2.0 * (1.0 - lam))}}}"
+        rf" + \frac{{1}}{{{double}}} \sum_m \max(0,\, g_m - \tau)^2\right)",
+        (),
+        "",
+        (rf"\sum_m \frac{{{rest}\, \theta_m}}{{1 - {own}\, \theta_m}} \le 1",),
+    )
+
+
+def ball_of(regularizer: Regularizer) -> float | None:
+    """p where the weights are those of an lp ball, else None."""
+    match regularizer:
+        case Lp(p=p):
+            return float(p)
+        case BlockNorm(q=q) if q <= 2.0:
+            return ball_exponent(q)
+    return None
+
+
+def _own_exponents(regularizer: Regularizer) -> dict[str, Any]:
+    """Those of groups, and of a block norm with q > 2, as numbers."""
+    match regularizer:
+        case Groups(p=p, q=q, gamma=inner, gamma0=outer):
+            return {"groups": tuple(map(number, (p, q, inner, outer, p / (p + q + 1.0))))}
+        case BlockNorm(q=q) if q >= 2.0:
+            return {"outer": number(1.0 if q == np.inf else np.inf if q == 2.0 else q / (q - 2.0))}
+    return {}
+
+
+def number(x: float) -> str:
+    r"""A number as its reader would write it: 4/3, \infty, 0.1, 2 \cdot 10^{-7}."""
+    if np.isinf(x):
+        return r"\infty"
+    near = Fraction(x).limit_denominator(12)
+    if abs(float(near) - x) <= 1e-14 * max(1.0, abs(x)):
+        return str(near)
+    mantissa, _, exponent = f"{x:.6g}".partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def over(one: str, other: str) -> str:
+    """The quotient of two exponents, as symbols or as one number."""
+    try:
+        return number(float(Fraction(one) / Fraction(other)))
+    except ValueError:
+        return f"{one}/{other}"
+
+
+def times(x: float, symbol: str) -> str:
+    """x times a symbol, without a factor 1."""
+    return symbol if x == 1.0 else rf"{number(x)}\, {symbol}"
+
+
+def scale(x: float, exponent: str) -> str:
+    """A power of x, nothing for 1."""
+    return "" if x == 1.0 else rf"({number(x)})^{{{exponent}}}"
+
+
+def _reciprocal(x: float) -> float:
+    return 1.0 / x if x else np.inf

@@ -1,0 +1,244 @@
+"""What the controls of the explorer say: data, kernels and a problem, its code, and the address that holds it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mklref import datasets
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+from mklref.kernels import parse
+from mklref.kernels.fitted import FamilyStack
+from mklref.losses import LOSSES
+from mklref.problem import Problem
+from mklref.regularizers import BlockNorm, ElasticNet, Groups, Lp, Power, Regularizer, Tikhonov
+
+MOST = 200
+"""Samples up to which everything follows a slider at once."""
+BUNDLED = tuple(name for name in datasets.BUNDLED if name not in ("digits",))
+GENERATED = ("moons", "rings", "toy")
+NORMS = ("1", "1.05", "1.1", "1.2", "4/3", "1.5", "2", "3", "4", "8", "inf")
+COSTS = tuple(float(f"{10.0 ** (k / 4):.3g}") for k in range(-8, 13))
+
+
+class Sample(NamedTuple):
+    """The data of a page."""
+
+    X: Array
+    y: Array
+    names: tuple[str, ...]
+    labels: bool
+    """Whether y holds -1 and +1."""
+
+
+REGULARIZERS: dict[str, Callable[[State, int], Regularizer]] = {
+    "lp ball (Ivanov)": lambda s, M: Lp(number("p", s.p)),
+    "Tikhonov, mu = 1": lambda s, M: Tikhonov(number("p", s.p), 1.0),
+    "block norm": lambda s, M: BlockNorm(number("q", s.p)),
+    "power": lambda s, M: Power(number("p", s.p)),
+    "elastic net (Ivanov)": lambda s, M: ElasticNet(s.lam, form="ivanov"),
+    "elastic net (Tikhonov)": lambda s, M: ElasticNet(s.lam),
+    "groups": lambda s, M: Groups(grouping(s.groups, M), p=0.5, q=0.5),
+}
+"""The regularisers of the page by name, from the state and the number of kernels."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that a reader can choose; texts and numbers only, so that an address holds it."""
+
+    data: str = "moons"
+    samples: int = 80
+    share: float = 0.3
+    """Of relevant variables, for "toy"."""
+    noise: float = 0.2
+    positive: str = ""
+    kernels: str = "rbf:0.2..4:5,linear"
+    loss: str = "hinge"
+    regularizer: str = "lp ball (Ivanov)"
+    p: str = "4/3"
+    lam: float = 0.5
+    C: float = 10.0
+    groups: str = ""
+    formulation: str = "dual"
+    walk: str = ""
+    """Names of equivalences, one after the other, between vertical bars."""
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, Any]) -> State:
+        """What an address says; what it does not say, or says wrongly, is as in the beginning."""
+        found = {}
+        for field in fields(cls):
+            text = query.get(field.name)
+            kind: Any = type(getattr(cls, field.name))
+            try:
+                if isinstance(text, str) and len(text) <= 500:
+                    found[field.name] = kind(text)
+            except ValueError:
+                continue
+        return cls(**found)
+
+    def query(self) -> dict[str, str]:
+        """What differs from the beginning, for an address."""
+        start = State()
+        names = [field.name for field in fields(self)]
+        return {name: str(getattr(self, name)) for name in names if getattr(self, name) != getattr(start, name)}
+
+    @property
+    def walked(self) -> tuple[str, ...]:
+        """The equivalences that were walked along."""
+        return tuple(name for name in self.walk.split("|") if name)
+
+    def after(self, name: str) -> str:
+        """The walk with one more step."""
+        return "|".join([*self.walked, name])
+
+    def before(self) -> str:
+        """The walk without its last step."""
+        return "|".join(self.walked[:-1])
+
+
+def number(name: str, text: str) -> float:
+    """A number or a fraction.
+
+    Raises
+    ------
+    InvalidParameter
+        For other text.
+    """
+    try:
+        return float(Fraction(text)) if "/" in text else float(text)
+    except (ValueError, ArithmeticError):
+        raise InvalidParameter(f"{name} = {text!r} is no number; write 1, 4/3, 2.5 or inf.") from None
+
+
+def grouping(text: str, M: int) -> list[list[int]]:
+    """Numbers of kernels, groups between bars: 0 1 | 2 3. Without any, the first half and the second.
+
+    Raises
+    ------
+    InvalidParameter
+        For other text; what is no partition `Groups` refuses.
+    """
+    if not text.strip():
+        return [list(range((M + 1) // 2)), list(range((M + 1) // 2, M))] if M > 1 else [[0]]
+    try:
+        return [[int(m) for m in group.replace(",", " ").split()] for group in text.split("|")]
+    except ValueError:
+        raise InvalidParameter(
+            f"groups = {text!r}: write the numbers of kernels, groups between bars, such as 0 1 | 2 3."
+        ) from None
+
+
+@lru_cache(maxsize=16)
+def sample(data: str, samples: int, share: float, noise: float, positive: str, target: str | None = None) -> Sample:
+    """The data of a state: generated, bundled, or of a CSV file, standardised.
+
+    Raises
+    ------
+    MKLError, OSError
+        A file that cannot be read, targets of several classes without `positive`, and what the generators refuse.
+    """
+    if data in GENERATED:
+        return generated(data, samples, share, noise)
+    known = data in datasets.BUNDLED
+    table = datasets.load(data) if known else datasets.read_csv(data, target)
+    table = table.complete()
+    chosen = np.sort(np.random.default_rng(0).permutation(len(table))[:samples])
+    table = table.take(chosen).standardized()
+    y = np.asarray(table.y)
+    real = y.dtype.kind == "f" and len(np.unique(y)) > 10 and not positive
+    labels = y.astype(float) if real else datasets.encode(y, positive or None)[0]
+    if real:
+        labels = (labels - labels.mean()) / (labels.std() or 1.0)
+    return Sample(table.X, labels, table.features, not real)
+
+
+def generated(data: str, samples: int, share: float, noise: float) -> Sample:
+    """Two half moons, two rings, or the toy of Kloft with a share of relevant variables out of ten."""
+    rng = np.random.default_rng(0)
+    n = samples + samples % 2
+    if data == "toy":
+        toy = datasets.kloft_toy(rng, n, relevant=max(1, round(10 * share)), d=10)
+        return Sample(toy.X, toy.y, toy.features, True)
+    t, y = rng.uniform(0.0, np.pi, size=n), np.repeat([1.0, -1.0], n // 2)
+    if data == "moons":  # one arc above, one below and shifted
+        X = np.column_stack([np.cos(t) * y + 0.5 * (1 - y), np.sin(t) * y + 0.25 * (1 - y)])
+    else:
+        X = np.where(y > 0, 0.5, 1.0)[:, None] * np.column_stack([np.cos(2 * t), np.sin(2 * t)])
+    X = X + noise * rng.normal(size=X.shape)
+    return Sample((X - X.mean(axis=0)) / X.std(axis=0), y, ("x0", "x1"), True)
+
+
+def sample_of(state: State) -> Sample:
+    """The data of a state."""
+    return sample(state.data, state.samples, state.share, state.noise, state.positive)
+
+
+@lru_cache(maxsize=8)
+def _stack(kernels: str, data: tuple[Any, ...]) -> FamilyStack:
+    return parse(kernels).fit(sample(*data).X, normalize="trace")
+
+
+def kernels_of(state: State) -> FamilyStack:
+    """The kernels of a state, on its data."""
+    return _stack(state.kernels, (state.data, state.samples, state.share, state.noise, state.positive))
+
+
+def problem_of(state: State) -> tuple[Problem, FamilyStack]:
+    """The problem of a state, and its kernels, which know new samples.
+
+    Raises
+    ------
+    MKLError
+        Whatever the library says of the data, the kernels and the parameters.
+    """
+    data, kernels = sample_of(state), kernels_of(state)
+    loss = LOSSES[state.loss]()
+    y = np.ones(len(data.y)) if loss.targets == "ones" else data.y
+    C = max(state.C, 1.0 / len(y)) if loss.intercept == "required" else state.C
+    regularizer = REGULARIZERS[state.regularizer](state, len(kernels))
+    return Problem(
+        kernels, y, C=C, loss=loss, regularizer=regularizer, intercept=loss.intercept != "forbidden"
+    ), kernels
+
+
+def code(state: State, problem: Problem) -> str:
+    """Python that makes what is shown, from the same data."""
+    data = sample_of(state)
+    if state.data in GENERATED:
+        make = "generated"
+        arguments: tuple[Any, ...] = (state.data, state.samples, state.share, state.noise)
+    else:
+        make = "sample"
+        arguments = (state.data, state.samples, state.share, state.noise, state.positive)
+    ones = "\ny = [1.0] * len(X)" if not np.array_equal(problem.y, data.y) else ""
+    return (
+        f"import mklref\nfrom mklref.explore.state import {make}\n\n"
+        f"data = {make}{arguments!r}\nX, y = data.X, data.y{ones}\n"
+        f"kernels = mklref.kernels.parse({state.kernels!r}).fit(X, normalize='trace')\n"
+        f"problem = mklref.Problem(\n    kernels, y, C={problem.C!r}, loss={state.loss!r},\n"
+        f"    regularizer=mklref.{source(problem.regularizer)}, intercept={problem.intercept!r},\n)\n"
+        "solution = mklref.solve(problem)\nprint(solution.certificate)\n"
+        f"print(mklref.reference.solve(problem, {state.formulation!r}).value)\n"
+    )
+
+
+def source(regularizer: Regularizer) -> str:
+    """A regulariser of the page as code."""
+    match regularizer:
+        case Groups(groups=groups, p=p, q=q):
+            return f"Groups({[list(group) for group in groups]}, p={p!r}, q={q!r})"
+        case ElasticNet(lam=lam, form=form):
+            return f"ElasticNet({lam!r}, form={form!r})"
+        case BlockNorm(q=p) | Lp(p=p) | Power(p=p) | Tikhonov(p=p):
+            written = "float('inf')" if np.isinf(p) else repr(float(p))
+            mu = f", mu={regularizer.mu!r}" if isinstance(regularizer, Tikhonov) else ""
+            return f"{type(regularizer).__name__}({written}{mu})"
+    return repr(regularizer)

@@ -1,0 +1,220 @@
+"""The pictures of the explorer as SVG: bounds, weights, paths, decision functions, and the walk along equivalences."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from mklref._display import BLUE, ORANGE
+from mklref._typing import Array
+from mklref.kernels.fitted import FamilyStack
+from mklref.plotting.style import COLOURS
+from mklref.problem import Problem
+from mklref.solution import Solution
+
+LEFT, RIGHT, TOP, BOTTOM = 48, 12, 12, 36
+GRID = 40
+"""Points along each side of a decision function."""
+
+
+class Axes:
+    """A picture under construction: lines and texts in the coordinates of the data."""
+
+    def __init__(self, x: tuple[float, float], y: tuple[float, float], label: str, size: tuple[int, int] = (380, 230)):
+        self.x, self.y, self.size = x, y, size
+        self.parts = [f"<title>{escape(label)}</title>"]
+        self.label = label
+
+    def to(self, x: float, y: float) -> tuple[float, float]:
+        """A point in pixels."""
+        (x0, x1), (y0, y1), (width, height) = self.x, self.y, self.size
+        across = (x - x0) / ((x1 - x0) or 1.0) * (width - LEFT - RIGHT)
+        return LEFT + across, TOP + (y1 - y) / ((y1 - y0) or 1.0) * (height - TOP - BOTTOM)
+
+    def line(self, xs: Sequence[float] | Array, ys: Sequence[float] | Array, colour: str, width: float = 2.0) -> None:
+        """Points, joined."""
+        points = " ".join("{:.1f},{:.1f}".format(*self.to(x, y)) for x, y in zip(xs, ys, strict=True))
+        self.parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+
+    def area(self, xs: Array, low: Array, high: Array) -> None:
+        """What lies between two curves."""
+        there = [self.to(x, y) for x, y in zip(xs, low, strict=True)]
+        back = [self.to(x, y) for x, y in zip(xs[::-1], high[::-1], strict=True)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in there + back)
+        self.parts.append(f'<polygon points="{points}" fill="{BLUE}" fill-opacity=".3"/>')
+
+    def text(self, x: float, y: float, words: str, anchor: str = "middle", dx: float = 0.0, dy: float = 0.0) -> None:
+        """Words at a point."""
+        px, py = self.to(x, y)
+        self.parts.append(
+            f'<text x="{px + dx:.1f}" y="{py + dy:.1f}" font-size="11" text-anchor="{anchor}" fill="currentColor">'
+            f"{escape(words)}</text>"
+        )
+
+    def ticks(self, xs: Sequence[tuple[float, str]], ys: Sequence[tuple[float, str]]) -> None:
+        """Axes with words at places."""
+        (x0, x1), (y0, y1) = self.x, self.y
+        self.line([x0, x0, x1], [y1, y0, y0], "currentColor", 1.0)
+        for place, words in xs:
+            self.text(place, y0, words, dy=16)
+        for place, words in ys:
+            self.text(x0, place, words, "end", dx=-5, dy=4)
+
+    def svg(self) -> str:
+        """The picture."""
+        width, height = self.size
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(self.label)}" '
+            f'viewBox="0 0 {width} {height}" style="max-width:{width}px;width:100%">{"".join(self.parts)}</svg>'
+        )
+
+
+def bounds(solution: Solution) -> str:
+    """The certified interval over the iterations."""
+    lower, upper = solution.history.column("lower"), solution.history.column("upper")
+    finite = np.isfinite(lower) & np.isfinite(upper)
+    lower, upper = lower[finite], upper[finite]
+    if not len(lower):
+        return ""
+    best = 0.5 * (lower[-1] + upper[-1])
+    away = max(upper.max() - best, min(best - lower.min(), 3.0 * (upper.max() - best) + abs(best)), 1e-12 * abs(best))
+    steps = np.arange(float(len(lower)))
+    axes = Axes((0, max(1, len(lower) - 1)), (best - away, best + away), "The certified interval over the iterations")
+    axes.area(steps, np.maximum(lower, best - away), np.minimum(upper, best + away))
+    axes.line(steps, np.minimum(upper, best + away), ORANGE)
+    axes.line(steps, np.maximum(lower, best - away), BLUE)
+    axes.ticks(
+        [(0, "start"), (axes.x[1], f"iteration {len(lower) - 1}")],
+        [(v, f"{v:.4g}") for v in (axes.y[0], best, axes.y[1])],
+    )
+    return axes.svg()
+
+
+def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: float, what: str) -> str:
+    """Kernel weights along a parameter, at equal distances; a line at its value now."""
+    axes = Axes((0, len(values) - 1), (0.0, max(1e-12, float(thetas.max()))), f"Kernel weights over {what}")
+    places = np.arange(float(len(values)))
+    for m, theta in enumerate(thetas.T):
+        axes.line(places, theta, COLOURS[m % len(COLOURS)])
+        axes.parts.append(axes.parts.pop().replace("/>", f"><title>{escape(names[m])}</title></polyline>"))
+    here = float(np.interp(np.log(now), np.log(values), places)) if np.isfinite(now) else len(values) - 1
+    axes.line([here, here], [0, axes.y[1]], "currentColor", 1.0)
+    shown = [(k, "∞" if np.isinf(values[k]) else f"{values[k]:.3g}") for k in range(0, len(values), 3)]
+    axes.ticks(shown, [(0.0, "0"), (axes.y[1], f"{axes.y[1]:.3g}")])
+    axes.text(axes.x[1] / 2, 0.0, what, dy=31)
+    return axes.svg()
+
+
+def grid_of(X: Array) -> tuple[Array, tuple[float, float], tuple[float, float]]:
+    """A grid around samples of two variables (GRID^2, 2), row by row from the top, and its sides."""
+    low, high = X.min(axis=0) - 0.5, X.max(axis=0) + 0.5
+    xs, ys = np.linspace(low[0], high[0], GRID), np.linspace(high[1], low[1], GRID)
+    return np.column_stack([a.ravel() for a in np.meshgrid(xs, ys)]), (low[0], high[0]), (low[1], high[1])
+
+
+def parts(solution: Solution, blocks: Array) -> Array:
+    """f_m at new samples, (M, k), from the blocks (M, k, n) of the kernels."""
+    return np.asarray(solution.weights[:, None] * (blocks @ solution.dual_coef))
+
+
+def field(X: Array, y: Array, solution: Solution, values: Array, title: str) -> str:
+    """A function of two variables as colours, with samples; those with a dual variable have a ring of its size."""
+    _, x_side, y_side = grid_of(X)
+    axes = Axes(x_side, y_side, title, (300, 260))
+    (left, top), (right, bottom) = axes.to(x_side[0], y_side[1]), axes.to(x_side[1], y_side[0])
+    axes.parts.append(
+        f'<image href="{png(colours(values.reshape(GRID, GRID)))}" x="{left}" y="{top}" width="{right - left}" '
+        f'height="{bottom - top}" preserveAspectRatio="none"/>'
+    )
+    largest = max(float(np.abs(solution.dual_coef).max()), 1e-300)
+    for sample, target, beta in zip(X, y, solution.dual_coef, strict=True):
+        px, py = axes.to(*sample)
+        fill = "#ffffff" if target > 0 else "#000000"
+        ring = 1.0 + 5.0 * abs(beta) / largest if abs(beta) > 1e-6 * largest else 0.0
+        axes.parts.append(
+            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{2.2 + ring / 2:.1f}" fill="{fill}" stroke="#d9a400" '
+            f'stroke-width="{ring:.1f}"><title>beta = {beta:.4g}</title></circle>'
+        )
+    axes.text(0.5 * sum(x_side), y_side[0], title, dy=20)
+    return axes.svg()
+
+
+def colours(values: Array) -> Array:
+    """Blue below 0, orange above, paler towards it, (rows, columns, 3) of bytes."""
+    strength = np.clip(np.abs(values) / max(float(np.abs(values).max()), 1e-300), 0.0, 1.0) ** 0.7
+    ends = np.where(values[..., None] > 0.0, [217.0, 95.0, 2.0], [31.0, 95.0, 180.0])
+    return np.asarray(255.0 + strength[..., None] * (ends - 255.0), dtype=np.uint8)
+
+
+def png(pixels: Array) -> str:
+    """An image of (rows, columns, 3) bytes as an address of its own."""
+    rows, columns, _ = pixels.shape
+    raw = b"".join(b"\0" + row.tobytes() for row in pixels)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0))
+    image = b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
+    return f"data:image/png;base64,{b64encode(image).decode()}"
+
+
+def decision(problem: Problem, X: Array, kernels: FamilyStack, solution: Solution) -> str:
+    """The decision function and each kernel's part of it, side by side; nothing unless there are two variables."""
+    if X.shape[1] != 2:
+        return ""
+    points, _, _ = grid_of(X)
+    each = parts(solution, kernels.new(points))
+    shown = [("f, all together", each.sum(axis=0) + solution.intercept)]
+    order = np.argsort(-np.abs(each).max(axis=1), kind="stable")
+    shown += [(f"f[{kernels.names[m]}]", each[m]) for m in order[:5] if np.abs(each[m]).max() > 0.0]
+    pictures = "".join(f'<div style="flex:1 1 240px">{field(X, problem.y, solution, v, t)}</div>' for t, v in shown)
+    return f'<div style="display:flex;flex-wrap:wrap">{pictures}</div>'
+
+
+def walk(nodes: Sequence[str], edges: Sequence[str], leaving: Sequence[tuple[str, str]]) -> str:
+    """Problems that were visited, one below the other, with the edges between them, and where the last one leads."""
+    height = 46
+    rows = max(len(nodes), 1) + len(leaving)
+    drawn = []
+
+    def box(x: float, y: float, words: str, solid: bool) -> None:
+        drawn.append(
+            f'<rect x="{x}" y="{y}" width="300" height="28" rx="5" fill="{BLUE if solid else "none"}" '
+            f'fill-opacity=".18" stroke="currentColor" stroke-dasharray="{"" if solid else "3 3"}"/>'
+            f'<text x="{x + 150}" y="{y + 18}" font-size="11" text-anchor="middle" fill="currentColor">'
+            f"{escape(words[:52])}</text>"
+        )
+
+    def label(x: float, y: float, words: str) -> None:
+        drawn.append(f'<text x="{x}" y="{y}" font-size="10" fill="currentColor">{escape(words[:60])}</text>')
+
+    for k, node in enumerate(nodes):
+        box(4, k * height + 4, node, True)
+        if k:
+            bottom = k * height + 4
+            drawn.append(f'<path d="M40 {bottom - height + 28} V{bottom}" stroke="{ORANGE}" stroke-width="2"/>')
+            label(50, bottom - 6, edges[k - 1])
+    last = (len(nodes) - 1) * height + 32
+    for j, (name, target) in enumerate(leaving):
+        y = len(nodes) * height + j * height
+        drawn.append(f'<path d="M20 {last} V{y + 18} H60" fill="none" stroke="currentColor" stroke-dasharray="3 3"/>')
+        box(60, y + 4, target, False)
+        label(64, y, name)
+    total = rows * height + 8
+    return (
+        f'<svg role="img" aria-label="The walk along equivalences" viewBox="0 0 380 {total}" '
+        f'style="max-width:560px;width:100%">{"".join(drawn)}</svg>'
+    )
+
+
+def flex(*columns: Any) -> str:
+    """Blocks of HTML beside one another where there is room."""
+    inner = "".join(f'<div style="flex:1 1 320px;min-width:0">{column}</div>' for column in columns if column)
+    return f'<div style="display:flex;flex-wrap:wrap;gap:1rem">{inner}</div>'

@@ -1,0 +1,64 @@
+"""`mklref explore` in a browser: it shows what is certified, follows its controls, says what is wrong beside them."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+import mklref
+from mklref.explore import State, state as states
+
+PATIENCE = 120_000
+SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear", p="2")
+
+
+def open_page(tab, address, state):
+    tab.set_default_timeout(PATIENCE)
+    tab.goto(f"{address}&{urlencode(state.query())}")
+    tab.get_by_text(re.compile("≤ P\\*")).first.wait_for()
+
+
+def interval(tab):
+    text = tab.get_by_text(re.compile("≤ P\\*")).first.text_content()
+    return tuple(float(number) for number in re.match(r"(\S+) ≤ P\* ≤ (\S+),", text).groups())
+
+
+def test_the_page_shows_what_is_certified_and_follows_its_controls(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    lower, upper = interval(tab)
+    problem, _ = states.problem_of(SMALL)
+    certificate = mklref.solve(problem).certificate
+    assert (lower, upper) == pytest.approx((certificate.lower, certificate.upper), rel=1e-8)
+    tab.get_by_label("p (or q of a block norm)").select_option("inf")
+    tab.wait_for_function("before => !document.body.innerText.includes(before)", arg=f"{lower:.9g} ≤ P*")
+    assert interval(tab)[1] < lower
+    assert "p=inf" in tab.url
+    copied = "() => document.querySelector('.cm-content')?.textContent.includes(\"mklref.Lp(float('inf'))\")"
+    tab.wait_for_function(copied)
+    tab.get_by_text("inside the interval").first.wait_for()
+    assert tab.locator("math, .katex").count() > 0
+
+
+def test_bad_input_is_said_and_the_last_picture_stays(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    before = interval(tab)
+    box = tab.get_by_label("kernels", exact=True)
+    box.fill("rbf:")
+    box.press("Enter")
+    tab.get_by_text("is not understood").wait_for()
+    assert interval(tab) == before
+
+
+def test_without_the_token_there_is_no_page(tab, explorer):
+    tab.goto(explorer.partition("?")[0])
+    assert tab.get_by_text(re.compile("≤ P\\*")).count() == 0
+    assert "access_token" not in tab.content()
+    assert "login" in tab.url
+
+
+def test_a_phone_shows_it_without_a_sideways_scroll(tab, explorer):
+    tab.set_viewport_size({"width": 400, "height": 800})
+    open_page(tab, explorer, SMALL)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400

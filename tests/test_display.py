@@ -1,0 +1,156 @@
+"""What notebooks show, and problems as LaTeX: every formulation, loss and regulariser, with its numbers."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+import mklref
+from mklref import _display, _latex, kernels, reference
+from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.formulations import FORMULATIONS
+from mklref.losses import LOSSES
+from mklref.regularizers import HalfPower
+from mklref.signed import SignedProblem
+
+X = np.random.default_rng(0).normal(size=(8, 2))
+Y = np.sign(X[:, 0] - X[:, 1])
+FAMILY = kernels.gaussian([0.5, 1.0]) + kernels.linear()
+K = np.asarray(FAMILY.fit(X))
+PROBLEM = mklref.Problem(K, Y, C=2.0, regularizer=mklref.Lp(4 / 3))
+
+
+def parsed(html):
+    """HTML that is also well-formed XML, without what a browser would forgive."""
+    return ElementTree.fromstring(f"<body>{html.replace('<br>', '<br/>')}</body>")
+
+
+def test_every_formulation_has_a_statement():
+    assert list(_latex.STATEMENTS) == list(FORMULATIONS)
+    for name in FORMULATIONS:
+        assert_balanced(_latex.statement(name))
+
+
+def assert_balanced(latex):
+    bare = re.sub(r"\\[{}]", "", latex)
+    assert bare.count("{") == bare.count("}")
+    assert len(re.findall(r"\\left\b", latex)) == len(re.findall(r"\\right\b", latex))
+    assert latex.count(r"\begin") == latex.count(r"\end")
+    assert "None" not in latex
+    assert "  +" not in latex
+
+
+REGULARIZERS = {
+    mklref.Lp(1): (r"\left(\sum_m \rho_m\right)^2", r"\max_m\, g_m^2", r"\lVert\theta\rVert_{1} \le 1"),
+    mklref.Lp(4 / 3): (r"\lVert\rho\rVert_{8/7}^2", r"(g_m^2)_m \rVert_{4}", r"\lVert\theta\rVert_{4/3} \le 1"),
+    mklref.Lp(np.inf): (r"\lVert\rho\rVert_{2}^2", r"(g_m^2)_m \rVert_{1}", r"\lVert\theta\rVert_{\infty} \le 1"),
+    mklref.BlockNorm(3): (r"\lVert\rho\rVert_{3}^2", r"\lVert g\rVert_{3/2}^2", None),
+    mklref.WeightedLp(2, [1.0, 2.0, 3.0]): (r"\rVert_{4/3}^2", r"(s_m g_m^2)_m \right\rVert_{2}", r"\rVert_{2} \le 1"),
+    mklref.Fixed([1.0, 2.0, 0.0]): (r"\rho_m^2 / w_m", r"w_m\, g_m^2", r"\theta_m \le w_m"),
+    mklref.Mahalanobis(np.eye(3)): (r"\rho_m^2 / \theta_m", r"u^\top E\, u", r"\theta^\top E^{-1} \theta \le 1"),
+    mklref.Groups([[0, 1], [2]], p=0.25, q=0.5): (r"_{8/7}^2", r"\rVert_{4}", r"\rVert_{4/3} \le 1"),
+    mklref.Power(3): (r"\rho_m^{3/2}", r"g_m^{3}", r"\theta_m^{3}"),
+    mklref.Power(1): (r"\sum_m \rho_m", r"g_m \le 1", r"\sum_m \theta_m"),
+    HalfPower(1.5): (r"\rho_m^{3/2}", r"\right)^{3}", r"\right)^{3}"),
+    mklref.WeightedL1([1.0, 2.0, 3.0]): (r"\omega_m\, \rho_m", r"g_m \le \omega_m", r"\omega_m^2\, \theta_m"),
+    mklref.Tikhonov(2, 0.5): (r"\rVert_{4/3}^{4/3}", r"\frac{1}{8}", r"1/2\, \lVert\theta\rVert_{2}^2"),
+    mklref.ElasticNet(0.3): (r"7/10\, \rho_m", r"\frac{1}{3/5}", r"1 - 3/10\, \theta_m"),
+    mklref.ElasticNet(0.3, form="ivanov"): (r"7/10 \left(", r"\frac{\tau^2}{7/5}", r"1 - 3/10\, \theta_m} \le 1"),
+}
+"""What stands for R in `mixed_norm`, for R* in `dual` and for psi in `weighted_primal`."""
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+def test_the_regulariser_is_written_out(regularizer):
+    problem = PROBLEM.replace(regularizer=regularizer)
+    for name, part in zip(("mixed_norm", "dual", "weighted_primal"), REGULARIZERS[regularizer], strict=True):
+        if part is not None:
+            assert part in problem.to_latex(name)
+    for name in reference.formulations(problem):
+        assert_balanced(problem.to_latex(name))
+
+
+@pytest.mark.parametrize(
+    ("loss", "value", "domain"),
+    [
+        ("hinge", r"\max(0,\, 1 - y_i t_i)", r"0 \le y_i \beta_i \le C"),
+        ("squared_hinge", r"\max(0,\, 1 - y_i t_i)^2", r"y_i \beta_i \ge 0"),
+        ("logistic", r"\log(1 + e^{-y_i t_i})", r"H(y_i \beta_i / C)"),
+        ("squared", r"\tfrac12 (y_i - t_i)^2", r"\frac12 \sum_i \beta_i^2 / C"),
+        (mklref.EpsilonInsensitive(0.1), r"|y_i - t_i| - 1/10)", r"1/10 \lVert\beta\rVert_1"),
+        (mklref.SquaredEpsilonInsensitive(0.1), r"- 1/10)^2", r"1/10 \lVert\beta\rVert_1"),
+        (mklref.Huber(1.5), r"V_{3/2}(y_i - t_i)", r"|\beta_i| \le 3/2\, C"),
+        (mklref.Pinball(0.25), r"1/4 (y_i - t_i)", r"-3/4\, C \le \beta_i \le 1/4\, C"),
+        ("one_class", r"\max(0,\, -t_i)", r"\mathbf 1^\top\beta = 1"),
+        ("density_level_set", r"\max(0,\, 1 - t_i)", r"0 \le \beta_i \le C"),
+    ],
+    ids=str,
+)
+def test_the_loss_is_written_out(loss, value, domain):
+    y = np.ones(8) if loss in ("one_class", "density_level_set") else Y
+    problem = mklref.Problem(K, y, C=2.0, loss=loss, intercept=loss != "density_level_set")
+    assert value in problem.to_latex()
+    assert domain in problem.to_latex("dual")
+    assert (", b}" in problem.to_latex().replace("\\;", "")) == problem.intercept
+    assert problem._repr_latex_() == f"$$ {problem.to_latex()} $$"
+    assert len(LOSSES) == 10
+
+
+def test_a_formulation_that_does_not_cover_the_problem_is_refused_in_its_own_words():
+    with pytest.raises(NotApplicable, match="qcqp is the dual at"):
+        PROBLEM.to_latex("qcqp")
+    with pytest.raises(InvalidParameter, match="known names"):
+        PROBLEM.to_latex("dua")
+
+
+def test_problems_of_several_machines_and_of_signed_weights_are_written_out():
+    several = mklref.MulticlassProblem(K, [0, 1, 2, 0, 1, 2, 0, 1])
+    assert r"C \sum_p \sum_i \max(0,\, 1 - y_{i,p} t_{i,p})" in several.to_latex()
+    assert r"t_{i,p} = \sum_{m=1}^M f_{m,p}(x_i) + b_p" in several.to_latex()
+    assert r"\lVert V_m\rVert_F" in several.to_latex("multiclass")
+    signed = SignedProblem(K, Y)
+    assert r"\succeq 0" in signed.to_latex() == signed.to_latex("sdp")
+    for problem in (several, signed):
+        assert_balanced(problem.to_latex())
+        parsed(problem._repr_html_())
+    parsed(mklref.solve(several)._repr_html_())
+    parsed(_display.weights(np.array([1.0, -0.5])))
+
+
+def test_notebooks_show_interval_and_weights_as_bars():
+    solution = mklref.solve(PROBLEM, tol=1e-8)
+    html = solution._repr_html_()
+    tree = parsed(html)
+    bars = [float(bar.get("width")) for bar in tree.find(".//svg[@class='mklref-weights']").iter("rect")]
+    np.testing.assert_allclose(np.divide(bars, max(bars)), solution.weights / max(solution.weights), atol=1e-3)
+    frame, bar = tree.find(".//svg[@class='mklref-interval']").iter("rect")
+    digits = 16 * float(bar.get("width")) / float(frame.get("width"))
+    assert digits == pytest.approx(-np.log10(solution.certificate.relative_gap), abs=0.05)
+    assert f"{solution.certificate.lower:.9g}" in html
+    assert f"{solution.certificate.upper:.9g}" in html
+
+
+def test_a_bad_point_says_what_is_wrong_with_it():
+    html = mklref.certify(PROBLEM, 3.0 * Y, weights=[1.0, 0.0, -1.0])._repr_html_()
+    parsed(html)
+    assert "Most of the gap comes from" in html
+    assert "Infeasible" in html
+
+
+def test_a_problem_a_cross_check_and_a_family_are_shown():
+    parsed(PROBLEM._repr_html_())
+    assert r"\lVert\rho\rVert_{8/7}^2" in PROBLEM._repr_html_()
+    check = mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL"])
+    html = check._repr_html_()
+    assert [cell.text for cell in parsed(html).findall(".//td") if cell.text == "CLARABEL"]
+    assert "PASSED" in html
+    for family in (FAMILY, kernels.gaussian(1.0), kernels.parse("simplemkl")):
+        assert "rbf" in "".join(parsed(family._repr_html_()).itertext())
+
+
+def test_what_a_user_names_is_text():
+    assert "<script>" not in _display.weights(np.ones(1), ["<script>alert(1)</script>"])
+    assert "<script>" not in _display.page("<script>", {"<script>": "<script>"}, _display.bullets(["<script>"]))

@@ -1,0 +1,136 @@
+"""The explorer without a browser: its addresses, what bad input does, its code, its ports, and how it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mklref
+from mklref.exceptions import InvalidParameter
+from mklref.explore import State, page, serve, state as states, views
+
+SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
+
+
+def test_an_address_holds_every_state():
+    everything = State("rings", 40, 0.5, 0.1, "a", "linear", "squared", "groups", "2", 0.3, 1.5, "0", "qcqp", "x|y")
+    assert State.from_query(everything.query()) == everything
+    assert State().query() == {}
+    assert State.from_query({"C": "no number", "samples": "30", "other": "1"}) == State(samples=30)
+    assert everything.after("z") == "x|y|z"
+    assert everything.before() == "x"
+
+
+@pytest.mark.parametrize("name", list(states.REGULARIZERS))
+def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_code(name):
+    shown, complaint = page.solved(replace(SMALL, regularizer=name), {})
+    assert complaint == {}
+    assert shown.solution.certificate.is_optimal(1e-5)
+    names: dict[str, object] = {}
+    code = page.code(shown, "dual").replace("print(mklref.reference", "pass  # print(")
+    exec(compile(code, "code", "exec"), names)
+    again = names["solution"].certificate
+    assert again.lower <= shown.solution.certificate.upper
+    assert shown.solution.certificate.lower <= again.upper
+    for formulation in page.formulations(shown):
+        assert "$$" in page.statement(shown, formulation)
+        assert "cvxpy" in page.primer(formulation) or "cp." in page.primer(formulation)
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "says"),
+    [
+        ({"kernels": "rbf:"}, "kernels", "is not understood"),
+        ({"data": "/no/such.csv"}, "data", "No such file"),
+        ({"data": "iris"}, "data", "3 classes"),
+        ({"regularizer": "groups", "groups": "0 | x"}, "problem", "numbers of kernels"),
+        ({"regularizer": "groups", "groups": "0 | 9"}, "problem", "9"),
+        ({"p": "one"}, "problem", "no number"),
+    ],
+)
+def test_bad_input_is_said_beside_its_control_and_the_last_picture_stays(change, place, says):
+    memory: dict[str, object] = {}
+    good, _ = page.solved(SMALL, memory)
+    shown, complaint = page.solved(replace(SMALL, **change), memory)
+    assert shown is good
+    assert list(complaint) == [place]
+    assert says in complaint[place]
+    first, complaint = page.solved(replace(SMALL, **change), {})  # an address that begins with bad input
+    assert list(complaint) == [place]
+    assert first.state == State()
+
+
+def test_a_table_is_read(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{'yes' if a > 0 else 'no'}" for a, b in rng.normal(size=(30, 2))]
+    (tmp_path / "my.csv").write_text("\n".join(["a,b,class", *rows]))
+    shown, complaint = page.solved(replace(SMALL, data=str(tmp_path / "my.csv")), {})
+    assert complaint == {}
+    assert shown.problem.n_samples == 20
+    assert page.decision(shown).count("<svg") == 1 + np.sum(shown.solution.weights > 0)
+
+
+def test_pictures_hold_the_numbers():
+    shown, _ = page.solved(replace(SMALL, p="1"), {})
+    html = page.optimum(shown)
+    assert f"{shown.solution.certificate.lower:.9g}" in html
+    assert "as good within" in html
+    assert page.paths(shown).count("<polyline") == 2 * (3 + 1 + 1)  # three kernels, a line, axes
+    points, *_ = views.grid_of(states.sample_of(SMALL).X)
+    parts = views.parts(shown.solution, shown.kernels.new(points))
+    f = shown.solution.decision_function(shown.kernels.new(points))
+    np.testing.assert_allclose(parts.sum(axis=0) + shown.solution.intercept, f, atol=1e-12)
+
+
+def test_every_formulation_states_a_value_within_the_interval():
+    shown, _ = page.solved(SMALL, {})
+    tables = list(page.conic(shown, lambda: False))
+    assert [done for _, done in tables] == [False] * (len(tables) - 1) + [True]
+    assert tables[-1][0].count("inside the interval") == len(tables) == len(page.formulations(shown))
+    assert list(page.conic(shown, lambda: True)) == []
+
+
+def test_a_walk_carries_the_optimum_from_ivanov_to_tikhonov_to_block_norm():
+    walked = replace(SMALL, walk="lp: weights and norms|lp to power|power to lp|ivanov to tikhonov")
+    shown, _ = page.solved(walked, {})
+    steps = page.walk(shown)
+    gaps = [float(row.rsplit("<td>", 1)[1].partition("<")[0]) for row in steps.table.split("</tr>")[2:-1]]
+    assert len(gaps) == 4
+    assert max(gaps) < 1e-5
+    assert "Tikhonov(" in steps.table
+    assert [name for name, _ in steps.leaving] == [e.name for e in mklref.equivalences.leaving(tikhonov(shown))]
+
+
+def tikhonov(shown):
+    return shown.problem.replace(regularizer=mklref.Tikhonov(4 / 3, 1.0))
+
+
+def test_a_port_in_use_is_left_to_its_owner():
+    with serve.listen(0) as first:
+        port = first.getsockname()[1]
+        with serve.listen(port) as second:
+            assert port < second.getsockname()[1] <= port + serve.TRIED
+            assert second.getsockname()[0] == "127.0.0.1"
+    with pytest.raises(InvalidParameter, match="65535"):
+        serve.listen(70000)
+
+
+def test_ctrl_c_ends_it_without_a_traceback():
+    pytest.importorskip("marimo", reason="the extra 'explore' is not installed")
+    command = [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline()
+        assert "http://127.0.0.1:" in address
+        assert "access_token=" in address
+        port = int(address.partition("127.0.0.1:")[2].partition("/")[0])
+        socket.create_connection(("127.0.0.1", port), timeout=60).close()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in out + err
