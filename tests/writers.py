@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from makers import make_problem
 
 import mklref
 from mklref._files import read_arrays, write_arrays, write_text
-from mklref.cli.model import Scale, TableModel
+from mklref.cli.model import TableModel
 from mklref.cli.table import save_picture
 from mklref.datasets import Dataset
+from mklref.estimators.table import TableEncoder
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve as synthesise
 from mklref.testing.vectors.formats import read_record, write_record
 
@@ -51,7 +53,8 @@ def writers(rng: np.random.Generator) -> dict[str, Writer]:
     signed = [synthesise(SynthesisProblem(kernels[:2], y, lam=lam, p=1, q=1, r=1)) for lam in (0.1, 0.2)]
     samples = Dataset("", X, y, ("a", "b", "c"), "")
     models = [mklref.MKLClassifier("linear, rbf(1)", C=C).fit(samples, y) for C in (1.0, 2.0)]
-    tables = [TableModel(model, samples.features, "y", Scale.of(X), None) for model in models]
+    encoder = TableEncoder().fit(pandas.DataFrame(X, columns=list(samples.features)))
+    tables = [TableModel(model, encoder, "y") for model in models]
     texts = ["".join(f"{value!r}\n" for value in rng.normal(size=20_000)) for _ in range(2)]
 
     def record(path: Path, k: int) -> None:

@@ -202,7 +202,12 @@ def _add_explore(commands: Any) -> None:
     add = explore.add_argument
     add("--port", type=int, default=2718, metavar="N", help="the next free one from N on (2718)")
     add("--no-browser", action="store_true", help="only print the address")
-    add("--data", metavar="NAME|FILE.csv", help="moons, rings, toy, a bundled set, or a CSV file with a header (moons)")
+    add(
+        "--data",
+        type=Input,
+        metavar="NAME|FILE.csv",
+        help="moons, rings, toy, a bundled set, or a CSV file with a header (moons)",
+    )
 
 
 def _add_problem(command: Any, samples: str) -> None:

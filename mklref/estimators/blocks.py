@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref.estimators.sparse import is_sparse
 from mklref.exceptions import InvalidInput
 
 
@@ -45,13 +46,13 @@ def joined(X: Any) -> Any:
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)
         return Joined(X.to_numpy(), names)
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):  # a dok_array is a dict
         blocks = {str(name): block for name, block in X.items()}
-    elif isinstance(X, list | tuple) and X and all(np.ndim(one) == 2 and hasattr(one, "shape") for one in X):
+    elif isinstance(X, list | tuple) and X and all(len(getattr(one, "shape", ())) == 2 for one in X):
         blocks = {str(b): block for b, block in enumerate(X)}
     else:
         return X
-    lengths = {name: len(block) for name, block in blocks.items()}
+    lengths = {name: np.shape(block)[:1] for name, block in blocks.items()}
     if len(set(lengths.values())) != 1 or any(np.ndim(block) != 2 for block in blocks.values()):
         shown = ", ".join(f"{name}: {np.shape(block)}" for name, block in blocks.items())
         raise InvalidInput(f"X holds the blocks {shown}; give matrices with a row for each of the same samples.")

@@ -127,8 +127,8 @@ def column_groups(X: Any, groups: Mapping[str, Any] | Sequence[Any]) -> FactorSt
     Parameters
     ----------
     X : array, sparse matrix or data frame (n, d)
-    groups : dict of name to columns, or sequence of columns
-        Numbers, or names where X is a data frame; names that X does not have are left out, as genes of a set that were
+    groups : dict or sequence
+        The columns of each group, by its name: numbers, or names where X is a data frame; names that X does not have are left out, as genes of a set that were
         not measured, and a group of which nothing is left is refused.
 
     Raises
@@ -241,7 +241,7 @@ class CholeskyFactor:
 
 
 class CholeskyStack(TransformedStack):
-    """Pivoted Cholesky factors of a family: K_m - L_m L_m' is semidefinite, of trace `residual_traces`[m]."""
+    """Pivoted Cholesky factors of a family: K_m - L_m L_m' is semidefinite, with the trace in `residual_traces`."""
 
     @property
     def residual_traces(self) -> Array:

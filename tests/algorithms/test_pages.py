@@ -21,7 +21,7 @@ def test_page(name):
     assert any(source.startswith("../../mklref/algorithms/") for source, _ in sources)
     for source, options in sources:
         code = (DOCS / source).read_text(encoding="utf-8")
-        for wanted in re.findall(r":(?:pyobject|start-at): (?:def )?(\w+)", options):
+        for wanted in re.findall(r":(?:pyobject: |start-at: (?:def |class ))(\w+)", options):
             assert re.search(rf"^(?:def|class) {wanted}\b", code, flags=re.MULTILINE), wanted
     assert "```text" in page, "the pseudo-code"
     pictures = re.findall(r"!\[.+\]\((\S+)\)", page)

@@ -54,13 +54,14 @@ def tab(chromium):
 
 @pytest.fixture(scope="session")
 def panels(tmp_path_factory):
-    """The page with the panels, without what Sphinx puts around it."""
+    """The page with the panels, without what Sphinx puts around it, and without the stills that a build draws."""
     site = tmp_path_factory.mktemp("site")
     (site / "_static").symlink_to(DOCS / "_static")
     blocks = re.findall(r":::\{raw\} html\n(.*?):::", (DOCS / "touch.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     style = '<link rel="stylesheet" href="_static/pages.css"><link rel="icon" href="data:,"><body>'
-    (site / "touch.html").write_text(head + style + "\n".join(blocks), encoding="utf-8")
+    page = re.sub(r'src="_static/[\w-]+\.svg"', 'src="data:image/svg+xml,"', "\n".join(blocks))
+    (site / "touch.html").write_text(head + style + page, encoding="utf-8")
     return (site / "touch.html").as_uri()
 
 

@@ -35,8 +35,7 @@ def test_the_page_shows_what_is_certified_and_follows_its_controls(tab, explorer
     tab.wait_for_function("before => !document.body.innerText.includes(before)", arg=f"{lower:.9g} ≤ P*")
     assert interval(tab)[1] < lower
     assert "p=inf" in tab.url
-    copied = "() => document.querySelector('.cm-content')?.textContent.includes(\"mklref.Lp(float('inf'))\")"
-    tab.wait_for_function(copied)
+    tab.locator(".cm-content").filter(has_text="mklref.Lp(float('inf'))").first.wait_for(state="attached")
     tab.get_by_text("inside the interval").first.wait_for()
     assert tab.locator("math, .katex").count() > 0
 

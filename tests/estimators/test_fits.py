@@ -291,7 +291,6 @@ def test_what_is_no_class_is_refused_in_an_error_of_this_package(y, message, pre
     [
         ({"X": np.full((4, 2), np.nan)}, InvalidInput),
         ({"X": np.ones((4, 2)) * 1j}, InvalidInput),
-        ({"X": csr_array(np.ones((4, 2)))}, InvalidType),
         ({"y": [1.0, np.inf, 2.0, 3.0]}, InvalidInput),
         ({"y": np.ones((4, 2))}, InvalidInput),
         ({"sample_weight": [np.nan, 1.0, 1.0, 1.0]}, InvalidInput),
@@ -302,6 +301,11 @@ def test_what_scikit_learn_refuses_is_an_error_of_this_package(change, error):
     given = {"X": np.arange(8.0).reshape(4, 2), "y": np.arange(4.0), **change}
     with pytest.raises(error):
         MKLRegressor("linear").fit(**given)
+
+
+def test_sparse_samples_are_for_functions_of_products():
+    with pytest.raises(InvalidType, match="dense data is required"):
+        MKLRegressor("rbf:1").fit(csr_array(np.eye(4)), np.arange(4.0))
 
 
 def test_precomputed_kernels_in_single_precision_and_in_a_stack(three_classes):

@@ -35,7 +35,7 @@ def test_the_result_is_certified_at_exactly_the_returned_point(solver):
     solution = solver(problem, tol=1e-4)
     again = certify(problem, solution.coef, solution.dual_coef)
     assert solution.certificate == again
-    assert solution.objective == again.upper
+    assert solution.objective == again.objective
     assert solution.status is Status.OPTIMAL
     assert solution.certificate.infeasibility == 0.0
     records = solution.history.records
