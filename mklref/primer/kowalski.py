@@ -21,7 +21,7 @@ def kowalski_2(K, y, lam, p, q, r):
     f = sum(K[t] @ alpha[:, t] for t in range(len(K)))
     norms = cp.pnorm(alpha, p, axis=1) if r == 1 else cp.pnorm(alpha, p, axis=0)
     objective = cp.sum_squares(cp.pos(1 - cp.multiply(y, f))) + lam / q * cp.sum(cp.power(norms, q))
-    return cp.Problem(cp.Minimize(objective)).solve(solver="CLARABEL"), alpha.value
+    return cp.Problem(cp.Minimize(objective)).solve(solver="ECOS"), alpha.value
 
 
 def kowalski_2_dual(K, y, lam, p, q, r):
