@@ -55,7 +55,7 @@ def wavelet(
     sets : int
         "dil_trans" splits the translations of scale j into min(2^j, sets) sets, at least one, of equal size up to one.
         The paper says only that it has 48 kernels; with 10 sets the scales -3, ..., 6 have 48.
-    domain : (low, high)
+    domain : pair of float
         The interval of the training samples.
 
     Raises
