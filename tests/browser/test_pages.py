@@ -40,7 +40,8 @@ def test_no_page_is_longer_than_fifteen_screens_or_wider_than_a_phone_and_all_fo
         tab.set_viewport_size({"width": 400, "height": SCREEN})
         wide = tab.evaluate("document.documentElement.scrollWidth")
         raw = tab.evaluate("document.body.innerText.includes('\\\\(') || document.body.innerText.includes('\\\\[')")
-        if (screens > SCREENS and page.name not in REPORTS) or wide > 400 or raw:
+        read = page.name not in REPORTS and page.parent.name != "api"  # pages to look things up in may be long
+        if (read and screens > SCREENS) or wide > 400 or raw:
             wrong.append(f"{page.relative_to(html)}: {screens:.1f} screens, {wide} wide on a phone, raw TeX: {raw}")
     assert wrong == []
 

@@ -133,7 +133,7 @@ def test_the_cuts_prove_what_is_certified_and_close(tab, panels):
             weights = [seen["share"], 1 - seen["share"]]
             here = mklref.certify(this.replace(regularizer=mklref.Fixed(weights)), seen["dual"])
             assert seen["here"] == close(here.upper)
-        assert seen["upper"] == pytest.approx(mklref.solve(this, tol=1e-9).objective, rel=1e-5)
+        assert seen["upper"] == pytest.approx(mklref.solve(this, tol=1e-9).objective, rel=1e-4)  # what it calls closed
         assert "Closed after" in seen["words"]
 
 
