@@ -52,6 +52,7 @@ def merged(X: Any, weight: Array | None, *keys: Any) -> Kept:
     of_rows = np.unique(rows_as_bytes(X[kept]) if is_sparse(X) else _as_bytes(X[kept]), return_inverse=True)[1]
     table = np.stack([of_rows, *(np.unique(key[kept], return_inverse=True)[1] for key in keys)])
     _, first, inverse = np.unique(table, axis=1, return_index=True, return_inverse=True)
+    inverse = inverse.ravel()  # NumPy 2.0.0 alone gives it the shape (1, n)
     sums = np.bincount(inverse, weights=None if weight is None else weight[kept]).astype(np.float64)
     places = np.full(X.shape[0], -1)
     places[kept] = inverse
