@@ -128,8 +128,8 @@ def column_groups(X: Any, groups: Mapping[str, Any] | Sequence[Any]) -> FactorSt
     ----------
     X : array, sparse matrix or data frame (n, d)
     groups : dict or sequence
-        The columns of each group, by its name: numbers, or names where X is a data frame; names that X does not have are left out, as genes of a set that were
-        not measured, and a group of which nothing is left is refused.
+        The columns of each group, by its name: numbers, or names where X is a data frame; names that X does not have
+        are left out, as genes of a set that were not measured, and a group of which nothing is left is refused.
 
     Raises
     ------
