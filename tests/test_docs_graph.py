@@ -17,18 +17,20 @@ SVG = "{http://www.w3.org/2000/svg}"
 TABLE = table()
 
 
-@pytest.fixture
-def generate(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS))
-    import generate
+@pytest.fixture(scope="module")
+def generate():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        import generate
 
-    return generate
+        yield generate
 
 
-@pytest.fixture
-def picture(generate, tmp_path):
-    generate.equivalence_graph(tmp_path)
-    return ElementTree.parse(tmp_path / "equivalences.svg").getroot()
+@pytest.fixture(scope="module")
+def picture(generate, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("picture")
+    generate.equivalence_graph(folder)
+    return ElementTree.parse(folder / "equivalences.svg").getroot()
 
 
 def edges(picture):
