@@ -105,19 +105,20 @@ def test_model_errors_that_go_the_other_way_and_costs_at_an_end_are_seen(rng):
     assert "on 100 % of all data sets" in found["interior"].text
 
 
-def test_noise_makes_no_claim():
+def test_noise_makes_no_claim(monkeypatch):
     """Every p is alike, and n changes nothing but the noise: at most about one trial in twenty may pass."""
+    monkeypatch.setattr(claims, "DRAWS", 400)
     names = ("sparse-1", "even-inf", "elsewhere-1", "balanced", "large-even", "large-point", "robust-4")
     names += ("smaller-impact", "large-model-error", "large-lower", "model-error")
     passed = dict.fromkeys(names, 0)
     alike = dict.fromkeys(RELEVANT, (6.0,) * 5)
-    for seed in range(100):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         pair = [made(rng, n, alike, spread=s, models=[0.5] * 5, sets=12) for n, s in ((50, 1.0), (800, 0.3))]
         found = every(*pair)
         for name in names:
             passed[name] += found[name].holds
-    assert max(passed.values()) <= 11, passed  # a test at 5 % exceeds that once in two hundred
+    assert max(passed.values()) <= 5, passed  # a test at 5 % exceeds that once in three hundred
 
 
 def test_agreement_is_the_rank_correlation(rng):
