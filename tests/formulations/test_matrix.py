@@ -1,4 +1,8 @@
-"""Every loss with every kind of regulariser, in all formulations that apply, by at least two solvers."""
+"""Losses with every kind of regulariser, in all formulations that apply, by at least two solvers.
+
+The hinge loss with all of them; each other loss with every second one, and each regulariser with every second loss: a
+statement is the sum of a part of the loss and a part of the regulariser.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +64,8 @@ def ill_posed(loss, regularizer) -> bool:
 
 CASES = [
     pytest.param(loss, regularizer, number, id=f"{loss}-{regularizer}-{CONDITIONS[number % 6]}")
-    for number, (regularizer, loss) in enumerate(product(REGULARIZERS, LOSSES))
-    if not ill_posed(loss, regularizer)
+    for number, ((i, regularizer), (j, loss)) in enumerate(product(enumerate(REGULARIZERS), enumerate(LOSSES)))
+    if not ill_posed(loss, regularizer) and (str(loss) == "hinge" or (i + j) % 2)
 ]
 
 
@@ -72,7 +76,7 @@ def test_all_conditions_are_covered():
 @pytest.mark.parametrize(("loss", "regularizer", "number"), CASES)
 def test_pair(loss, regularizer, number):
     degenerate = CONDITIONS[number % len(CONDITIONS)]
-    problem = make_problem(loss=loss, seed=number % 7, degenerate=degenerate, regularizer=regularizer)
+    problem = make_problem(loss=loss, n=18, seed=number % 7, degenerate=degenerate, regularizer=regularizer)
     assert len(set(reference.formulations(problem)) - CUTTING_PLANES) >= 2
     agree(problem, rotate=number)
 
