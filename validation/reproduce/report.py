@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,11 @@ class Section:
     """Which continues it."""
     again: str
     """Which begins it anew, and overwrites nothing that is in the repository."""
+
+    @cached_property
+    def drawings(self) -> dict[str, str]:
+        """The pictures as SVG, drawn once: the page of the docs and the report show the same ones."""
+        return {name: pictures.svg(picture.figure) for name, picture in self.pictures.items()}
 
     @property
     def complete(self) -> bool:
@@ -188,8 +194,8 @@ def write_page(out: Path, sections: Sequence[Section], command: str) -> Path:
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(page)
     drawings = {
         s.experiment.name: [
-            (base64.b64encode(pictures.svg(picture.figure).encode()).decode(), picture.caption)
-            for picture in s.pictures.values()
+            (base64.b64encode(s.drawings[name].encode()).decode(), picture.caption)
+            for name, picture in s.pictures.items()
         ]
         for s in sections
     }
@@ -204,9 +210,8 @@ def write_page(out: Path, sections: Sequence[Section], command: str) -> Path:
 def write_pictures(directory: Path, sections: Sequence[Section]) -> None:
     """One SVG file for each picture."""
     for s in sections:
-        for name, picture in s.pictures.items():
-            path = directory / picture_file(s, name)
-            write_text(path, pictures.svg(picture.figure))
+        for name, drawing in s.drawings.items():
+            write_text(directory / picture_file(s, name), drawing)
 
 
 def picture_file(s: Section, name: str) -> str:
