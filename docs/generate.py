@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import multiprocessing
 import os
 import re
-import subprocess
+import runpy
 import sys
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
 from itertools import groupby
 from pathlib import Path
 
@@ -140,14 +141,26 @@ def command_line_help(directory: Path) -> None:
         write(directory / f"{name}.txt", command.format_help().splitlines())
 
 
-def figures(static: Path) -> None:
-    """Draw what is not there yet, two scripts at a time; delete a picture to have it drawn again."""
-    missing = [script for script, picture in FIGURES.items() if not (static / picture).exists()]
-    scripts = [[sys.executable, str(static.parent / "figures" / f"{name}.py")] for name in missing]
-    paths = [str(static.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]  # validation/ is not installed
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(partial(subprocess.run, check=True, stdout=subprocess.DEVNULL, env=environment), scripts))
+def pictures(static: Path, report: Path) -> None:
+    """Draw what is not there yet, and the report: in processes that import everything once, two at a time.
+
+    Delete a picture to have it drawn again.
+    """
+    missing = [name for name, picture in FIGURES.items() if not (static / picture).exists()]
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork" if sys.platform == "linux" else None)) as pool:
+        tasks = [pool.submit(reproduction_report, report, static), *(pool.submit(figure, name) for name in missing)]
+        for task in tasks:
+            task.result()
+
+
+def figure(name: str) -> None:
+    """Run a script of figures/, as `python docs/figures/NAME.py` does."""
+    import matplotlib as mpl
+
+    sys.argv = [name]
+    with redirect_stdout(None), mpl.rc_context():
+        mpl.use("agg")
+        runpy.run_path(str(Path(__file__).with_name("figures") / f"{name}.py"), run_name="__main__")
 
 
 def reproduction_report(directory: Path, static: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from math_core import LatexToMathML
+from sphinx import addnodes
 
 CONVERTER = LatexToMathML(fancy_error=False)
 TALL = re.compile(r"(\\[bB]igg?(?:\)|\]|\\rVert|\\\|))(?=[\^_])")
@@ -63,6 +64,36 @@ def font(static: Path) -> None:
     subsetter.subset(source)
     static.mkdir(exist_ok=True)
     save_font(source, str(path), options)
+
+
+def titles_alone(app: object, page: str, template: str, context: dict[str, object], doctree: object) -> None:
+    """The tree of pages that the theme asks for on every page, made of titles: Sphinx copies all sections of all pages
+    each time before it drops them, which took most of the time of writing."""
+    whole = context.get("toctree")
+    env = app.env
+    if whole is None:
+        return
+    if not hasattr(env, "titles_alone"):
+        env.titles_alone = {name: title_alone(toc) for name, toc in env.tocs.items()}
+
+    def toctree(**options: object) -> str:
+        sections, env.tocs = env.tocs, env.titles_alone
+        try:
+            return whole(**options)
+        finally:
+            env.tocs = sections
+
+    context["toctree"] = toctree
+
+
+def title_alone(toc: nodes.bullet_list) -> nodes.bullet_list:
+    """The contents of a page without its sections: the title, and the trees of pages below it."""
+    short = toc.deepcopy()
+    for item in short.children:
+        if len(item) > 1:
+            trees = list(item.findall(addnodes.toctree))
+            item[1:] = [nodes.bullet_list("", *trees)] if trees else []
+    return short
 
 
 class Dropdown(Directive):
