@@ -9,6 +9,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,14 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
     query = urlencode({"access_token": token, **({"data": data} if data else {})})
     address = f"http://{HOST}:{listener.getsockname()[1]}/?{query}"
     with contextlib.suppress(KeyboardInterrupt), listener:
-        server = _server(token)
-        if browser:
-            threading.Timer(0.5, webbrowser.open, [address]).start()
+        # The socket listens already: a browser starts, and its request waits, while marimo is imported.
         sys.stdout.write(f"explorer: {address}\nCtrl-C ends it.\n")
         sys.stdout.flush()
+        if browser:
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+        server = _server(token)
+        # While the browser reads the scripts of the page, what its first cell needs is imported.
+        threading.Thread(target=import_module, args=["mklref.explore.page"], daemon=True).start()
         server.run(sockets=[listener])
 
 

@@ -9,9 +9,20 @@ import pytest
 
 from mklref.formulations import FORMULATIONS
 
+DOCS = Path(__file__).parents[2] / "docs"
 SCREEN, SCREENS = 900, 15
-REPORTS = {"reproduction.html"}
-"""Pages that are reports, and as long as they are."""
+REPORT = "reproduction.html"
+"""The page that is a report, and as long as it is."""
+LOOK = """() => ({
+  high: document.body.scrollHeight,
+  raw: /\\\\[([]/.test(document.body.textContent),
+  formulas: document.querySelectorAll("math[display=block]").length,
+  pictures: [...document.images].filter((image) => image.complete && image.naturalWidth).length,
+  missing: [...document.images].filter((image) => image.complete && !image.naturalWidth).map((image) => image.src),
+  code: document.querySelector(".highlight")?.textContent ?? "",
+  answers: [...document.querySelectorAll("details")].map((d) => d.querySelector("p")?.checkVisibility() ?? false),
+})"""
+"""What is asked of every page, at once."""
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +42,29 @@ def own_pages(html):
     return sorted(page for page in html.rglob("*.html") if "_modules" not in page.parts and page.name not in others)
 
 
-def test_no_page_is_longer_than_fifteen_screens_or_wider_than_a_phone_and_all_formulas_are_typeset(tab, html):
+@pytest.fixture(scope="module")
+def seen(chromium, html):
+    """What every page shows on a screen, and how wide it is on a phone: each is loaded once, for all tests here."""
+    context = chromium.new_context(viewport={"width": 1440, "height": SCREEN})
+    page, found = context.new_page(), {}
+    for path in own_pages(html):
+        page.set_viewport_size({"width": 1440, "height": SCREEN})
+        page.goto(path.as_uri())
+        name = path.relative_to(html).as_posix()
+        found[name] = page.evaluate(LOOK)
+        page.set_viewport_size({"width": 400, "height": SCREEN})
+        found[name]["wide"] = page.evaluate("document.documentElement.scrollWidth")
+    context.close()
+    return found
+
+
+def test_no_page_is_longer_than_fifteen_screens_or_wider_than_a_phone_and_all_formulas_are_typeset(seen):
     wrong = []
-    for page in own_pages(html):
-        tab.goto(page.as_uri(), wait_until="domcontentloaded")
-        tab.set_viewport_size({"width": 1440, "height": SCREEN})
-        screens = tab.evaluate("document.body.scrollHeight") / SCREEN
-        tab.set_viewport_size({"width": 400, "height": SCREEN})
-        wide = tab.evaluate("document.documentElement.scrollWidth")
-        raw = tab.evaluate("document.body.innerText.includes('\\\\(') || document.body.innerText.includes('\\\\[')")
-        read = page.name not in REPORTS and page.parent.name != "api"  # pages to look things up in may be long
-        if (read and screens > SCREENS) or wide > 400 or raw:
-            wrong.append(f"{page.relative_to(html)}: {screens:.1f} screens, {wide} wide on a phone, raw TeX: {raw}")
+    for name, page in seen.items():
+        screens = page["high"] / SCREEN
+        if (screens > SCREENS and name != REPORT) or page["wide"] > 400 or page["raw"] or page["missing"]:
+            facts = f"{page['wide']} wide on a phone, raw TeX: {page['raw']}, missing: {page['missing']}"
+            wrong.append(f"{name}: {screens:.1f} screens, {facts}")
     assert wrong == []
 
 
@@ -55,24 +77,25 @@ def test_the_first_page_is_one_screen_with_four_doors(tab, html):
     assert tab.locator(".opening img").count() == 1
 
 
-def test_each_formulation_has_statement_dual_primer_and_picture(tab, html):
-    for name in FORMULATIONS:
-        tab.goto((html / "formulations" / f"{name}.html").as_uri(), wait_until="domcontentloaded")
-        assert tab.locator("math[display=block]").count() >= 2, name
-        assert tab.locator("img").count() >= 1, name
-        assert "def " in tab.locator(".highlight").first.text_content(), name
+@pytest.mark.parametrize("name", FORMULATIONS)
+def test_each_formulation_has_statement_dual_primer_and_picture(seen, name):
+    page = seen[f"formulations/{name}.html"]
+    assert page["formulas"] >= 2
+    assert page["pictures"] >= 1
+    assert "def " in page["code"]
 
 
-def test_answers_of_lessons_are_hidden_and_open(tab, html):
-    for page in sorted((html / "lessons").glob("*.html")):
-        tab.goto(page.as_uri())
-        answers = tab.locator("details")
-        assert answers.count() == (0 if page.name == "index.html" else 2)
-        if answers.count():
-            inside = answers.first.locator("p").first
-            assert not inside.is_visible()
-            answers.first.locator("summary").click()
-            assert inside.is_visible()
+def test_lessons_are_short_and_have_two_answers_that_are_hidden_and_open(tab, html, seen):
+    lessons = [name for name in seen if name.startswith("lessons/") and not name.endswith("index.html")]
+    assert len(lessons) == 5
+    for name in lessons:
+        assert seen[name]["answers"] == [False, False], name
+        words = (DOCS / name).with_suffix(".md").read_text(encoding="utf-8").split()
+        assert len(words) < 800, name
+    tab.goto((html / lessons[0]).as_uri())
+    answer = tab.locator("details").first
+    answer.locator("summary").click()
+    assert answer.locator("p").first.is_visible()
 
 
 def test_the_page_with_panels_works_where_it_is_built(tab, html):
