@@ -23,17 +23,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mklref import reference
+from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import NATIVE, CrossCheck, Row
 from mklref._crosscheck.rows import Job, rounding, rows
 from mklref._validate import checked_number
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem
-
-SOLVERS = ("CLARABEL", "ECOS")
-"""The solvers that are asked by default. SCS takes ten times as long to certify half as many digits."""
-
-FORMULATIONS = ("qcqp", "dual", "weighted_primal", "mixed_norm")
-"""The formulations that are solved by default, where they apply: dual and primal, with and without weights."""
 
 Progress = Callable[[int, int, str], None]
 """Called before each row with the number of rows done, of rows in all, and the label of the next one."""

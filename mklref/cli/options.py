@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
 import mklref
-from mklref._crosscheck import FORMULATIONS, SOLVERS
+from mklref._conic import FORMULATIONS, SOLVERS
 from mklref.cli.files import Input, Output, OutputDirectory, add_force
 from mklref.cli.learning import add_commands
 from mklref.datasets import BUNDLED
