@@ -157,7 +157,7 @@ class KernelStack(ABC):
 
     def _batches(self, rows: int, kernels: int) -> list[slice]:
         """Slices of so many rows of so many kernels as are held at a time."""
-        step = max(1, _HELD // (self.shape[1] * max(1, kernels)))
+        step = max(1, _HELD // max(1, self.shape[1] * kernels))
         return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def __len__(self) -> int:

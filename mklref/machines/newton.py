@@ -37,8 +37,10 @@ _SHARE = 1e-3
 _ROUNDING = 64 * float(np.finfo(float).eps)
 _SERVES = 1e-4
 """Factor on the gap of the machine in one step, 0.01 on the distance, with which the last Cholesky factor is kept."""
-_SMALLEST_CURVATURE = 1e-10
-"""Of a loss of unit cost: keeps the Newton system in range, and its direction one of descent."""
+_SMALLEST_CURVATURE, _LEAST = 1e-10, (1e-150, 1e-300)
+"""V'' as a share of |V'|, and at least, of unit cost and in all: keeps the Newton system in range, and its direction one
+of descent. Both derivatives of a loss that falls like exp(-t) vanish together: a bound on V'' alone would make steps of
+|V'| / V'' ever shorter there."""
 
 
 class NewtonMachine(Machine):
@@ -61,15 +63,21 @@ class NewtonMachine(Machine):
         self._first, self.intercept = np.zeros_like(self.beta), intercept
         self._first[samples] = beta
 
+    @np.errstate(over="ignore", invalid="ignore")
     def solve(self, gap: float) -> None:
-        """Newton steps until the dual point of the scores certifies `gap`, with the last factor while that serves."""
+        """Newton steps until the dual point of the scores certifies `gap`, with the last factor while that serves.
+
+        A step with the factor of other weights may overflow where the loss is flat; it is never taken.
+        """
         problem = self.problem
         coarse = _FIRST if self.warm else _COARSE
         self.form(np.arange(len(self.beta)))
         point, image, intercept = self.beta, self.weights @ self.forms.images, self.intercept
         if self._first is not None:
             point, image, self._first = self._first, self.rows @ self._first, None
-        value = self._objective(point, image, intercept)
+        value, nothing = self._objective(point, image, intercept), np.zeros_like(point)
+        if not value <= (at_zero := self._objective(nothing, nothing, 0.0)):  # far off, for other weights
+            point, image, intercept, value = nothing, nothing, 0.0, at_zero
         excess = value - self._dual_value(point, image + intercept)
         serves = self._root is not None
         for _ in range(_MAX_NEWTON):
@@ -138,8 +146,10 @@ class NewtonMachine(Machine):
         """w = c V''(t)."""
         if self._quadratic:
             return np.asarray(self.problem.costs / max(self._dual_curvature, _SMALLEST_CURVATURE))
-        second = self.problem.loss.curvature(scores, self.problem.y)
-        return np.asarray(self.problem.costs * np.maximum(second, _SMALLEST_CURVATURE))
+        loss, y = self.problem.loss, self.problem.y
+        slopes = np.abs(loss.subgradient(scores, y))
+        second = np.maximum(loss.curvature(scores, y), np.maximum(_SMALLEST_CURVATURE * slopes, _LEAST[0]))
+        return np.asarray(np.maximum(self.problem.costs * second, _LEAST[1]))
 
     def _factor(self, w: Array) -> tuple[Array, Array, Array]:
         """w^{1/2}, the upper Cholesky factor of B = I + w^{1/2} Q w^{1/2}, and B^{-1} w^{1/2}."""

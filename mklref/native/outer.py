@@ -86,6 +86,7 @@ class Outer:
         self.may_kink = self.large_q is None and not (self.bounded_dual and self.problem.intercept_cost)
         self.bundle = Bundle()
         self.best: Best[Point] = Best()
+        self.first: Point | None = None
         self.last: Point | None = None
         self.stopped: Status | None = None
         self.lost = False
@@ -95,6 +96,8 @@ class Outer:
         """What gaps are compared with where the optimum is 0."""
         self.cold = True
         """Whether the first weights were not those of a solution."""
+        self.merit_of_nothing = -np.inf
+        """The merit of weights 0, once it is known."""
         self.before: dict[str, float] = {}
 
     def go_on(self, run: Outer, detour: Outer) -> None:
@@ -105,7 +108,7 @@ class Outer:
 
     def iterate(self, weights: Array) -> Status:
         """Run the outer loop from these weights; says why it ended."""
-        self.best.note(self.assess(weights))  # f = 0, or where the start is: nothing worse is returned
+        self.first = self.best.note(self.assess(weights))  # f = 0, or where the start is: nothing worse is returned
         point = self.evaluate(weights)
         self.unit = _UNIT * float(weights.max())
         since_better = last_better = 0
@@ -194,7 +197,10 @@ class Outer:
         """Solve the machine at these weights and bound the optimum from what it found."""
         self.machine.move(weights)
         self.machine.solve(self.inner_gap)
-        return self.assess(weights)
+        point = self.assess(weights)
+        if not weights.any():
+            self.merit_of_nothing = point.merit
+        return point
 
     def assess(self, weights: Array) -> Point:
         """Bounds at these weights and the present dual point of the machine."""
@@ -240,7 +246,7 @@ class Outer:
         with np.errstate(over="ignore"):  # steep penalties have no bound on the weights that a double can hold
             slope = -0.5 * float(point.squares @ direction)
             slope += regularizer.weight_penalty(trial_weights) - regularizer.weight_penalty(point.weights)
-        if not np.isfinite(slope):
+        if not np.isfinite(slope) or (not trial_weights.any() and self.merit_of_nothing > point.merit):
             return self.closed_form_step(point)
         t = longest = self._worthwhile(point.weights, direction)
         while True:
@@ -310,7 +316,14 @@ class Outer:
         if worse_than_nothing and np.isfinite(regularizer.weight_penalty(nothing)):
             weights, intercept = nothing, 0.0  # f = 0, which costs nothing and is free of rounding
         with blas_threads(self.problem.n_samples):
-            return self.machine.solution(best.beta, weights, intercept, status, self.history(), self.tol)
+            found = self.machine.solution(best.beta, weights, intercept, status, self.history(), self.tol)
+            gap, noise = found.certificate.gap, found.certificate.rounding
+            if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
+                return found
+            first = self.machine.solution(
+                self.first.beta, self.first.weights, self.first.intercept, status, found.history, self.tol
+            )  # only now is it known what rounding costs
+            return min(found, first, key=lambda solution: solution.certificate.gap)
 
     def history(self) -> History:
         """All records, and what was counted."""

@@ -174,6 +174,8 @@ def test_certificates_of_lazy_kernels_are_those_in_memory(X, regularizer):
     assert proven.tier == 1
     assert proven.lower <= answer.certificate.upper
     assert proven.is_optimal(1e-6)
+    nothing = certify(same, np.zeros(40), weights=answer.weights, intercept=0.0)  # no row is read
+    assert nothing == certify(problem, np.zeros(40), weights=answer.weights, intercept=0.0)
 
 
 def test_memory_is_that_of_a_few_blocks(X):

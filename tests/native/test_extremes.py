@@ -86,6 +86,26 @@ def test_kernels_so_large_that_the_loss_all_but_vanishes(loss, scale):
         checked(problem.replace(kernels=scale * problem.kernels.dense()))
 
 
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3)], ids=str)
+@pytest.mark.parametrize(("scale", "C"), [(1e100, 1.0), (1.0, 1e100), (1e-60, 1e60), (1e12, 1e12)])
+def test_logistic_losses_that_fall_to_nothing(scale, C, regularizer):
+    """Scores of 230, where both derivatives of the loss are 1e-100: a Newton step is still one of length 1."""
+    problem = make_problem(loss="logistic", C=C, regularizer=regularizer)
+    solution = checked(problem.replace(kernels=scale * problem.kernels.dense()))
+    assert len(solution.history) <= 20
+
+
+@pytest.mark.parametrize(("scale", "C"), [(1e100, 1.0), (1.0, 1e100), (1e12, 1e12), (1e-60, 1e60)])
+def test_what_no_weights_can_separate_at_such_scales_ends_with_a_point_no_worse_than_nothing(scale, C):
+    """X'beta of order 1e-100 from beta of order 1: no double has it, so that rounding is responsible."""
+    x = np.random.default_rng(3).normal(size=(30, 1))
+    y = np.where(np.arange(30) % 3, 1.0, -1.0)
+    for regularizer in (Lp(np.inf), Lp(4 / 3), Tikhonov(1, 1.0)):
+        solution = mklref.solve(mklref.Problem([scale * (x @ x.T)], y, C=C, loss="logistic", regularizer=regularizer))
+        assert len(solution.history) < 100 and solution.certificate.upper <= C * 30 * np.log(2.0) * (1 + 1e-12)
+        assert solution.status in (Status.OPTIMAL, Status.STALLED)
+
+
 @pytest.mark.parametrize("regularizer", [ConcaveBlock(SmoothedRoot(0.5)), Power(1.001)], ids=str)
 def test_one_class_problems_with_an_optimum_of_minus_infinity_are_refused(regularizer):
     """R* is infinite beyond g = 1 (or overflows): the smallest largest g, that of Lp(1), tells."""
