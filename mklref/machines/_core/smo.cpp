@@ -26,7 +26,8 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kTinyCurvature = 1e-12;  // relative to the diagonal: a direction in which Q is singular
 constexpr Index kBlock = 128;             // the best entry is found by block first, so that the loop vectorises
-constexpr Index kPollEvery = 1024;
+constexpr Index kPollEvery = 1024;           // steps from one look at the clock to the next, at most,
+constexpr Index kPollWork = Index{1} << 18;  // and samples that they touch: a millisecond or less
 constexpr Index kAtMost = 2;  // all samples over those that are kept: with less to leave out, copies do not pay
 constexpr Index kBatch = 8;  // rows that are formed at a time by several threads
 
@@ -162,10 +163,11 @@ class Solver {
     Index run(double tol, Index max_steps, Index shrink_every, const std::function<bool()> &poll) {
         Extremes best = scan();
         auto last = std::chrono::steady_clock::now();
+        const Index look_every = std::clamp(kPollWork / n_, Index{1}, kPollEvery);
         Index steps = 0, since_look = 0;
         left_over = violation(best);
         while (left_over > std::max(tol, 0.0) && steps < max_steps) {
-            if (steps % kPollEvery == kPollEvery - 1) {
+            if (steps % look_every == look_every - 1) {
                 const auto now = std::chrono::steady_clock::now();
                 if (now - last > std::chrono::milliseconds(50) && !poll()) break;
                 if (now - last > std::chrono::milliseconds(50)) last = now;
