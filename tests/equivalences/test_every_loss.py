@@ -68,29 +68,30 @@ def test_a_problem_without_an_optimum_has_no_solution_to_carry():
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_an_edge_is_offered_exactly_where_it_is_true(loss):
-    for regularizer in REGULARIZERS.values():
-        for found in (solved(loss, regularizer, True), solved(loss, regularizer, False)):
-            if found is None:
+    """With and without intercept in turn, so that each regulariser meets both with half of the losses."""
+    for turn, regularizer in enumerate(REGULARIZERS.values(), start=LOSSES.index(loss)):
+        found = solved(loss, regularizer, turn % 2 == 0) or solved(loss, regularizer, turn % 2 == 1)
+        if found is None:
+            continue
+        problem, solution = found
+        reasons = reference.explain(problem)
+        for edge in EQUIVALENCES:
+            matches = isinstance(regularizer, edge.kind) and edge.where(regularizer, problem)
+            false = matches and edge.rescales(regularizer) and isinstance(loss, OneClass)
+            assert (edge in leaving(problem)) == (matches and not false), (edge.name, problem)
+            if edge not in leaving(problem):
+                with pytest.raises(NotApplicable):
+                    edge(problem, solution)
                 continue
-            problem, solution = found
-            reasons = reference.explain(problem)
-            for edge in EQUIVALENCES:
-                matches = isinstance(regularizer, edge.kind) and edge.where(regularizer, problem)
-                false = matches and edge.rescales(regularizer) and isinstance(loss, OneClass)
-                assert (edge in leaving(problem)) == (matches and not false), (edge.name, problem)
-                if edge not in leaving(problem):
-                    with pytest.raises(NotApplicable):
-                        edge(problem, solution)
-                    continue
-                assert reasons[edge.formulations[0]] is None, (edge.name, problem)
-                right = edge(problem, solution)
-                assert edge.rescales(regularizer) == (right.problem.C != problem.C and right.function_scale == 1.0), (
-                    edge.name
-                )
-                bounds = certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept)
-                left = solution.certificate
-                allowed = 3.0 * abs(left.gap / left.upper) + 1e-10
-                assert abs(bounds.gap / bounds.upper) <= allowed, (edge.name, problem, bounds.explain())
+            assert reasons[edge.formulations[0]] is None, (edge.name, problem)
+            right = edge(problem, solution)
+            assert edge.rescales(regularizer) == (right.problem.C != problem.C and right.function_scale == 1.0), (
+                edge.name
+            )
+            bounds = certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept)
+            left = solution.certificate
+            allowed = 3.0 * abs(left.gap / left.upper) + 1e-10
+            assert abs(bounds.gap / bounds.upper) <= allowed, (edge.name, problem, bounds.explain())
 
 
 @pytest.mark.parametrize("regularizer", [Lp(2), Tikhonov(2, 0.7), Power(3), HalfPower(1.5), ElasticNet(0.4, "ivanov")])
