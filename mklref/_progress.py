@@ -1,51 +1,67 @@
-"""A progress line for long work, shown on standard error and only when asked for."""
+"""A progress line for long work, shown on standard error and only when asked for.
+
+One at a time: what works within the steps of another line shows none of its own.
+"""
 
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
+_ONE = threading.Lock()
+"""Held by the line that is shown."""
 
-class Steps:
-    """Shows how many of a known number of steps are done.
 
-    Parameters
-    ----------
-    shown : bool
-        If False nothing is imported or printed.
-    label : str
-    total : int
-    """
+class _Line:
+    """A label, a bar, other columns and the time since it began; if not shown nothing is imported or printed."""
 
-    def __init__(self, shown: bool, label: str, total: int) -> None:
+    def __init__(self, shown: bool, label: str, total: float | None, column: str, **fields: Any) -> None:
         self._bar: Any = None
-        if shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+        if not shown or not _ONE.acquire(blocking=False):
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
-            columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(label, total=total)
-            self._bar.start()
-
-    def advance(self) -> None:
-        """Show that another step is done."""
-        if self._bar is not None:
-            self._bar.advance(self._task)
+        columns = (TextColumn(label), BarColumn(), TextColumn(column), TimeElapsedColumn())
+        self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(label, total=total, **fields)
+        self._bar.start()
 
     def close(self) -> None:
         """Remove the line."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
+            _ONE.release()
 
 
-class Progress:
+class Steps(_Line):
+    """Shows how many of a known number of steps are done, or of an unknown one.
+
+    Parameters
+    ----------
+    shown : bool
+    label : str
+    total : int or None
+    """
+
+    def __init__(self, shown: bool, label: str, total: int | None) -> None:
+        known = "" if total is None else f"/{total}"
+        super().__init__(shown, label, total, "{task.completed:.0f}" + known)
+
+    def advance(self, by: int = 1) -> None:
+        """Show that another step is done, or so many."""
+        if self._bar is not None:
+            self._bar.advance(self._task, by)
+
+
+class Progress(_Line):
     """Shows how far a relative gap, or another residual, has come on a logarithmic scale from 1 down to a target.
 
     Parameters
     ----------
     shown : bool
-        If False nothing is imported or printed.
     label : str
     target : float
         Where the bar is full.
@@ -55,28 +71,10 @@ class Progress:
 
     def __init__(self, shown: bool, label: str, target: float, quantity: str = "gap") -> None:
         self._decades = max(1e-9, -math.log10(min(target, 0.999)))
-        self._bar: Any = None
-        if shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
-
-            columns = (
-                TextColumn(label),
-                BarColumn(),
-                TextColumn(quantity + " {task.fields[gap]}"),
-                TimeElapsedColumn(),
-            )
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(label, total=1.0, gap="-")
-            self._bar.start()
+        super().__init__(shown, label, 1.0, quantity + " {task.fields[gap]}", gap="-")
 
     def update(self, gap: float) -> None:
         """Show a gap."""
         if self._bar is not None:
             share = -math.log10(min(max(gap, 1e-300), 1.0)) / self._decades if gap > 0 else 1.0
             self._bar.update(self._task, completed=min(1.0, share), gap=f"{gap:.1e}")
-
-    def close(self) -> None:
-        """Remove the line."""
-        if self._bar is not None:
-            self._bar.stop()

@@ -13,7 +13,7 @@ MKLError
 └── MissingExtra (ImportError)         an optional dependency is not installed
 
 Interrupted (KeyboardInterrupt)        carries the best certified point so far in `.solution`
-MKLWarning (UserWarning)               AsymmetryWarning, SlowWarning
+MKLWarning (UserWarning)               AsymmetryWarning, InterruptedWarning, SlowWarning and others
 """
 
 from __future__ import annotations
@@ -121,6 +121,10 @@ class ConstantKernelWarning(MKLWarning):
 
 class ScaleWarning(MKLWarning):
     """Variables of very different scales in one kernel: the largest ones alone decide how similar samples are."""
+
+
+class InterruptedWarning(MKLWarning):
+    """Ctrl-C came before a search, an evaluation or resampling was done; what it returns is from what was finished."""
 
 
 class UselessModelWarning(MKLWarning):

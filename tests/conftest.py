@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -21,3 +23,23 @@ def pytest_report_header() -> str:
 def rng() -> np.random.Generator:
     """A generator with a fixed seed, fresh for each test."""
     return np.random.default_rng(20080417)
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """interrupt(home, name, k): the k-th call of a function sends SIGINT to this process, as Ctrl-C does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def at(home, name, k):
+        honest, calls = getattr(home, name), []
+
+        def observed(*arguments, **options):
+            calls.append(1)
+            if len(calls) == k:
+                os.kill(os.getpid(), signal.SIGINT)
+            return honest(*arguments, **options)
+
+        monkeypatch.setattr(home, name, observed)
+
+    yield at
+    signal.signal(signal.SIGINT, before)

@@ -39,7 +39,8 @@ from mklref.estimators.samples import Kept, as_given, merged, warn_of_scales
 from mklref.estimators.size import require_memory
 from mklref.estimators.sparse import SparseFamily, is_sparse, of_products
 from mklref.estimators.validated import named, own_errors, require_unmasked, validated
-from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidParameter, InvalidType
+from mklref.estimators.workers import gathered, poll
+from mklref.exceptions import ConstantKernelWarning, Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import FittedFamily, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
@@ -232,10 +233,18 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         grams, self._new_kernels = normalized(raw, self._new_kernels, self.normalize, bool(self.center), weight)
         return grams
 
-    def _fit_parts(self, parts: list[Part], kept: Kept) -> None:
-        """Solve the problems, and keep of the machines what predictions need."""
+    def _fit_parts(self, parts: list[Part], kept: Kept, *, unfinished: bool = False) -> bool:
+        """Solve the problems, and keep of the machines what predictions need; whether Ctrl-C came first.
+
+        Raises
+        ------
+        Interrupted
+            Ctrl-C came first, and nobody wants an unfinished model, or there is none.
+        """
         self._remember_parameters()
-        solutions = [solve(part.problem, **self._solver_options()) for part in parts]
+        solutions, interrupted = self._solutions(parts)
+        if interrupted is not None and not (unfinished and all(solutions)):
+            raise interrupted
         constant = vanished(self._new_kernels.transforms)
         self._keep(parts, solutions, kept.indices, constant)
         self._new_kernels, self._columns = prediction.held(self._new_kernels, self._columns, self._active)
@@ -248,6 +257,24 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
                     stacklevel=3,
                 )
         warn_of_constant([self.kernel_names_[m] for m in constant], "the training samples")
+        return interrupted is not None
+
+    def _solutions(self, parts: list[Part]) -> tuple[list[Any], Interrupted | None]:
+        """The solution of each problem, None for what Ctrl-C has left out, and the interruption."""
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": poll}
+        if len(parts) == 1:
+            try:
+                return [solve(parts[0].problem, progress=bool(self.verbose), **options)], None
+            except Interrupted as stopped:
+                return [stopped.solution], stopped
+        found, interrupted = gathered(
+            lambda problem: solve(problem, **options),
+            [(part.problem,) for part in parts],
+            n_jobs=getattr(self, "n_jobs", None),
+            label="machines",
+            shown=bool(self.verbose),
+        )
+        return [found.get(k) for k in range(len(parts))], Interrupted() if interrupted else None
 
     def _keep(self, parts: list[Part], solutions: list[Any], indices: Any, constant: list[int]) -> None:
         """Fitted attributes from the solutions on the samples of these indices; constant kernels have weight 0."""
@@ -292,11 +319,9 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
                 f"X has the columns {', '.join(names[:8])}, the model was fitted to {known}; give the same columns "
                 "in the same order."
             )
-        with warnings.catch_warnings():
-            if names is not None:
-                warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            sparse = isinstance(self._new_kernels, SparseFamily)
-            X = validated(self, X, reset=False, accept_sparse="csr" if sparse or is_sparse(X) else False)
+        sparse = isinstance(self._new_kernels, SparseFamily)
+        formats = "csr" if sparse or is_sparse(X) else False
+        X = validated(self, X, known=names is not None, reset=False, accept_sparse=formats)
         if sparse:
             return csr_array(X)
         return X.toarray() if is_sparse(X) else X
@@ -381,9 +406,6 @@ class BaseMKL(Persistent, BaseEstimator):  # type: ignore[misc]
         dual = np.zeros((len(self.dual_coef_), self._new_kernels.n_samples))
         dual[:, self._columns] = self.dual_coef_
         return weights, dual
-
-    def _solver_options(self) -> dict[str, Any]:
-        return {"tol": self.tol, "max_iter": self.max_iter, "progress": bool(self.verbose)}
 
     def __sklearn_tags__(self) -> Any:
         """Precomputed kernels have an axis of samples twice: cross-validation slices both."""

@@ -57,6 +57,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     storage : {"auto", "memory", "lazy"}
         Whether kernels are held in memory or evaluated when they are read, as in `KernelFamily.fit`; "auto" decides by
         the memory that is free. Lazy kernels take losses with bounds, "hinge" and "squared_hinge" among them.
+    n_jobs : int, optional
+        Independent machines that are solved at a time, in threads, by joblib; the result is the same for any.
     tol : float
         Certified relative duality gap.
     max_iter : int
@@ -108,6 +110,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         strategy: str = "one_vs_rest",
         class_weight: Any = None,
         storage: str = "auto",
+        n_jobs: int | None = None,
         tol: float = 1e-4,
         max_iter: int = 500,
         random_state: Any = None,
@@ -123,6 +126,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         self.strategy = strategy
         self.class_weight = class_weight
         self.storage = storage
+        self.n_jobs = n_jobs
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

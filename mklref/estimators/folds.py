@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +17,8 @@ from mklref.certificate.unit import relative
 from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
 from mklref.estimators.samples import Kept
-from mklref.estimators.workers import at_work
+from mklref.estimators.workers import Unfinished, poll
 from mklref.exceptions import InvalidParameter, InvalidTarget
-from mklref.machines.loops import at_most
 from mklref.native.solver import run_from
 from mklref.regularizers import Regularizer
 from mklref.solution import Solution, Status
@@ -174,10 +174,11 @@ def points_of_fold(
     regularizers: list[Regularizer],
     Cs: Array,
     scoring: Any,
-    share: int,
-    token: str,
-) -> list[list[Point]]:
-    """The points [norm][C] of one fold: descending C with warm starts, in the order of `Cs`."""
+) -> list[list[Point | None]] | Unfinished:
+    """The points [norm][C] of one fold, by descending C with warm starts, in the order of `Cs`.
+
+    Where Ctrl-C, or the end of the search, comes first, those that were solved by then and None for the others.
+    """
     own_weight = None if weight is None else weight[fold.train]
     normalization = (model.normalize, bool(model.center), own_weight)
     grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, *normalization)
@@ -188,8 +189,7 @@ def points_of_fold(
     scorer = _accuracy if scoring is None and is_classifier(own) else scorer_of(own, scoring)
     weighted = {} if fold.test_weight is None else {"sample_weight": fold.test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
-    with at_most(share), at_work(token) as poll:
-        solved, of_point = _path(parts, regularizers, Cs, (own.tol, own.max_iter, np.inf, poll))
+    solved, of_point = _path(parts, regularizers, Cs, (own.tol, own.max_iter, np.inf, poll))
     found = []
     for solutions in solved:
         own._keep(parts, solutions, fold.train, constant)
@@ -202,17 +202,40 @@ def points_of_fold(
             constant=tuple(constant),
         )
         found.append((point, replace(point, relative_gap=max(map(_gap_of, solutions)))))
-    path = [found[k][again] for k, again in of_point]
-    return [path[start : start + len(Cs)][::-1] for start in range(0, len(path), len(Cs))]
+    size = len(regularizers) * len(Cs)
+    path = [*(found[k][again] for k, again in of_point), *[None] * (size - len(of_point))]
+    points = [path[start : start + len(Cs)][::-1] for start in range(0, size, len(Cs))]
+    return points if len(of_point) == size else Unfinished(points)
 
 
 def _path(
     parts: list[Part], regularizers: list[Regularizer], Cs: Array, options: Sequence[Any]
 ) -> tuple[list[list[Any]], list[tuple[int, bool]]]:
-    """The solutions of all parts, and for each norm and descending C which of them serve, and whether once more."""
-    none: list[Any] = [None] * len(parts)
-    first, problems, solved = none, [], []
+    """The solutions of all parts, and for each norm and descending C which of them serve, and whether once more.
+
+    Ctrl-C ends the list early.
+    """
+    solved: list[tuple[list[Any], list[Any]]] = []
+    """Problems and solutions of all parts."""
     of_point: list[tuple[int, bool]] = []
+    with suppress(KeyboardInterrupt):
+        for found, again in _steps(parts, regularizers, Cs, options):
+            if not again:
+                solved.append(found)
+            of_point.append((len(solved) - 1, again))
+    if not solved:
+        return [], []
+    problems, solutions = (zip(*column, strict=True) for column in zip(*solved, strict=True))  # part by part
+    certified = [_certified(*column, options) for column in zip(problems, solutions, strict=True)]
+    return [list(row) for row in zip(*certified, strict=True)], of_point
+
+
+def _steps(
+    parts: list[Part], regularizers: list[Regularizer], Cs: Array, options: Sequence[Any]
+) -> Iterator[tuple[tuple[list[Any], list[Any]], bool]]:
+    """Problems and solutions for each norm and descending C, and whether they are those of the step before."""
+    none: list[Any] = [None] * len(parts)
+    first = none
     for regularizer in regularizers:
         before: list[Any] = []
         starts, forms = first, none  # those of a new norm anew: rounding adds up along a path
@@ -223,13 +246,8 @@ def _path(
                 pairs = [_solved(*each, options) for each in zip(here, starts, forms, strict=True)]
                 starts, forms = [list(column) for column in zip(*pairs, strict=True)]
                 first = first if before else starts
-                solved.append(starts)
-                problems.append([one if not one.several else None for one in here])
-            of_point.append((len(solved) - 1, again))
+            yield ([None if one.several else one for one in here], starts), again
             before = here
-    columns = zip(zip(*problems, strict=True), zip(*solved, strict=True), strict=True)
-    certified = [_certified(*column, options) for column in columns]
-    return [list(row) for row in zip(*certified, strict=True)], of_point
 
 
 def splits_of(splitter: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:

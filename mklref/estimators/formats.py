@@ -24,6 +24,8 @@ def upgraded(arrays: dict[str, Any], facts: dict[str, Any], now: str) -> tuple[d
         Something is missing, or does not fit the rest.
     """
     given = {**saved(facts, "parameters", dict), "storage": "memory"}
+    if facts["estimator"] == "MKLClassifier":
+        given["n_jobs"] = None
     facts = {**facts, "format": now, "parameters": given}
     if facts["estimator"].startswith("MKLRegressor"):
         facts |= {"parameters": {**given, "scale_y": False}, "y_mean": 0.0, "y_scale": 1.0}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from mklref.exceptions import InvalidInput, InvalidType, MKLError
 
@@ -35,9 +35,14 @@ def require_unmasked(**given: Any) -> None:
             )
 
 
-def validated(model: Any, X: Any, *y: Any, **checks: Any) -> Any:
-    """What scikit-learn makes of X, numbers; anything else among them is refused with the names of its columns."""
+def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -> Any:
+    """What scikit-learn makes of X, numbers; anything else among them is refused with the names of its columns.
+
+    Of a table whose columns are `known` to be those of the model it need not ask.
+    """
     try:
+        if known:
+            return check_array(X, dtype=np.float64, estimator=model, input_name="X", accept_sparse=True)
         return validate_data(model, X, *y, dtype=np.float64, **checks)
     except (TypeError, ValueError) as invalid:
         columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "dtypes") else []

@@ -1,7 +1,11 @@
-"""Folds side by side in threads: they stop when their search is interrupted, and it waits for them.
+"""Tasks side by side in threads: they stop when what has begun them is interrupted, and it waits for them.
 
-A thread that is in a compiled loop while the interpreter ends takes the process with it. Folds in other processes look
-in vain for the token of their search here, and end as their processes do.
+    found, interrupted = gathered(fit, [(train,) for train in folds], n_jobs=2, label="folds", shown=True)
+
+Ctrl-C loses nothing: `found` has what was finished, and what the tasks under way had found by then, if they return it
+as `Unfinished`. A task that begins tasks of its own stops with them. A thread that is in a compiled loop while the
+interpreter ends takes the process with it, hence the waiting. Tasks in other processes (`joblib.parallel_config`) look
+in vain for their token here, and end as their processes do.
 """
 
 from __future__ import annotations
@@ -9,44 +13,126 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from joblib import Parallel, delayed, effective_n_jobs
+
+from mklref._progress import Steps
+from mklref.exceptions import SolverFailure
+from mklref.machines.blas import blas_threads
+from mklref.machines.loops import at_most, threads
+
+_Token = tuple[str, ...]
+"""Of some tasks: the token of the task that has begun them, and one of their own."""
+
 _changed = threading.Condition()
-_at_work: Counter[str] = Counter()
+_at_work: Counter[_Token] = Counter()
 _stopped: set[str] = set()
+_handed_in: dict[_Token, dict[int, Any]] = {}
+_here = threading.local()
+"""`token` of the task that this thread works on."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What a task has found before it was interrupted."""
+
+    found: Any
+
+
+def poll(record: Any = None) -> None:
+    """Raise KeyboardInterrupt if this thread works on a task that has to stop; a callback for solvers."""
+    if not _stopped.isdisjoint(getattr(_here, "token", ())):
+        raise KeyboardInterrupt
+
+
+def gathered(
+    task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], *, n_jobs: int | None, label: str, shown: bool
+) -> tuple[dict[int, Any], bool]:
+    """The results task(*arguments[k]) by k, and whether Ctrl-C came first, so that some may be missing.
+
+    Parameters
+    ----------
+    task
+        Calls `poll` now and then, or hands it to a solver. A result that is `Unfinished` ends the others.
+    n_jobs : int or None
+        Tasks at a time, as joblib understands it; results are the same for any.
+    label, shown
+        Of the line that counts them.
+
+    Raises
+    ------
+    SolverFailure
+        No memory for that many threads.
+    """
+    workers = max(1, min(effective_n_jobs(n_jobs), len(arguments)))
+    share = max(1, threads() // workers)
+    found: dict[int, Any] = {}
+    interrupted = False
+    progress = Steps(shown, label, len(arguments))
+    token = (*getattr(_here, "token", ()), uuid.uuid4().hex)
+    try:
+        # BLAS is limited out here: its limit is one for all threads, and must outlive the first of them to end.
+        with blas_threads(), _waited_for(token):
+            results = Parallel(n_jobs=workers, return_as="generator", prefer="threads")(
+                delayed(_worked)(task, own, k, token, share) for k, own in enumerate(arguments)
+            )
+            for k, result in enumerate(results):
+                found[k] = result
+                progress.advance()
+    except KeyboardInterrupt:
+        interrupted = True
+    except RuntimeError as lacking:
+        if "can't start new thread" not in str(lacking):
+            raise
+        raise SolverFailure(f"n_jobs = {n_jobs}: no memory for {workers} threads; give n_jobs=1.") from lacking
+    finally:
+        progress.close()
+        found |= _handed_in.pop(token, {})
+    whole = {k: own.found if isinstance(own, Unfinished) else own for k, own in sorted(found.items())}
+    return whole, interrupted
+
+
+def _worked(task: Callable[..., Any], own: tuple[Any, ...], k: int, token: _Token, share: int) -> Any:
+    """The result of one task, handed in as well: nobody listens to a thread any more once Ctrl-C has come."""
+    with at_most(share), _working(token):
+        result = task(*own)
+        _handed_in.setdefault(token, {})[k] = result
+        if isinstance(result, Unfinished):
+            raise KeyboardInterrupt
+    return result
 
 
 @contextmanager
-def waited_for() -> Iterator[str]:
-    """Within this context folds work under the token that it gives; where it ends by an exception, so do they."""
-    token = uuid.uuid4().hex
+def _waited_for(token: _Token) -> Iterator[None]:
+    """Where this context ends by an exception, so do the tasks of the token, before it leaves."""
     try:
-        yield token
+        yield
     except BaseException:
         with _changed:
-            _stopped.add(token)
+            _stopped.add(token[-1])
             _changed.wait_for(lambda: not _at_work[token])
         raise
 
 
 @contextmanager
-def at_work(token: str) -> Iterator[Callable[[Any], None]]:
-    """Gives a callback for the solver: it raises KeyboardInterrupt once the search of this token has ended."""
-
-    def poll(record: Any) -> None:
-        if token in _stopped:
-            raise KeyboardInterrupt
-
-    with _changed:
-        poll(None)
-        _at_work[token] += 1
+def _working(token: _Token) -> Iterator[None]:
+    before = getattr(_here, "token", ())
+    _here.token = token
     try:
-        yield poll
-    finally:
         with _changed:
-            _at_work[token] -= 1
-            if not _at_work[token]:
-                del _at_work[token]
-            _changed.notify_all()
+            poll()
+            _at_work[token] += 1
+        try:
+            yield
+        finally:
+            with _changed:
+                _at_work[token] -= 1
+                if not _at_work[token]:
+                    del _at_work[token]
+                _changed.notify_all()
+    finally:
+        _here.token = before

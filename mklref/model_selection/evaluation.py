@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit, check_cv
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 
-from mklref._progress import Steps
 from mklref._typing import Array
+from mklref.estimators.workers import Unfinished, gathered
 from mklref.exceptions import InvalidParameter, InvalidTarget
+from mklref.model_selection.fitting import blocks_joined, fitted_to, require_some, was_interrupted
 
 Z = 1.959963984540054
 """Of an interval that holds the truth in 95 of 100 cases."""
@@ -48,6 +50,8 @@ class Evaluation:
     """Sorted; None of a regression."""
     rows: Any = None
     """The numbers of the samples, (n,)."""
+    interrupted: bool = False
+    """Whether Ctrl-C came first: some parts are missing, or were predicted by a search that was not finished."""
 
     @property
     def accuracy(self) -> Measure:
@@ -149,6 +153,8 @@ def evaluate(
     *,
     test: Any = 0.25,
     groups: Any = None,
+    params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
     random_state: int = 0,
     verbose: bool = False,
 ) -> Evaluation:
@@ -166,6 +172,11 @@ def evaluate(
         cross-validation; or what scikit-learn takes as `cv`.
     groups : array (n,), optional
         For a splitter that keeps groups together.
+    params : mapping of str, optional
+        What `fit` takes beside X and y, such as sample_weight, or groups for the splitter of a search; of a step of a
+        pipeline with its name, model__sample_weight. Arrays with an entry for each sample are cut as these are.
+    n_jobs : int, optional
+        Parts at a time, in threads, by joblib; the result is the same for any.
     random_state : int
     verbose : bool
         Show a progress line.
@@ -173,34 +184,36 @@ def evaluate(
     Returns
     -------
     Evaluation
+        After Ctrl-C of the parts that were finished, and marked as interrupted.
 
     Raises
     ------
     InvalidParameter, InvalidTarget
         A share outside of (0, 1), or classes that are too small to be held out.
+    Interrupted
+        Ctrl-C came before the first part was finished.
+
+    Warns
+    -----
+    InterruptedWarning
+        Ctrl-C came before the last one was.
     """
-    X, y, groups = indexable(X, np.asarray(y), groups)
+    X, y, groups = indexable(blocks_joined(X), np.asarray(y), groups)
     classifies = is_classifier(model)
     splitter = _splitter(test, classifies, random_state, y)
     try:
         splits = list(splitter.split(np.empty((len(y), 1)), y, groups))
     except ValueError as refused:
         raise InvalidTarget(f"test = {test!r} does not cut these samples: {refused}") from refused
-    parts: list[tuple[Any, ...]] = []
-    progress = Steps(verbose, "evaluate", len(splits))
-    try:
-        for train, rows in splits:
-            fitted = clone(model)
-            inner, own = _safe_split(fitted, X, y, train)
-            outer, truth = _safe_split(fitted, X, y, rows, train)
-            fitted.fit(inner, own)
-            scores = fitted.decision_function(outer) if classifies and hasattr(fitted, "decision_function") else None
-            constant = _most_frequent(own) if classifies else np.median(own)
-            parts.append((truth, fitted.predict(outer), np.full(len(rows), constant), scores, rows))
-            progress.advance()
-    finally:
-        progress.close()
-    truth, predicted, baseline, scores, rows = (list(column) for column in zip(*parts, strict=True))
+    found, interrupted = gathered(
+        _part,
+        [(model, X, y, train, rows, params) for train, rows in splits],
+        n_jobs=n_jobs,
+        label="evaluate",
+        shown=verbose,
+    )
+    require_some("evaluate", len(found), len(splits), interrupted)
+    truth, predicted, baseline, scores, rows = (list(column) for column in zip(*found.values(), strict=True))
     return Evaluation(
         np.concatenate(truth),
         np.concatenate(predicted),
@@ -208,7 +221,19 @@ def evaluate(
         None if scores[0] is None else np.concatenate(scores),
         np.unique(y) if classifies else None,
         np.concatenate(rows),
+        interrupted,
     )
+
+
+def _part(model: Any, X: Any, y: Any, train: Any, rows: Any, params: Any) -> tuple[Any, ...] | Unfinished:
+    """Truth, prediction, the best constant, scores and numbers of some rows, by a fit to others."""
+    fitted = fitted_to(model, X, y, train, params)
+    classifies = is_classifier(fitted)
+    outer, truth = _safe_split(fitted, X, y, rows, train)
+    scores = fitted.decision_function(outer) if classifies and hasattr(fitted, "decision_function") else None
+    constant = _most_frequent(y[train]) if classifies else np.median(y[train])
+    part = truth, fitted.predict(outer), np.full(len(rows), constant), scores, rows
+    return Unfinished(part) if was_interrupted(fitted) else part
 
 
 def _splitter(test: Any, classifies: bool, seed: int, y: Any) -> Any:

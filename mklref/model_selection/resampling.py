@@ -5,21 +5,21 @@ chosen_m = the share of fits to half of the rows, drawn without replacement, in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
-from sklearn.utils.metaestimators import _safe_split
 
-from mklref._progress import Steps
 from mklref._typing import Array
 from mklref._validate import checked_number
-from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.estimators.workers import gathered
+from mklref.exceptions import InvalidParameter
+from mklref.model_selection.fitting import blocks_joined, fitted_to, require_some, was_interrupted
 
 _NOTHING = 1e-6
 """A weight below this part of the largest one is none."""
@@ -33,6 +33,8 @@ class Stability:
     weights: Array
     """(fits, M); of several machines their mean."""
     groups: dict[str, tuple[int, ...]]
+    interrupted: bool = False
+    """Whether Ctrl-C came before all fits."""
 
     @property
     def chosen(self) -> Array:
@@ -47,7 +49,7 @@ class Stability:
         """The same for groups of kernels: of a variable, of `on` or `per_group`; weights are added up."""
         sums = np.stack([self.weights[:, list(members)].sum(axis=1) for members in self.groups.values()], axis=1)
         names = tuple(self.groups)
-        return Stability(names, sums, {name: (g,) for g, name in enumerate(names)})
+        return replace(self, names=names, weights=sums, groups={name: (g,) for g, name in enumerate(names)})
 
     def plot(self, ax: Any = None, *, most: int = 30) -> Any:
         """Draw the share of fits and the middle 90 % of the weights of the kernels that are chosen most often.
@@ -79,6 +81,7 @@ def stability(
     *,
     fits: int = 50,
     share: float = 0.5,
+    params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: int = 0,
     verbose: bool = False,
@@ -95,8 +98,10 @@ def stability(
         At least 2.
     share : float
         Of the rows in each fit, in (0, 1); classes keep their shares.
+    params : mapping of str, optional
+        What `fit` takes beside X and y, as for `evaluate`; without the name of a step.
     n_jobs : int, optional
-        Fits at a time, in threads, by joblib.
+        Fits at a time, in threads, by joblib; the result is the same for any.
     random_state : int
     verbose : bool
         Show a progress line.
@@ -104,13 +109,19 @@ def stability(
     Returns
     -------
     Stability
+        After Ctrl-C of the fits that were finished, and marked as interrupted.
 
     Raises
     ------
     InvalidParameter, InvalidType
         fits or share is out of range.
     Interrupted
-        Ctrl-C; `path` has the weights of the fits that were finished.
+        Ctrl-C came before the first fit was finished.
+
+    Warns
+    -----
+    InterruptedWarning
+        Ctrl-C came before the last one was.
     """
     if isinstance(fits, bool) or not isinstance(fits, int | np.integer) or fits < 2:
         raise InvalidParameter(f"fits = {fits!r} must be an integer of at least 2.")
@@ -118,29 +129,21 @@ def stability(
     if isinstance(model, Pipeline):
         before = clone(model[:-1]) if len(model) > 1 else None
         X, model = (X if before is None else before.fit_transform(X, y)), model[-1]
-    X, y = indexable(X, np.asarray(y))
+    X, y = indexable(blocks_joined(X), np.asarray(y))
     cut: Any = StratifiedShuffleSplit if is_classifier(model) else ShuffleSplit
     splits = cut(fits, train_size=share, random_state=random_state).split(np.empty((len(y), 1)), y)
-    progress = Steps(verbose, "stability", fits)
-    fitted: list[Any] = []
-    try:
-        for one in Parallel(n_jobs=n_jobs, return_as="generator", prefer="threads")(
-            delayed(_fitted)(model, X, y, train) for train, _ in splits
-        ):
-            fitted.append(one)
-            progress.advance()
-    except KeyboardInterrupt as interrupt:
-        raise Interrupted(path=[_weights(one) for one in fitted]) from interrupt  # type: ignore[arg-type]
-    finally:
-        progress.close()
+    found, interrupted = gathered(
+        fitted_to,
+        [(model, X, y, train, params) for train, _ in splits],
+        n_jobs=n_jobs,
+        label="stability",
+        shown=verbose,
+    )
+    fitted = [one for one in found.values() if not was_interrupted(one)]
+    require_some("stability", len(fitted), fits, interrupted)
     names = fitted[0].kernel_names_
     groups = getattr(fitted[0], "kernel_groups_", {name: (m,) for m, name in enumerate(names)})
-    return Stability(names, np.stack([_weights(one) for one in fitted]), groups)
-
-
-def _fitted(model: Any, X: Any, y: Any, train: Any) -> Any:
-    own = clone(model)
-    return own.fit(*_safe_split(own, X, y, train))
+    return Stability(names, np.stack([_weights(one) for one in fitted]), groups, interrupted)
 
 
 def _weights(model: Any) -> Array:

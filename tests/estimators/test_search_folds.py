@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mklref import MKLClassifierCV, Problem, certify, solve
 from mklref._progress import Steps
 from mklref.certificate import certify_each
-from mklref.estimators import folds, search
+from mklref.estimators import folds, workers
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import parse
 from mklref.machines.loops import at_most, threads
@@ -191,7 +191,7 @@ def test_progress_is_shown_and_removed(samples, monkeypatch):
         def close(self):
             seen.append("closed")
 
-    monkeypatch.setattr(search, "Steps", Bar)
+    monkeypatch.setattr(workers, "Steps", Bar)
     MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=3, verbose=True).fit(X, y)
     assert seen == [(True, "MKLClassifierCV", 3), "done", "done", "done", "closed"]
 

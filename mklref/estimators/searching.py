@@ -1,0 +1,240 @@
+"""C and the norm of the weights by cross-validation: what `MKLClassifierCV` and `MKLRegressorCV` have in common.
+
+What a search by refitting does again and again is done once here:
+
+    kernels     evaluated once; the matrices of a fold are slices of them, K[train, train] and K[test, train],
+                normalised and centred with the statistics of the training samples of the fold alone
+    solutions   along descending C each one starts from the one before (SimpleMKL 4.4), and the first one of a norm
+                from the first one of the norm before; where no dual variable has met its bound C c_i, the solution
+                is the same
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Self, cast
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from mklref._typing import Array
+from mklref._validate import check_limits
+from mklref.certificate.verdict import saved
+from mklref.estimators.base import BaseMKL, warn_of_constant
+from mklref.estimators.choice import RULES, Choice, Row, chosen
+from mklref.estimators.folds import Fold, folds_of, memberships, points_of_fold, require_classes, splits_of
+from mklref.estimators.persistence import from_plain, to_plain
+from mklref.estimators.workers import gathered
+from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, UnsafeFile
+from mklref.solution import require_names
+
+
+class Searching:
+    """The grid, the folds, the last fit, and the file of a search."""
+
+    Cs: Any
+    norms: Any
+    cv: Any
+    scoring: Any
+    rule: str
+    n_jobs: int | None
+
+    C_: float
+    norm_: Any
+    best_estimator_: Any
+    best_index_: int
+    best_score_: float
+    n_splits_: int
+    interrupted_: bool
+    cv_results_: dict[str, Any]
+
+    def _fit_best(self, kind: type[BaseMKL], X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+        """Search, then fit the chosen model to all samples, whose fitted attributes become those of the search."""
+        own = cast(Any, self)
+        if self.rule not in RULES:
+            raise InvalidParameter(f"rule = {self.rule!r} is unknown; known are {', '.join(RULES)}.")
+        if isinstance(self.scoring, list | tuple | set | dict):
+            raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
+        Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
+        check_limits(own.tol, "a relative duality gap", own.max_iter, None)
+        shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
+        model: Any = kind(**{**shared, "verbose": False, "storage": "memory"}).set_params(C=float(Cs[0]), norm=norms[0])
+        X, y = model._checked_data(X, y)
+        splits = splits_of(check_cv(self.cv, y, classifier=is_classifier(own)), y, groups)
+        kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
+        folds = folds_of(splits, kept, y, None if sample_weight is None else np.asarray(sample_weight, dtype=float))
+        y, weight = y[kept.indices], kept.weight
+        if is_classifier(own):
+            model._require_targets(y)
+            require_classes(folds, y)
+        model._folds_at_a_time = (len(folds), min(effective_n_jobs(self.n_jobs), len(folds)))
+        raw = model._raw_kernels(X, kept)
+        regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
+        rows = self._rows_of_grid((model, raw.dense(), y, weight), folds, (regularizers, Cs, self.scoring))
+        choice = chosen([(float(C), norm) for C in Cs for norm in norms], rows, self.rule, self.scoring)
+        self._take_choice(choice, len(folds))
+        self.interrupted_ = choice.scored < len(rows) * len(folds)
+        self._warn(choice, len(rows) * len(folds))
+        model.set_params(C=self.C_, norm=self.norm_, verbose=own.verbose)
+        parts = model._parts(model._normalized(raw, weight), y, weight)
+        self.interrupted_ |= model._fit_parts(parts, kept, unfinished=True)
+        _warn_of_folds([point.constant for point in rows[0] if point is not None], model.kernel_names_)
+        self._take(model)
+        return self
+
+    def _rows_of_grid(self, data: tuple[Any, ...], folds: list[Fold], grid: tuple[Any, ...]) -> list[Row]:
+        """The points [C and norm][fold], C by C; None for those that Ctrl-C came before.
+
+        Raises
+        ------
+        Interrupted
+            Ctrl-C came before all of them.
+        """
+        found, _ = gathered(
+            points_of_fold,
+            [(*data, fold, *grid) for fold in folds],
+            n_jobs=self.n_jobs,
+            label=type(self).__name__,
+            shown=bool(cast(Any, self).verbose),
+        )
+        regularizers, Cs, _ = grid
+        rows: list[Row] = [
+            [found[f][r][c] if f in found else None for f in range(len(folds))]
+            for c in range(len(Cs))
+            for r in range(len(regularizers))
+        ]
+        if all(point is None for row in rows for point in row):
+            raise Interrupted
+        return rows
+
+    def _take_choice(self, choice: Choice, n_splits: int) -> None:
+        self.cv_results_, self.n_splits_ = choice.results, n_splits
+        self.best_index_ = choice.best
+        self.best_score_ = float(choice.results["mean_test_score"][choice.best])
+        self.C_, self.norm_ = choice.results["params"][choice.best].values()
+
+    def _warn(self, choice: Choice, size: int) -> None:
+        """Of fits that are missing, and of those that are not certified."""
+        if self.interrupted_:
+            warnings.warn(
+                f"{type(self).__name__} was interrupted after {choice.scored} of {size} fits in the folds. C = "
+                f"{self.C_:.4g} and norm = {self.norm_} are the best of what {choice.folds} of {self.n_splits_} folds "
+                "compare. That model is now fitted to all samples; Ctrl-C again takes it as it is by then.",
+                InterruptedWarning,
+                stacklevel=4,
+            )
+        if choice.missed:
+            largest = np.nanmax(self.cv_results_["relative_gap"])
+            warnings.warn(
+                f"{choice.missed} of {choice.scored} fits in the folds did not reach tol = {cast(Any, self).tol:g}; "
+                f"the largest relative gap is {largest:.1e}. Raise max_iter, or leave out large values of C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """That of `best_estimator_`, whose class loads it too, and what the search has found.
+
+        Parameters that are no plain values, such as splitters, are not written, and have their defaults when loaded.
+        """
+        check_is_fitted(self)
+        arrays, facts = cast(BaseMKL, self.best_estimator_).content()
+        table = self.cv_results_
+        facts["search"] = {
+            "parameters": _plain_ones(cast(Any, self).get_params(deep=False)),
+            "results": {
+                name: _listed(column) for name, column in table.items() if name not in ("params", "param_norm")
+            },
+            "norms": to_plain(list(table["param_norm"]), "norms"),
+            "best_index": self.best_index_,
+            "n_splits": self.n_splits_,
+            "interrupted": self.interrupted_,
+        }
+        return arrays, facts
+
+    @classmethod
+    def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: Any) -> Self:
+        kind = cast(Any, cls).__mro__[2]
+        model = kind._loaded(arrays, facts, path)
+        if "search" not in facts:
+            raise UnsafeFile(f"{path} holds a {kind.__name__} and no search; load it with {kind.__name__}.load.")
+        try:
+            found = saved(facts, "search", dict)
+            names = ("parameters", "results", "norms", "best_index", "n_splits", "interrupted")
+            require_names(found, names, "facts of a search")
+            own = cast(Any, cls(**{name: from_plain(value) for name, value in found["parameters"].items()}))
+            results: dict[str, Any] = {
+                name: np.array([np.nan if value is None else float(value) for value in column])
+                for name, column in found["results"].items()
+            }
+            results["param_norm"] = list(from_plain(found["norms"]))
+            pairs = zip(results["param_C"].tolist(), results["param_norm"], strict=True)
+            results["params"] = [{"C": C, "norm": norm} for C, norm in pairs]
+            own._take_choice(Choice(results, saved(found, "best_index", int)), saved(found, "n_splits", int))
+            own.interrupted_ = saved(found, "interrupted", bool)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
+            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
+        own._take(model)
+        return cast(Self, own)
+
+    def _take(self, model: Any) -> None:
+        """The fitted attributes of the chosen model as those of the search."""
+        for name in ("feature_names_in_", "kernel_groups_"):  # not every fit sets them
+            self.__dict__.pop(name, None)
+        for name, value in vars(model).items():
+            if name.endswith("_") or name in ("_columns", "_fitted_with", "_new_kernels"):
+                setattr(self, name, value)
+        self.best_estimator_ = model
+
+
+def _plain_ones(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that JSON can hold."""
+    plain = {}
+    for name, value in parameters.items():
+        with suppress(InvalidParameter):
+            plain[name] = to_plain(value, name)
+    return plain
+
+
+def _listed(column: Any) -> list[float | None]:
+    """Numbers as JSON can hold them."""
+    return [float(value) if np.isfinite(value) else None for value in column]
+
+
+def _warn_of_folds(constant: list[tuple[int, ...]], names: Sequence[str]) -> None:
+    """Name the kernels that are constant in some folds; those that are so in all of them are named by the last fit."""
+    everywhere = set[int]().intersection(*map(set, constant)) if len(constant) > 1 else set[int]()
+    once = sorted({m for fold in constant for m in fold} - everywhere)
+    folds = [f + 1 for f, fold in enumerate(constant) if set(fold) & set(once)]
+    few = ", ".join(map(str, folds[:5])) + (", ..." if len(folds) > 5 else "")
+    warn_of_constant([names[m] for m in once], f"the training samples of fold {few}")
+
+
+def _values_of_C(Cs: Any) -> Array:
+    """Ascending values of C, or so many from 0.01 to 100 in equal ratios."""
+    if isinstance(Cs, int | np.integer):
+        if isinstance(Cs, bool) or Cs < 1:
+            raise InvalidParameter(f"Cs = {Cs!r} must be a positive number of values, or the values.")
+        return np.geomspace(1e-2, 1e2, int(Cs)) if Cs > 1 else np.ones(1)
+    try:
+        values = np.unique(np.asarray(Cs, dtype=float))
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if not values.size or not (np.isfinite(values).all() and values[0] > 0.0):
+        raise InvalidParameter(f"Cs = {Cs!r} must hold values in (0, inf), or be their number.")
+    return values
+
+
+def _norms(norms: Any) -> list[Any]:
+    """A list of norms; one is a list of one."""
+    norms = norms.tolist() if isinstance(norms, np.ndarray) else norms
+    given = list(norms) if isinstance(norms, Sequence) and not isinstance(norms, str) else [norms]
+    if not given:
+        raise InvalidParameter("norms is empty; give at least one, for instance [1, 4/3, 2].")
+    return given

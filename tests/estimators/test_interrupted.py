@@ -1,0 +1,120 @@
+"""Ctrl-C, a real signal at a chosen moment: searches, evaluations and resampling return what there is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+from mklref import Interrupted, MKLClassifier, MKLClassifierCV, MKLRegressorCV
+from mklref.estimators import base, folds
+from mklref.exceptions import InterruptedWarning
+from mklref.model_selection import evaluate, stability
+
+GRID = {"kernels": "linear, rbf(2)", "Cs": [0.1, 1.0, 10.0], "norms": [1.0, 2.0], "cv": KFold(3)}
+
+
+@pytest.fixture
+def whole(samples):
+    return MKLClassifierCV(**GRID).fit(*samples[:2])
+
+
+@pytest.mark.parametrize(("n_jobs", "solves"), [(1, 9), (1, 15), (2, 13)])
+def test_a_search_chooses_by_the_folds_that_are_finished(samples, whole, interrupt, tmp_path, n_jobs, solves):
+    X, y, _ = samples
+    interrupt(folds, "run_from", solves)
+    with pytest.warns(InterruptedWarning, match=r"after \d+ of 18 fits in the folds.* are the best of what [12] of 3"):
+        found = MKLClassifierCV(**GRID, n_jobs=n_jobs).fit(X, y)
+    assert found.interrupted_
+    assert not whole.interrupted_
+    scores, expected = (np.array([own.cv_results_[f"split{f}_test_score"] for f in range(3)]) for own in (found, whole))
+    there = np.isfinite(scores)
+    np.testing.assert_array_equal(scores[there], expected[there])
+    assert 6 <= there.sum() < 18
+    finished = there.all(axis=1)
+    means = expected[finished].mean(axis=0)
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], means)
+    assert found.best_score_ == pytest.approx(means.max())
+    plain = MKLClassifier(GRID["kernels"], C=found.C_, norm=found.norm_, tol=1e-3).fit(X, y)
+    np.testing.assert_array_equal(found.decision_function(X), plain.decision_function(X))
+    found.set_params(cv=3).save(tmp_path / "m.npz")
+    assert MKLClassifierCV.load(tmp_path / "m.npz").interrupted_
+
+
+def test_without_a_finished_fold_the_candidates_of_the_first_are_compared(samples, whole, interrupt):
+    X, y, _ = samples
+    interrupt(folds, "run_from", 4)
+    with pytest.warns(InterruptedWarning, match=r"after \d of 18 fits in the folds.* are the best of what 1 of 3"):
+        found = MKLClassifierCV(**GRID).fit(X, y)
+    scored = np.isfinite(found.cv_results_["mean_test_score"])
+    assert 1 <= scored.sum() < 6
+    assert scored[found.best_index_]
+    np.testing.assert_array_equal(
+        found.cv_results_["split0_test_score"][scored], whole.cv_results_["split0_test_score"][scored]
+    )
+    assert np.isnan(found.cv_results_["split1_test_score"]).all()
+
+
+def test_the_last_fit_is_taken_as_it_is_by_then(samples, monkeypatch, interrupt):
+    """Its certificate says how good it is."""
+    X, _, t = samples
+    monkeypatch.setattr(base, "poll", lambda record: None)
+    interrupt(base, "poll", 2)
+    honest = base.solve
+    monkeypatch.setattr(base, "solve", lambda problem, **options: honest(problem, **{**options, "tol": 1e-13}))
+    with pytest.warns(match="did not reach tol"):
+        found = MKLRegressorCV("rbf(0.5..4, 6)", Cs=[1.0], norms=[1.0], cv=2).fit(X, t)
+    assert found.interrupted_
+    assert found.certificate_.relative_gap < 1.0
+
+
+def test_nothing_to_return_is_an_exception_that_says_so(samples, interrupt):
+    X, y, _ = samples
+    interrupt(folds, "run_from", 1)
+    with pytest.raises(Interrupted, match="no point yet"):
+        MKLClassifierCV(**GRID).fit(X, y)
+    for ask in (evaluate, stability):
+        interrupt(base, "solve", 1)
+        with pytest.raises(KeyboardInterrupt):
+            ask(MKLClassifier("linear"), X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_fits_that_are_finished_are_what_an_evaluation_and_resampling_tell(samples, interrupt, n_jobs):
+    X, y, _ = samples
+    model = MKLClassifier("linear, rbf(2)", tol=1e-3)
+    expected = {ask: ask(model, X, y, **{name: 6}) for ask, name in ((evaluate, "test"), (stability, "fits"))}
+    for ask, name in ((evaluate, "test"), (stability, "fits")):
+        interrupt(base, "solve", 5)
+        with pytest.warns(InterruptedWarning, match=rf"{ask.__name__} was interrupted: [3-5] of 6 fits"):
+            found = ask(model, X, y, **{name: 6}, n_jobs=n_jobs)
+        assert found.interrupted
+        assert not expected[ask].interrupted
+        if ask is stability:
+            assert 3 <= len(found.weights) < 6
+            assert all(any(np.array_equal(row, own) for own in expected[ask].weights) for row in found.weights)
+        else:
+            assert 0 < len(found.rows) < 66
+            places = [int(np.flatnonzero(expected[ask].rows == row)[0]) for row in found.rows]
+            np.testing.assert_array_equal(found.scores, expected[ask].scores[places])
+
+
+def test_a_search_that_is_interrupted_inside_an_evaluation_ends_it(samples, interrupt):
+    X, y, _ = samples
+    interrupt(folds, "run_from", 4)
+    with pytest.warns(InterruptedWarning) as told:
+        found = evaluate(MKLClassifierCV(**GRID), X, y, test=3)
+    assert "evaluate was interrupted: 1 of 3 fits" in str(told[-1].message)
+    assert found.interrupted
+    assert len(found.rows) == 22
+
+
+def test_the_number_of_jobs_changes_nothing(samples):
+    X, _, t = samples
+    y = np.digitize(t, [-0.5, 1.0])
+    model = MKLClassifier("linear, rbf(2)", multiclass="independent", strategy="one_vs_one")
+    one, two = (model.set_params(n_jobs=n_jobs).fit(X, y).decision_function(X) for n_jobs in (None, 2))
+    np.testing.assert_array_equal(one, two)
+    search = MKLClassifierCV("linear, rbf(2)", Cs=[0.1, 1.0], norms=[1.0], cv=3)
+    one, two = (evaluate(search.set_params(n_jobs=n_jobs), X, y, test=3, n_jobs=n_jobs).scores for n_jobs in (None, 2))
+    np.testing.assert_array_equal(one, two)
