@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from rich.markup import escape
 from rich.table import Table as Grid
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.frame import MessyTable, read_messy
+from mklref.cli.frame import MessyTable, read_messy, show_columns
 from mklref.cli.model import TableModel, calibrated
 from mklref.cli.table import require_pictures, save_picture
-from mklref.exceptions import MKLWarning, UselessModelWarning
+from mklref.exceptions import Interrupted, InterruptedWarning, MKLWarning, UselessModelWarning
 
 
 def run(arguments: Any) -> bool:
     """Search, fit, print what was chosen and the weights, save; whether the model is certified."""
-    from sklearn.exceptions import ConvergenceWarning
-
     out = render.console()
     require_pictures(arguments.plot)
     table = read_messy(arguments)
@@ -29,9 +29,9 @@ def run(arguments: Any) -> bool:
     pipeline = table.pipeline(arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate below says it with numbers
-        _show_columns(out, arguments, pipeline, table)
-        evaluation = _evaluated(arguments, pipeline, table)
+        show_columns(out, arguments, clone(pipeline["table"]).fit(table.frame))
         pipeline.fit(table.frame, table.y)
+        evaluation, interrupted = _evaluated(arguments, pipeline, table)
     search = pipeline["model"]
     calibration = None
     if evaluation is not None and evaluation.scores is not None:
@@ -50,33 +50,36 @@ def run(arguments: Any) -> bool:
         out.print(str(certificate), markup=False, soft_wrap=True)
     for option, path in written.items():
         out.print(f"{'saved to' if option == 'save' else 'weights drawn in'} {path}", markup=False, soft_wrap=True)
+    if interrupted:
+        raise KeyboardInterrupt("interrupted; the model is the best of what was compared")
     return all(certificate.is_optimal(arguments.tol) for certificate in certificates)
 
 
-def _show_columns(out: Any, arguments: Any, pipeline: Any, table: MessyTable) -> None:
-    """How many variables there are, with --report each column, and those that could be something else."""
-    encoder = pipeline["table"].fit(table.frame)
-    used = sum(bool(column.names) for column in encoder.columns_)
-    names = encoder.get_feature_names_out()
-    what = f"{arguments.kernels} on {len(names)} variables from {used} of {len(encoder.columns_)} columns"
-    render.show_facts(out, {"kernels": what})
-    if arguments.report:
-        out.print("\n" + escape(encoder.report()) + "\n", soft_wrap=True)
-    for name, (made, option) in encoder.ambiguous().items():
-        out.print(f"column {name!r}: {made}; if not so: --columns {name}={option}", markup=False, soft_wrap=True)
-
-
-def _evaluated(arguments: Any, pipeline: Any, table: MessyTable) -> Any:
+def _evaluated(arguments: Any, pipeline: Any, table: MessyTable) -> tuple[Any, bool]:
+    """The error of the procedure on rows that had no part in it, if it is wanted; and whether Ctrl-C came first."""
     from mklref.model_selection import evaluate
 
+    if pipeline["model"].interrupted_:
+        return None, True
     if arguments.test is None:
-        return None
-    test = arguments.folds if arguments.test == "nested" else arguments.test
+        return None, False
+    nested = arguments.test == "nested"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MKLWarning)  # the fit to all rows says them
-        return evaluate(
-            pipeline, table.frame, table.y, test=test, random_state=arguments.seed, verbose=sys.stderr.isatty()
-        )
+        warnings.simplefilter("ignore", MKLWarning)  # the fit to all rows has said them
+        warnings.simplefilter("always", InterruptedWarning)
+        try:
+            found = evaluate(
+                clone(pipeline).set_params(model__n_jobs=1) if nested else pipeline,
+                table.frame,
+                table.y,
+                test=arguments.folds if nested else arguments.test,
+                n_jobs=arguments.jobs if nested else 1,
+                random_state=arguments.seed,
+                verbose=sys.stderr.isatty() and nested,
+            )
+        except Interrupted:
+            return None, True
+    return found, found.interrupted
 
 
 def _show_evaluation(out: Any, evaluation: Any, arguments: Any) -> None:
@@ -116,8 +119,9 @@ def _show_search(out: Any, search: Any, classes: bool) -> None:
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     for column in ("C", "p", title, "+-", "kernels"):
         grid.add_column(column, justify="right")
-    for cost in np.unique(results["param_C"]):
-        rows = np.flatnonzero(results["param_C"] == cost)
+    compared = np.isfinite(results["mean_test_score"])  # Ctrl-C leaves some out
+    for cost in np.unique(results["param_C"][compared]):
+        rows = np.flatnonzero(compared & (results["param_C"] == cost))
         row = int(rows[np.argmax(results["mean_test_score"][rows])])
         numbers = (errors[row], results["standard_error"][row], results["n_kernels"][row])
         cells = (f"{cost:.4g}", f"{results['param_norm'][row]:.4g}", *(f"{number:.4f}" for number in numbers[:2]))

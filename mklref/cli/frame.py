@@ -1,4 +1,4 @@
-"""What `mklref fit` makes of a table before it learns: columns, target, identifiers, and the model that will learn."""
+"""What `mklref fit` and `path` make of a table before they learn: columns, target, identifiers, and what will learn."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
 from mklref import datasets
+from mklref.cli import render
 from mklref.cli.problem import TABLES
 from mklref.cli.table import searching, targets_of
 from mklref.datasets.frames import read_frame, require_pandas
-from mklref.estimators.cells import cells_of, numbers, read
 from mklref.estimators.table import table_pipeline
+from mklref.estimators.tabular import alternatives, columns_used, targets_of_column
 from mklref.exceptions import InvalidParameter, InvalidTarget
 
 MOST_RATINGS = 11
@@ -43,6 +45,15 @@ class MessyTable:
         return table_pipeline(searching(arguments, self), columns=dict(arguments.columns), missing=arguments.missing)
 
 
+def show_columns(out: Any, arguments: Any, encoder: Any) -> None:
+    """How many variables there are, with --report each column, and those that could be something else."""
+    render.show_facts(out, {"kernels": f"{arguments.kernels} on {columns_used(encoder)}"})
+    if arguments.report:
+        out.print("\n" + escape(encoder.report()) + "\n", soft_wrap=True)
+    for column, other in alternatives(encoder).items():
+        out.print(f"{column}: {other}", markup=False, soft_wrap=True)
+
+
 def read_messy(arguments: Any) -> MessyTable:
     """Read the table that the options name.
 
@@ -58,15 +69,12 @@ def read_messy(arguments: Any) -> MessyTable:
         if unknown:
             there = ", ".join(frame.columns[:8])
             raise InvalidParameter(f"{option} names {unknown[0]!r}, which is no column; there are {there}.")
-    cells = cells_of(frame[target], arguments.missing)
-    known = np.array([cell is not None for cell in cells])
-    if not known.any():
-        raise InvalidTarget(f"the target {target!r} has no cells: is --target the right column?")
-    chosen = np.flatnonzero(known)
-    if arguments.samples is not None and arguments.samples < len(chosen):
-        drawn = np.random.default_rng(arguments.seed).permutation(len(chosen))[: arguments.samples]
-        chosen = chosen[np.sort(drawn)]
-    y, classes = targets_of(_target(cells[chosen], target), arguments.task)
+    values, known = targets_of_column(frame[target], arguments.missing)
+    drawn = np.arange(len(values))
+    if arguments.samples is not None and arguments.samples < len(values):
+        drawn = np.sort(np.random.default_rng(arguments.seed).permutation(len(values))[: arguments.samples])
+    y, classes = targets_of(values[drawn], arguments.task)
+    chosen = np.flatnonzero(known)[drawn]
     variables = [column for column in frame.columns if column not in {target, *arguments.ignore, *arguments.id}]
     if not variables:
         raise InvalidParameter(f"{name}: without the columns to ignore there is no variable left.")
@@ -76,7 +84,7 @@ def read_messy(arguments: Any) -> MessyTable:
             f"{'the smallest class has' if classes else 'there are'} {smallest} samples, fewer than --folds "
             f"{arguments.folds}; give fewer folds, or drop the class."
         )
-    left = f"; {len(cells) - int(known.sum())} without a target left out" if not known.all() else ""
+    left = f"; {int(np.sum(~known))} without a target left out" if not known.all() else ""
     facts = {
         "data": name if name == source else f"{name} ({source})",
         "samples": f"{len(y)} of {len(frame)}{left}",
@@ -101,22 +109,6 @@ def _frame(arguments: Any) -> tuple[Any, str, str]:
     frame = pandas.DataFrame(data.X, columns=list(data.features))
     frame[data.target] = data.y
     return frame, data.name, data.source
-
-
-def _target(cells: Any, name: str) -> Any:
-    """Numbers if all cells are numbers in one notation, else texts."""
-    found = read(cells)
-    if found.kind not in ("number", "leave"):
-        return np.array(list(cells), dtype=np.str_)
-    values = numbers(cells, found.detail or ".")
-    if np.isnan(values).any():
-        if found.kind == "number":
-            strange = cells[int(np.isnan(values).argmax())]
-            raise InvalidTarget(
-                f"the target {name!r} holds numbers and {strange!r}; drop those rows, or say that it is --missing."
-            )
-        return np.array(list(cells), dtype=np.str_)
-    return values
 
 
 def _shown(y: Any) -> str:

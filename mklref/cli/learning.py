@@ -31,19 +31,13 @@ def add_commands(commands: Any) -> None:
     add("--rule", choices=tuple(RULES), default="best", help="how to choose (best)")
     add("--tol", type=positive, default=1e-3, help="certified relative gap (1e-3)")
     add("--plot", type=Output, metavar="FILE", help="draw the kernel weights: PNG, SVG or PDF")
-    add("--report", action="store_true", help="say for each column what was made of it")
-    add("--columns", type=kinds, default=[], metavar="NAME=KIND,...", help="what columns are, where it is not as "
-        "found: number, number:, (a decimal comma), category, date:dmy, date:mdy, flag, leave")  # fmt: skip
     add("--id", type=names, default=[], metavar="COLUMN,...", help="columns that are no variables and that predictions "
         "repeat")  # fmt: skip
-    add("--missing", type=names, default=[], metavar="CELL,...", help="cells that are missing values, such as -999")
-    add("--encoding", metavar="NAME", help="of the file, such as cp1252 (UTF-8, or else cp1252)")
-    add("--separator", metavar="MARK", help="of the file (the most frequent of , ; tab | in the header)")
     add("--test", type=held_out, default=0.25, metavar="SHARE|nested|none", help="held-out part of the rows for the "
         "error, or nested cross-validation (0.25)")  # fmt: skip
     add("--scoring", metavar="NAME", help="of scikit-learn, by which to choose, such as balanced_accuracy or roc_auc")
     add("--class-weight", type=class_weight, metavar="balanced|CLASS=W,...", help="factors of C")
-    add("--verbose", action="store_true", help="show progress")
+    add("--verbose", action="store_true", help="show progress also where standard error is no terminal")
     add_force(fit)
     predict = commands.add_parser(
         "predict",
@@ -68,6 +62,7 @@ def add_commands(commands: Any) -> None:
         epilog="Exit code 0: every point is certified within --tol; 1: not so; 2: bad input.",
     )
     _add_table(path)
+    path.set_defaults(id=[])  # it predicts nothing that could have a name
     add = path.add_argument
     add("--p", type=exponents, default=[1.0], metavar="P", help="one norm (1)")
     add("--C", type=costs, default=costs("0.001..100:16"), metavar="C,...", help="values, or LOW..HIGH:COUNT "
@@ -78,13 +73,24 @@ def add_commands(commands: Any) -> None:
     add_force(path)
 
 
+def add_reading(add: Any) -> None:
+    """What the cells of a table mean, where it is not as found."""
+    add("--columns", type=kinds, default=[], metavar="NAME=KIND,...", help="what columns are, where it is not as "
+        "found: number, number:, (a decimal comma), category, date:dmy, date:mdy, flag, leave")  # fmt: skip
+    add("--missing", type=names, default=[], metavar="CELL,...", help="cells that are missing values, such as -999")
+    add("--encoding", metavar="NAME", help="of the file, such as cp1252 (UTF-8, or else cp1252)")
+    add("--separator", metavar="MARK", help="of the file (the most frequent of , ; tab | in the header)")
+
+
 def _add_table(command: Any) -> None:
-    from mklref.cli.options import NORMALIZATIONS, loss, sample_count, seed
+    from mklref.cli.options import NORMALIZATIONS, loss, positive as positive_count, sample_count, seed
 
     add = command.add_argument
     add("data", type=Input, metavar="DATA.csv", help="a CSV file with a header, or a data set by name, see mklref list")
     add("--target", metavar="COLUMN", help="column to predict (the last one)")
     add("--ignore", type=names, default=[], metavar="COLUMN,...", help="columns that are no variables")
+    add_reading(add)
+    add("--report", action="store_true", help="say for each column what was made of it")
     add("--task", choices=TASKS, default="auto", help="classes or numbers (by the look of the target)")
     add("--kernels", default="simplemkl", metavar="SPEC", help="such as 'linear, rbf(0.5..8, 5)' (simplemkl)")
     add("--normalize", choices=NORMALIZATIONS, default="multiplicative", help="of each kernel (multiplicative)")
@@ -92,6 +98,7 @@ def _add_table(command: Any) -> None:
     add("--folds", type=folds, default=5, metavar="K", help="of the cross-validation, stratified for classes (5)")
     add("--samples", type=sample_count, metavar="N|all", help="how many, drawn by the seed (all)")
     add("--seed", type=seed, default=0, help="seed of draw and folds (0)")
+    add("--jobs", type=positive_count, default=1, metavar="N", help="folds at a time (1)")
 
 
 def costs(text: str) -> list[float]:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import mklref
 from mklref._conic import FORMULATIONS, SOLVERS
 from mklref.cli.files import Input, Output, OutputDirectory, add_force
-from mklref.cli.learning import add_commands
+from mklref.cli.learning import add_commands, add_reading
 from mklref.datasets import BUNDLED
 from mklref.exceptions import InvalidParameter, MKLError
 from mklref.losses import LOSSES, Hinge, Loss
@@ -221,6 +221,7 @@ def _add_problem(command: Any, samples: str) -> None:
         f"({BUNDLED[0]})",
     )
     add("--target", metavar="COLUMN", help="column of the CSV file to predict (the last one)")
+    add_reading(add)
     add("--positive", metavar="CLASS", help="the class that becomes +1, all others -1 (the second of two)")
     add("--samples", type=sample_count, metavar="N|all", help=f"how many, drawn by the seed ({samples})")
     add("--seed", type=seed, default=0, help="seed of the draw (0)")

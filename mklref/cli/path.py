@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import csv
+import sys
 import warnings
 from io import StringIO
 from typing import Any
 
 import numpy as np
 from rich.table import Table as Grid
+from sklearn.exceptions import ConvergenceWarning
 
 from mklref._files import write_text
 from mklref._path import solve_path
+from mklref._progress import Steps
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.table import Table, read_table, require_pictures, save_picture, searching
-from mklref.exceptions import InvalidParameter
-from mklref.kernels import normalize, parse
+from mklref.cli.frame import read_messy, show_columns
+from mklref.cli.table import require_pictures, save_picture
+from mklref.estimators.gram import family_of
+from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.kernels import normalize
 from mklref.losses import EpsilonInsensitive, Hinge
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
@@ -25,46 +30,74 @@ from mklref.regularizers import Lp
 
 def run(arguments: Any) -> bool:
     """Print a row for each C; write and draw it if asked for; whether every point is certified."""
-    from sklearn.exceptions import ConvergenceWarning
-
     out = render.console()
     require_pictures(arguments.plot)
     if len(arguments.p) > 1:
         raise InvalidParameter(f"--p has {len(arguments.p)} values; a path has one norm. mklref fit compares several.")
-    table = read_table(arguments)
+    table = read_messy(arguments)
     render.show_facts(out, table.facts)
-    search = searching(arguments, table)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        search.fit(table.data, table.y)
-    problem, names = _problem(arguments, table)
-    solutions = solve_path(problem, C=arguments.C, tol=arguments.tol)
-    folds = np.array([search.cv_results_[f"split{f}_test_score"] for f in range(search.n_splits_)]).T
-    errors = 1.0 - folds
+    pipeline = table.pipeline(arguments)
+    X = pipeline["table"].fit_transform(table.frame)
+    show_columns(out, arguments, pipeline["table"])
+    problem, names = _problem(arguments, X, table)
+    solutions, interrupted = _solved(problem, arguments)
+    errors, chosen = np.full((len(arguments.C), arguments.folds), np.nan), None
+    if not interrupted:
+        errors, chosen, interrupted = _errors(pipeline["model"], X, table.y, errors)
+    costs = arguments.C[: len(solutions)]
     written = deliver(
         arguments,
-        out=lambda path: _write(path, arguments.C, solutions, errors, names),
-        plot=lambda path: _draw(path, arguments.C, solutions, errors, names, search.C_),
+        out=lambda path: _write(path, costs, solutions, errors, names),
+        plot=lambda path: _draw(path, costs, solutions, errors, names, chosen),
     )
     out.print()
-    _show(out, arguments.C, solutions, errors)
+    _show(out, costs, solutions, errors)
     for option, path in written.items():
         out.print(f"{'written to' if option == 'out' else 'drawn in'} {path}", markup=False, soft_wrap=True)
+    if interrupted:
+        raise KeyboardInterrupt(f"interrupted; {len(costs)} of {len(arguments.C)} points are there")
     return all(solution.certificate.is_optimal(arguments.tol) for solution in solutions)
 
 
-def _problem(arguments: Any, table: Table) -> tuple[Any, tuple[str, ...]]:
-    """The problem on all samples, of two classes, several, or numbers."""
-    stack = parse(arguments.kernels).fit(table.data)
+def _solved(problem: Any, arguments: Any) -> tuple[list[Any], bool]:
+    """The points of the path, and whether Ctrl-C came before the last one."""
+    line = Steps(sys.stderr.isatty(), "values of C", len(arguments.C))
+    try:
+        return solve_path(problem, C=arguments.C, tol=arguments.tol, callback=lambda point: line.advance()), False
+    except Interrupted as stopped:
+        if not stopped.path:
+            raise
+        return list(stopped.path), True  # type: ignore[arg-type]
+    finally:
+        line.close()
+
+
+def _errors(search: Any, X: Any, y: Any, unknown: Any) -> tuple[Any, float | None, bool]:
+    """1 - score (C, folds), nan for those that Ctrl-C came before; the best C of all, and whether it came."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            search.fit(X, y)
+        except KeyboardInterrupt:
+            return unknown, None, True
+    folds = [search.cv_results_[f"split{f}_test_score"] for f in range(search.n_splits_)]
+    return 1.0 - np.array(folds).T, search.C_, search.interrupted_
+
+
+def _problem(arguments: Any, X: Any, table: Any) -> tuple[Any, tuple[str, ...]]:
+    """The problem on all samples, of two classes, several, or numbers in units of their standard deviation."""
+    stack = family_of(arguments.kernels).fit(X)
     kernels: Any = stack if arguments.normalize == "none" else normalize(stack, arguments.normalize)
     shared = {"C": arguments.C[0], "regularizer": Lp(arguments.p[0])}
+    y = table.y
     if not table.classes:
-        return Problem(kernels, table.y, loss=arguments.loss or EpsilonInsensitive(0.1), **shared), stack.names
+        y = (y - y.mean()) / y.std()
+        return Problem(kernels, y, loss=arguments.loss or EpsilonInsensitive(0.1), **shared), stack.names
     loss = arguments.loss or Hinge()
-    classes = np.unique(table.y)
+    classes = np.unique(y)
     if len(classes) == 2:
-        return Problem(kernels, np.where(table.y == classes[1], 1.0, -1.0), loss=loss, **shared), stack.names
-    return MulticlassProblem(kernels, table.y, loss=loss, **shared), stack.names
+        return Problem(kernels, np.where(y == classes[1], 1.0, -1.0), loss=loss, **shared), stack.names
+    return MulticlassProblem(kernels, y, loss=loss, **shared), stack.names
 
 
 def _selected(solution: Any) -> int:
@@ -77,16 +110,18 @@ def _show(out: Any, costs: list[float], solutions: list[Any], errors: Any) -> No
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     for title in ("C", "kernels", "objective", "rel. gap", "error", "+-"):
         grid.add_column(title, justify="right")
-    best = int(errors.mean(axis=1).argmin())
-    for k, (cost, solution, row) in enumerate(zip(costs, solutions, errors, strict=True)):
+    known = np.isfinite(errors)
+    means = [float(row[there].mean()) if there.any() else np.inf for row, there in zip(errors, known, strict=True)]
+    for k, (cost, solution) in enumerate(zip(costs, solutions, strict=True)):
+        row = errors[k][known[k]]
         grid.add_row(
             f"{cost:.4g}",
             str(_selected(solution)),
             f"{solution.objective:.6g}",
             f"{solution.certificate.relative_gap:.1e}",
-            f"{row.mean():.4f}",
-            f"{row.std(ddof=1) / np.sqrt(len(row)):.4f}",
-            style="bold" if k == best else None,
+            f"{means[k]:.4f}" if len(row) else "-",
+            f"{row.std(ddof=1) / np.sqrt(len(row)):.4f}" if len(row) > 1 else "-",
+            style="bold" if len(row) and k == int(np.argmin(means)) else None,
         )
     out.print(grid)
 
@@ -96,14 +131,15 @@ def _write(path: str, costs: list[float], solutions: list[Any], errors: Any, nam
     writer = csv.writer(text, lineterminator="\n")
     folds = [f"error of fold {f + 1}" for f in range(errors.shape[1])]
     writer.writerow(["C", "kernels", "objective", "relative gap", *folds, *names])
-    for cost, solution, row in zip(costs, solutions, errors, strict=True):
+    for cost, solution, row in zip(costs, solutions, errors[: len(costs)], strict=True):
         numbers = [cost, _selected(solution), solution.objective, solution.certificate.relative_gap]
-        writer.writerow([f"{number:.9g}" for number in (*numbers, *row, *solution.weights)])
+        cells = (*numbers, *row, *solution.weights)
+        writer.writerow(["" if np.isnan(number) else f"{number:.9g}" for number in cells])
     write_text(path, text.getvalue())
 
 
 def _draw(
-    path: str, costs: list[float], solutions: list[Any], errors: Any, names: tuple[str, ...], chosen: float
+    path: str, costs: list[float], solutions: list[Any], errors: Any, names: tuple[str, ...], chosen: float | None
 ) -> None:
     from matplotlib import pyplot as plt
 
@@ -112,7 +148,8 @@ def _draw(
     def picture() -> Any:
         figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.2), layout="constrained")
         plotting.weight_paths(solutions, costs, names=names, ax=left)
-        plotting.path(costs, solutions, errors=errors, chosen=chosen, ax=right)
+        known = errors if np.isfinite(errors).all() else None
+        plotting.path(costs, solutions, errors=known, chosen=chosen, ax=right)
         return figure
 
     save_picture(picture, path)

@@ -15,7 +15,8 @@ from mklref._progress import Steps
 from mklref.cli.files import deliver
 from mklref.cli.model import TableModel
 from mklref.datasets.frames import read_frames
-from mklref.estimators.cells import cells_of, numbers
+from mklref.estimators.cells import cells_of, read
+from mklref.estimators.notations import numbers
 from mklref.exceptions import InvalidInput, InvalidParameter
 
 ROWS = 4096
@@ -27,11 +28,11 @@ def run(arguments: Any) -> bool:
     model = TableModel.load(arguments.model)
     if arguments.proba:
         model.require_probabilities()
-    tallies = []
+    works = []
 
     def lines() -> Iterator[str]:
-        tallies.append(_Tally(model))
-        return _lines(arguments, model, tallies[-1])
+        works.append(_Work(model))
+        return _lines(arguments, model, works[-1])
 
     def write(path: str) -> None:
         with replacing(path) as file:
@@ -43,15 +44,16 @@ def run(arguments: Any) -> bool:
             _print(text)
     else:
         deliver(arguments, out=write)
-    if tallies[-1].told:
-        sys.stderr.write(f"mklref: {tallies[-1].told}\n")
+    if works[-1].told:
+        sys.stderr.write(f"mklref: {works[-1].told}\n")
+    if works[-1].interrupted:
+        raise KeyboardInterrupt(f"interrupted; predictions of the first {works[-1].rows} rows are there")
     return True
 
 
-def _lines(arguments: Any, model: TableModel, tally: _Tally) -> Iterator[str]:
-    """The lines of the result, block by block, the first with the header."""
-    header = True
-    progress = Steps(sys.stderr.isatty() and arguments.out is not None, "blocks of rows", 0)
+def _lines(arguments: Any, model: TableModel, work: _Work) -> Iterator[str]:
+    """The lines of the result, block by block, the first with the header; up to where Ctrl-C comes."""
+    progress = Steps(sys.stderr.isatty() and arguments.out is not None, "rows", None)
     kept = list(dict.fromkeys([*model.identifiers, *arguments.keep]))
     try:
         for frame in read_frames(arguments.data, encoding=arguments.encoding, separator=arguments.separator, rows=ROWS):
@@ -59,17 +61,21 @@ def _lines(arguments: Any, model: TableModel, tally: _Tally) -> Iterator[str]:
             if lacking:
                 raise InvalidParameter(f"--keep names {lacking[0]!r}, which is no column of {arguments.data}.")
             columns = model.predict(frame, probabilities=arguments.proba)
-            tally.add(frame, columns["prediction"])
+            work.add(frame, columns["prediction"])
             columns = {name: np.asarray(frame[name], dtype=object) for name in kept if name in frame.columns} | columns
             text = StringIO()
             writer = csv.writer(text, lineterminator="\n")
-            if header:
+            if not work.rows:
                 writer.writerow(columns)
             for row in zip(*columns.values(), strict=True):
                 writer.writerow([cell if isinstance(cell, str) else f"{cell:.9g}" for cell in row])
-            header = False
             yield text.getvalue()
-            progress.advance()
+            work.rows += len(frame)
+            progress.advance(len(frame))
+    except KeyboardInterrupt:
+        if not work.rows:
+            raise
+        work.interrupted = True
     finally:
         progress.close()
 
@@ -87,17 +93,18 @@ def _print(text: str) -> None:
     sys.stdout.write(text)
 
 
-class _Tally:
-    """How good the predictions are, where the table has the target: right classes, or sums for R^2."""
+class _Work:
+    """How far it has come, and how good the predictions are where the table has the target."""
 
     def __init__(self, model: TableModel) -> None:
         self._model = model
+        self.rows, self.interrupted = 0, False
         self._n = self._right = self._strange = 0
         self._rests: list[Any] = []
         self._values: list[Any] = []
 
     def add(self, frame: Any, predicted: Any) -> None:
-        """A block of rows; those without a target count for nothing."""
+        """Compare a block of rows with its targets; those without one count for nothing."""
         if self._model.target not in frame.columns:
             return
         cells = cells_of(frame[self._model.target])
@@ -107,7 +114,8 @@ class _Tally:
             classes = predicted[known].astype(str)
             self._right += sum(_same(cell, name) for cell, name in zip(cells[known], classes, strict=True))
             return
-        values = numbers(cells[known], ".")
+        found = read(cells[known])
+        values = numbers(cells[known], found.detail if found.kind == "number" else ".")
         there = np.isfinite(values)
         self._strange += int(np.sum(~there))
         self._values.append(values[there])

@@ -21,6 +21,8 @@ from mklref.testing.vectors.schema import problem_from_record
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 RECIPE = "simplemkl"
+READING = ("columns", "missing", "encoding", "separator")
+"""Options that say how a table is read."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ def read_stated(arguments: Any) -> Problem | None:
         problem = problem_from_record(record)
     except MKLError as error:
         raise type(error)(f"{arguments.data}: {error}") from error
-    for option in ("target", "positive", "samples", "kernels", "normalize"):
-        if getattr(arguments, option) is not None:
+    for option in (*READING, "target", "positive", "samples", "kernels", "normalize"):
+        if getattr(arguments, option):
             raise InvalidParameter(f"--{option} does not go with {arguments.data}, which states a whole problem.")
     regularizer, loss = problem.regularizer, problem.loss
     given = {"C": arguments.C, "loss": arguments.loss, "p": arguments.p}
@@ -93,7 +95,7 @@ def read(arguments: Any, default_samples: int | None = None) -> Input:
 
 
 def _from_table(arguments: Any, samples: int | None) -> Input:
-    published = _dataset(arguments.data, arguments.target)
+    published, columns = _dataset(arguments)
     whole = published.complete()
     data = whole if samples is None else whole.subset(samples, arguments.seed)
     y, meaning = _target(data.y, arguments)
@@ -110,21 +112,28 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
             "target": meaning,
             "kernels": f"{len(kernels)}: {specification} on {len(data.features)} standardised variables, "
             f"normalisation: {method}",
+            **columns,
         },
     )
 
 
-def _dataset(name: str, target: str | None) -> datasets.Dataset:
+def _dataset(arguments: Any) -> tuple[datasets.Dataset, dict[str, str]]:
+    """The table, and lines on how it was read, if it is not one of numbers."""
+    name, given = arguments.data, {option: getattr(arguments, option) for option in READING}
     if name.endswith(TABLES) or Path(name).is_file():
-        return datasets.read_csv(name, target)
-    if target is not None:
-        raise InvalidParameter("--target names a column of a CSV file; data sets that have a name have their target.")
-    return datasets.load(name)
+        from mklref.estimators.tabular import alternatives, columns_used, read_any  # scikit-learn takes its time
+
+        data, encoder = read_any(name, arguments.target, **{**given, "columns": dict(given["columns"])})
+        return data, {} if encoder is None else {"columns": columns_used(encoder), **alternatives(encoder)}
+    for option, value in {"target": arguments.target, **given}.items():
+        if value:
+            raise InvalidParameter(f"--{option} is for CSV files; data sets that have a name have their columns.")
+    return datasets.load(name), {}
 
 
 def _from_kernels(arguments: Any) -> Input:
-    for option in ("kernels", "target"):
-        if getattr(arguments, option) is not None:
+    for option in (*READING, "kernels", "target"):
+        if getattr(arguments, option):
             raise InvalidParameter(f"--{option} does not go with {arguments.data}, which holds kernels and y.")
     arrays = read_record(arguments.data)
     missing = [name for name in ("kernels", "y") if name not in arrays]

@@ -1,95 +1,23 @@
-"""What fit and path do before they learn: read a table, decide between classes and numbers, make a search."""
+"""What fit and path have in common: classes or numbers, a search over the grid of the options, pictures."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mklref import datasets
 from mklref._files import replacing
-from mklref._typing import Array
 from mklref.cli.learning import RULES
-from mklref.cli.problem import TABLES
-from mklref.datasets import Dataset
 from mklref.datasets.labels import class_names
-from mklref.datasets.record import mean_and_deviation
 from mklref.estimators import MKLClassifierCV, MKLRegressorCV
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.plotting.style import SETTINGS, require_matplotlib
 
 MOST_CLASSES = 20
 """Integer targets of up to so many values, each of them twice on average, are taken for classes."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Means and standard deviations; a constant column has scale 1."""
-
-    mean: Array
-    deviation: Array
-
-    @classmethod
-    def of(cls, values: Array) -> Scale:
-        """Those of the columns of (n, d), or of one vector."""
-        return cls(*mean_and_deviation(values))
-
-    def standard(self, values: Array) -> Array:
-        """In these units."""
-        return np.asarray((values - self.mean) / self.deviation)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Standardised samples and their targets, and what was done to them."""
-
-    data: Dataset
-    """In units of standard deviations."""
-    y: Any
-    """Class names, or numbers in units of their standard deviation."""
-    scale: Scale
-    target_scale: Scale | None
-    target: str
-    facts: dict[str, str]
-
-    @property
-    def classes(self) -> bool:
-        """Whether the targets are classes."""
-        return self.target_scale is None
-
-
-def read_table(arguments: Any) -> Table:
-    """Read the table that the options name.
-
-    Raises
-    ------
-    InvalidInput, InvalidTarget, UnsafeFile, OSError
-        Whatever is wrong with it, in words.
-    """
-    published = _dataset(arguments)
-    whole = published.complete()
-    data = whole if arguments.samples is None else whole.subset(arguments.samples, arguments.seed)
-    y, classes = targets_of(data.y, arguments.task)
-    smallest = min(np.unique(y, return_counts=True)[1]) if classes else len(y)
-    if smallest < arguments.folds:
-        raise InvalidTarget(
-            f"{'the smallest class has' if classes else 'there are'} {smallest} samples, fewer than --folds "
-            f"{arguments.folds}; give fewer folds, or drop the class."
-        )
-    scale, target_scale = Scale.of(data.X), None if classes else Scale.of(y)
-    standard = Dataset(data.name, scale.standard(data.X), data.y, data.features, data.source)
-    dropped = len(published.y) - len(whole.y)
-    facts = {
-        "data": data.name if data.name == data.source else f"{data.name} ({data.source})",
-        "samples": f"{len(data.y)} of {len(whole.y)}" + (f"; {dropped} with missing cells left out" if dropped else ""),
-        "target": _shown(y) if classes else f"numbers, standard deviation {float(np.std(y)):.4g}",
-        "kernels": f"{arguments.kernels} on {len(data.features)} standardised variables",
-    }
-    units = y if target_scale is None else target_scale.standard(y)
-    return Table(standard, units, scale, target_scale, data.target, facts)
 
 
 def searching(arguments: Any, table: Any) -> Any:
@@ -99,7 +27,8 @@ def searching(arguments: Any, table: Any) -> Any:
     kind: Any = MKLClassifierCV if table.classes else MKLRegressorCV
     splitter: Any = StratifiedKFold if table.classes else KFold
     options = {} if arguments.loss is None else {"loss": arguments.loss}
-    options |= {name: getattr(arguments, name) for name in ("scoring", "verbose") if getattr(arguments, name, None)}
+    if getattr(arguments, "scoring", None):
+        options["scoring"] = arguments.scoring
     if getattr(arguments, "class_weight", None):
         if not table.classes:
             raise InvalidParameter("--class-weight goes with a target of classes; this one holds numbers.")
@@ -118,6 +47,8 @@ def searching(arguments: Any, table: Any) -> Any:
         rule=RULES[getattr(arguments, "rule", "best")],
         normalize=None if arguments.normalize == "none" else arguments.normalize,
         tol=arguments.tol,
+        n_jobs=arguments.jobs,
+        verbose=sys.stderr.isatty() or getattr(arguments, "verbose", False),
         **options,
     )
 
@@ -165,14 +96,6 @@ def save_picture(draw: Callable[[], Any], path: str) -> None:
         plt.close(figure)
 
 
-def _dataset(arguments: Any) -> Dataset:
-    if arguments.data.endswith(TABLES) or Path(arguments.data).is_file():
-        return datasets.read_csv(arguments.data, arguments.target, ignore=arguments.ignore)
-    if arguments.target is not None or arguments.ignore:
-        raise InvalidParameter("--target and --ignore name columns of a CSV file; a data set by name has its target.")
-    return datasets.load(arguments.data)
-
-
 def targets_of(y: Any, task: str) -> tuple[Any, bool]:
     """Class names, or numbers; and whether they are classes."""
     numbers = y.dtype.kind == "f"
@@ -192,9 +115,3 @@ def targets_of(y: Any, task: str) -> tuple[Any, bool]:
             f"the target has {len(found)} classes in {len(y)} samples, one for each: is --target the right column?"
         )
     return np.array(class_names(y)), True
-
-
-def _shown(y: Any) -> str:
-    names, counts = np.unique(y, return_counts=True)
-    pairs = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
-    return f"{len(names)} classes: {', '.join(pairs[:8])}{', ...' if len(pairs) > 8 else ''}"

@@ -6,11 +6,11 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from mklref.datasets.table import check_header, check_names, rows_of
+from mklref.datasets.table import check_header, rows_of
 from mklref.exceptions import InvalidInput, MissingExtra
 
 
@@ -26,12 +26,13 @@ def read_frames(
     encoding, separator : str, optional
         Found from the file by default: UTF-8, else Windows-1252; the most frequent separator of the header.
     rows : int, optional
-        Of each frame; by default one frame has all.
+        Of each frame; by default one frame has all. Its columns all have different names: those without one are called
+        column 1, column 2, ..., and the second one that is called x is x (2).
 
     Raises
     ------
     InvalidInput
-        No header, no rows, columns without a name or of one name, ragged rows, no text.
+        No header, no rows, ragged rows, no text.
     InvalidParameter
         An unknown encoding, or a separator of several characters.
     MissingExtra
@@ -43,9 +44,19 @@ def read_frames(
     path = Path(path)
     header, lines = rows_of(path, encoding or encoding_of(path), separator)
     check_header(path, header)
-    check_names(path, header, list(range(len(header))))
+    header = _different(header)
     while cells := [row for _, row in islice(lines, rows)]:
         yield pandas.DataFrame(cells, columns=header, dtype=object)
+
+
+def _different(header: list[str]) -> list[str]:
+    """A name for each column, on one line: those without one are column 1, column 2, ..., a second x is x (2)."""
+    names: list[str] = []
+    for j, given in enumerate(header):
+        name = " ".join(given.split()) or f"column {j + 1}"
+        same = (f"{name} ({k})" for k in count(2))
+        names.append(name if name not in names else next(other for other in same if other not in (*names, *header)))
+    return names
 
 
 def read_frame(path: str | os.PathLike[str], *, encoding: str | None = None, separator: str | None = None) -> Any:

@@ -10,12 +10,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mklref.estimators.sparse import is_sparse
-from mklref.exceptions import InvalidInput
+from mklref.exceptions import InvalidInput, MissingExtra
 
 
 class Joined:
@@ -65,8 +68,10 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
 
     Parameters
     ----------
-    data : mudata.MuData or anndata.AnnData
-        Neither package is imported; samples are in `obs_names`, and a MuData gives those that all modalities have.
+    data : mudata.MuData, anndata.AnnData, str or path
+        Or a file .h5mu or .h5ad, which their packages read (the extra `annotated`); of data in memory neither is
+        imported. Samples are in `obs_names`, and a MuData gives those that all modalities have: the targets of these
+        are data.obs["..."].loc[blocks[NAME].index].
     obsm : bool
         Whether the arrays of `obsm` are blocks as well.
 
@@ -79,7 +84,11 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
     ------
     InvalidInput
         Something else, or modalities without a common sample.
+    MissingExtra
+        A file, and the package that reads it is not installed.
     """
+    if isinstance(data, str | PathLike):
+        data = _annotated_file(Path(data))
     if hasattr(data, "mod"):
         frames = {name: one.to_df() for name, one in data.mod.items()}
         shared = [name for name in data.obs_names if all(name in frame.index for frame in frames.values())]
@@ -92,6 +101,19 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
     if obsm:
         blocks |= {name: block for name, block in data.obsm.items() if np.ndim(block) == 2}
     return blocks
+
+
+def _annotated_file(path: Path) -> Any:
+    reader = {".h5ad": ("anndata", "read_h5ad"), ".h5mu": ("mudata", "read_h5mu")}.get(path.suffix)
+    if reader is None:
+        raise InvalidInput(f"{path} ends in neither .h5ad nor .h5mu, the files of AnnData and MuData.")
+    module, function = reader
+    try:
+        return getattr(import_module(module), function)(path)
+    except ImportError:
+        raise MissingExtra(
+            f"{path.suffix} files are read by {module}, which is not installed: pip install 'mklref[annotated]'."
+        ) from None
 
 
 def _columns(block: Any) -> list[str]:

@@ -24,9 +24,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
 from mklref.estimators import cells as reading
-from mklref.estimators.cells import ABSENT, DECODERS, KINDS, MOST_LEVELS, OTHER, Reading
+from mklref.estimators.cells import FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
+from mklref.estimators.notations import DECODERS
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+
+OTHER, ABSENT = "(other)", "missing"
+"""Levels of a category, and endings of the names of their columns."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class Column:
         if made.kind == "leave":
             return made
         if made.kind == "category":
-            counts = Counter(cell for cell in cells if cell is not None)
+            counts = Counter(cell for cell in made._levels_of(cells) if cell is not None)
+            counts.pop(OTHER, None)  # which is no level of its own
             frequent = sorted(sorted(counts, key=lambda level: (-counts[level], level))[:MOST_LEVELS])
             levels = (*frequent, *([OTHER] if len(frequent) < len(counts) else []), *([ABSENT] if absent else []))
             if len(levels) < 2:
@@ -81,7 +86,8 @@ class Column:
         """Its columns of numbers, (n, len(names)); a level that was not fitted is 0 everywhere."""
         if self.kind == "category":
             known = frozenset(self.levels)
-            found = [ABSENT if cell is None else cell if cell in known else OTHER for cell in cells]
+            levels = self._levels_of(cells)
+            found = [ABSENT if cell is None else cell if cell in known else OTHER for cell in levels]
             return np.array([[float(cell == level) for level in self.levels] for cell in found]).reshape(len(found), -1)
         values = DECODERS[self.kind](cells, self.detail)
         lacking = np.isnan(values)
@@ -95,6 +101,9 @@ class Column:
             )
         return np.stack([standard, lacking.astype(float)], axis=1) if self.absent else standard[:, None]
 
+    def _levels_of(self, cells: Any) -> Any:
+        return [cell and cell.casefold() for cell in cells] if self.detail == FOLDED else cells
+
     @property
     def told(self) -> str:
         """What was done, in a few words."""
@@ -102,8 +111,8 @@ class Column:
             "leave": "left out",
             "category": f"{len(self.levels)} columns of 0 and 1",
             "flag": f"1 for {self.detail!r}",
-            "date": f"days, standardised ({self.detail})",
-            "number": "standardised" + (", decimal comma" if self.detail == "," else ""),
+            "date": f"days, standardised ({SPELLED.get(self.detail, self.detail)})",
+            "number": "standardised" + (", decimal comma" if self.detail[:1] == "," else ""),
         }[self.kind]
         missing = f"; {self.absent} missing, marked" if self.absent and self.kind != "leave" else ""
         return f"{done}{missing}{f'; {self.note}' if self.note else ''}"
@@ -116,7 +125,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     columns : dict of str to str, optional
         What columns are, where their cells do not say it: "number", "number:," with a decimal comma, "category",
-        "date:dmy", "date:mdy", "date:ymd", "flag:yes", or "leave" to leave a column out.
+        "category:fold" without regard to capitals, "date:dmy", "date:mdy", "date:ymd", "flag:yes", or "leave" to leave
+        a column out.
     missing : sequence of str
         Cells that are missing values beside the usual ones, such as "-999".
 
@@ -169,6 +179,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             found.append(column)
         if not any(column.names for column in found):
             raise InvalidInput("no column says anything: all are constant, names of rows, or left out. See `columns`.")
+        _require_different([name for column in found for name in column.names])
         self.columns_ = tuple(found)
         self.feature_names_in_ = np.array([column.name for column in found], dtype=object)
         self.n_features_in_ = len(found)
@@ -278,6 +289,12 @@ def _standard(values: Array) -> tuple[float, float]:
     if np.ptp(unit) == 0.0:
         return float(values[0]), 1.0
     return float(np.ldexp(unit.mean(), exponent)), float(np.ldexp(unit.std(), exponent))
+
+
+def _require_different(names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidInput(f"several columns become {twice[0]!r}; rename the one that is called so, or leave it out.")
 
 
 def _require_frame(X: Any) -> None:

@@ -147,8 +147,10 @@ def sample(data: str, samples: int, share: float, noise: float, positive: str, t
     """
     if data in GENERATED:
         return generated(data, samples, share, noise)
+    from mklref.estimators.tabular import read_any  # scikit-learn is not for every state
+
     known = data in datasets.BUNDLED
-    table = datasets.load(data) if known else datasets.read_csv(data, target)
+    table = datasets.load(data) if known else read_any(data, target)[0]
     table = table.complete()
     chosen = np.sort(np.random.default_rng(0).permutation(len(table))[:samples])
     table = table.take(chosen).standardized()

@@ -118,8 +118,13 @@ def test_own_csv_file(capsys, table):
 
 
 def test_target_and_positive_class(capsys, error_line, table):
-    assert main(["solve", "--data", table, "--target", "dose", "--loss", "squared", "--kernels", "rbf:1"]) == 2
-    assert "line 2: column 'outcome' is" in error_line()
+    encoded = ["solve", "--data", table, "--target", "dose", "--loss", "squared", "--kernels", "rbf:1"]
+    assert main(encoded) == 0
+    assert "columns:  4 variables from 3 of 3 columns" in capsys.readouterr().out
+    assert main([*encoded, "--columns", "outcome=leave"]) == 0
+    assert "columns:  2 variables from 2 of 3 columns" in capsys.readouterr().out
+    assert main([*encoded, "--columns", "outcome=date"]) == 2
+    assert "column 'outcome': 'date': its cells" in error_line()
     assert main(["solve", "--data", table, "--positive", "healthy"]) == 0
     assert "ill = -1" in capsys.readouterr().out
     assert main(["solve", "--data", "wine", "--positive", "class_1", *SMALL]) == 0

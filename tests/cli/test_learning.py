@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 
 import mklref
-from mklref.cli import main
+from mklref import _path
+from mklref.cli import main, predict
 from mklref.cli.model import TableModel
-from mklref.cli.table import Scale
 from mklref.datasets import read_csv, read_frame
+from mklref.estimators import folds
 from mklref.exceptions import UnsafeFile
 
 FAST = ["--kernels", "linear, rbf(1)", "--folds", "3"]
@@ -160,15 +161,60 @@ def test_path_prints_writes_and_draws(folder, capsys):
     assert "<svg" in picture.read_text()
 
 
-@pytest.mark.parametrize("name", ["grade", "amount"])
-def test_path_of_classes_and_of_numbers(folder, capsys, name):
+@pytest.mark.parametrize(("name", "lines"), [("grade", 9), ("amount", 8)])
+def test_path_of_classes_and_of_numbers(folder, capsys, name, lines):
     assert main(["path", str(folder / f"{name}.csv"), "--ignore", "name", *FAST, "--C", "0.1,1"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 8
+    assert len(capsys.readouterr().out.splitlines()) == lines
 
 
 def test_the_task_can_be_said(folder, capsys):
     assert main(["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--C", "1", "--task", "regress"]) == 0
     assert "1 - R^2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("test", "k", "says"),
+    [
+        ("0.25", 8, r"interrupted after \d+ of 18 fits in the folds\. C = "),
+        ("nested", 24, "evaluate was interrupted: 1 of 3 fits are what it tells"),
+        ("0.25", 19, ""),
+    ],
+)
+def test_a_fit_that_is_interrupted_saves_the_best_of_what_was_compared(
+    folder, capsys, tmp_path, interrupt, test, k, says
+):
+    interrupt(folds, "run_from", k)
+    save, table = str(tmp_path / "model.npz"), str(folder / "ill.csv")
+    grid = ["--p", "1,2", "--C", "0.1..1000:3", "--kernels", "linear, rbf(0.1)"]
+    assert main(["fit", table, "--ignore", "name", *FAST, *grid, "--test", test, "--save", save]) == 130
+    captured = capsys.readouterr()
+    assert re.search(says, captured.err)
+    assert captured.err.endswith("mklref: interrupted; the model is the best of what was compared\n")
+    assert ("on 20 samples not seen" in captured.out) == (test == "nested")
+    assert main(["predict", save, table]) == 0
+
+
+def test_a_path_that_is_interrupted_has_the_points_that_are_finished(folder, capsys, tmp_path, interrupt):
+    table, out = str(folder / "ill.csv"), tmp_path / "path.csv"
+    options = ["path", table, "--ignore", "name", *FAST, "--C", "0.01..10:4", "--out", str(out)]
+    interrupt(folds, "run_from", 6)
+    assert main(options) == 130
+    table = rows(out.read_text())
+    assert len(table) == 4
+    assert all(row["error of fold 1"] and not row["error of fold 3"] for row in table)
+    interrupt(_path, "solve", 3)
+    assert main([*options, "--force"]) == 130
+    assert [row["C"] for row in rows(out.read_text())] == ["0.01", "0.1"]
+    assert capsys.readouterr().err.endswith("mklref: interrupted; 2 of 4 points are there\n")
+
+
+def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp_path, interrupt, monkeypatch):
+    monkeypatch.setattr(predict, "ROWS", 25)
+    interrupt(TableModel, "predict", 2)
+    out = tmp_path / "out.csv"
+    assert main(["predict", str(models / "ill.npz"), str(models / "ill.csv"), "--out", str(out)]) == 130
+    assert len(rows(out.read_text())) == 25
+    assert capsys.readouterr().err.endswith("interrupted; predictions of the first 25 rows are there\n")
 
 
 @pytest.mark.parametrize(
@@ -306,13 +352,6 @@ def test_hostile_models_are_one_line(models, tmp_path, capsys, arrays, facts, in
     changed(models / "ill.npz", {"estimator": inner, **arrays}, facts)
     assert main(["predict", str(tmp_path / "changed.npz"), str(models / "ill.csv")]) == 2
     assert says in error(capsys)
-
-
-def test_scales(rng):
-    X = rng.normal(size=(20, 3)) * [1.0, 50.0, 0.0] + [0.1, -7.0, 0.1]
-    scale = Scale.of(X)
-    np.testing.assert_allclose(scale.standard(X).std(axis=0), [1.0, 1.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(scale.standard(X) * scale.deviation + scale.mean, X)
 
 
 def test_columns_of_a_data_set_are_known_to_estimators(folder):

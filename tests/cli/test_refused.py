@@ -40,7 +40,7 @@ from mklref.cli import main
         (["crosscheck", "--data", "sonnar"], "data set 'sonnar' is unknown"),
         (["crosscheck", "--data", "absent.csv"], "absent.csv: No such file or directory."),
         (["crosscheck", "--data", "absent.npz"], "absent.npz: No such file or directory."),
-        (["crosscheck", "--data", "iris", "--target", "x"], "--target names a column of a CSV file"),
+        (["crosscheck", "--data", "iris", "--target", "x"], "--target is for CSV files"),
         (["crosscheck", "--json", "absent/check.json"], "cannot write absent/check.json"),
         (["crosscheck", "--report", "absent/check.html"], "cannot write absent/check.html"),
         (["solve", "--save", "absent/point.npz"], "cannot write absent/point.npz"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, ScaleWarning
+from mklref.estimators.notations import dates, flags, numbers
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra, ScaleWarning
 from mklref.kernels import check_psd, matching, parse
 from mklref.model_selection import Evaluation, evaluate, stability
 
@@ -36,10 +38,19 @@ from mklref.model_selection import Evaluation, evaluate, stability
         (["1", "2", "3"] * 5, "number", ".", "category", "whole numbers of 3 values, taken by their size"),
         (["3", "4", "5", "6"], "leave", "", "number", "it counts the rows"),
         (["Yes", "no", "", "NO"], "flag", "yes", "", ""),
-        (["2020-01-31", "2020-02-01"], "date", "%Y-%m-%d", "", ""),
-        (["31.01.2020", "1.2.2020"], "date", "%d.%m.%Y", "", ""),
-        (["01/31/2020", "02/01/2020"], "date", "%m/%d/%Y", "", ""),
-        (["01/02/2020", "02/01/2020"], "date", "%d/%m/%Y", "date:mdy", "'01/02/2020' is read as %d/%m/%Y"),
+        (["2020-01-31", "2020-02-01"], "date", "ymd", "", ""),
+        (["31.01.2020", "1.2.2020", "2020-01-31", "3. März 2021"], "date", "dmy", "", ""),
+        (["01/31/2020", "Feb 01, 2020 03:30 PM"], "date", "mdy", "", ""),
+        (["01/02/2020", "02/01/2020"], "date", "dmy", "date:mdy", "'01/02/2020' is read as day, month, year"),
+        (["2020-01-31T08:15:00.250+02:00", "2020-02-01 9:00Z"], "date", "ymd", "", ""),
+        (["8:15", "23:59:30"], "date", "time", "", ""),
+        (["20200131", "20200201"], "date", "ymd", "number", "'20200131' is read as year, month and day"),
+        (["1.2.2020"] * 19 + ["soon"], "date", "dmy", "category", "1 cells are no dates and count as missing: 'soon'"),
+        (["1,75 m", "1,8 m"], "number", ",m", "category", "all end in 'm', taken for a unit"),
+        (["(1,200.50)", "EUR 3", "−7"], "number", ".", "", ""),  # a minus, not a hyphen
+        (["0815", "4711", "0815", "4711"], "category", "", "number", "codes such as '0815' and no numbers"),
+        (["yes", "ja", "No", "k.A.", "1"], "flag", "ja", "", ""),
+        (["A", "a", "B", "B"] * 2, "category", "", "category:fold", "levels differ in capitals alone, such as 'A'"),
         (["a", "b", "a", "b", "c", "a"], "category", "", "", ""),
         ([f"c{i % 40}" for i in range(90)], "category", "", "leave", "40 texts, of which the 30 most frequent count"),
         (["Ann", "Bob", "Eve", "Al"], "leave", "", "category", "texts of which 4 of 4 are different"),
@@ -51,6 +62,21 @@ def test_what_the_cells_of_a_column_are(cells, kind, detail, option, note):
     assert (found.kind, found.detail, found.option, found.note) == (kind, detail, option, note)
     if option:  # the word that the list gives is one that decides
         assert read(cells_of(pd.Series(cells, dtype=object)), option).kind == option.partition(":")[0]
+
+
+def test_cells_are_decoded_as_they_are_read():
+    days = dates(["31.01.2020 12:00", "2020-01-31", "1. Februar 2020", None, "soon"], "dmy")
+    np.testing.assert_allclose(days, [18292.5, 18292.0, 18293.0, np.nan, np.nan])
+    np.testing.assert_allclose(dates(["2020-01-31T00:30:00+02:00", "Jan 31, 2020"], "ymd")[0], 18292.0 - 1.5 / 24.0)
+    np.testing.assert_allclose(dates(["6:00", "48:00", "3 PM"], "time"), [0.25, 2.0, np.nan])
+    np.testing.assert_array_equal(numbers(["1.200,5 kg", "(3) kg", "3 g"], ",kg"), [1200.5, -3.0, np.nan])
+    np.testing.assert_array_equal(flags(["YES", "y", "nein", "maybe", None], "yes"), [1.0, 1.0, 0.0, np.nan, np.nan])
+    table = pd.DataFrame({"level": ["A", "a", "B", "B"] * 3})
+    fold = TableEncoder({"level": "category:fold"}).fit(table)
+    assert fold.get_feature_names_out().tolist() == ["level=a", "level=b"]
+    np.testing.assert_array_equal(fold.transform(table.iloc[[1, 2]]), np.eye(2))
+    again = TableEncoder.from_plain(fold.to_plain())
+    np.testing.assert_array_equal(again.transform(pd.DataFrame({"level": ["b", "?"]})), [[0.0, 1.0], [0.0, 0.0]])
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +175,30 @@ def test_annotated_data_is_read_by_what_it_has():
     assert joined(from_annotated(rna)).columns == ("X:g", "pca:x0", "pca:x1")
     with pytest.raises(InvalidInput, match="is neither an AnnData nor a MuData"):
         from_annotated(3)
+    with pytest.raises(InvalidInput, match=r"samples\.csv ends in neither \.h5ad nor \.h5mu"):
+        from_annotated("samples.csv")
+
+
+def test_files_of_annotated_data_need_their_packages(monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    with pytest.raises(MissingExtra, match=r"\.h5ad files are read by anndata.*pip install 'mklref\[annotated\]'"):
+        from_annotated("cells.h5ad")
+
+
+@pytest.mark.filterwarnings("ignore")  # of the packages
+def test_files_of_annotated_data(tmp_path):
+    anndata, mudata = (pytest.importorskip(name, reason="the extra annotated") for name in ("anndata", "mudata"))
+    rng = np.random.default_rng(0)
+    tables = [pd.DataFrame(rng.normal(size=(8, 3)), index=[f"s{i}" for i in range(k, k + 8)]) for k in (0, 2)]
+    rna, adt = (anndata.AnnData(table.rename(columns=str)) for table in tables)
+    rna.obsm["pca"] = rna.X[:, :2].copy()
+    rna.write_h5ad(tmp_path / "rna.h5ad")
+    mudata.MuData({"rna": rna, "adt": adt}).write_h5mu(tmp_path / "both.h5mu")
+    single, both = from_annotated(tmp_path / "rna.h5ad"), from_annotated(str(tmp_path / "both.h5mu"))
+    np.testing.assert_array_equal(single["X"], tables[0])
+    assert {name: np.shape(block) for name, block in single.items()} == {"X": (8, 3), "pca": (8, 2)}
+    assert list(both["rna"].index) == list(both["adt"].index) == [f"s{i}" for i in range(2, 8)]
+    np.testing.assert_array_equal(both["adt"], tables[1].iloc[:6])
 
 
 @pytest.mark.parametrize("options", [{}, {"center": True}, {"normalize": "spherical"}])
