@@ -1,8 +1,11 @@
-"""Memory of predictions, size of models, and targets of any size: `python -m validation.benchmarks.estimators`.
+"""Memory of predictions, sizes of models and of targets, weights as copies.
+
+    python -m validation.benchmarks.estimators
 
 Memory is what NumPy asks for, by tracemalloc. Predictions: `waveform` of 21
 variables, class 0 against the others, 2000 training samples, four Gaussian kernels, p = 2. Targets: diabetes of
-scikit-learn times a factor, R^2 on the fifth of the rows that is held out.
+scikit-learn times a factor, R^2 on the fifth of the rows that is held out. Weights: 120 of its rows, for each
+normalisation.
 """
 
 from __future__ import annotations
@@ -68,6 +71,26 @@ def targets() -> dict[str, dict[str, float]]:
     return found
 
 
+def repetition() -> dict[str, float]:
+    """The largest difference of two scores: samples with integer weights, and so many copies of them instead."""
+    import mklref
+
+    data = mklref.datasets.load("diabetes").standardized()
+    X, y = data.X[:120], data.y[:120]
+    weight = np.random.default_rng(0).integers(0, 4, len(y))
+    copies = np.repeat(np.arange(len(y)), weight)
+    found = {}
+    for method in ("multiplicative", "trace", "spherical", None):
+        own = {"kernels": "linear, rbf(2..8, 3)", "normalize": method}
+        pairs = ((mklref.MKLClassifier, y > 140), (mklref.MKLRegressor, y), (mklref.MKLOneClass, None))
+        for kind, target in pairs:
+            one = kind(**own).fit(X, target, sample_weight=weight)
+            other = kind(**own).fit(X[copies], None if target is None else target[copies])
+            scores = [getattr(model, "decision_function", model.predict)(data.X) for model in (one, other)]
+            found[f"{kind.__name__}, {method}"] = float(np.abs(scores[0] - scores[1]).max())
+    return found
+
+
 def main() -> None:
     """Print all figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -85,6 +108,7 @@ def main() -> None:
             print(f"{rows} new rows of {found['rows'] / 1e6:.0f} MB: {found['added'] / 1e6:.0f} MB more")
     for factor, scores in targets().items():
         print(f"targets times {factor}:", {name: f"{score:.3g}" for name, score in scores.items()})
+    print("weights and copies differ by:", repetition())
 
 
 if __name__ == "__main__":
