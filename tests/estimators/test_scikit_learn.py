@@ -31,7 +31,7 @@ from mklref import (
 from mklref.exceptions import UselessModelWarning
 from mklref.kernels.transforms import Transform
 
-SEARCH = {"kernels": "linear, rbf(2)", "Cs": [0.1, 1.0], "norms": [1.0], "cv": 2}
+SEARCH = {"kernels": "linear, rbf(2)", "Cs": [1.0], "norms": [1.0], "cv": 2}
 ESTIMATORS = (
     MKLClassifier(),
     MKLRegressor(),
