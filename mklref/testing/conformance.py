@@ -97,7 +97,7 @@ def run_case(case: Case, solver: Solver, *, tol: float, declaration: Declaration
             break
         verdicts.append(verdict)
         which = f"problem {number + 1} of {len(problems)}: " if len(problems) > 1 else ""
-        findings += [Finding(finding.fault, which + finding.text) for finding in verdict.findings]
+        findings += [finding._replace(text=which + finding.text) for finding in verdict.findings]
     if not reason and not findings and case.law is not None:
         intervals = [Interval(v.certificate.lower, v.certificate.upper) for v in verdicts if v.certificate]
         if not case.law(*intervals):

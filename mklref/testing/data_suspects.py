@@ -60,15 +60,16 @@ def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
     if scores is None or fitted is None or len(t) < ENOUGH:
         return
     b = fitted[1] if problem.intercept else 0.0
-    factor, rest = sensible(fitted[0]), t - fitted[0] * scores[free] - b
+    (factor, adapted), rest = sensible(fitted[0]), t - fitted[0] * scores[free] - b
     agree = float(np.abs(rest).max()) <= 1e-3 * float(np.abs(t - b).max())
     if agree and factor > 0.0 and abs(factor - 1.0) > 1e-9:
-        yield from _scaled(problem, point, factor, f"{factor:.6g} times the kernels")
+        yield from _scaled(problem, point, factor, f"{factor:.6g} times the kernels", adapted)
 
 
-def _scaled(problem: Problem, point: Point, factor: float, text: str) -> Iterator[Reading]:
+def _scaled(problem: Problem, point: Point, factor: float, text: str, adapted: bool = False) -> Iterator[Reading]:
     kernels = ArrayStack.trusted([factor * matrix for matrix in problem.kernels.dense()])
-    yield from restated("scaled kernels", f"it is optimal for {text}.", problem, point, kernels=kernels)
+    shown = f"it is optimal for {text}."
+    yield from restated("scaled kernels", shown, problem, point, kernels=kernels, adapted=adapted)
 
 
 def _usual_factors(problem: Problem) -> tuple[dict[str, str], dict[str, float]]:
@@ -199,7 +200,7 @@ def class_weights_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
         return
     least = least_counts(problem, point)
     scheme = {  # the cost of a class without samples off the kinks is large enough, and does not matter
-        label: sensible(ratio) if ratio else float(least[members[label]].max()) for label, ratio in fitted.items()
+        label: sensible(ratio)[0] if ratio else float(least[members[label]].max()) for label, ratio in fitted.items()
     }
     yield from _by_class(problem, point, {"as fitted": scheme})
 

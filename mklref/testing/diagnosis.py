@@ -13,9 +13,10 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array
 from mklref.certificate import Certificate, RigorousCertificate, certify, dual_losses, repair
+from mklref.certificate.bounds import dual_objective
 from mklref.certificate.checks import weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
-from mklref.certificate.unit import relative
+from mklref.certificate.unit import relative, unit_of
 from mklref.exceptions import InvalidType, MKLError
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
@@ -23,7 +24,7 @@ from mklref.testing.answer import Answer
 from mklref.testing.faults import Finding
 from mklref.testing.fitted import fitting_weights
 from mklref.testing.readings import Point, Reading, Suspect
-from mklref.testing.suspects import EXACT, FITTED, HALVES, LAST
+from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST
 from mklref.testing.weight_suspects import weights_of_the_machine
 
 PLAUSIBLE = 1e-2
@@ -32,6 +33,8 @@ PLAUSIBLE_IF_FITTED = 1e-3
 """The same for a reading with parameters that were fitted to the point."""
 OF_THE_EFFECT = 0.1
 """Largest share of the gap that a reading with other kernels may leave, both in units of what these achieve."""
+_OUTSIDE = 0.05
+"""Share of the largest dual variable by which a point may violate the constraints of a problem that it answers."""
 CLOSE = 1e-3
 """Relative gap up to which an answer is inaccurate rather than not converged."""
 
@@ -142,23 +145,28 @@ def _violations(problem: Problem, answer: Answer, allowed: float) -> list[str]:
 def plausible(
     problem: Problem, point: Point, suspects: Iterable[Suspect], certificate: Certificate, tol: float, share: float
 ) -> list[tuple[float, Reading]]:
-    """The readings whose certificate leaves less than a share of the gap, and about the least of all, in order.
+    """The readings whose certificate leaves less than a share of the gap, and about the least of all.
 
-    Of the readings of one fault that fit as well as one another the first one stays.
+    Of the readings of one fault that fit as well as one another the first one stays. Those that explain the intercept
+    as it was returned come first, and of these the ones without a number that nobody could have meant.
     """
     gap, effect = certificate.relative_gap, _share_of_effect(problem, certificate.upper, certificate.lower)
     fitting = []
     for reading in chain.from_iterable(_readings(suspect, problem, point) for suspect in suspects):
-        upper, lower, unit = _bounds(reading)
-        left = max(abs(relative(upper - lower, max(abs(upper), unit))), 0.1 * tol)
-        if left <= min(max(share * gap, tol), 0.2 * gap) and (
-            reading.problem.kernels is problem.kernels
+        if _far(reading, 0.5 * gap):
+            continue
+        given, upper, lower, unit = _bounds(reading)
+        left, as_given = (max(abs(relative(u - lower, max(abs(u), unit))), 0.1 * tol) for u in (upper, given))
+        allowed = min(share, PLAUSIBLE_IF_FITTED) if reading.adapted else share
+        if left <= min(max(allowed * gap, tol), 0.2 * gap) and (
+            (reading.problem.kernels is problem.kernels and not isinstance(reading.problem.regularizer, Fixed))
             or _share_of_effect(reading.problem, upper, lower) <= OF_THE_EFFECT * effect
         ):
-            fitting.append((left, reading))
-    best = min((left for left, _ in fitting), default=np.inf)
+            lost = bool(point.intercept) and reading.point.intercept is None
+            fitting.append((lost or as_given > 10.0 * left, reading.adapted, left, reading))
+    best = min((left for *_, left, _ in fitting), default=np.inf)
     first: dict[str, tuple[float, Reading]] = {}
-    for left, reading in fitting:
+    for *_, left, reading in sorted(fitting, key=lambda row: row[:2]):
         if left < 10.0 * best:
             first.setdefault(reading.fault, (left, reading))
     return list(first.values())
@@ -178,11 +186,12 @@ def _why_not_optimal(
         yield Finding("negative gap", f"lower exceeds upper by {-certificate.gap:.3g}.")
         return
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
-    tiers = [(EXACT, PLAUSIBLE), *((some, PLAUSIBLE_IF_FITTED) for some in (FITTED, HALVES, LAST))]
+    fitted = [(some, PLAUSIBLE_IF_FITTED) for some in (FITTED, HALVES, LAST)]
+    tiers = [(EXACT, PLAUSIBLE), *fitted, (INNER, PLAUSIBLE)]
     zero = [
         name for name in ("dual_coef", "weights") if (given := getattr(point, name)) is not None and not given.any()
     ]
-    if zero:  # nothing can be fitted to it, and another problem may want just that
+    if zero:  # another problem may want just that, but nothing can be fitted to it
         tiers = tiers[:1]
     fitting = next(
         filter(None, (plausible(problem, point, some, certificate, tol, share) for some, share in tiers)), []
@@ -191,14 +200,15 @@ def _why_not_optimal(
         rest = plausible(problem, point, LAST, certificate, tol, PLAUSIBLE_IF_FITTED)
         solved = [(left, reading) for left, reading in rest if reading.fault == "machine not solved"]
         fitting = solved or [*fitting, *rest]  # weights whose machine is optimal are
-    if zero:
+    if zero and not (fitting and point.dual_coef.any()):
         text = f"{' and '.join(zero)} are all 0. {_also(fitting)}{bounds}"
         yield Finding("zero answer", text, tuple(other.fault for _, other in fitting))
     elif fitting:
         (_, first), *others = fitting
+        faults = [reading.fault for _, reading in fitting]
         if first.fault == "machine not solved" and gap <= CLOSE:
-            first = first._replace(fault="inaccurate")
-        yield Finding(first.fault, f"{first.text} {_also(others)}{bounds}", tuple(other.fault for _, other in others))
+            faults.insert(0, "inaccurate")
+        yield Finding(faults[0], f"{first.text} {_also(others)}{bounds}", tuple(faults[1:]))
     else:
         yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")
 
@@ -240,16 +250,34 @@ def _also(others: list[tuple[float, Reading]]) -> str:
     return f"As well fits {shown}. "
 
 
-def _bounds(reading: Reading) -> tuple[float, float, float]:
-    """Upper and lower bound of a reading and the unit of its gap, with its own weights and intercept or good ones."""
+def _bounds(reading: Reading) -> tuple[float, float, float, float]:
+    """Upper bounds of a reading with its own intercept and with the best one, the lower one, the unit of its gap."""
     problem, point = reading.problem, reading.point
     try:
         given = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
         if point.weights is None and (theta := weights_of_the_machine(problem, point.dual_coef)) is not None:
             given, _ = _better(problem, point, given, None, theta)
     except MKLError:
-        return np.inf, -np.inf, 0.0
-    return given.upper if reading.exact else min(given.upper, given.better_upper), given.lower, given.unit
+        return np.inf, np.inf, -np.inf, 0.0
+    best = given.upper if reading.exact else min(given.upper, given.better_upper)
+    return given.upper, best, given.lower, given.unit
+
+
+def _far(reading: Reading, gap: float) -> bool:
+    """Whether a reading leaves more than this relative gap, by the two objectives alone, which cost far less."""
+    problem, (beta, theta, _) = reading.problem, reading.point
+    if theta is None or problem.several or theta.shape != (problem.n_kernels,):
+        return False
+    inside, violations = repair(problem, beta)
+    if any(size > _OUTSIDE * np.abs(beta).max() for _, size in violations):
+        return True
+    images = problem.kernels.apply(beta)
+    squares, scores = np.maximum(images @ beta, 0.0), theta @ images
+    moved = squares if not violations else np.maximum(problem.kernels.quadratic(inside), 0.0)
+    lower, _ = dual_objective(problem, [inside], moved)
+    losses = intercept_objective(problem, scores, best_intercept(problem, scores))
+    upper = losses + problem.regularizer.value(theta * np.sqrt(squares))
+    return bool(upper - lower > gap * max(abs(upper), unit_of(problem)))
 
 
 def _share_of_effect(problem: Problem, upper: float, lower: float) -> float:

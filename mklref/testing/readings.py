@@ -29,18 +29,23 @@ class Reading(NamedTuple):
     point: Point
     exact: bool = False
     """Whether the intercept is the point of it: the best one must not take its place."""
+    adapted: bool = False
+    """Whether a number was fitted that nobody could have meant: readings without one are simpler."""
 
 
 Suspect = Callable[[Problem, Point], Iterator[Reading]]
 
 
-def restated(fault: str, text: str, problem: Problem, point: Point, **changes: object) -> Iterator[Reading]:
+def restated(
+    fault: str, text: str, problem: Problem, point: Point, *, adapted: bool = False, **changes: object
+) -> Iterator[Reading]:
     """The point as an answer to a changed problem, if there is such a problem."""
     try:
         changed = problem.replace(**changes)
     except InvalidInput:
         return
-    yield Reading(fault, text, changed, point if changed.intercept else point._replace(intercept=None))
+    moved = point if changed.intercept else point._replace(intercept=None)
+    yield Reading(fault, text, changed, moved, adapted=adapted)
 
 
 def meant(value: float, named: Mapping[str, float], digits: int = 3, within: float = 2e-3) -> dict[str, float]:
@@ -56,10 +61,11 @@ def meant(value: float, named: Mapping[str, float], digits: int = 3, within: flo
     return {text: number for text, number in {**named, **shorts}.items() if abs(number - value) <= within * abs(value)}
 
 
-def sensible(value: float) -> float:
-    """A number that was fitted, or the short decimal next to it."""
-    short = float(f"{value:.3g}")
-    return short if abs(value - short) <= 1e-4 * abs(value) else float(value)
+def sensible(value: float) -> tuple[float, bool]:
+    """A number that was fitted, or the short decimal next to it, and whether nobody could have meant it."""
+    short = float(f"{value:.2g}")
+    near = abs(value - short) <= 1e-4 * abs(value)
+    return (short, False) if near else (float(value), True)
 
 
 def some(values: Any) -> str:

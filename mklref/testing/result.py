@@ -90,9 +90,11 @@ class Report:
 
     @property
     def faults(self) -> dict[str, int]:
-        """How often each fault class was found, most frequent first."""
+        """How often each fault class was found, most frequent first; of equals, what explains more of the cases."""
         found = [fault for row in self.rows for fault in row.faults]
-        return {fault: found.count(fault) for fault in sorted(set(found), key=found.count, reverse=True)}
+        fits = [fault for row in self.rows for finding in row.findings for fault in (finding.fault, *finding.others)]
+        counts = {fault: found.count(fault) for fault in dict.fromkeys(found)}
+        return dict(sorted(counts.items(), key=lambda item: (item[1], fits.count(item[0])), reverse=True))
 
     @property
     def verdict(self) -> str:
@@ -111,7 +113,7 @@ class Report:
         return "\n".join([text[0], "-" * len(text[0]), *text[1:]])
 
     def __str__(self) -> str:
-        return "\n".join([self.table, "", *(row.message + "\n" for row in self.failures), self.verdict])
+        return "\n".join([self.verdict, "", self.table, "", *(row.message + "\n" for row in self.failures)]).rstrip()
 
     def __rich__(self) -> Table:
         """The rows as a table of rich, failures in red."""

@@ -74,10 +74,20 @@ def signs(problem: Problem, point: Point) -> Iterator[Reading]:
     yield Reading("negated dual_coef", "-dual_coef is optimal, dual_coef is not.", problem, negated)
 
 
-def scales(problem: Problem, point: Point) -> Iterator[Reading]:
-    """Multiples of beta: units of C, of n, a factor 2."""
+def units(problem: Problem, point: Point) -> Iterator[Reading]:
+    """beta in units of C or of 1/n, as in a mean of losses."""
     n, C = problem.n_samples, problem.C
-    for text, factor in {"C": C, "1/C": 1 / C, "n": n, "1/n": 1 / n, "C n": C * n, "2": 2.0, "1/2": 0.5}.items():
+    factors = {"C": C, "1/C": 1 / C, "n": n, "C n": C * n}
+    yield from _scales(problem, point, {text: factor for text, factor in factors.items() if factor not in (0.5, 2.0)})
+
+
+def scales(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Other multiples of beta. Where no sample is at its bound, those of the kernels are the same, and are usual."""
+    yield from _scales(problem, point, {"2": 2.0, "1/2": 0.5, "1/n": 1.0 / problem.n_samples})
+
+
+def _scales(problem: Problem, point: Point, factors: dict[str, float]) -> Iterator[Reading]:
+    for text, factor in factors.items():
         scaled = point._replace(dual_coef=factor * point.dual_coef)
         yield Reading("scaled dual_coef", f"{text} times dual_coef is optimal.", problem, scaled)
 
@@ -102,16 +112,17 @@ def cost_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
         fitted.append(common(known))
     elif len(known) == 1:  # one sample at its bound will do for a number that somebody could have meant
         fitted += meant(float(known[0]), {}, digits=2, within=1e-6).values()
-    for factor in {sensible(factor) for factor in fitted} | {
-        sensible(factor * problem.C) / problem.C for factor in fitted
-    }:
-        if _IMAGINABLE < factor < 1.0 / _IMAGINABLE and abs(factor - 1.0) > 1e-9:
-            yield from _other_cost(problem, point, f"{factor:.6g}", factor)
+    for unit in (1.0, problem.C):
+        for found in fitted:
+            factor, adapted = sensible(found * unit)
+            factor /= unit
+            if _IMAGINABLE < factor < 1.0 / _IMAGINABLE and abs(factor - 1.0) > 1e-9:
+                yield from _other_cost(problem, point, f"{factor:.6g}", factor, adapted)
 
 
-def _other_cost(problem: Problem, point: Point, text: str, factor: float) -> Iterator[Reading]:
+def _other_cost(problem: Problem, point: Point, text: str, factor: float, adapted: bool = False) -> Iterator[Reading]:
     shown = f"it is optimal for {text} times C, that is {factor * problem.C:.6g}."
-    yield from restated("wrong scale of C", shown, problem, point, C=factor * problem.C)
+    yield from restated("wrong scale of C", shown, problem, point, C=factor * problem.C, adapted=adapted)
 
 
 def intercept_constraint(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -221,10 +232,11 @@ def _described(loss: Loss) -> str:
 
 
 EXACT: tuple[Suspect, ...] = (
+    intercepts,
     centered_kernels,
     other_targets,
-    intercepts,
     signs,
+    units,
     intercept_constraint,
     spheres,
     costs,
@@ -244,20 +256,25 @@ EXACT: tuple[Suspect, ...] = (
     ridge,
     labels,
 )
-"""Suspects whose numbers somebody could have meant, the simplest first: where several fit, all are listed so."""
+"""Suspects whose numbers somebody could have meant, the simplest first: where several fit, all are listed so.
+
+What is returned wrongly comes before a problem that was stated wrongly, a factor before factors for each."""
 
 FITTED: tuple[Suspect, ...] = (
     class_weights_that_fit,
     counted_samples,
     silent_labels,
-    used_kernels,
     other_regularizers,
+    used_kernels,
     smaller_balls,
 )
-"""Suspects that adapt to the point, and therefore have to fit better."""
+"""Suspects that adapt to the point, and therefore have to fit better; those that explain all kernels come first."""
 
 HALVES: tuple[Suspect, ...] = (machine,)
 """The dual variables fit the weights: a point that answers no other question, of an iteration over the weights."""
 
-LAST: tuple[Suspect, ...] = (other_weights, inner_machine)
+INNER: tuple[Suspect, ...] = (inner_machine,)
+"""They do not, and the weights are as good as a machine that was not solved lets them be."""
+
+LAST: tuple[Suspect, ...] = (other_weights, *INNER)
 """They do not: one half of the point is right."""

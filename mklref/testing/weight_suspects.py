@@ -27,8 +27,6 @@ from mklref.testing.readings import Point, Reading, meant, restated, some
 
 SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
-NEARLY_BEST = 1e-5
-"""Relative gap that the best weights leave with the solution of their machine."""
 _FRACTIONS = {f"{a}/{b}": a / b for b in (3, 6, 7, 9) for a in range(1, 4 * b) if a % b}
 """Numbers that somebody means although they are no short decimals."""
 
@@ -107,7 +105,7 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
         yield Reading("weights of another iterate", shown, problem, other)
     if theta is not None and _differ(theta, point.weights):
         text = f"dual_coef solves the machine of the weights {some(theta)}, not of those returned."
-        yield from _machine("weights of another iterate", text, problem, point, theta)
+        yield from _machine("weights of another iterate", text, problem, point, theta, adapted=True)
 
 
 def used_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -144,16 +142,20 @@ def machine(problem: Problem, point: Point) -> Iterator[Reading]:
 
 
 def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
-    """The same weights with the solution of their machine, which is computed here, and certified as all else."""
+    """The same weights with the solution of their machine, which is computed here, and certified as all else.
+
+    An inner solver that ends early in every step errs in the dual variables; the weights, made of norms, err less.
+    """
     from mklref.native import solve
 
     if point.weights is None or not point.weights.any():
         return
-    found = solve(problem.replace(regularizer=Fixed(point.weights)), tol=1e-9, max_time=2.0)
-    text = "the weights are the best ones, and dual_coef does not solve their machine."
-    solved = Point(found.dual_coef, point.weights, None)
-    if certify(problem, solved.dual_coef, weights=solved.weights).relative_gap <= NEARLY_BEST:
-        yield Reading("machine not solved", text, problem, solved)
+    found = solve(problem.replace(regularizer=Fixed(point.weights)), tol=1e-9, max_iter=60)
+    left = certify(problem, found.dual_coef, weights=point.weights).relative_gap
+    text = (
+        f"the machine of these weights is not solved by dual_coef; its solution leaves a gap of {max(left, 0.0):.0e}."
+    )
+    yield Reading("machine not solved", text, problem, Point(found.dual_coef, point.weights, None))
 
 
 def free_samples(problem: Problem, beta: Array) -> tuple[Any, Array]:
@@ -292,9 +294,12 @@ def _round(value: float) -> set[float]:
     return {*meant(value, _FRACTIONS, 2, 1e-3).values(), *meant(value, {}, 1, 1e-2).values()}
 
 
-def _machine(fault: str, text: str, problem: Problem, point: Point, theta: Array) -> Iterator[Reading]:
+def _machine(
+    fault: str, text: str, problem: Problem, point: Point, theta: Array, adapted: bool = False
+) -> Iterator[Reading]:
     """The problem with fixed weights."""
-    yield from restated(fault, text, problem, point._replace(weights=theta), regularizer=Fixed(theta))
+    moved = point._replace(weights=theta)
+    yield from restated(fault, text, problem, moved, adapted=adapted, regularizer=Fixed(theta))
 
 
 def _differ(theta: Array, other: Array) -> bool:

@@ -14,7 +14,7 @@ from validation.planted import FAULTS, exact
 
 CASES = (
     "hinge-l2", "hinge-l1", "squared-l2", "epsilon-insensitive-l2", "hinge-l1-no-intercept", "logistic-l2",
-    "pinball-l2", "huber-l2", "hinge-l1-sample-weight", "squared-l2-no-intercept",
+    "pinball-l2", "huber-l2", "hinge-l1-sample-weight", "squared-l2-no-intercept", "one-kernel", "huge-kernels",
 )  # fmt: skip
 
 

@@ -36,15 +36,22 @@ for _what, _scale in (
         return scaled(problem, scale(problem))
 
 
-for _method in ("trace", "spherical", "multiplicative"):
+def one_factor(kernels: Any, others: Any) -> bool:
+    """Whether some kernels are one multiple of others, all of them."""
+    return bool(np.allclose(others, np.vdot(kernels, others) / np.vdot(kernels, kernels) * kernels, rtol=1e-9))
 
-    @plant("normalised kernels", f"{_method} normalisation inside")
-    def _(problem: Problem, method: Any = _method) -> Answer | None:
-        try:
-            kernels = normalize(ArrayStack.trusted(list(gram(problem))), method)
-        except MKLError:
-            return None
-        return other(problem, kernels=ArrayStack.trusted(list(np.array(kernels.dense()))))
+
+for _method in ("trace", "spherical", "multiplicative"):
+    for _name, _one in (("normalised kernels", False), ("scaled kernels", True)):
+
+        @plant(_name, f"{_method} normalisation inside{', one factor for all' * _one}")
+        def _(problem: Problem, method: Any = _method, one: bool = _one) -> Answer | None:
+            K = gram(problem)
+            try:
+                kernels = np.array(normalize(ArrayStack.trusted(list(K)), method).dense())
+            except MKLError:
+                return None
+            return other(problem, kernels=ArrayStack.trusted(list(kernels))) if one_factor(K, kernels) is one else None
 
 
 @plant("centred kernels", "kernels centred inside")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import brentq
 
 import mklref
 from mklref.losses import Loss
@@ -72,7 +73,9 @@ def _(problem: Problem) -> Answer | None:
         rho = theta * problem.kernels.norms(beta)
         if not rho.any():
             return None
-        theta = problem.regularizer.weights_from_norms(rho)
+        before, theta = theta, problem.regularizer.weights_from_norms(rho)
+        if np.abs(theta - before).max() < 1e-12 * theta.max():
+            break
     return beta, theta, float(beta.sum())
 
 
@@ -174,19 +177,17 @@ def _(problem: Problem) -> Answer | None:
         return None
     own, K = problem.regularizer, gram(problem)
 
-    def excess(log_t: float) -> tuple[float, Answer]:
+    def solved(log_t: float) -> Answer:
         beta, theta, b = exact(problem.replace(kernels=np.exp(log_t) * K))
-        return 2.0 * own.conjugate(problem.kernels.norms(beta)) - 1.0, (
-            beta, np.exp(log_t) * theta, b,
-        )  # fmt: skip
+        return beta, np.exp(log_t) * theta, b
 
-    low, high = -8.0, 8.0  # the dual norm falls with t
-    if excess(low)[0] < 0.0 or excess(high)[0] > 0.0:
+    def excess(log_t: float) -> float:
+        return 2.0 * own.conjugate(problem.kernels.norms(solved(log_t)[0])) - 1.0
+
+    ends = (-8.0, 8.0)  # the dual norm falls with t
+    if excess(ends[0]) < 0.0 or excess(ends[1]) > 0.0:
         return None
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if excess(middle)[0] > 0.0 else (low, middle)
-    return excess(middle)[1]
+    return solved(brentq(excess, *ends, xtol=1e-13))
 
 
 @plant("another regularizer", "block norm of the dual exponent")
