@@ -122,8 +122,12 @@ def main() -> int:
     else:
         exclude = None if arguments.grid or arguments.include else "grid"
         names = [case.name for case in select(include=arguments.include, exclude=exclude)]
+        rows = []
         with ProcessPoolExecutor(arguments.jobs) as pool:
-            rows = [row for part in pool.map(rows_of, names) for row in part]
+            for number, part in enumerate(pool.map(rows_of, names), 1):
+                rows += part
+                print(f"\r{number} of {len(names)} cases", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
     for (what, named), count in Counter(
         (row[1], row[2]) for row in rows if row[2] != NO_EFFECT and not right(row)
     ).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mklref._validate import checked_array
 from mklref.certificate import Certificate, certify_each
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.problem import Problem
@@ -35,12 +36,17 @@ def certify_many(
     InvalidType, InvalidInput
         Not problems or answers; numbers of problems, answers and C that differ; different kernel stacks.
     """
-    points = [as_answer(answer) for answer in answers]
-    problems = [problem] * len(points) if isinstance(problem, Problem) else list(problem)
+    points = []
+    for k, answer in enumerate(_listed("answers", answers)):
+        try:
+            points.append(as_answer(answer))
+        except InvalidType as error:
+            raise InvalidType(f"answers[{k}]: {error}") from error
+    problems = [problem] * len(points) if isinstance(problem, Problem) else _listed("problem", problem)
     if not all(isinstance(one, Problem) for one in problems):
         raise InvalidType("problem holds something else than a mklref.Problem; give one, or one for each answer.")
     if C is not None:
-        costs = list(C)
+        costs = _listed("C", C)
         if len(costs) != len(problems):
             raise InvalidInput(f"C has {len(costs)} values for {len(problems)} answers; give one for each.")
         problems = [one.replace(C=cost) for one, cost in zip(problems, costs, strict=True)]
@@ -50,7 +56,15 @@ def certify_many(
         return []
     return certify_each(
         [
-            (one, answer.dual_coef, answer.weights, answer.intercept)
-            for one, answer in zip(problems, points, strict=True)
+            (one, checked_array(own.dual_coef, f"answers[{k}]: dual_coef", one.dual_shape), own.weights, own.intercept)
+            for k, (one, own) in enumerate(zip(problems, points, strict=True))
         ]
     )
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    """An iterable as a list."""
+    try:
+        return list(given)
+    except TypeError:
+        raise InvalidType(f"{name} is {given!r}; give a sequence, one entry for each answer.") from None

@@ -38,7 +38,7 @@ def solve(problem):
     p = problem.regularizer.p
     machine = svm if problem.loss.name == "hinge" else ridge_regression
     theta = np.full(len(K), len(K) ** (-1 / p))
-    for _ in range(300):
+    for _ in range(100):
         beta, b = machine(np.tensordot(theta, K, 1), y, C)
         norms = theta * np.sqrt(np.einsum("i,mij,j->m", beta, K, beta))
         new = norms ** (2 / (p + 1))

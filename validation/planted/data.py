@@ -38,7 +38,8 @@ for _what, _scale in (
 
 def one_factor(kernels: Any, others: Any) -> bool:
     """Whether some kernels are one multiple of others, all of them."""
-    return bool(np.allclose(others, np.vdot(kernels, others) / np.vdot(kernels, kernels) * kernels, rtol=1e-9))
+    size = np.vdot(kernels, kernels)
+    return bool(size and np.allclose(others, np.vdot(kernels, others) / size * kernels, rtol=1e-9))
 
 
 for _method in ("trace", "spherical", "multiplicative"):
