@@ -38,9 +38,9 @@ _ROUNDING = 64 * float(np.finfo(float).eps)
 _SERVES = 1e-4
 """Factor on the gap of the machine in one step, 0.01 on the distance, with which the last Cholesky factor is kept."""
 _SMALLEST_CURVATURE, _LEAST = 1e-10, (1e-150, 1e-300)
-"""V'' as a share of |V'|, and at least, of unit cost and in all: keeps the Newton system in range, and its direction one
-of descent. Both derivatives of a loss that falls like exp(-t) vanish together: a bound on V'' alone would make steps of
-|V'| / V'' ever shorter there."""
+"""V'' as a share of |V'|, and at least, of unit cost and in all: keeps the Newton system in range, and its direction
+one of descent. Both derivatives of a loss that falls like exp(-t) vanish together: a bound on V'' alone would make
+steps of |V'| / V'' ever shorter there."""
 
 
 class NewtonMachine(Machine):
