@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mklref.plotting import SETTINGS
-from validation.confusion import NO_EFFECT, right, stored
+from validation.confusion import NO_EFFECT, stored
 from validation.planted import FAULTS
 
 STATIC = Path(__file__).parents[1] / "_static"
@@ -21,7 +21,7 @@ def main() -> None:
     rows = [row for row in stored() if row[2] != NO_EFFECT]
     planted = list(dict.fromkeys(name for name, _ in FAULTS.values()))
     called = [*planted, *sorted({row[2] for row in rows} - set(planted))]
-    counts = Counter((FAULTS[row[1]][0], FAULTS[row[1]][0] if right(row) else row[2]) for row in rows)
+    counts = Counter((FAULTS[row[1]][0], row[2]) for row in rows)
     table = np.array([[counts[down, across] for across in called] for down in planted], dtype=float)
     total = table.sum(axis=1)
     shares = 100.0 * table / np.maximum(total, 1.0)[:, None]
