@@ -13,7 +13,7 @@ import pytest
 
 import mklref
 from mklref.exceptions import InvalidParameter
-from mklref.explore import State, page, serve, state as states, views
+from mklref.explore import State, graph, page, serve, state as states, views
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 
@@ -104,7 +104,24 @@ def test_a_walk_carries_the_optimum_from_ivanov_to_tikhonov_to_block_norm():
     assert len(gaps) == 4
     assert max(gaps) < 1e-5
     assert "Tikhonov(" in steps.table
+    assert "4 steps from Ivanov: lp ball, now at Tikhonov" in steps.picture
     assert [name for name, _ in steps.leaving] == [e.name for e in mklref.equivalences.leaving(tikhonov(shown))]
+
+
+def test_the_walk_from_ivanov_to_tikhonov_to_block_norms_ends_at_the_optimum_of_its_start():
+    shown, _ = page.solved(replace(SMALL, walk="ivanov to tikhonov|tikhonov to ivanov|lp: weights and norms"), {})
+    steps = page.walk(shown)
+    assert "3 steps from Ivanov: lp ball, now at block norms" in steps.picture
+    rows = [row.split("<td>") for row in steps.table.split("</tr>")[1:-1]]
+    first, last = (float(rows[k][4].partition(" ")[0]) for k in (0, -1))
+    assert last == pytest.approx(first, rel=1e-5)
+
+
+def test_every_regulariser_of_the_page_and_every_equivalence_has_a_place_in_the_graph():
+    for make in states.REGULARIZERS.values():
+        assert type(make(SMALL, 3)).__name__ in graph.PLACES
+    for edge in mklref.equivalences.EQUIVALENCES:
+        assert set(graph.ends(edge)) <= set(graph.PLACES)
 
 
 def tikhonov(shown):

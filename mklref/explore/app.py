@@ -163,7 +163,7 @@ def _(mo, page, shown, walk_to):
     mo.vstack(
         [
             mo.md("## Walk along equivalences"),
-            mo.hstack([mo.Html(steps.picture), mo.vstack([back, *walks])], wrap=True, align="start", widths=[1, 1]),
+            mo.hstack([mo.Html(steps.picture), mo.vstack([back, *walks])], wrap=True, align="start", widths=[2, 1]),
             mo.Html(steps.table),
         ]
     )

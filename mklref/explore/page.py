@@ -15,9 +15,9 @@ from mklref._latex import PRIMERS, problem_statement, statement as latex
 from mklref._path import solve_path
 from mklref._ranges import weight_ranges
 from mklref.certificate import certify
-from mklref.equivalences import EQUIVALENCES, leaving
+from mklref.equivalences import EQUIVALENCES, NONE, leaving
 from mklref.exceptions import MKLError, NotApplicable
-from mklref.explore import state as states, views
+from mklref.explore import graph, state as states, views
 from mklref.explore.state import State
 from mklref.kernels.fitted import FamilyStack
 from mklref.native import solve
@@ -178,7 +178,7 @@ class Walk(NamedTuple):
 def walk(shown: Shown) -> Walk:
     """Carry the solution along the edges of the state; each problem on the way is solved again, from nothing."""
     problem, solution = shown.problem, shown.solution
-    rows, nodes, edges = [_stop(problem, solution, "", "")], [str(problem.regularizer)], []
+    rows, walked = [_stop("", problem, solution, "", "")], []
     known = {edge.name: edge for edge in EQUIVALENCES}
     for name in shown.state.walked:
         edge = known.get(name)
@@ -187,21 +187,23 @@ def walk(shown: Shown) -> Walk:
         try:
             carried = edge(problem, solution)
         except MKLError as wrong:
-            rows.append((name, "", "", "", str(wrong)))
+            rows.append((name, "", "", "", "", str(wrong)))
             break
         bounds = certify(carried.problem, carried.dual_coef, weights=carried.weights, intercept=carried.intercept)
         problem, solution = carried.problem, solve(carried.problem, tol=TOL, max_time=30.0)
-        rows.append(_stop(problem, solution, edge.parameters, f"{bounds.relative_gap:.1e}"))
-        nodes.append(str(problem.regularizer))
-        edges.append(f"{name}: C = {problem.C:.4g}")
-    ahead = tuple((edge.name, edge.right) for edge in leaving(problem))
-    columns = ("problem", "C", "optimum, computed again", "parameters", "gap of the point carried here")
-    return Walk(views.walk(nodes, edges, ahead), _display.table(columns, rows), ahead)
+        walked.append(edge)
+        changed = "nothing changes" if edge.parameters == NONE else edge.parameters
+        rows.append(_stop(f"{len(walked)}. {name}", problem, solution, changed, f"{bounds.relative_gap:.1e}"))
+    ahead = leaving(problem)
+    columns = ("step", "problem", "C", "optimum, computed again", "parameters", "gap of the point carried here")
+    start = type(shown.problem.regularizer).__name__
+    picture = graph.walk(start, walked, ahead)
+    return Walk(picture, _display.table(columns, rows), tuple((edge.name, edge.right) for edge in ahead))
 
 
-def _stop(problem: Problem, solution: Solution, parameters: str, gap: str) -> tuple[str, ...]:
+def _stop(step: str, problem: Problem, solution: Solution, parameters: str, gap: str) -> tuple[str, ...]:
     value = f"{solution.certificate.lower:.7g} … {solution.certificate.upper:.7g}"
-    return str(problem.regularizer), f"{problem.C:.6g}", value, parameters, gap
+    return step, str(problem.regularizer), f"{problem.C:.6g}", value, parameters, gap
 
 
 def code(shown: Shown, formulation: str) -> str:

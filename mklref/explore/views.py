@@ -1,4 +1,4 @@
-"""The pictures of the explorer as SVG: bounds, weights, paths, decision functions, and the walk along equivalences."""
+"""The pictures of the explorer as SVG: bounds, paths and decision functions."""
 
 from __future__ import annotations
 
@@ -176,42 +176,6 @@ def decision(problem: Problem, X: Array, kernels: FamilyStack, solution: Solutio
     shown += [(f"f[{kernels.names[m]}]", each[m]) for m in order[:5] if np.abs(each[m]).max() > 0.0]
     pictures = "".join(f'<div style="flex:1 1 240px">{field(X, problem.y, solution, v, t)}</div>' for t, v in shown)
     return f'<div style="display:flex;flex-wrap:wrap">{pictures}</div>'
-
-
-def walk(nodes: Sequence[str], edges: Sequence[str], leaving: Sequence[tuple[str, str]]) -> str:
-    """Problems that were visited, one below the other, with the edges between them, and where the last one leads."""
-    height = 46
-    rows = max(len(nodes), 1) + len(leaving)
-    drawn = []
-
-    def box(x: float, y: float, words: str, solid: bool) -> None:
-        drawn.append(
-            f'<rect x="{x}" y="{y}" width="300" height="28" rx="5" fill="{BLUE if solid else "none"}" '
-            f'fill-opacity=".18" stroke="currentColor" stroke-dasharray="{"" if solid else "3 3"}"/>'
-            f'<text x="{x + 150}" y="{y + 18}" font-size="11" text-anchor="middle" fill="currentColor">'
-            f"{escape(words[:52])}</text>"
-        )
-
-    def label(x: float, y: float, words: str) -> None:
-        drawn.append(f'<text x="{x}" y="{y}" font-size="10" fill="currentColor">{escape(words[:60])}</text>')
-
-    for k, node in enumerate(nodes):
-        box(4, k * height + 4, node, True)
-        if k:
-            bottom = k * height + 4
-            drawn.append(f'<path d="M40 {bottom - height + 28} V{bottom}" stroke="{ORANGE}" stroke-width="2"/>')
-            label(50, bottom - 6, edges[k - 1])
-    last = (len(nodes) - 1) * height + 32
-    for j, (name, target) in enumerate(leaving):
-        y = len(nodes) * height + j * height
-        drawn.append(f'<path d="M20 {last} V{y + 18} H60" fill="none" stroke="currentColor" stroke-dasharray="3 3"/>')
-        box(60, y + 4, target, False)
-        label(64, y, name)
-    total = rows * height + 8
-    return (
-        f'<svg role="img" aria-label="The walk along equivalences" viewBox="0 0 380 {total}" '
-        f'style="max-width:560px;width:100%">{"".join(drawn)}</svg>'
-    )
 
 
 def flex(*columns: Any) -> str:
