@@ -86,7 +86,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Texts in columns."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    style = "border-collapse:separate;border-spacing:.8em .2em"
+    return (
+        f'<div style="overflow-x:auto"><table style="{style}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
 
 
 def bullets(texts: Iterable[str]) -> str:

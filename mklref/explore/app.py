@@ -155,7 +155,9 @@ def _(mo, page, shown, walk_to):
     steps = page.walk(shown)
     walks = mo.ui.array(
         [
-            mo.ui.button(label=f"{name} → {right}", on_click=lambda _, name=name: walk_to(shown.state.after(name)))
+            mo.ui.button(
+                label=name, tooltip=f"to {right}", on_click=lambda _, name=name: walk_to(shown.state.after(name))
+            )
             for name, right in steps.leaving
         ]
     )

@@ -17,10 +17,10 @@ PLACES = {
     "HalfPower": (100, 146, "powers of the norms"),
     "ConcaveBlock": (100, 204, "concave functions"),
     "WeightedL1": (100, 262, "weighted, l1"),
-    "Fixed": (330, 30, "one machine"),
-    "Lp": (330, 117, "Ivanov: lp ball"),
-    "ElasticNet": (330, 204, "elastic net"),
-    "Mahalanobis": (330, 262, "ellipsoid"),
+    "Fixed": (330, 162, "one machine"),
+    "Lp": (330, 100, "Ivanov: lp ball"),
+    "ElasticNet": (330, 222, "elastic net"),
+    "Mahalanobis": (330, 280, "ellipsoid"),
     "block norms": (560, 30, "block norms"),
     "dual": (560, 88, "dual, all kernels at once"),
     "BlockNorm": (560, 146, "block norm q"),
@@ -69,7 +69,7 @@ def walk(start: str, walked: Sequence[Equivalence], ahead: Sequence[Equivalence]
         )
     label = f"The graph of equivalences: {len(way)} steps from {PLACES[start][2]}, now at {PLACES[here][2]}"
     return (
-        f'<div style="overflow-x:auto"><svg role="img" aria-label="{label}" viewBox="0 0 660 290" '
+        f'<div style="overflow-x:auto"><svg role="img" aria-label="{label}" viewBox="0 0 660 305" '
         f'style="min-width:540px;width:100%;max-width:760px">{"".join(drawn)}</svg></div>'
     )
 

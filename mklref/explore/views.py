@@ -90,7 +90,7 @@ def bounds(solution: Solution) -> str:
     axes.line(steps, np.minimum(upper, best + away), ORANGE)
     axes.line(steps, np.maximum(lower, best - away), BLUE)
     axes.ticks(
-        [(0, "start"), (axes.x[1], f"iteration {len(lower) - 1}")],
+        [(0, "start"), (0.93 * axes.x[1], f"iteration {len(lower) - 1}")],
         [(v, f"{v:.4g}") for v in (axes.y[0], best, axes.y[1])],
     )
     return axes.svg()
@@ -174,8 +174,8 @@ def decision(problem: Problem, X: Array, kernels: FamilyStack, solution: Solutio
     shown = [("f, all together", each.sum(axis=0) + solution.intercept)]
     order = np.argsort(-np.abs(each).max(axis=1), kind="stable")
     shown += [(f"f[{kernels.names[m]}]", each[m]) for m in order[:5] if np.abs(each[m]).max() > 0.0]
-    pictures = "".join(f'<div style="flex:1 1 240px">{field(X, problem.y, solution, v, t)}</div>' for t, v in shown)
-    return f'<div style="display:flex;flex-wrap:wrap">{pictures}</div>'
+    pictures = "".join(f"<div>{field(X, problem.y, solution, v, t)}</div>" for t, v in shown)
+    return f'<div style="display:grid;grid-template-columns:repeat(auto-fill,minmax(240px,1fr))">{pictures}</div>'
 
 
 def flex(*columns: Any) -> str:

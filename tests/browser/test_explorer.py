@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -18,6 +21,14 @@ def open_page(tab, address, state):
     tab.set_default_timeout(PATIENCE)
     tab.goto(f"{address}&{urlencode(state.query())}")
     tab.get_by_text(re.compile("≤ P\\*")).first.wait_for()
+
+
+def picture(tab, name, heading):
+    """A picture of the page from a heading on, into the folder MKLREF_SCREENS if there is one."""
+    tab.get_by_role("heading", name=heading).scroll_into_view_if_needed()
+    if folder := os.environ.get("MKLREF_SCREENS"):
+        tab.wait_for_timeout(1000)  # until pictures stand still
+        tab.screenshot(path=Path(folder) / f"explorer-{name}.png")
 
 
 def interval(tab):
@@ -38,6 +49,21 @@ def test_the_page_shows_what_is_certified_and_follows_its_controls(tab, explorer
     tab.locator(".cm-content").filter(has_text="mklref.Lp(float('inf'))").first.wait_for(state="attached")
     tab.get_by_text("inside the interval").first.wait_for()
     assert tab.locator("math, .katex").count() > 0
+    tab.get_by_role("button", name="ivanov to tikhonov").click()
+    tab.get_by_label("1 steps from Ivanov: lp ball, now at Tikhonov").wait_for()
+    assert "walk=ivanov" in tab.url
+
+
+def test_the_pictures_of_the_documentation_show_the_page(tab, explorer):
+    """`MKLREF_SCREENS=docs/_static pytest tests/browser -k pictures_of_the_documentation` writes them."""
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    open_page(
+        tab, explorer, replace(SMALL, samples=60, walk="ivanov to tikhonov|tikhonov to ivanov|lp: weights and norms")
+    )
+    tab.get_by_label("3 steps from Ivanov: lp ball, now at block norms").wait_for()
+    tab.get_by_text("inside the interval").nth(3).wait_for()
+    picture(tab, "walk", "Walk along equivalences")
+    picture(tab, "optimum", "The certified optimum")
 
 
 def test_bad_input_is_said_and_the_last_picture_stays(tab, explorer):
