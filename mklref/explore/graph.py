@@ -54,7 +54,7 @@ def walk(start: str, walked: Sequence[Equivalence], ahead: Sequence[Equivalence]
         way.append((here, ends(edge, here)[1]))
         here = way[-1][1]
     steps = {(here, ends(edge, here)[1]) for edge in ahead} - {(here, here)}
-    faint = {ends(edge) for edge in EQUIVALENCES if edge.kind.__name__ in PLACES} - steps
+    faint = {ends(edge) for edge in EQUIVALENCES if edge.kind.__name__ in PLACES} - steps - set(way)
     drawn = [_arrow(*pair, "#888888", 1.0, "3 3", "") for pair in sorted(faint) if pair[0] != pair[1]]
     drawn += [_arrow(*pair, BLUE, 2.0, "", "") for pair in sorted(steps)]
     drawn += [_arrow(*pair, ORANGE, 3.0, "", str(k)) for k, pair in enumerate(way, start=1) if pair[0] != pair[1]]
