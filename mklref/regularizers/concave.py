@@ -76,6 +76,17 @@ class ConcaveFunction(ABC):
     def block_conjugate(self, s: Array) -> Array:
         """g~*(s) = sup_{rho >= 0} s rho - g(rho^2) for s in [0, slopes.high]."""
 
+    def norms_from_dual(self, s: Array) -> Array:
+        """The rho with 2 rho g'(rho^2) = s, s between the slopes: by bisection where no class knows better."""
+        low = np.full(len(s), -np.log(_LARGEST_NORM))
+        high = -low
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            rho = np.exp(middle)
+            below = 2.0 * rho * self.derivative(rho**2) < s
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(np.exp(high))
+
     def block_atom(self, rho: Any) -> Any:
         """g(rho^2) as a convex, non-decreasing, elementwise cvxpy expression of rho >= 0, for a g of your own.
 
@@ -95,7 +106,7 @@ class ConcaveBlock(Regularizer):
     R*(s)      = sum g~*(s),   g~*(s) = sup_{rho >= 0} s rho - g(rho^2)
     psi(theta) = -sum g*(1/(2 theta))
     theta      = 1/(2 g'(rho^2))     from the norms
-    theta      = rho/s               from the dual, with rho the solution of 2 rho g'(rho^2) = s, by bisection
+    theta      = rho/s               from the dual, with rho the solution of 2 rho g'(rho^2) = s
 
     With `PowerRoot(p)` it is `Power(p)`, with `RootPlusLinear(lam)` it is `ElasticNet(lam)`, by a route that knows
     nothing of their closed forms. The square root is not smooth at 0, as the paper asks; `SmoothedRoot` is.
@@ -170,15 +181,10 @@ class ConcaveBlock(Regularizer):
         return np.diag(quotient(elasticity / (1.0 - 2.0 * elasticity) * quotient(rho, inside), inside**2))
 
     def norms_from_dual(self, s: Array) -> Array:
-        """The block norms rho with 2 rho g'(rho^2) = s, by bisection on log rho; 0 up to the slope at 0."""
-        low = np.full(len(s), -np.log(_LARGEST_NORM))
-        high = -low
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            rho = np.exp(middle)
-            below = 2.0 * rho * self.g.derivative(rho**2) < s
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.where(s > self.g.slopes.low, np.exp(high), 0.0)
+        """The block norms rho with 2 rho g'(rho^2) = s; 0 up to the slope at 0."""
+        with np.errstate(over="ignore", divide="ignore"):
+            rho = np.minimum(self.g.norms_from_dual(s), _LARGEST_NORM)
+        return np.where(s > self.g.slopes.low, rho, 0.0)
 
     def dual_scale(self, g: Array) -> float:
         """What takes the largest s just below the slope at infinity or, if R*(s) overflows, to that of a norm of 1."""

@@ -112,6 +112,10 @@ class RootPlusLinear(ConcaveFunction):
         """(1-lam) / (2 (1-lam) + 2 lam sqrt(x))."""
         return np.asarray(0.5 * (1.0 - self.lam) / ((1.0 - self.lam) + self.lam * np.sqrt(x)))
 
+    def norms_from_dual(self, s: Array) -> Array:
+        """(s - (1-lam))_+ / lam."""
+        return np.asarray(np.maximum(s - (1.0 - self.lam), 0.0) / self.lam)
+
     def conjugate(self, y: Array) -> Array:
         """-(1-lam)^2 / (2 (2y - lam))."""
         rest = 2.0 * y - self.lam
@@ -157,6 +161,10 @@ class SmoothedRoot(ConcaveFunction):
     def elasticity(self, x: Array) -> Array:
         """x / (2 (x + epsilon^2))."""
         return np.asarray(0.5 * x / (x + self.epsilon**2))
+
+    def norms_from_dual(self, s: Array) -> Array:
+        """Epsilon s / sqrt(1 - s^2)."""
+        return np.asarray(self.epsilon * s / np.sqrt((1.0 - s) * (1.0 + s)))
 
     def conjugate(self, y: Array) -> Array:
         """-(1 - 2 epsilon y)^2 / (4y) for y <= 1/(2 epsilon), else 0."""

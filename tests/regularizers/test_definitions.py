@@ -13,6 +13,7 @@ from mklref.formulations.weighted_primal import psi
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,
+    ConcaveFunction,
     ElasticNet,
     Fixed,
     Groups,
@@ -214,3 +215,14 @@ def test_concave_functions_against_their_definitions(g):
     limits = 2 * np.sqrt([1e-20, 1e20]) * g.derivative(np.array([1e-20, 1e20]))
     for limit, end in zip(limits, g.slopes, strict=True):
         assert limit > 1.5 if np.isinf(end) else limit == pytest.approx(end, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "g", [RootPlusLinear(0.35), RootPlusLinear(1e-3), SmoothedRoot(0.4), SmoothedRoot(1e3)], ids=str
+)
+def test_norms_from_dual_norms_are_those_of_the_bisection(g):
+    """2 rho g'(rho^2) = s, in closed form and by halving the logarithm of an interval."""
+    low, high = g.slopes
+    s = low + (min(high, 1e3) - low) * np.array([1e-6, 0.1, 0.5, 0.9, 1.0 - 1e-9])
+    np.testing.assert_allclose(g.norms_from_dual(s), ConcaveFunction.norms_from_dual(g, s), rtol=1e-6)
+    assert ConcaveBlock(g).norms_from_dual(np.array([0.0, low])).tolist() == [0.0, 0.0]
