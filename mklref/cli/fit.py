@@ -17,7 +17,7 @@ from mklref.cli.files import deliver
 from mklref.cli.frame import MessyTable, read_messy, show_columns
 from mklref.cli.model import TableModel, calibrated
 from mklref.cli.table import require_pictures, save_picture
-from mklref.exceptions import Interrupted, InterruptedWarning, MKLWarning, UselessModelWarning
+from mklref.exceptions import InterruptedWarning, MKLWarning, UselessModelWarning
 
 
 def run(arguments: Any) -> bool:
@@ -77,7 +77,7 @@ def _evaluated(arguments: Any, pipeline: Any, table: MessyTable) -> tuple[Any, b
                 random_state=arguments.seed,
                 verbose=sys.stderr.isatty() and nested,
             )
-        except Interrupted:
+        except KeyboardInterrupt:
             return None, True
     return found, found.interrupted
 

@@ -82,8 +82,11 @@ class Searching:
         self.interrupted_ = choice.scored < len(rows) * len(folds)
         self._warn(choice, len(rows) * len(folds))
         model.set_params(C=self.C_, norm=self.norm_, verbose=own.verbose)
-        parts = model._parts(model._normalized(raw, weight), y, weight)
-        self.interrupted_ |= model._fit_parts(parts, kept, unfinished=True)
+        try:
+            self.interrupted_ |= _fitted(model, raw, y, kept)
+        except KeyboardInterrupt:  # before there was a point: the search is worth another fit, of the kernels anew
+            self.interrupted_ = True
+            _fitted(model, model._raw_kernels(X, kept), y, kept)
         _warn_of_folds([point.constant for point in rows[0] if point is not None], model.kernel_names_)
         self._take(model)
         return self
@@ -191,6 +194,12 @@ class Searching:
             if name.endswith("_") or name in ("_columns", "_fitted_with", "_new_kernels"):
                 setattr(self, name, value)
         self.best_estimator_ = model
+
+
+def _fitted(model: Any, raw: Any, y: Any, kept: Any) -> bool:
+    """Fit the chosen model to all samples, whose kernels are used up by it; whether Ctrl-C came first."""
+    parts = model._parts(model._normalized(raw, kept.weight), y, kept.weight)
+    return bool(model._fit_parts(parts, kept, unfinished=True))
 
 
 def _plain_ones(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -68,6 +68,15 @@ def test_the_last_fit_is_taken_as_it_is_by_then(samples, monkeypatch, interrupt)
     assert found.certificate_.relative_gap < 1.0
 
 
+@pytest.mark.parametrize("stage", ["normalized", "solve"])
+def test_a_search_that_is_done_is_not_lost_before_its_last_fit(samples, whole, interrupt, stage):
+    X, y, _ = samples
+    interrupt(base, stage, 1)
+    found = MKLClassifierCV(**GRID).fit(X, y)
+    assert found.interrupted_
+    np.testing.assert_array_equal(found.decision_function(X), whole.decision_function(X))
+
+
 def test_nothing_to_return_is_an_exception_that_says_so(samples, interrupt):
     X, y, _ = samples
     interrupt(folds, "run_from", 1)
@@ -83,18 +92,18 @@ def test_nothing_to_return_is_an_exception_that_says_so(samples, interrupt):
 def test_fits_that_are_finished_are_what_an_evaluation_and_resampling_tell(samples, interrupt, n_jobs):
     X, y, _ = samples
     model = MKLClassifier("linear, rbf(2)", tol=1e-3)
-    expected = {ask: ask(model, X, y, **{name: 6}) for ask, name in ((evaluate, "test"), (stability, "fits"))}
+    expected = {ask: ask(model, X, y, **{name: 12}) for ask, name in ((evaluate, "test"), (stability, "fits"))}
     for ask, name in ((evaluate, "test"), (stability, "fits")):
-        interrupt(base, "solve", 5)
-        with pytest.warns(InterruptedWarning, match=rf"{ask.__name__} was interrupted: [3-5] of 6 fits"):
-            found = ask(model, X, y, **{name: 6}, n_jobs=n_jobs)
+        interrupt(base, "solve", 4)  # threads may finish some more before it arrives
+        with pytest.warns(InterruptedWarning, match=rf"{ask.__name__} was interrupted: \d+ of 12 fits"):
+            found = ask(model, X, y, **{name: 12}, n_jobs=n_jobs)
         assert found.interrupted
         assert not expected[ask].interrupted
         if ask is stability:
-            assert 3 <= len(found.weights) < 6
+            assert 2 <= len(found.weights) <= (3 if n_jobs == 1 else 12)
             assert all(any(np.array_equal(row, own) for own in expected[ask].weights) for row in found.weights)
         else:
-            assert 0 < len(found.rows) < 66
+            assert 0 < len(found.rows) <= (18 if n_jobs == 1 else 66)
             places = [int(np.flatnonzero(expected[ask].rows == row)[0]) for row in found.rows]
             np.testing.assert_array_equal(found.scores, expected[ask].scores[places])
 
