@@ -150,6 +150,8 @@ def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
 
     if point.weights is None or not point.weights.any():
         return
+    if not np.isfinite(certify(problem, point.dual_coef, weights=point.weights).better_upper):
+        return  # numbers beyond all scales, which no solver has time for
     found = solve(problem.replace(regularizer=Fixed(point.weights)), tol=1e-9, max_iter=60)
     left = certify(problem, found.dual_coef, weights=point.weights).relative_gap
     text = (
