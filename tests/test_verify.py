@@ -11,6 +11,7 @@ import sys
 import zipfile
 import zlib
 from decimal import DivisionByZero
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from makers import LOSSES, make_problem
 
 import mklref
 from mklref import certify, solve, verify
+from mklref.certificate.unit import unit_of
+from mklref.losses import EpsilonInsensitive, Huber, Pinball, SquaredEpsilonInsensitive
 from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
 
 REGULARIZERS = (
@@ -108,6 +111,57 @@ def test_a_bound_that_is_too_sharp_by_1e_10_is_refuted(loss, side):
     facts["claim"][side] = (value + sign * 1e-10 * abs(value)).hex()
     with pytest.raises(verify.Refuted, match=f"{side} = "):
         verify.verify(facts, problem.kernels.dense(), problem.y)
+
+
+KINKED = ("hinge", "logistic", "one_class", "density_level_set", "squared_hinge", "squared")
+KINKED += (Huber(0.375), Pinball(0.25), EpsilonInsensitive(0.125), SquaredEpsilonInsensitive(0.125))
+
+
+def stated(loss, n=5):
+    """The checker's loss and the library's, on the same targets, with costs whose products are exact."""
+    problem = make_problem(loss=loss, n=n, seed=6).replace(sample_weight=2.0 ** (np.arange(n) % 3))
+    y, costs = problem.y, np.exp2(np.round(np.log2(problem.costs)))
+    exact = [[Fraction(x) for x in values.tolist()] for values in (y, costs)]
+    return verify._Loss(document(problem)["problem"]["loss"], *exact), problem.loss, y, costs
+
+
+@pytest.mark.parametrize("loss", KINKED, ids=str)
+def test_the_box_ends_where_that_of_the_library_does(loss):
+    theirs, ours, y, costs = stated(loss)
+    for ends, outside in zip(ours.box(y, costs), (-np.inf, np.inf), strict=True):
+        finite = np.isfinite(ends)
+        theirs.require_box([Fraction(x) for x in np.where(finite, ends, 1e300 * np.sign(outside)).tolist()])
+        for i in np.flatnonzero(finite):
+            beta = 0.5 * np.where(finite, ends, 0.0)
+            beta[i] = np.nextafter(ends[i], outside)
+            with pytest.raises(verify.Refuted, match=rf"dual_coef\[{i}\] = .* lies outside its box"):
+                theirs.require_box([Fraction(x) for x in beta.tolist()])
+
+
+@pytest.mark.parametrize("reach", [0.0, 0.25, 3.0])
+@pytest.mark.parametrize("loss", KINKED, ids=str)
+def test_slopes_are_the_largest_within_reach_of_a_score(loss, reach, rng):
+    """What an error of the scores may cost: too small would be no bound, much too large a needless gap."""
+    theirs, ours, y, _ = stated(loss)
+    for scores in (rng.normal(size=len(y)), y + 1e-9, y - 0.3, 2.0 * rng.normal(size=len(y))):
+        found = [float(x) for x in theirs.slopes([Fraction(x) for x in scores.tolist()], Fraction(reach))]
+        around = [np.abs(ours.subgradient(scores + step, y)) for step in np.linspace(-reach, reach, 201)]
+        largest = np.max(around, axis=0)
+        assert np.all(np.array(found) >= largest * (1 - 1e-12))
+        if str(loss) not in ("logistic", str(Pinball(0.25))):  # simpler bounds, which hold everywhere
+            np.testing.assert_allclose(found, largest, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2, 0.25), Fixed([4.0, 9.0, 1.0, 0.5])], ids=str)
+def test_the_unit_of_a_one_class_machine_is_that_of_the_library(regularizer):
+    problem = make_problem(loss="one_class", regularizer=regularizer, n=8, seed=1)
+    theirs = verify._Loss({"name": "one_class"}, [Fraction(1)] * 8, [Fraction(x) for x in problem.costs.tolist()])
+
+    def conjugate(squares):
+        return Fraction(regularizer.conjugate(np.sqrt([float(q) for q in squares])))
+
+    found = theirs.unit(conjugate, problem.kernels.dense(), True)
+    assert float(found) == pytest.approx(unit_of(problem), rel=1e-12)
 
 
 def changed(facts, *path, to):
