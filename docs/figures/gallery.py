@@ -115,8 +115,21 @@ def intervals() -> plt.Axes:
     return plotting.intervals(mklref.crosscheck(problem, solvers=("CLARABEL", "ECOS", "SCS")))
 
 
+def contributions() -> plt.Axes:
+    data = load("breast_cancer").standardized().subset(150, seed=0)
+    model = mklref.MKLClassifier("per_variable(rbf(3))").fit(data, data.y)
+    return plotting.contributions(model, data, labels=data.y, most=8)
+
+
+def stability() -> plt.Axes:
+    data = load("breast_cancer").standardized().subset(120, seed=0)
+    found = mklref.model_selection.stability(mklref.MKLClassifier("per_variable(linear)"), data, data.y, fits=20)
+    return plotting.stability(found, most=14)
+
+
 PICTURES = (
     weights, weights_summed, ranges, convergence, path, validation, alignment, sparsity, surface, intervals,
+    contributions, stability,
 )  # fmt: skip
 
 

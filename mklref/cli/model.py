@@ -14,6 +14,7 @@ import numpy as np
 
 from mklref._files import packed_arrays, read_archive, read_arrays, write_arrays
 from mklref._typing import Array
+from mklref._untrusted import parse_json
 from mklref.certificate.verdict import saved
 from mklref.estimators import MKLClassifier, MKLRegressor
 from mklref.estimators.persistence import variables_of
@@ -119,7 +120,7 @@ class TableModel:
 def _of_columns(arrays: dict[str, Any], facts: dict[str, Any], path: str) -> TableModel:
     require_names(facts, ("format", "kind", "columns", "target", "identifiers"), "facts")
     require_names(arrays, ("estimator", *({"calibration"} & set(arrays))), "arrays")
-    encoder = TableEncoder.from_plain(json.loads(saved(facts, "columns", str)))
+    encoder = TableEncoder.from_plain(parse_json(saved(facts, "columns", str).encode(), path))
     estimator = _estimator(arrays, facts, path)
     if variables_of(estimator) != list(encoder.get_feature_names_out()):
         raise ValueError("its columns are not those of its estimator")
