@@ -224,7 +224,7 @@ def _add_problem(command: Any, samples: str) -> None:
     add_reading(add)
     add("--positive", metavar="CLASS", help="the class that becomes +1, all others -1 (the second of two)")
     add("--samples", type=sample_count, metavar="N|all", help=f"how many, drawn by the seed ({samples})")
-    add("--seed", type=seed, default=0, help="seed of the draw (0)")
+    add("--seed", type=seed, help="seed of the draw (0)")
     add("--kernels", default=None, metavar="SPEC", help="such as linear,poly:2,rbf:0.1..10:8,per-variable (simplemkl)")
     add("--normalize", choices=NORMALIZATIONS, help="normalisation of each kernel (trace; none for an NPZ file)")
     names = ", ".join(LOSSES)

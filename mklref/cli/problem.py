@@ -61,8 +61,9 @@ def read_stated(arguments: Any) -> Problem | None:
         problem = problem_from_record(record)
     except MKLError as error:
         raise type(error)(f"{arguments.data}: {error}") from error
-    for option in (*READING, "target", "positive", "samples", "kernels", "normalize"):
-        if getattr(arguments, option):
+    for option in (*READING, "target", "positive", "samples", "seed", "kernels", "normalize"):
+        given = getattr(arguments, option)
+        if given or (option == "seed" and given is not None):  # 0 is a seed
             raise InvalidParameter(f"--{option} does not go with {arguments.data}, which states a whole problem.")
     regularizer, loss = problem.regularizer, problem.loss
     given = {"C": arguments.C, "loss": arguments.loss, "p": arguments.p}
@@ -97,7 +98,7 @@ def read(arguments: Any, default_samples: int | None = None) -> Input:
 def _from_table(arguments: Any, samples: int | None) -> Input:
     published, columns = _dataset(arguments)
     whole = published.complete()
-    data = whole if samples is None else whole.subset(samples, arguments.seed)
+    data = whole if samples is None else whole.subset(samples, arguments.seed or 0)
     y, meaning = _target(data.y, arguments)
     specification = RECIPE if arguments.kernels is None else arguments.kernels
     method: Any = arguments.normalize or "trace"
@@ -108,7 +109,8 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
         arguments.loss or Hinge(),
         {
             "data": f"{whole.name} ({whole.source})" if whole.name != whole.source else whole.name,
-            "samples": _drawn(len(data.y), len(whole.y), arguments.seed) + _dropped(len(published.y) - len(whole.y)),
+            "samples": _drawn(len(data.y), len(whole.y), arguments.seed or 0)
+            + _dropped(len(published.y) - len(whole.y)),
             "target": meaning,
             "kernels": f"{len(kernels)}: {specification} on {len(data.features)} standardised variables, "
             f"normalisation: {method}",
@@ -152,7 +154,7 @@ def _from_kernels(arguments: Any) -> Input:
     kernels, y = stack(arrays["kernels"]), np.asarray(arrays["y"])
     n = kernels.shape[1]
     if arguments.samples is not None and arguments.samples < n and y.shape == (n,):
-        rows = np.sort(np.random.default_rng(arguments.seed).permutation(n)[: arguments.samples])
+        rows = np.sort(np.random.default_rng(arguments.seed or 0).permutation(n)[: arguments.samples])
         kernels = ArrayStack([np.ascontiguousarray(K[np.ix_(rows, rows)]) for K in kernels.dense()])
         y = y[rows]
     method: Any = arguments.normalize or "none"
@@ -186,5 +188,5 @@ def _dropped(incomplete: int) -> str:
     return f"; {incomplete} with missing cells left out" if incomplete else ""
 
 
-def _drawn(taken: int, available: int, seed: int) -> str:
-    return f"all {available}" if taken == available else f"{taken} of {available}, drawn with seed {seed}"
+def _drawn(taken: int, available: int, seed: int | None) -> str:
+    return f"all {available}" if taken == available else f"{taken} of {available}, drawn with seed {seed or 0}"

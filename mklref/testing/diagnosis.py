@@ -1,4 +1,4 @@
-"""What is wrong with an answer: its certificate, the usual suspects, and the claims of its solver."""
+"""What is wrong with an answer: its certificate, the usual suspects, and the claims of its solver (claims.py)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import as_float_array
-from mklref.certificate import Certificate, RigorousCertificate, certify, dual_losses, repair
+from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.bounds import dual_objective
 from mklref.certificate.checks import weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.unit import relative, unit_of
-from mklref.exceptions import InvalidType, MKLError
+from mklref.exceptions import MKLError
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.testing.answer import Answer
+from mklref.testing.claims import PLAUSIBLE, claim, false_claims, squares_of
 from mklref.testing.faults import Finding
 from mklref.testing.fitted import fitting_weights
 from mklref.testing.readings import Point, Reading, Suspect
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST
 from mklref.testing.weight_suspects import weights_of_the_machine
 
-PLAUSIBLE = 1e-2
-"""A reading is plausible if it leaves this share of the relative gap."""
 PLAUSIBLE_IF_FITTED = 1e-3
 """The same for a reading with parameters that were fitted to the point."""
 OF_THE_EFFECT = 0.1
@@ -81,7 +80,7 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
     """
     try:
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
-        objective, lower = _claim("objective", answer.objective), _claim("lower", answer.lower)
+        objective, lower = claim("objective", answer.objective), claim("lower", answer.lower)
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
@@ -101,7 +100,7 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
     elif violated := _violations(problem, answer, float(np.sqrt(tol))):
         findings.append(Finding("infeasible", "; ".join(violated) + "."))
     allowed = tol * certificate.size
-    findings += _false_claims(problem, objective, lower, point, certificate, allowed)
+    findings += false_claims(problem, objective, lower, point, certificate, allowed)
     return Verdict(certificate, tuple(findings), gap, weights)
 
 
@@ -224,7 +223,7 @@ def _why_not_each_machine(
     if not point.dual_coef.any():
         yield Finding("zero answer", f"dual_coef is all 0. {bounds}")
         return
-    theta = problem.regularizer.weights_from_dual(np.sqrt(_squares(problem, point)))
+    theta = problem.regularizer.weights_from_dual(np.sqrt(squares_of(problem, point)))
     fixed = Fixed(theta if point.weights is None else point.weights)
     b = [None] * len(problem.machines) if point.intercept is None else as_float_array(point.intercept, "intercept")
     wrong: dict[str, list[tuple[int, Finding]]] = {}
@@ -291,88 +290,6 @@ def _share_of_effect(problem: Problem, upper: float, lower: float) -> float:
     zero = np.zeros(problem.n_samples)
     constant = intercept_objective(problem, zero, best_intercept(problem, zero))
     return min(abs(relative(upper - lower, constant - lower)), 1.0)
-
-
-def _claim(name: str, value: Any) -> float | None:
-    """A number that the solver reports, if it reports one."""
-    if value is None:
-        return None
-    if isinstance(value, str | bytes) or np.iscomplexobj(value) or np.size(value) != 1:
-        raise InvalidType(f"{name} is {value!r}; give a number.")
-    try:
-        return float(np.ravel(value)[0])
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidType(f"{name} is {value!r}; give a number.") from None
-
-
-def _false_claims(
-    problem: Problem,
-    objective: float | None,
-    lower: float | None,
-    point: Point,
-    certificate: Certificate,
-    allowed: float,
-) -> Iterator[Finding]:
-    """Numbers that the solver reports about its point, against the same numbers recomputed."""
-    upper = certificate.objective
-    if lower is not None:
-        used = _dual_of_used_kernels(problem, point)
-        if used is not None and used > certificate.lower + allowed and _close(lower, used, certificate.gap, allowed):
-            text = f"lower bound {lower:.9g} is claimed, the dual value of the used kernels; all have"
-            yield Finding("inactive constraints violated", f"{text} {certificate.lower:.9g}.")
-        elif objective is not None and lower > objective + allowed:
-            text = f"lower bound {lower:.9g} and objective {objective:.9g} are claimed."
-            yield Finding("hidden negative gap", text)
-        elif not lower <= certificate.upper + allowed:
-            text = f"lower bound {lower:.9g} is claimed, the optimum lies below {upper:.9g}."
-            yield Finding("claimed lower bound", text)
-    if objective is None or min(abs(objective - upper), abs(objective - _joint(problem, point, upper))) <= 2 * allowed:
-        return
-    text = f"{objective:.9g} is claimed, the point has {upper:.9g}."
-    if objective < upper and _close(objective, _dual_of_machine(problem, point), upper - objective, allowed):
-        yield Finding("dual value taken for J", text)
-    elif certificate.gap > allowed and abs(objective - certificate.lower) <= max(allowed, PLAUSIBLE * certificate.gap):
-        yield Finding("weights cleaned up", text + " The claimed value fits dual_coef with better weights.")
-    else:
-        yield Finding("claimed objective", text)
-
-
-def _joint(problem: Problem, point: Point, upper: float) -> float:
-    """The objective in functions and weights, with 1/2 sum theta_m q_m + psi(theta) in place of R(rho)."""
-    if point.weights is None or problem.regularizer.weight_form != "min":
-        return upper
-    squares = _squares(problem, point)
-    theta = np.maximum(point.weights, 0.0)
-    psi = problem.regularizer.weight_penalty(theta)
-    penalty = problem.regularizer.value(theta * np.sqrt(squares))
-    return upper - penalty + 0.5 * float(theta @ squares) + (psi if np.isfinite(psi) else 0.0)
-
-
-def _dual_of_machine(problem: Problem, point: Point) -> float | None:
-    """-sum c V*(-beta/c) - 1/2 sum theta_m q_m: the dual value of the machine at these weights."""
-    if point.weights is None:
-        return None
-    return dual_losses(problem, problem.split(point.dual_coef)) - 0.5 * float(point.weights @ _squares(problem, point))
-
-
-def _dual_of_used_kernels(problem: Problem, point: Point) -> float | None:
-    """The dual objective with g_m = 0 for the kernels of weight 0."""
-    if point.weights is None:
-        return None
-    squares = np.where(point.weights > 0.0, _squares(problem, point), 0.0)
-    loss = dual_losses(problem, problem.split(point.dual_coef))
-    return loss - problem.regularizer.conjugate(np.sqrt(squares))
-
-
-def _squares(problem: Problem, point: Point) -> Array:
-    """q_m = sum_p beta_p'K_m beta_p."""
-    each = zip(problem.machines, problem.split(point.dual_coef), strict=True)
-    squares = [np.maximum(machine.problem.kernels.quadratic(beta), 0.0) for machine, beta in each]
-    return np.asarray(np.sum(squares, axis=0))
-
-
-def _close(value: float, other: float | None, scale: float, allowed: float) -> bool:
-    return other is not None and abs(value - other) <= max(1e-6 * abs(scale), 1e-3 * allowed)
 
 
 def _array(data: Any) -> Array:

@@ -53,6 +53,7 @@ def test_a_regularizer_that_is_no_ball_is_solved_too(stated, capsys):
         (["--p", "1"], "--p 1.0 contradicts {file}, which has 1.5"),
         (["--loss", "hinge"], "--loss hinge contradicts {file}, which has epsilon_insensitive"),
         (["--samples", "10"], "--samples does not go with {file}, which states a whole problem"),
+        (["--seed", "0"], "--seed does not go with {file}"),
         (["--normalize", "trace"], "--normalize does not go with {file}"),
     ],
 )

@@ -1,0 +1,102 @@
+"""Numbers that a solver reports about its point, against the same numbers recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.certificate import Certificate, dual_losses
+from mklref.exceptions import InvalidType
+from mklref.problem import Problem
+from mklref.testing.faults import Finding
+from mklref.testing.readings import Point
+
+PLAUSIBLE = 1e-2
+"""A reading is plausible if it leaves this share of the relative gap, and so is a claim that errs by it."""
+
+
+def claim(name: str, value: Any) -> float | None:
+    """A number that the solver reports, if it reports one."""
+    if value is None:
+        return None
+    if isinstance(value, str | bytes) or np.iscomplexobj(value) or np.size(value) != 1:
+        raise InvalidType(f"{name} is {value!r}; give a number.")
+    try:
+        return float(np.ravel(value)[0])
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidType(f"{name} is {value!r}; give a number.") from None
+
+
+def false_claims(
+    problem: Problem,
+    objective: float | None,
+    lower: float | None,
+    point: Point,
+    certificate: Certificate,
+    allowed: float,
+) -> Iterator[Finding]:
+    """Numbers that the solver reports about its point, against the same numbers recomputed."""
+    upper = certificate.objective
+    if lower is not None:
+        used = _dual_of_used_kernels(problem, point)
+        if used is not None and used > certificate.lower + allowed and _close(lower, used, certificate.gap, allowed):
+            text = f"lower bound {lower:.9g} is claimed, the dual value of the used kernels; all have"
+            yield Finding("inactive constraints violated", f"{text} {certificate.lower:.9g}.")
+        elif objective is not None and lower > objective + allowed:
+            text = f"lower bound {lower:.9g} and objective {objective:.9g} are claimed."
+            yield Finding("hidden negative gap", text)
+        elif not lower <= certificate.upper + allowed:
+            text = f"lower bound {lower:.9g} is claimed, the optimum lies below {upper:.9g}."
+            yield Finding("claimed lower bound", text)
+    if objective is None or min(abs(objective - upper), abs(objective - _joint(problem, point, upper))) <= 2 * allowed:
+        return
+    text = f"{objective:.9g} is claimed, the point has {upper:.9g}."
+    if objective < upper and _close(objective, _dual_of_machine(problem, point), upper - objective, allowed):
+        yield Finding("dual value taken for J", text)
+    elif certificate.gap > allowed and abs(objective - certificate.lower) <= max(allowed, PLAUSIBLE * certificate.gap):
+        yield Finding("weights cleaned up", text + " The claimed value fits dual_coef with better weights.")
+    else:
+        yield Finding("claimed objective", text)
+
+
+def _joint(problem: Problem, point: Point, upper: float) -> float:
+    """The objective in functions and weights, with 1/2 sum theta_m q_m + psi(theta) in place of R(rho)."""
+    if point.weights is None or problem.regularizer.weight_form != "min":
+        return upper
+    squares = squares_of(problem, point)
+    theta = np.maximum(point.weights, 0.0)
+    psi = problem.regularizer.weight_penalty(theta)
+    penalty = problem.regularizer.value(theta * np.sqrt(squares))
+    return upper - penalty + 0.5 * float(theta @ squares) + (psi if np.isfinite(psi) else 0.0)
+
+
+def _dual_of_machine(problem: Problem, point: Point) -> float | None:
+    """-sum c V*(-beta/c) - 1/2 sum theta_m q_m: the dual value of the machine at these weights."""
+    if point.weights is None:
+        return None
+    return dual_losses(problem, problem.split(point.dual_coef)) - 0.5 * float(
+        point.weights @ squares_of(problem, point)
+    )
+
+
+def _dual_of_used_kernels(problem: Problem, point: Point) -> float | None:
+    """The dual objective with g_m = 0 for the kernels of weight 0."""
+    if point.weights is None:
+        return None
+    squares = np.where(point.weights > 0.0, squares_of(problem, point), 0.0)
+    loss = dual_losses(problem, problem.split(point.dual_coef))
+    return loss - problem.regularizer.conjugate(np.sqrt(squares))
+
+
+def squares_of(problem: Problem, point: Point) -> Array:
+    """q_m = sum_p beta_p'K_m beta_p."""
+    each = zip(problem.machines, problem.split(point.dual_coef), strict=True)
+    squares = [np.maximum(machine.problem.kernels.quadratic(beta), 0.0) for machine, beta in each]
+    return np.asarray(np.sum(squares, axis=0))
+
+
+def _close(value: float, other: float | None, scale: float, allowed: float) -> bool:
+    return other is not None and abs(value - other) <= max(1e-6 * abs(scale), 1e-3 * allowed)
