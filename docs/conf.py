@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent))  # `validation`; behind the installed package, whose core is compiled
 
 import generate  # noqa: E402
 import markup  # noqa: E402
