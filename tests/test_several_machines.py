@@ -81,7 +81,7 @@ def test_saved_and_loaded(solved, data, tmp_path):
     assert again == solution.certificate
     scores = loaded.decision_function(data[0])
     assert scores.shape == (27, 3)
-    np.testing.assert_allclose(loaded.decision_function(problem.kernels), scores, rtol=1e-12)
+    np.testing.assert_allclose(loaded.decision_function(problem.kernels), scores, rtol=1e-12, atol=1e-12)
     assert np.mean(problem.assign(scores) == problem.y) > 0.6
 
 
