@@ -65,6 +65,7 @@ def files(case, tmp_path):
     return certificate, data
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_true_certificates_are_confirmed(loss, regularizer):
