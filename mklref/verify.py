@@ -53,8 +53,8 @@ _CONTEXT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MARGIN = Decimal("1e-60")
 _PIECE = 128
 """Columns of a factor that are multiplied at a time, which keeps the bound of their rounding errors small."""
-_TINY_SHARE = Fraction(1, 10**30)
-"""Of the cost: where a dual variable of the logistic loss is this close to a bound, 80 digits are too few for log."""
+_TINY = Decimal("1e-30")
+"""Where x of the logistic loss is less than this, 80 digits are too few for log(1 - x) and log(1 + x)."""
 _TIE = Fraction(1, 10**9)
 """Groups: p + q this close to 1 counts as 1, by the definition of the regulariser."""
 _LAST_BITS = Fraction(8, 2**52)
@@ -728,17 +728,19 @@ def _entropy(a: Fraction, c: Fraction) -> Fraction:
     small = min(a, c - a)
     if not small:
         return Fraction(0)
-    first = -_decimal(small) * _decimal(small / c).ln() * (1 - _MARGIN)
-    if small < c * _TINY_SHARE:
+    share = _decimal(small / c)
+    first = -_decimal(small) * share.ln() * (1 - _MARGIN)
+    if share < _TINY:
         return Fraction(first) + (c - small) * small / c
     second = -_decimal(c - small) * _decimal((c - small) / c).ln()
     return Fraction(first + second - _MARGIN * _decimal(c))
 
 
 def _softplus(x: Fraction) -> Fraction:
-    """log(1 + exp(x)) from above."""
-    value = max(_decimal(x), Decimal(0)) + (1 + max(-abs(_decimal(x)), Decimal(-2000)).exp()).ln()
-    return Fraction(value * (1 + _MARGIN) + _MARGIN)
+    """log(1 + exp(x)) from above; for a small e = exp(-|x|), log(1 + e) <= e."""
+    small = max(-abs(_decimal(x)), Decimal(-2000)).exp() * (1 + _MARGIN)
+    beyond = small if small < _TINY else (1 + small).ln() + _MARGIN
+    return Fraction((max(_decimal(x), Decimal(0)) + beyond) * (1 + _MARGIN))
 
 
 if __name__ == "__main__":

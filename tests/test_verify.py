@@ -10,7 +10,7 @@ import subprocess
 import sys
 import zipfile
 import zlib
-from decimal import DivisionByZero
+from decimal import Context, Decimal, DivisionByZero, localcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -151,6 +151,15 @@ def test_slopes_are_the_largest_within_reach_of_a_score(loss, reach, rng):
         assert np.all(np.array(found) >= largest * (1 - 1e-12))
         if str(loss) not in ("logistic", str(Pinball(0.25))):  # simpler bounds, which hold everywhere
             np.testing.assert_allclose(found, largest, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("x", [-1500.0, -306.0, -70.0, -69.0, -1.0, 0.0, 2.0, 400.0])
+def test_the_logistic_loss_is_sharp_from_above_however_small_it_is(x):
+    with localcontext(Context(prec=900)):
+        exact = Fraction((1 + Decimal(x).exp()).ln())
+    with localcontext(verify._CONTEXT):
+        found = verify._softplus(Fraction(x))
+    assert exact <= found <= exact * (1 + Fraction(1, 10**29))
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2, 0.25), Fixed([4.0, 9.0, 1.0, 0.5])], ids=str)
