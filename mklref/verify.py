@@ -65,6 +65,8 @@ _HEADER = 65536
 """Bytes before the numbers of an array, at most."""
 LIMIT = "MKLREF_MAX_BYTES"
 """Environment variable: what a file may unpack to, 4 GiB by default."""
+_MEMORY = Path("/proc/meminfo")
+"""Where Linux says how much memory is free."""
 _ARRAYS = {"kernels": (3, ("float32", "float64")), "y": (1, ("float64",))}
 """Axes and types of the arrays."""
 _DAMAGE = (
@@ -233,12 +235,12 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, facts: dict[str, Any
 
 def _require_room(what: object, size: int) -> None:
     """Raise `Unreadable` if `size` bytes are more than the limit, or than there is memory where that is known."""
-    text, memory = os.environ.get(LIMIT, str(4 * 2**30)), Path("/proc/meminfo")
+    text = os.environ.get(LIMIT, str(4 * 2**30))
     if not re.fullmatch("[1-9][0-9]{0,18}", text):
         raise Unreadable(f"{LIMIT} = {text[:40]!r} is no number of bytes.")
     if size > int(text):
         raise Unreadable(f"{what} has {size} bytes; at most {text} are read ({LIMIT} in the environment).")
-    free = re.search(r"MemAvailable: +(\d+) kB", memory.read_text(encoding="ascii")) if memory.is_file() else None
+    free = re.search(r"MemAvailable: +(\d+) kB", _MEMORY.read_text(encoding="ascii")) if _MEMORY.is_file() else None
     if free and size > 1024 * int(free[1]):
         raise Unreadable(f"{what} has {size} bytes, and {1024 * int(free[1])} bytes of memory are free.")
 
