@@ -24,6 +24,7 @@ from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.native.active import on_active_samples
 from mklref.native.bundle import Bundle
 from mklref.native.large_q import LargeQ
 from mklref.native.model import minimise
@@ -109,7 +110,8 @@ class Outer:
     def iterate(self, weights: Array) -> Status:
         """Run the outer loop from these weights; says why it ended."""
         self.first = self.best.note(self.assess(weights))  # f = 0, or where the start is: nothing worse is returned
-        point = self.evaluate(weights)
+        point = on_active_samples(self, weights) or self.evaluate(weights)
+        weights = point.weights
         self.unit = _UNIT * float(weights.max())
         since_better = last_better = 0
         smallest = lowest = highest = np.inf
