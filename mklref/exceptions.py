@@ -3,6 +3,7 @@
 MKLError
 ├── InvalidInput (ValueError)          an argument has a forbidden value
 │   ├── InvalidKernel                  a Gram matrix: shape, finiteness, symmetry, definiteness
+│   ├── KernelsLost                    kernels on disk that changed or vanished; carries the best point, as `.solution`
 │   ├── InvalidTarget                  y: shape, labels, one class only
 │   └── InvalidParameter               C, p, tol, weights, options
 ├── InvalidType (TypeError)            complex, sparse, masked, object or bool data
@@ -39,6 +40,18 @@ class InvalidInput(MKLError, ValueError):
 
 class InvalidKernel(InvalidInput):
     """A Gram matrix is not square, not finite, not symmetric or not positive semidefinite."""
+
+
+class KernelsLost(InvalidInput):
+    """Kernels on disk changed or vanished while they were in use.
+
+    `solution` is the best point up to then, certified by what had been read of them, or None.
+    """
+
+    def __init__(self, message: str, solution: Solution | MulticlassSolution | None = None) -> None:
+        found = "" if solution is None else f" Best point so far: {solution.certificate}"
+        super().__init__(message + found)
+        self.message, self.solution = message, solution
 
 
 class InvalidTarget(InvalidInput):

@@ -98,7 +98,7 @@ class Block:
         self._shared: dict[str, tuple[Columns, FloatArray]] = {}
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Any:
         """That of the samples."""
         return self._X.dtype
 

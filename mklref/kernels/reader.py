@@ -49,7 +49,7 @@ class Reader:
     def dense(self, index: Any) -> FloatArray:
         """All K_m[index, index], (M, k, k)."""
         self.read += self.stack.shape[0] * len(index) * len(index) / self.stack.shape[1]
-        return self.stack.block(index, index)
+        return np.ascontiguousarray(self.stack.block(index, index))
 
     def square(self, weights: Array, index: Any) -> Array:
         """sum_m weights_m K_m[index, index], float64 and exactly symmetric."""
@@ -114,8 +114,10 @@ class CachedReader(Reader):
         return _symmetric(out)
 
     def _fill(self) -> None:
-        """Keep all rows of what is shared, if there is room: those that are known, also to the stack of which this is a
-        part, and the upper triangle of the others."""
+        """Keep all rows of what is shared, if there is room for them.
+
+        What is known, also to the stack of which this is a part, is taken; of the rest the upper triangle is computed.
+        """
         n = self.stack.shape[1]
         every = np.arange(n)
         for key, cache in self._caches.items():
@@ -126,10 +128,11 @@ class CachedReader(Reader):
             square[known] = cache.rows(every[known])
             if self.stack.origin is not None:
                 whole, index = self.stack.origin
-                theirs = whole.reader._caches.get(key)
-                found = ~known & theirs.known(index) if theirs is not None else np.zeros(n, bool)
-                square[found] = theirs.rows(index[found], index) if found.any() else 0.0
-                known |= found
+                theirs = getattr(whole.reader, "_caches", {}).get(key)
+                if theirs is not None:
+                    found = ~known & theirs.known(index)
+                    square[found] = theirs.rows(index[found], index)
+                    known |= found
             other = every[~known]
             square[np.ix_(other, every[known])] = square[np.ix_(every[known], other)].T
             block = np.empty((len(other), len(other)), square.dtype)
@@ -211,7 +214,10 @@ class _Rows:
         self._touch(places)
         if columns is None:
             return np.asarray(self._data[places])
-        return np.stack([self._data[place].take(columns) for place in places])
+        out = np.empty((len(places), len(columns)), self._data.dtype)
+        for row, place in zip(out, places, strict=True):
+            self._data[place].take(columns, out=row, mode="clip")  # other modes copy first
+        return out
 
     def _touch(self, places: Any) -> None:
         self._used[places] = self._clock

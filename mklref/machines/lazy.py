@@ -34,6 +34,7 @@ _GROWTH = 2
 _WITHIN = 0.5
 """Share of the tolerance to which a working set is solved: what is left is that of the others."""
 _MOST_SETS = 200
+_DEEPER = tuple(-0.05 * step for step in range(1, 20))
 _DEFAULT = 10**9
 """Bytes of a working set, for a stack that does not say."""
 
@@ -98,16 +99,24 @@ class LazyMachine(SMOMachine):
     likely: Array | None = None
     """Scores (n,) of all samples from a solution for some of them, until better ones are known."""
 
-    def near(self, distance: float) -> Any:
-        """The samples that are in the support, or would be if their scores changed by this many deviations of y."""
+    def near(self, distance: float, most: int | None = None) -> Any:
+        """The samples that are in the support, or would be if their scores changed by this many deviations of y.
+
+        If they are more than `most`, those that are in it by their scores, whatever these change by, by the least
+        such change for which they are few enough.
+        """
         if self.likely is None:
             scores, intercept, _ = self.scores()
             scores = scores + intercept
         else:
             scores = self.likely
-        reach = distance * float(np.std(self.problem.y))
-        slopes = (self.problem.loss.subgradient(scores + move, self.problem.y) for move in (-reach, reach))
-        return np.flatnonzero((self.beta != 0.0) | np.any([slope != 0.0 for slope in slopes], axis=0))
+        for share in (distance, 0.0, *_DEEPER):
+            reach = share * float(np.std(self.problem.y))
+            slopes = [self.problem.loss.subgradient(scores + move, self.problem.y) != 0.0 for move in (-reach, reach)]
+            chosen = (self.beta != 0.0) | (np.any(slopes, axis=0) if share >= 0.0 else np.all(slopes, axis=0))
+            if most is None or np.count_nonzero(chosen) <= most:
+                break
+        return np.flatnonzero(chosen)
 
     def _smo(self, tol: float) -> float:
         """Working sets until no sample violates its conditions by more than `tol`; returns the violation left."""
@@ -130,13 +139,13 @@ class LazyMachine(SMOMachine):
         return False
 
     @property
-    def _most(self) -> int:
+    def most(self) -> int:
         """Samples of the largest working set that there is room for."""
         return max(_FEWEST, int(np.sqrt(self.forms.room / 16.0)))
 
     def _working_set(self, low: float, high: float) -> Any:
         """The samples to be solved for together: off their bounds, or violating the most, ascending."""
-        n, most = len(self.beta), self._most
+        n, most = len(self.beta), self.most
         if n <= most:
             return np.arange(n)
         middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0

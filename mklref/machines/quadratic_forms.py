@@ -68,7 +68,7 @@ class QuadraticForms:
 
     def adopt(self, images: Array, beta: Array) -> None:
         """Take images (M, n) at beta that somebody else computed."""
-        self.images, self._points = images, [beta.copy()]
+        self.images, self._points = np.ascontiguousarray(images), [beta.copy()]
         self._age[:] = 0
         self._peaks = np.abs(images).max(axis=1)
 

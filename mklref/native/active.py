@@ -3,8 +3,8 @@
     1. A: the samples that the scores so far put into the support, or near it.
     2. The outer loop on the problem of A alone, with the same C and all other beta_i = 0, from the weights and beta so
        far. Its dual objective is that of the whole problem at (beta_A, 0), a lower bound of the same optimum.
-    3. The scores of all samples, by one pass over the rows of the support: what the others lose is the gap that is left.
-       Those that are in or near the support now are the next A.
+    3. The scores of all samples, by one pass over the rows of the support: what the others lose is the gap that is
+       left. Those that are in or near the support now are the next A.
 
 Machines are solved for many weights, all of them on A; the others are read once in a round, of which there are few.
 It is chunking (Vapnik 1982; Osuna, Freund and Girosi 1997), of the problem in beta and theta at once.
@@ -47,13 +47,13 @@ def on_active_samples(run: Outer, weights: Array) -> Point | None:
     machine, problem = run.machine, run.problem
     if not isinstance(machine, LazyMachine) or machine.likely is None or problem.intercept_cost:
         return None
-    samples, gap, point = machine.near(_NEAR[0]), np.inf, None
+    samples, gap, point = machine.near(_NEAR[0], machine.most), np.inf, None
     machine.likely = None
     for _ in range(_MOST_ROUNDS):
         if len(samples) > _ALMOST_ALL * len(machine.beta) or len(np.unique(problem.y[samples])) < 2:
             return point
         tol = max(_INSIDE * run.tol, _AHEAD * min(gap, _FIRST_GAP))
-        weights, beta = _solved_on(run, samples, weights, None if point is None else machine.beta[samples], tol)
+        weights, beta = _solved_on(run, machine, samples, weights, point is not None, tol)
         machine.move(weights)
         whole = np.zeros_like(machine.beta)
         whole[samples] = beta
@@ -62,15 +62,20 @@ def on_active_samples(run: Outer, weights: Array) -> Point | None:
         last, gap = gap, point.gap / max(abs(point.upper), run.zero)
         if run.record(point) or gap <= run.tol or gap > _SLOW * last:
             return point
-        samples = machine.near(_NEAR[1])
+        samples = machine.near(_NEAR[1], machine.most)
     return point
 
 
-def _solved_on(run: Outer, samples: Array, weights: Array, beta: Array | None, tol: float) -> tuple[Array, Array]:
-    """The problem of these samples alone, from this point to that gap: weights (M,) and beta (k,)."""
+def _solved_on(
+    run: Outer, machine: LazyMachine, samples: Array, weights: Array, warm: bool, tol: float
+) -> tuple[Array, Array]:
+    """The problem of these samples alone, from these weights to that gap: weights (M,) and beta (k,).
+
+    If `warm`, from the beta that the machine has as well.
+    """
     from mklref.native.outer import Outer
 
-    problem, machine = run.problem, run.machine
+    problem, beta = machine.problem, machine.beta[samples] if warm else None
     kernels = machine.forms.part(samples)
     part = problem.replace(
         kernels=kernels,
@@ -87,4 +92,5 @@ def _solved_on(run: Outer, samples: Array, weights: Array, beta: Array | None, t
     inner.cold = False
     inner.iterate(weights)
     best = inner.best.point
+    assert best is not None
     return best.weights, best.beta

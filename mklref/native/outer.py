@@ -15,11 +15,14 @@ of free support vectors is found.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from mklref._run import Best, Recorder
 from mklref._typing import Array
 from mklref.certificate.unit import unit_of
+from mklref.exceptions import KernelsLost
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
@@ -87,6 +90,8 @@ class Outer:
         self.may_kink = self.large_q is None and not (self.bounded_dual and self.problem.intercept_cost)
         self.bundle = Bundle()
         self.best: Best[Point] = Best()
+        self.kept: Best[Point] = Best()
+        """The points with images, where kernels can be lost."""
         self.first: Point | None = None
         self.last: Point | None = None
         self.stopped: Status | None = None
@@ -216,7 +221,7 @@ class Outer:
         known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
         upper = losses + regularizer.value(weights * np.sqrt(squares))
         penalty = regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0
-        return Point(
+        point = Point(
             weights=weights,
             beta=machine.beta.copy(),
             squares=squares,
@@ -227,7 +232,11 @@ class Outer:
             inner_gap=losses + 0.5 * float(weights @ squares) - value,
             value=value,
             working_gap=upper - known,
+            images=machine.images() if self.problem.kernels.losable else None,
         )
+        if point.images is not None:
+            self.kept.note(point)
+        return point
 
     def _step(self, point: Point) -> Point:
         """Go to the minimiser of the model, or as far on the way there as the merit falls."""
@@ -326,6 +335,17 @@ class Outer:
                 self.first.beta, self.first.weights, self.first.intercept, status, found.history, self.tol
             )  # only now is it known what rounding costs
             return min(found, first, key=lambda solution: solution.certificate.gap)
+
+    def kept_solution(self) -> Solution | MulticlassSolution | None:
+        """The best point of which all images are known, certified without another read of the kernels; or None."""
+        point = self.kept.point
+        if point is None or point.images is None:
+            return None
+        with suppress(KernelsLost):  # a point that has to be moved is read for
+            return self.machine.solution(
+                point.beta, point.weights, point.intercept, Status.INTERRUPTED, self.history(), self.tol, point.images
+            )
+        return None
 
     def history(self) -> History:
         """All records, and what was counted."""
