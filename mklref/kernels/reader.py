@@ -10,6 +10,7 @@ one row for all widths, in its precision. The rows that were used longest ago ma
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ class CachedReader(Reader):
     stack: LazyStack
 
     def __init__(self, stack: LazyStack) -> None:
-        super().__init__(stack)
+        super().__init__(weakref.proxy(stack))  # which has this reader
         self._samples = stack.samples(stack.precision)
         self.itemsize = self._samples.dtype.itemsize
         kinds = {(run.shares, run.columns) for run in stack.runs if self._dear(run.columns)}

@@ -45,9 +45,16 @@ _ALMOST_ALL = 0.8
 def on_active_samples(run: Outer, weights: Array) -> Point | None:
     """The best point that rounds on active samples reach, noted and recorded; None where they are no use."""
     machine, problem = run.machine, run.problem
-    if not isinstance(machine, LazyMachine) or machine.likely is None or problem.intercept_cost:
+    known = isinstance(machine, LazyMachine) and (machine.likely is not None or machine.beta.any())
+    if run.partial or not known or problem.intercept_cost:
         return None
-    samples, gap, point = machine.near(_NEAR[0], machine.most), np.inf, None
+    assert isinstance(machine, LazyMachine)
+    point, gap = None, np.inf
+    if machine.beta.any():
+        point, gap = run.first, run.first.gap / max(abs(run.first.upper), run.zero)
+        if gap <= run.tol:
+            return point
+    samples = machine.near(_NEAR[point is not None], machine.most)
     machine.likely = None
     for _ in range(_MOST_ROUNDS):
         if len(samples) > _ALMOST_ALL * len(machine.beta) or len(np.unique(problem.y[samples])) < 2:
@@ -89,7 +96,7 @@ def _solved_on(
     small.warm = True
     left = run.recorder.deadline - time.perf_counter()
     inner = Outer(small, tol, Recorder("active samples", tol=tol, max_iter=run.recorder.max_iter, max_time=left))
-    inner.cold = False
+    inner.cold, inner.partial = False, True
     inner.iterate(weights)
     best = inner.best.point
     assert best is not None

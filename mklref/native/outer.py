@@ -100,6 +100,8 @@ class Outer:
         """What the certificate will add to the gap, as far as it is known to matter."""
         self.zero = unit_of(self.problem)
         """What gaps are compared with where the optimum is 0."""
+        self.partial = False
+        """Whether the problem is that of some of the samples of another one."""
         self.cold = True
         """Whether the first weights were not those of a solution."""
         self.merit_of_nothing = -np.inf
