@@ -49,9 +49,9 @@ def on_active_samples(run: Outer, weights: Array) -> Point | None:
     if run.partial or not known or problem.intercept_cost:
         return None
     assert isinstance(machine, LazyMachine)
-    point, gap = None, np.inf
-    if machine.beta.any():
-        point, gap = run.first, run.first.gap / max(abs(run.first.upper), run.zero)
+    point, gap = run.first if machine.beta.any() else None, np.inf
+    if point is not None:
+        gap = point.gap / max(abs(point.upper), run.zero)
         if gap <= run.tol:
             return point
     samples = machine.near(_NEAR[point is not None], machine.most)
