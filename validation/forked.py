@@ -34,15 +34,15 @@ from validation.random_mutants import Mutant
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Judge the mutants, in place of running the tests."""
     facts = json.loads(Path(os.environ["MKLREF_MUTANTS"]).read_text(encoding="utf-8"))
-    items = {item.nodeid.removeprefix("tests/"): item for item in session.items}
 
     def healthy() -> int:
-        failed = _run(session, list(items.values()))
+        failed = _run(session, session.items)
         calls.write()
         return failed
 
-    if code := in_a_fork(healthy):
-        raise pytest.UsageError(f"the tests fail without a fault, exit code {code}")
+    if code := in_a_fork(healthy, resource.RLIM_INFINITY):
+        raise pytest.UsageError(f"a test fails without a fault, exit code {code}")
+    items = {item.nodeid.removeprefix("tests/"): item for item in session.items}
     table = json.loads(Path(os.environ["MKLREF_CALLS"]).read_text(encoding="utf-8"))
     session.config.pluginmanager.unregister(calls)
     with os.fdopen(int(os.environ["MKLREF_RESULTS"]), "w") as results:
@@ -112,17 +112,18 @@ def _run(session: pytest.Session, items: list[pytest.Item]) -> int:
     for item, following in zip(items, [*items[1:], None], strict=True):
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
+            print(f"failed: {item.nodeid}", flush=True)
             return 1
     return 0
 
 
-def in_a_fork(run: Callable[[], int]) -> int:
-    """The exit code of a function in a fork, the negative number of a signal that ended it."""
+def in_a_fork(run: Callable[[], int], seconds: int = LIMIT) -> int:
+    """The exit code of a function in a fork with so many seconds of a processor; -k if signal k ended it."""
     pid = os.fork()
     if not pid:
         code = 70  # an error of the fork itself
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
             code = run()
         finally:
             os._exit(code)

@@ -258,7 +258,7 @@ def judged(tree: Path, chosen: list[Mutant], tests: tuple[str, ...]) -> Iterator
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKLREF_NUM_THREADS"), "1")
     files = {"MKLREF_MUTANTS": str(mutants), "MKLREF_CALLS": str(table), "MKLREF_RESULTS": str(send)}
     paths = {"PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-o", "timeout=1800"]
     plugins = ["-p", "validation.calls", "-p", "validation.forked"]
     with log.open("w", encoding="utf-8") as said:
         process = subprocess.Popen(
