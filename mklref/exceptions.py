@@ -98,22 +98,24 @@ class DataUnavailable(MKLError, OSError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a solve. Nothing is lost: `solution` is the best point so far, or None.
+    """Ctrl-C during a solve, or a cluster that is lost. `solution` is the best certified point so far, or None.
 
-    `path` has the finished points of a path, and is None elsewhere.
+    `path` has the finished points of a path, and is None elsewhere. `because` says what happened if it was not Ctrl-C.
     """
 
     def __init__(
         self,
         solution: Solution | MulticlassSolution | EvidenceSolution | StationaryPoint | SynthesisSolution | None = None,
         path: RegularizationPath | list[Solution] | list[SynthesisSolution] | None = None,
+        because: str | None = None,
     ) -> None:
         judged = getattr(solution, "certificate", solution)
         found = "no point yet" if solution is None else f"best point so far: {judged}"
         kept = "" if path is None else f"; {len(path)} points of the path are finished"
-        super().__init__(f"interrupted; {found}{kept}")
+        super().__init__(f"{'interrupted' if because is None else because}; {found}{kept}")
         self.solution = solution
         self.path = path
+        self.because = because
 
 
 class MKLWarning(UserWarning):
@@ -134,6 +136,10 @@ class ConstantKernelWarning(MKLWarning):
 
 class ScaleWarning(MKLWarning):
     """Variables of very different scales in one kernel: the largest ones alone decide how similar samples are."""
+
+
+class PlainTextWarning(MKLWarning):
+    """A cluster on addresses that are not loopback, without TLS: whoever reaches it reads the data and runs code."""
 
 
 class InterruptedWarning(MKLWarning):

@@ -47,6 +47,7 @@ def solve(
     progress: bool = False,
     start: Solution | None = None,
     polish: bool = False,
+    client: Any = None,
 ) -> Solution:
     """Solve a multiple kernel learning problem to a certified relative duality gap.
 
@@ -68,6 +69,9 @@ def solve(
     polish : bool
         Take the solution to the limit of double precision by Newton's method on its active set, where that certifies
         a smaller gap (`mklref._polish`); a run that stalls on a small problem does so in any case.
+    client : distributed.Client, optional
+        For kernels as factors: the rows are sent to its workers, one shard for each or those of `stack.sharded(k)`, and
+        the steps are taken there. A `DistributedStack` is on workers already.
 
     Returns
     -------
@@ -84,11 +88,11 @@ def solve(
     InvalidInput
         A start with another number of samples, kernels or classes.
     NotApplicable
-        A kernel stack that is not in memory.
+        A kernel stack that is not in memory; a client for kernels that are no factors.
     KernelsLost
         Kernels on disk changed or vanished; its `solution` is the best certified point so far, or None.
     Interrupted
-        On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
+        On Ctrl-C, and where a cluster is lost; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     check_options(problem, tol, max_iter, max_time, callback)
     if start is not None:
@@ -97,7 +101,9 @@ def solve(
         if polish:
             raise NotApplicable("polish is for kernels as matrices; for kernels as factors lower tol instead.")
         limits: Any = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
-        return solve_factored(problem, **limits, callback=callback, progress=progress, start=start)
+        return solve_factored(problem, **limits, callback=callback, progress=progress, start=start, client=client)
+    if client is not None:
+        raise NotApplicable("client is for kernels as factors; make a FactorStack, or leave client away.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
     with _losses_carry(run.kept_solution):
