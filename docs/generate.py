@@ -193,6 +193,31 @@ def equivalence_table(directory: Path) -> None:
     write(directory / "equivalences.md", lines)
 
 
+def problem_tables(directory: Path) -> None:
+    """The real problems with their bounds, and what programs say their values are, to be included in one page."""
+    import json
+
+    from mklref.testing import real
+    from validation import proven
+
+    lines = ["| problem | n | M | loss | regulariser | C | P* | hash |", "|---|--:|--:|---|---|--:|---|---|"]
+    for name, entry in real.published().items():
+        cells = [name, str(entry["samples"]), str(entry["kernels"]), entry["loss"].replace("_", " ")]
+        cells += [f"`{entry['regularizer']}`", entry["statement"].rpartition(" = ")[2].rstrip(".")]
+        cells += [shared_digits(entry["lower"], entry["upper"]), f"`{entry['sha256'][:8]}`"]
+        lines.append("| " + " | ".join(cells) + " |")
+    directory.mkdir(exist_ok=True)
+    write(directory / "problems.md", lines)
+    write(directory / "proven.md", proven.table_lines(json.loads(proven.STORED.read_text(encoding="utf-8"))))
+
+
+def shared_digits(lower: float, upper: float) -> str:
+    """Both bounds as one decimal: 8.4612(3..9) for 8.46123 and 8.46129."""
+    low, high = f"{lower:.11f}", f"{upper:.11f}"
+    same = next(k for k in range(len(low) + 1) if low[: k + 1] != high[: k + 1])
+    return f"{low[:same]}({low[same:]}…{high[same:]})"
+
+
 def equivalence_graph(directory: Path) -> None:
     """The same table as a picture, to be included in the same page."""
     from graph import picture
