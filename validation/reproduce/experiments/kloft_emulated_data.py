@@ -59,7 +59,7 @@ def localisation(rng: Generator, n: int, tested: int, classes: int, signal: floa
         seen = signal * centres[y] + rng.normal(size=(n + tested, 8))
         kernels += [gaussian(seen + overlap * rng.normal(size=seen.shape)) for _ in range(MEMBERS)]
     for k in range(SINGLES):
-        strength = 2.0 * signal if k < 2 else 0.5 * signal
+        strength = 1.7 * signal if k < 2 else 0.5 * signal
         kernels.append(gaussian(strength * centres[y] + rng.normal(size=(n + tested, 8))))
     return Sample(np.stack([multiplicative(K, n) for K in kernels]), y, n)
 
