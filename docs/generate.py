@@ -31,6 +31,7 @@ FIGURES = {
     "formulations": "formulation-sdp.svg",
     "gallery": "gallery-weights.svg",
     "native_benchmark": "native-benchmark.svg",
+    "peers": "peers.svg",
     "regularization_path": "algorithm-regularization_path.svg",
     "touch": "touch-gap.svg",
 }
@@ -208,7 +209,40 @@ def problem_tables(directory: Path) -> None:
         lines.append("| " + " | ".join(cells) + " |")
     directory.mkdir(exist_ok=True)
     write(directory / "problems.md", lines)
-    write(directory / "proven.md", proven.table_lines(json.loads(proven.STORED.read_text(encoding="utf-8"))))
+    write(directory / "proven.md", proven.table_lines(json.loads(proven.STORED.read_text(encoding="utf-8"))["rows"]))
+
+
+def peers_table(directory: Path) -> None:
+    """Of each solver the seconds to a certified gap of 1e-5, or the gap that it reaches, and when."""
+    import json
+
+    from validation.peers.gaps import STORED
+
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    facts, rows = stored["facts"], stored["rows"]
+    problems = list(dict.fromkeys((row["problem"], row["p"]) for row in rows))
+    cells = {(row["solver"], row["problem"], row["p"]): reached(row["points"]) for row in rows}
+    sizes = {row["problem"]: f"{row['problem']} n = {row['n']}, M = {row['M']}" for row in rows}
+    lines = [
+        f"Measured {facts['date'][:10]} on {facts['machine']}, {', '.join(sizes.values())}: seconds to a certified"
+    ]
+    lines += ["gap of 1e-5, or in brackets the smallest gap that was reached, and the seconds it took.", ""]
+    lines += ["| solver | " + " | ".join(f"{name}, p = {p:g}" for name, p in problems) + " |"]
+    lines += ["|---|" + "--:|" * len(problems)]
+    for solver in dict.fromkeys(row["solver"] for row in rows):
+        line = [solver, *(cells.get((solver, *problem), "–") for problem in problems)]
+        lines.append("| " + " | ".join(line) + " |")
+    directory.mkdir(exist_ok=True)
+    write(directory / "peers.md", lines)
+
+
+def reached(points: list[dict[str, float]], gap: float = 1e-5) -> str:
+    """The seconds of the first run that reaches the gap; the gap of the best one in brackets if none does."""
+    near = [point for point in points if point["gap"] <= gap]
+    if near:
+        return f"{min(point['seconds'] for point in near):.2g}"
+    best = min(points, key=lambda point: point["gap"])
+    return f"({best['gap']:.0e}, {best['seconds']:.2g})"
 
 
 def shared_digits(lower: float, upper: float) -> str:

@@ -31,24 +31,26 @@ def statements(problem: Problem) -> Iterator[Statement]:
     if problem.sample_weight is not None or len(problem.machines) > 1:
         return
     loss, own, C = problem.loss, problem.regularizer, problem.C
+    p = own.p if isinstance(own, Lp) else np.inf
     if loss.name == "hinge" and problem.intercept:
         yield from _hinge(own, C, problem.n_samples)
-    elif loss.name == "epsilon_insensitive" and problem.intercept and own == Lp(1):
+    elif loss.name == "epsilon_insensitive" and problem.intercept and p == 1.0:
         yield "simplemkl_16", (C, loss.epsilon), 1.0
         yield "simplemkl_18", (C, loss.epsilon), 1.0
-    elif loss.name == "one_class" and problem.intercept and own == Lp(1):
+    elif loss.name == "one_class" and problem.intercept and p == 1.0:
         nu = 1.0 / (C * problem.n_samples)
         yield "simplemkl_17", (nu,), C * nu * problem.n_samples
         yield "simplemkl_19", (nu,), C * nu * problem.n_samples
     elif loss.name == "squared" and not problem.intercept:
-        if own == HalfPower(1):
+        if isinstance(own, HalfPower) and own.q == 1.0:
             yield "kloft_14", (C,), 1.0
-        elif isinstance(own, Lp) and np.isfinite(own.p):
-            yield "kloft_15", (C, dual_norm(own.p)), 1.0
-            if own.p == 1.0:
-                yield "kloft_16", (C,), 1.0
-    elif loss.name == "density_level_set" and not problem.intercept and isinstance(own, Lp) and np.isfinite(own.p):
-        yield "kloft_3_5", (C, norm(own.p)), 1.0
+        elif p == 1.0:
+            yield "kloft_15", (C,), 1.0
+            yield "kloft_16", (C,), 1.0
+        elif np.isfinite(p):
+            yield "kloft_15", (C, dual_norm(p)), 1.0
+    elif loss.name == "density_level_set" and not problem.intercept and np.isfinite(p):
+        yield "kloft_3_5", (C, norm(p)), 1.0
 
 
 def _hinge(own: Any, C: float, n: int) -> Iterator[Statement]:

@@ -5,7 +5,7 @@
 P* is the middle of a certified interval: of the published one for the real problems of `mklref.testing.real`, of the
 one that `mklref vectors` writes for the catalogue. A value is what the program says, by the solver that it asks first;
 nothing is polished. The difference is relative to |P*|, or to the unit of the problem where P* is 0. Conic programs
-grow fast: problems of up to `--largest` samples are solved, and the number of the others is stored.
+grow fast: problems of up to `--largest` samples are solved; another run adds larger ones.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from mklref.problem import Problem
 from mklref.testing import real
 from mklref.testing.case import select
 from mklref.testing.vectors.export import enclosure
-from validation.facts import ROOT, facts, results_file
+from validation.facts import ROOT, commit, facts, results_file
 from validation.primers import statements
 
 STORED = ROOT / "validation" / "results" / "proven.json"
@@ -41,6 +42,8 @@ LOOPS, LONGEST_LOOP = ("simplemkl_silp", "kloft_sip"), 40
 
 Proven = tuple[str, Problem, float, float]
 """Name, problem, bounds of its optimal value."""
+Row = dict[str, Any]
+"""Suite, problem, commit, and the differences by program."""
 
 
 def catalogue(largest: int) -> Iterator[Proven]:
@@ -97,22 +100,14 @@ def _said(name: str, L: list[Array], y: Array, arguments: tuple[Any, ...], scale
     return "no value" if value is None or not np.isfinite(value) else scale * float(value)
 
 
-def measured(suite: str, largest: int) -> tuple[dict[str, dict[str, float | str]], int]:
-    """The differences by program and problem, and how many problems there are."""
-    table: dict[str, dict[str, float | str]] = {}
-    count = 0
-    for name, problem, lower, upper in SUITES[suite](largest):
-        size = interval_size((lower, upper))
-        if not 0.0 <= upper - lower <= WIDE * size:
-            continue
-        count += 1
-        optimum, worst = 0.5 * (lower + upper), (0.0, "")
-        for program, value in values(problem):
-            off = value if isinstance(value, str) else abs(value - optimum) / size
-            table.setdefault(program, {})[name] = off if isinstance(off, str) else float(f"{off:.2g}")
-            worst = max(worst, (off, program)) if isinstance(off, float) else worst
-        print(f"{suite} {name}: at most {worst[0]:.1e} ({worst[1]})", file=sys.stderr, flush=True)
-    return table, count
+def differences(problem: Problem, lower: float, upper: float) -> dict[str, float | str]:
+    """|value - P*| / |P*| by program, or why there is no value."""
+    optimum, size = 0.5 * (lower + upper), interval_size((lower, upper))
+    said = dict(values(problem))
+    return {
+        program: value if isinstance(value, str) else float(f"{abs(value - optimum) / size:.2g}")
+        for program, value in said.items()
+    }
 
 
 def main() -> int:
@@ -120,28 +115,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; all by default")
     parser.add_argument("--largest", type=int, default=LARGEST, metavar="SAMPLES")
-    parser.add_argument("--json", type=results_file)
+    parser.add_argument("--json", type=results_file, help="problems that it has are not solved again")
     arguments = parser.parse_args()
     unknown = set(arguments.suites) - set(SUITES)
     if unknown:
         parser.error(f"no suite {', '.join(sorted(unknown))}; known: {', '.join(SUITES)}")
-    stored: dict[str, Any] = {"facts": facts(), "largest": arguments.largest, "problems": {}, "off": {}}
+    path: Path | None = arguments.json
+    rows: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path and path.exists() else []
+    done = {(row["suite"], row["problem"]) for row in rows}
     for suite in arguments.suites or SUITES:
-        stored["off"][suite], stored["problems"][suite] = measured(suite, arguments.largest)
-    print("\n".join(table_lines(stored)))
-    if arguments.json:
-        write_text(arguments.json, json.dumps(stored, indent=0) + "\n")
+        for name, problem, lower, upper in SUITES[suite](arguments.largest):
+            if (suite, name) in done or not 0.0 <= upper - lower <= WIDE * interval_size((lower, upper)):
+                continue
+            off = differences(problem, lower, upper)
+            rows.append({"suite": suite, "problem": name, "commit": commit(), "off": off})
+            worst = max((value for value in off.values() if isinstance(value, float)), default=0.0)
+            print(f"{suite} {name}: {len(off)} programs, at most {worst:.1e}", file=sys.stderr, flush=True)
+            if path:
+                lines = ",\n".join(map(json.dumps, rows))
+                write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
+    print("\n".join(table_lines(rows)))
     return 0
 
 
-def table_lines(stored: dict[str, Any]) -> list[str]:
+def table_lines(rows: list[Row]) -> list[str]:
     """The table of the docs, from what is stored."""
     lines = []
-    for suite, programs in stored["off"].items():
-        lines += ["", f"**{suite.capitalize()}**, {stored['problems'][suite]} problems:", ""]
+    for suite in dict.fromkeys(row["suite"] for row in rows):
+        of_suite = [row for row in rows if row["suite"] == suite]
+        lines += ["", f"**{suite.capitalize()}**, {len(of_suite)} problems:", ""]
         head = ["program", "problems", "median", "largest", "at", "beyond 1e-6", "no value"]
         lines += ["| " + " | ".join(head) + " |", "|---|--:|--:|--:|---|--:|--:|"]
-        for program, found in programs.items():
+        for program in dict.fromkeys(program for row in of_suite for program in row["off"]):
+            found = {row["problem"]: row["off"][program] for row in of_suite if program in row["off"]}
             offs = {name: off for name, off in found.items() if not isinstance(off, str)}
             at = max(offs, key=lambda name: offs[name], default="")
             cells = [f"{np.median(list(offs.values())):.0e}", f"{offs[at]:.0e}", at] if offs else ["", "", ""]
