@@ -220,17 +220,16 @@ def peers_table(directory: Path) -> None:
 
     stored = json.loads(STORED.read_text(encoding="utf-8"))
     facts, rows = stored["facts"], stored["rows"]
-    problems = list(dict.fromkeys((row["problem"], row["p"]) for row in rows))
-    cells = {(row["solver"], row["problem"], row["p"]): reached(row["points"]) for row in rows}
-    sizes = {row["problem"]: f"{row['problem']} n = {row['n']}, M = {row['M']}" for row in rows}
+    columns = sorted({(row["problem"], row["n"], row["M"], row["p"]) for row in rows})
+    cells = {(row["solver"], row["problem"], row["n"], row["M"], row["p"]): reached(row["points"]) for row in rows}
+    heads = [f"{name}, n = {n}, M = {M}, p = {p:g}" for name, n, M, p in columns]
     lines = [
-        f"Measured {facts['date'][:10]} on {facts['machine']}, {', '.join(sizes.values())}: seconds to a certified"
+        f"Measured {facts['date'][:10]} on {facts['machine']}: seconds to a certified gap of 1e-5, or in brackets the"
     ]
-    lines += ["gap of 1e-5, or in brackets the smallest gap that was reached, and the seconds it took.", ""]
-    lines += ["| solver | " + " | ".join(f"{name}, p = {p:g}" for name, p in problems) + " |"]
-    lines += ["|---|" + "--:|" * len(problems)]
+    lines += ["smallest gap that was reached, and the seconds it took.", ""]
+    lines += ["| solver | " + " | ".join(heads) + " |", "|---|" + "--:|" * len(columns)]
     for solver in dict.fromkeys(row["solver"] for row in rows):
-        line = [solver, *(cells.get((solver, *problem), "–") for problem in problems)]
+        line = [solver, *(cells.get((solver, *column), "–") for column in columns)]
         lines.append("| " + " | ".join(line) + " |")
     directory.mkdir(exist_ok=True)
     write(directory / "peers.md", lines)
