@@ -44,7 +44,9 @@ from .exceptions import (
     MKLError as MKLError,
 )
 from .factored import (
+    DistributedStack as DistributedStack,
     exact_interval as exact_interval,
+    local_client as local_client,
 )
 from .kernels import (
     KernelStack as KernelStack,

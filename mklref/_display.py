@@ -44,7 +44,8 @@ def interval(lower: float, upper: float, relative_gap: float) -> str:
     )
     label = f"The optimum is proved to {digits:.1f} digits"
     return (
-        f"<p>{lower:.9g} ≤ P* ≤ {upper:.9g}, relative gap {relative_gap:.1e}</p>"
+        f'<p>{lower:.9g} ≤ P* ≤ {upper:.9g}, <span style="white-space:nowrap">relative gap {relative_gap:.1e}</span>'
+        "</p>"
         f'<svg class="mklref-interval" role="img" aria-label="{label}" width="{WIDTH + 24}" height="40"'
         f' viewBox="-12 0 {WIDTH + 24} 40"><title>{label}</title>'
         f'<rect width="{WIDTH}" height="18" fill="none" stroke="currentColor" stroke-opacity=".5"/>'
@@ -86,7 +87,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Texts in columns."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    style = "border-collapse:separate;border-spacing:.8em .2em"
+    style = "border-collapse:separate;border-spacing:.8em .2em;text-align:left"
     return (
         f'<div style="overflow-x:auto"><table style="{style}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"

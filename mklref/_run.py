@@ -103,6 +103,8 @@ class Recorder(Generic[R]):
         """Close the line at the end; Ctrl-C becomes `Interrupted` with the best solution so far, or None."""
         try:
             yield
+        except Interrupted:
+            raise  # it has its solution
         except KeyboardInterrupt:
             raise Interrupted(solution()) from None
         finally:

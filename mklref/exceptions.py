@@ -3,6 +3,7 @@
 MKLError
 ├── InvalidInput (ValueError)          an argument has a forbidden value
 │   ├── InvalidKernel                  a Gram matrix: shape, finiteness, symmetry, definiteness
+│   ├── KernelsLost                    kernels on disk that changed or vanished; carries the best point, as `.solution`
 │   ├── InvalidTarget                  y: shape, labels, one class only
 │   └── InvalidParameter               C, p, tol, weights, options
 ├── InvalidType (TypeError)            complex, sparse, masked, object or bool data
@@ -39,6 +40,18 @@ class InvalidInput(MKLError, ValueError):
 
 class InvalidKernel(InvalidInput):
     """A Gram matrix is not square, not finite, not symmetric or not positive semidefinite."""
+
+
+class KernelsLost(InvalidInput):
+    """Kernels on disk changed or vanished while they were in use.
+
+    `solution` is the best point up to then, certified by what had been read of them, or None.
+    """
+
+    def __init__(self, message: str, solution: Solution | MulticlassSolution | None = None) -> None:
+        found = "" if solution is None else f" Best point so far: {solution.certificate}"
+        super().__init__(message + found)
+        self.message, self.solution = message, solution
 
 
 class InvalidTarget(InvalidInput):
@@ -85,22 +98,24 @@ class DataUnavailable(MKLError, OSError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a solve. Nothing is lost: `solution` is the best point so far, or None.
+    """Ctrl-C during a solve, or a cluster that is lost. `solution` is the best certified point so far, or None.
 
-    `path` has the finished points of a path, and is None elsewhere.
+    `path` has the finished points of a path, and is None elsewhere. `because` says what happened if it was not Ctrl-C.
     """
 
     def __init__(
         self,
         solution: Solution | MulticlassSolution | EvidenceSolution | StationaryPoint | SynthesisSolution | None = None,
         path: RegularizationPath | list[Solution] | list[SynthesisSolution] | None = None,
+        because: str | None = None,
     ) -> None:
         judged = getattr(solution, "certificate", solution)
         found = "no point yet" if solution is None else f"best point so far: {judged}"
         kept = "" if path is None else f"; {len(path)} points of the path are finished"
-        super().__init__(f"interrupted; {found}{kept}")
+        super().__init__(f"{'interrupted' if because is None else because}; {found}{kept}")
         self.solution = solution
         self.path = path
+        self.because = because
 
 
 class MKLWarning(UserWarning):
@@ -121,6 +136,10 @@ class ConstantKernelWarning(MKLWarning):
 
 class ScaleWarning(MKLWarning):
     """Variables of very different scales in one kernel: the largest ones alone decide how similar samples are."""
+
+
+class PlainTextWarning(MKLWarning):
+    """A cluster on addresses that are not loopback, without TLS: whoever reaches it reads the data and runs code."""
 
 
 class InterruptedWarning(MKLWarning):

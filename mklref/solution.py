@@ -32,7 +32,7 @@ class Status(Enum):
     NO_GUARANTEE = "Not certified, by an algorithm that is not proved to converge here: more iterations may not help."
     STATIONARY = "A stationary point of a non-convex problem: it has no gap, and a restart may end at a better one."
     STOPPED = "The callback asked to stop."
-    INTERRUPTED = "Ctrl-C: this is the best certified point up to then."
+    INTERRUPTED = "Ctrl-C, or kernels on disk were lost: this is the best certified point up to then."
 
     def confirmed(self, optimal: bool) -> Status:
         """OPTIMAL exactly if the certificate says so, whatever the solver claims."""

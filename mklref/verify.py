@@ -53,8 +53,8 @@ _CONTEXT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MARGIN = Decimal("1e-60")
 _PIECE = 128
 """Columns of a factor that are multiplied at a time, which keeps the bound of their rounding errors small."""
-_TINY_SHARE = Fraction(1, 10**30)
-"""Of the cost: where a dual variable of the logistic loss is this close to a bound, 80 digits are too few for log."""
+_TINY = Decimal("1e-30")
+"""Where x of the logistic loss is less than this, 80 digits are too few for log(1 - x) and log(1 + x)."""
 _TIE = Fraction(1, 10**9)
 """Groups: p + q this close to 1 counts as 1, by the definition of the regulariser."""
 _LAST_BITS = Fraction(8, 2**52)
@@ -65,6 +65,8 @@ _HEADER = 65536
 """Bytes before the numbers of an array, at most."""
 LIMIT = "MKLREF_MAX_BYTES"
 """Environment variable: what a file may unpack to, 4 GiB by default."""
+_MEMORY = Path("/proc/meminfo")
+"""Where Linux says how much memory is free."""
 _ARRAYS = {"kernels": (3, ("float32", "float64")), "y": (1, ("float64",))}
 """Axes and types of the arrays."""
 _DAMAGE = (
@@ -233,12 +235,12 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, facts: dict[str, Any
 
 def _require_room(what: object, size: int) -> None:
     """Raise `Unreadable` if `size` bytes are more than the limit, or than there is memory where that is known."""
-    text, memory = os.environ.get(LIMIT, str(4 * 2**30)), Path("/proc/meminfo")
+    text = os.environ.get(LIMIT, str(4 * 2**30))
     if not re.fullmatch("[1-9][0-9]{0,18}", text):
         raise Unreadable(f"{LIMIT} = {text[:40]!r} is no number of bytes.")
     if size > int(text):
         raise Unreadable(f"{what} has {size} bytes; at most {text} are read ({LIMIT} in the environment).")
-    free = re.search(r"MemAvailable: +(\d+) kB", memory.read_text(encoding="ascii")) if memory.is_file() else None
+    free = re.search(r"MemAvailable: +(\d+) kB", _MEMORY.read_text(encoding="ascii")) if _MEMORY.is_file() else None
     if free and size > 1024 * int(free[1]):
         raise Unreadable(f"{what} has {size} bytes, and {1024 * int(free[1])} bytes of memory are free.")
 
@@ -728,17 +730,19 @@ def _entropy(a: Fraction, c: Fraction) -> Fraction:
     small = min(a, c - a)
     if not small:
         return Fraction(0)
-    first = -_decimal(small) * _decimal(small / c).ln() * (1 - _MARGIN)
-    if small < c * _TINY_SHARE:
+    share = _decimal(small / c)
+    first = -_decimal(small) * share.ln() * (1 - _MARGIN)
+    if share < _TINY:
         return Fraction(first) + (c - small) * small / c
     second = -_decimal(c - small) * _decimal((c - small) / c).ln()
     return Fraction(first + second - _MARGIN * _decimal(c))
 
 
 def _softplus(x: Fraction) -> Fraction:
-    """log(1 + exp(x)) from above."""
-    value = max(_decimal(x), Decimal(0)) + (1 + max(-abs(_decimal(x)), Decimal(-2000)).exp()).ln()
-    return Fraction(value * (1 + _MARGIN) + _MARGIN)
+    """log(1 + exp(x)) from above; for a small e = exp(-|x|), log(1 + e) <= e."""
+    small = max(-abs(_decimal(x)), Decimal(-2000)).exp() * (1 + _MARGIN)
+    beyond = small if small < _TINY else (1 + small).ln() + _MARGIN
+    return Fraction((max(_decimal(x), Decimal(0)) + beyond) * (1 + _MARGIN))
 
 
 if __name__ == "__main__":

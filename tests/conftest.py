@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,28 @@ def pytest_report_header() -> str:
     """Which package is tested: with importlib's import mode and plain `pytest` it is the installed one."""
     core = "compiled" if mklref.native.AVAILABLE else mklref.native.WHY
     return f"mklref {mklref.__version__} from {mklref.__path__[0]}, native core: {core}"
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("mklref's own tests")
+    group.addoption("--all", action="store_true", help="the whole of every grid, and what is marked thorough")
+    group.addoption("--draw", type=int, default=0, metavar="K", help="another sample of the grids (default 0)")
+
+
+def pytest_collection_modifyitems(config, items):
+    """One case in k of a grid that is marked `sampled(k)`, at least one, and nothing that is marked `thorough`.
+
+    Which cases: those of the smallest hashes of name and draw, the same ones on every machine and in every process.
+    """
+    if config.getoption("--all") or any("::" in argument for argument in config.args):  # what is named runs
+        return
+    kept = {item for item in items if not any(map(item.get_closest_marker, ("sampled", "thorough")))}
+    grids = [item for item in items if item.get_closest_marker("sampled")]
+    for _, grid in itertools.groupby(grids, lambda item: item.nodeid.partition("[")[0]):
+        cases = sorted(grid, key=lambda item: zlib.crc32(f"{item.nodeid} {config.getoption('--draw')}".encode()))
+        kept.update(cases[: -(-len(cases) // cases[0].get_closest_marker("sampled").args[0])])
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 @pytest.fixture

@@ -216,6 +216,7 @@ def test_a_native_solver_that_stalls_has_no_verdict(problem, solution, monkeypat
     assert check.verdict.endswith("no verdict of native")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p", [1, Fraction(4, 3), 2, np.inf])
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_formulations_and_native_agree(loss, p):
@@ -416,6 +417,7 @@ def test_the_module_can_be_called_like_the_function(problem):
     assert isinstance(check, CrossCheck)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("p", "C"), [(1.0, 0.1), (1.0, 100.0), (4 / 3, 1.0), (2.0, 100.0), (np.inf, 0.1)])
 def test_breast_cancer(p, C):
     """The main job on real data, with fewer samples than the command line takes."""

@@ -13,16 +13,17 @@ import pytest
 
 import mklref
 from mklref.exceptions import InvalidParameter
-from mklref.explore import State, graph, page, serve, state as states, views
+from mklref.explore import State, graph, page, serve, state as states, views, walk
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 
 
 def test_an_address_holds_every_state():
-    everything = State("rings", 40, 0.5, 0.1, "a", "linear", "squared", "groups", "2", 0.3, 1.5, "0", "qcqp", "x|y")
+    everything = State("rings", 40, 0.5, 0.1, "a", "linear", "squared", "groups", "2", 0.3, 1.78, "0", "qcqp", "x|y")
     assert State.from_query(everything.query()) == everything
     assert State().query() == {}
     assert State.from_query({"C": "no number", "samples": "30", "other": "1"}) == State(samples=30)
+    assert State.from_query({"C": "12", "noise": "9", "samples": "-3", "lam": "nan"}) == State(samples=20, noise=1.0)
     assert everything.after("z") == "x|y|z"
     assert everything.before() == "x"
 
@@ -33,7 +34,8 @@ def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_cod
     assert complaint == {}
     assert shown.solution.certificate.is_optimal(1e-5)
     names: dict[str, object] = {}
-    code = page.code(shown, "dual").replace("print(mklref.reference", "pass  # print(")
+    code = page.code(shown, "dual").removeprefix("```python\n").removesuffix("```")
+    code = code.replace("print(mklref.reference", "pass  # print(")
     exec(compile(code, "code", "exec"), names)
     again = names["solution"].certificate
     assert again.lower <= shown.solution.certificate.upper
@@ -99,18 +101,29 @@ def test_every_formulation_states_a_value_within_the_interval():
 def test_a_walk_carries_the_optimum_from_ivanov_to_tikhonov_to_block_norm():
     walked = replace(SMALL, walk="lp: weights and norms|lp to power|power to lp|ivanov to tikhonov")
     shown, _ = page.solved(walked, {})
-    steps = page.walk(shown)
+    steps = walk.walk(shown)
     gaps = [float(row.rsplit("<td>", 1)[1].partition("<")[0]) for row in steps.table.split("</tr>")[2:-1]]
     assert len(gaps) == 4
     assert max(gaps) < 1e-5
     assert "Tikhonov(" in steps.table
     assert "4 steps from Ivanov: lp ball, now at Tikhonov" in steps.picture
-    assert [name for name, _ in steps.leaving] == [e.name for e in mklref.equivalences.leaving(tikhonov(shown))]
+    assert steps.before == "lp: weights and norms|lp to power|power to lp"
+    leaving = [edge.name for edge in mklref.equivalences.leaving(tikhonov(shown))]
+    assert [words.partition(" → ")[0] for words, _ in steps.leaving] == leaving
+    assert [way for _, way in steps.leaving] == [walked.after(name) for name in leaving]
+
+
+def test_a_walk_goes_on_where_it_ends_when_its_steps_do_not_apply_any_more():
+    shown, _ = page.solved(replace(SMALL, regularizer="elastic net (Ivanov)", walk="lp to power|power to lp"), {})
+    steps = walk.walk(shown)
+    assert "0 steps from elastic net" in steps.picture
+    assert steps.leaving
+    assert not [way for _, way in steps.leaving if "lp to power" in way]
 
 
 def test_the_walk_from_ivanov_to_tikhonov_to_block_norms_ends_at_the_optimum_of_its_start():
     shown, _ = page.solved(replace(SMALL, walk="ivanov to tikhonov|tikhonov to ivanov|lp: weights and norms"), {})
-    steps = page.walk(shown)
+    steps = walk.walk(shown)
     assert "3 steps from Ivanov: lp ball, now at block norms" in steps.picture
     rows = [row.split("<td>") for row in steps.table.split("</tr>")[1:-1]]
     first, last = (float(rows[k][4].partition(" ")[0]) for k in (0, -1))
@@ -151,3 +164,21 @@ def test_ctrl_c_ends_it_without_a_traceback():
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in out + err
+
+
+INTERRUPTED_IMPORT = """
+import os, runpy, signal, sys
+class Interrupting:
+    def find_spec(self, name, *others):
+        if name == "mklref.cli.options":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("mklref", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGINT
+    assert ended.stderr == ""

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import zipfile
 import zlib
-from decimal import DivisionByZero
+from decimal import Context, Decimal, DivisionByZero, localcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -65,6 +65,7 @@ def files(case, tmp_path):
     return certificate, data
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_true_certificates_are_confirmed(loss, regularizer):
@@ -91,14 +92,27 @@ def test_certificates_with_a_wide_delta_are_confirmed(loss):
 def test_the_problem_that_the_bounds_belong_to_is_stated(case):
     problem, facts = case
     cost = float(problem.costs[0])
-    assert verify.verify(facts, problem.kernels.dense(), problem.y)[0] == (
+    assert verify.verify(facts, problem.kernels.dense(), problem.y)[:2] == [
         f"problem: loss hinge, regularizer Lp (p = 2.0), M = 4 kernels, n = 15 samples, C from {cost!r} to {cost!r}, "
-        "an intercept"
-    )
-    problem = make_problem(loss="huber", regularizer=REGULARIZERS[-1], n=10, seed=2)
-    stated = verify.verify(document(problem), problem.kernels.dense(), problem.y)[0]
+        "an intercept",
+        "dual point: inside its box, sum exactly 0",
+    ]
+    problem = make_problem(loss="huber", regularizer=REGULARIZERS[-1], n=10, seed=2, intercept=False)
+    stated, dual, *_ = verify.verify(document(problem), problem.kernels.dense(), problem.y)
     assert "regularizer Groups (groups = [[0, 2], [1, 3]], p = 0.5, q = 0.5)" in stated
     assert "loss huber (delta = 1.0)" in stated
+    assert dual == "dual point: inside its box"
+
+
+def test_bounds_that_are_the_objectives_are_confirmed():
+    """At beta = 0 both are known: nothing, and a hinge loss of 1 for each sample."""
+    problem = make_problem(regularizer=Lp(2), n=8, C=1.0)
+    facts = json.loads(json.dumps(certify(problem, np.zeros(8), intercept=0.0, rigorous=True).to_dict()))
+    facts["claim"].update(lower=(0.0).hex(), upper=(8.0).hex())
+    assert verify.verify(facts, problem.kernels.dense(), problem.y)
+    facts["claim"]["lower"] = (5e-324).hex()
+    with pytest.raises(verify.Refuted, match=r"lower = 5e-324"):
+        verify.verify(facts, problem.kernels.dense(), problem.y)
 
 
 @pytest.mark.parametrize("side", ["lower", "upper"])
@@ -152,9 +166,19 @@ def test_slopes_are_the_largest_within_reach_of_a_score(loss, reach, rng):
             np.testing.assert_allclose(found, largest, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("x", [-1500.0, -306.0, -70.0, -69.0, -1.0, 0.0, 2.0, 400.0])
+def test_the_logistic_loss_is_sharp_from_above_however_small_it_is(x):
+    with localcontext(Context(prec=900)):
+        exact = Fraction((1 + Decimal(x).exp()).ln())
+    with localcontext(verify._CONTEXT):
+        found = verify._softplus(Fraction(x))
+    assert exact <= found <= exact * (1 + Fraction(1, 10**29))
+
+
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2, 0.25), Fixed([4.0, 9.0, 1.0, 0.5])], ids=str)
 def test_the_unit_of_a_one_class_machine_is_that_of_the_library(regularizer):
     problem = make_problem(loss="one_class", regularizer=regularizer, n=8, seed=1)
+    problem = problem.replace(kernels=1e-3 * problem.kernels.dense())
     theirs = verify._Loss({"name": "one_class"}, [Fraction(1)] * 8, [Fraction(x) for x in problem.costs.tolist()])
 
     def conjugate(squares):
@@ -558,6 +582,14 @@ def test_data_beyond_the_limit_are_not_read(files, monkeypatch, capsys):
     assert "MKLREF_MAX_BYTES = '1e9' is no number of bytes" in said
 
 
+def test_data_for_which_there_is_no_memory_are_not_read(files, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(verify, "_MEMORY", tmp_path / "meminfo")
+    for free, code in ((7, 2), (8, 0)):  # kernels of 7200 bytes
+        (tmp_path / "meminfo").write_text(f"MemTotal: 9999 kB\nMemAvailable:      {free} kB\n")
+        assert verify.main([*map(str, files)]) == code
+    assert "has 7200 bytes, and 7168 bytes of memory are free" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("change", ["asymmetric", "nan", "complex"])
 def test_matrices_that_are_no_kernels_are_never_confirmed(case, change):
     problem, facts = case
@@ -613,6 +645,14 @@ def test_the_proof_of_definiteness_does_not_believe_the_factor(wrong, rng, monke
     assert verify.semidefinite(K, 0.0)
     monkeypatch.setattr(np.linalg, "cholesky", lambda A: wrong * genuine(A))
     assert not verify.semidefinite(K, 0.0)
+
+
+def test_the_proof_of_definiteness_counts_the_rounding_of_its_products(monkeypatch):
+    """A residual of three quarters of what was subtracted leaves too little room for it."""
+    genuine = np.linalg.cholesky
+    for wrong, proven in ((2e-15, True), (1.5e-14, False)):
+        monkeypatch.setattr(np.linalg, "cholesky", lambda A, wrong=wrong: (1.0 + wrong) * genuine(A))
+        assert verify.semidefinite(np.eye(30), 0.0) is proven
 
 
 def test_arrays_with_a_header_of_version_2_are_read(case, files):

@@ -1,14 +1,15 @@
 """A plugin for pytest, `-p validation.calls`: which tests call which function of mklref, as JSON in $MKLREF_CALLS.
 
 Functions are named by file and first line, `mklref/verify.py:120`, decorators included. What a shared fixture calls,
-all tests of its scope call; what is called while tests are collected is listed under `everywhere`. The tests of a
-function are listed from the fastest to the slowest.
+all tests of its scope call; what is called while tests are collected is listed under `everywhere`, and tests that start
+programs, which may call anything, under `programs`. The tests of a function are listed from the fastest to the slowest.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -74,18 +75,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         _seconds[item.nodeid] = time.perf_counter() - started
 
 
-def pytest_sessionfinish() -> None:
-    """Write the table."""
+def write() -> None:
+    """Write the table of what was recorded so far."""
     package = str(Path.cwd() / "mklref") + os.sep
     table: dict[str, list[str]] = {}
-    collected = _of_nodes.pop("")
+    programs: list[str] = []
+    collected = _of_nodes[""]
     for test in sorted(_of_tests, key=_seconds.__getitem__):
-        shared = [codes for node, codes in _of_nodes.items() if test.startswith(node)]
+        shared = [codes for node, codes in _of_nodes.items() if node and test.startswith(node)]
         for code in _of_tests[test].union(*shared):
             if code.co_filename.startswith(package):
                 table.setdefault(_name(code), []).append(test.removeprefix("tests/"))
+        if subprocess.Popen.__init__.__code__ in _of_tests[test]:
+            programs.append(test.removeprefix("tests/"))
+    table["programs"] = programs
     table["everywhere"] = [_name(code) for code in collected if code.co_filename.startswith(package)]
     Path(os.environ["MKLREF_CALLS"]).write_text(json.dumps(table), encoding="utf-8")
+
+
+pytest_sessionfinish = write
 
 
 def _name(code: CodeType) -> str:

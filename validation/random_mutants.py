@@ -2,9 +2,8 @@
 
 Where mutants.toml holds faults that somebody thought of, these are drawn by a generator: every place of certificate/,
 testing/ and verify.py that an operator of `OPERATORS` can change is as likely as every other. Each mutant is planted in
-a copy of the tree, and the tests of its component that call the function around it run until one fails; all of them
-where a test module calls it when it is imported, and for code outside of functions. Annotations, docstrings and texts
-are left alone.
+a copy of the tree, and the tests of its component that call the function around it run until one fails
+(`validation.forked`). Annotations, docstrings and texts are left alone.
 """
 
 from __future__ import annotations
@@ -16,23 +15,22 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from validation.mutants import ROOT, SURVIVED, copied, outcome
+from validation.mutants import ROOT, SURVIVED, copied
 
 PARTS = {
     "certificate": (
         "mklref/certificate",
-        ("certificate", "test_verify.py", "native/test_claims.py", "native/test_joint.py"),
+        ("certificate", "test_verify.py", "test_several_machines.py", "native/test_claims.py", "native/test_joint.py"),
     ),
     "testing": ("mklref/testing", ("testing",)),
-    "verify": ("mklref/verify.py", ("test_verify.py",)),
+    "verify": ("mklref/verify.py", ("test_verify.py", "test_several_machines.py")),
 }
 """Code, and the tests of that component."""
 
@@ -179,6 +177,8 @@ class Mutant:
     operator: str
     function: str
     """File and first line of the innermost function around it; the file alone outside of functions."""
+    inside: bool
+    """Whether calling a function runs it: outside of bodies, as in a default, importing the module does."""
     start: int
     end: int
     """Offsets in the file of what is replaced, in bytes of UTF-8."""
@@ -211,59 +211,67 @@ def mutants_of(source: str, part: str, file: str) -> list[Mutant]:
     data = source.encode()
     starts = np.cumsum([0, *(len(line) for line in data.splitlines(keepends=True))])
     found = []
-    for node, function in _walk(ast.parse(source), file):
+    for node, function, inside in _walk(ast.parse(source), file):
         for operator in OPERATORS:
             for place, new in operator(node):
                 start = int(starts[place.lineno - 1]) + place.col_offset
                 end = int(starts[place.end_lineno - 1]) + place.end_col_offset
                 old = data[start:end].decode()
-                found.append(Mutant(part, file, place.lineno, operator.__name__, function, start, end, old, new))
+                words = (part, file, place.lineno, operator.__name__, function, inside, start, end, old, new)
+                found.append(Mutant(*words))
     return found
 
 
-def _walk(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str]]:
-    """Every node that runs, with its function: no annotations, texts, or what only type checkers read."""
+def _walk(node: ast.AST, function: str, inside: bool = False) -> Iterator[tuple[ast.AST, str, bool]]:
+    """Every node that runs, its function and whether in a body: no annotations, texts, or what type checkers read."""
     if isinstance(node, ast.FunctionDef):
         function = f"{function.partition(':')[0]}:{min([node.lineno, *(d.lineno for d in node.decorator_list)])}"
     if isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "__name__ == '__main__'")
     ):
         return
-    yield node, function
+    yield node, function, inside
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _walk(child, function)
-
-
-def callers(tree: Path, part: str) -> dict[str, list[str]]:
-    """For each function the tests that call it: from one run of the tests of its component, which has to pass."""
-    table = tree / "calls.json"
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "validation.calls"]
-    environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "MKLREF_CALLS": str(table)}
-    paths = [f"tests/{test}" for test in PARTS[part][1]]
-    subprocess.run([*command, *paths], cwd=tree, env=environment, check=True)
-    return json.loads(table.read_text(encoding="utf-8"))
+                body = inside or (name == "body" and isinstance(node, ast.FunctionDef))
+                yield from _walk(child, function, body)
 
 
 def run(chosen: list[Mutant]) -> Iterator[tuple[Mutant, str, float]]:
-    """Each mutant with its outcome and the seconds it took."""
+    """Each mutant with its outcome and the seconds it took, in the order of the parts."""
     with tempfile.TemporaryDirectory() as folder:
-        tree = copied(Path(folder))
-        called = {part: callers(tree, part) for part in {mutant.part for mutant in chosen}}
-        for mutant in chosen:
-            path, started = tree / mutant.file, time.perf_counter()
-            healthy = path.read_bytes()
-            path.write_bytes(mutant.applied(healthy))
-            calls = called[mutant.part]
-            everywhere = mutant.function in calls["everywhere"] or mutant.function not in calls
-            try:
-                found = outcome(tree, PARTS[mutant.part][1] if everywhere else tuple(calls[mutant.function]))
-                yield mutant, found, time.perf_counter() - started
-            finally:
-                path.write_bytes(healthy)
+        tree = copied(Path(folder) / "tree")
+        for part, (_, tests) in PARTS.items():
+            own = [mutant for mutant in chosen if mutant.part == part]
+            for number, found, seconds in judged(tree, own, tests) if own else ():
+                yield own[number], found, seconds
+
+
+def judged(tree: Path, chosen: list[Mutant], tests: tuple[str, ...]) -> Iterator[tuple[int, str, float]]:
+    """Number, outcome and seconds of each mutant of one part, from a process that collects its tests once."""
+    mutants, table, log = (tree.parent / name for name in ("mutants.json", "calls.json", "log.txt"))
+    mutants.write_text(json.dumps({"tests": tests, "mutants": list(map(asdict, chosen))}), encoding="utf-8")
+    receive, send = os.pipe()
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKLREF_NUM_THREADS"), "1")
+    files = {"MKLREF_MUTANTS": str(mutants), "MKLREF_CALLS": str(table), "MKLREF_RESULTS": str(send)}
+    paths = {"PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-o", "timeout=1800"]
+    plugins = ["-p", "validation.calls", "-p", "validation.forked"]
+    with log.open("w", encoding="utf-8") as said:
+        process = subprocess.Popen(
+            [*command, *plugins, *(f"tests/{test}" for test in tests)],
+            cwd=tree, env={**os.environ, **threads, **files, **paths}, pass_fds=[send], stdout=said, stderr=said,
+        )  # fmt: skip
+        os.close(send)
+        with os.fdopen(receive) as results:
+            for line in results:
+                number, found, seconds = json.loads(line)
+                yield number, found, seconds
+    if process.wait():
+        raise RuntimeError(f"pytest ended with {process.returncode}:\n{log.read_text(encoding='utf-8')[-3000:]}")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mklref.certificate.bounds import dual_losses, dual_objective
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.intercept import best_intercept
-from mklref.certificate.numerical import certify, certify_each
+from mklref.certificate.numerical import certify, certify_each, certify_images
 from mklref.certificate.repaired import repair
 from mklref.certificate.verdict import Bounds, Certificate
 
@@ -16,6 +16,7 @@ __all__ = [
     "best_intercept",
     "certify",
     "certify_each",
+    "certify_images",
     "dual_losses",
     "dual_objective",
     "repair",

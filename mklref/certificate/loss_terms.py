@@ -168,16 +168,22 @@ def _half_squares(beta: Array, costs: Array) -> Fraction:
 
 def _entropy(a: Array, costs: Array) -> Array:
     """-a log(a/c) - (c - a) log((c - a)/c) from below, for 0 <= a <= c."""
-    return np.asarray(below(_share(Interval.point(a), costs) + _share(costs - Interval.point(a), costs)))
+    part = Interval.point(a)
+    rest = costs - part
+    return np.asarray(below(_share(part, rest, costs) + _share(rest, part, costs)))
 
 
-def _share(part: Interval, costs: Array) -> Array:
-    """-x log(x/c) from below for 0 <= x <= c; 0, which it is never below, where x may be 0."""
+def _share(part: Interval, rest: Interval, costs: Array) -> Array:
+    """-x log(x/c) >= x (c - x)/c from below for 0 <= x <= c; 0, which it is never below, where x may be 0.
+
+    The second bound is the sharper one where c - x is so small that rounding of x/c is more.
+    """
     positive = part.lower > 0.0
     x = Interval(np.where(positive, part.lower, costs), np.where(positive, part.upper, costs))
     ratio = x / costs
     bound = -(x * log(Interval(ratio.lower, np.minimum(1.0, ratio.upper))))
-    return np.where(positive, np.maximum(0.0, bound.lower), 0.0)
+    simple = x * (rest / costs)
+    return np.where(positive, np.maximum(np.maximum(0.0, simple.lower), bound.lower), 0.0)
 
 
 def _unknown(loss: Loss) -> str:

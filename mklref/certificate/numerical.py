@@ -135,7 +135,7 @@ def certify(
         return certify_rigorously(problem, dual_coef, weights, intercept, backend, delta, tol)
     betas = problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape))
     images = _each_image([(machine.problem, beta) for machine, beta in zip(problem.machines, betas, strict=True)])
-    return _certificate(problem, betas, images, weights, intercept)
+    return certify_images(problem, betas, images, weights, intercept)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -172,7 +172,7 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
         owners = [machine.problem for problem, *_ in points[some] for machine in problem.machines]
         images = iter(_each_image(list(zip(owners, chain(*betas[some]), strict=True))))
         for (problem, _, weights, intercept), own in zip(points[some], betas[some], strict=True):
-            certificates.append(_certificate(problem, own, list(islice(images, len(own))), weights, intercept))
+            certificates.append(certify_images(problem, own, list(islice(images, len(own))), weights, intercept))
     return certificates
 
 
@@ -206,10 +206,13 @@ class _Part:
         return np.asarray(problem.costs * problem.loss.value(t, problem.y) - terms + point * t)
 
 
-def _certificate(
+def certify_images(
     problem: Problem, betas: Sequence[Array], images: Sequence[Any], weights: Any, intercept: Any
 ) -> Certificate:
-    """The certificate from beta_p and K_m beta_p, (M, n_p) or what `KernelStack.images` gives, of each machine p."""
+    """The certificate from beta_p and K_m beta_p, (M, n_p) or what `KernelStack.images` gives, of each machine p.
+
+    A solver that has arrays of them gets a certificate without another read of the kernels.
+    """
     regularizer, machines = problem.regularizer, problem.machines
     parts = [_Part(m.problem, beta, own) for m, beta, own in zip(machines, betas, images, strict=True)]
     insides = [part.inside for part in parts]

@@ -50,7 +50,7 @@ def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]
         if len(names) > 2:
             raise InvalidTarget(
                 f"the target has {len(names)} classes ({shown}); name the one to tell from the others "
-                "(--positive CLASS), or use a loss for real targets such as 'squared'."
+                "(the positive class, --positive CLASS), or use a loss for real targets such as 'squared'."
             )
         positive = names[1]
     if positive not in names:

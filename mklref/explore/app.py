@@ -9,15 +9,16 @@ app = marimo.App(width="full", app_title="mklref explorer")
 def _():
     import marimo as mo
 
-    from mklref.explore import page
-    from mklref.explore.state import BUNDLED, COSTS, GENERATED, NORMS, REGULARIZERS, State
+    from mklref.explore import page, walk
+    from mklref.explore.state import BUNDLED, COSTS, GENERATED, NORMS, RANGES, REGULARIZERS, State
     from mklref.losses import LOSSES
 
-    return BUNDLED, COSTS, GENERATED, LOSSES, NORMS, REGULARIZERS, State, mo, page
+    return BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, State, mo, page, walk
 
 
 @app.cell
-def _(State, mo):
+def _(State, mo, page):
+    page.forget()  # whoever loads the page again may have changed the file
     start = State.from_query(mo.query_params().to_dict())
     memory: dict = {}  # the last good picture
     walked, walk_to = mo.state(start.walk)
@@ -25,21 +26,21 @@ def _(State, mo):
 
 
 @app.cell
-def _(BUNDLED, COSTS, GENERATED, LOSSES, NORMS, REGULARIZERS, mo, page, start):
+def _(BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, mo, page, start):
     known = [*GENERATED, *BUNDLED, *([] if start.data in (*GENERATED, *BUNDLED) else [start.data])]
     data = mo.ui.dropdown(known, value=start.data, label="data")
-    samples = mo.ui.slider(20, 200, 10, value=min(200, max(20, start.samples)), label="samples", show_value=True)
-    share = mo.ui.slider(0.1, 1.0, 0.1, value=start.share, label="relevant kernels (toy)", show_value=True)
-    noise = mo.ui.slider(0.0, 1.0, 0.05, value=start.noise, label="noise (moons, rings)", show_value=True)
-    positive = mo.ui.text(value=start.positive, label="class +1 (of several)")
+    samples = mo.ui.slider(*RANGES["samples"], 10, value=start.samples, label="samples", show_value=True)
+    share = mo.ui.slider(*RANGES["share"], 0.1, value=start.share, label="relevant kernels", show_value=True)
+    noise = mo.ui.slider(*RANGES["noise"], 0.05, value=start.noise, label="noise", show_value=True)
+    positive = mo.ui.text(value=start.positive, label="positive class")
     kernels = mo.ui.text(value=start.kernels, label="kernels", full_width=True)
     loss = mo.ui.dropdown(list(LOSSES), value=page.one_of(start.loss, LOSSES), label="loss")
     regularizer = mo.ui.dropdown(
         list(REGULARIZERS), value=page.one_of(start.regularizer, REGULARIZERS), label="regulariser"
     )
     p = mo.ui.dropdown(list(NORMS), value=page.one_of(start.p, NORMS), label="p (or q of a block norm)")
-    lam = mo.ui.slider(0.05, 0.95, 0.05, value=start.lam, label="λ of the elastic net", show_value=True)
-    C = mo.ui.slider(steps=COSTS, value=min(COSTS, key=lambda c: abs(c - start.C)), label="C", show_value=True)
+    lam = mo.ui.slider(*RANGES["lam"], 0.05, value=start.lam, label="λ of the elastic net", show_value=True)
+    C = mo.ui.slider(steps=COSTS, value=start.C, label="C", show_value=True)
     groups = mo.ui.text(value=start.groups, label="groups, such as 0 1 | 2 3")
     return C, data, groups, kernels, lam, loss, noise, p, positive, regularizer, samples, share
 
@@ -72,17 +73,29 @@ def _(chosen, memory, page):
 
 
 @app.cell
-def _(C, complaint, data, groups, kernels, lam, loss, mo, noise, p, positive, regularizer, samples, share):
-    beside = {name: mo.callout(mo.plain_text(text), kind="danger") for name, text in complaint.items()}
+def _(C, complaint, data, groups, kernels, lam, loss, mo, noise, p, page, positive, regularizer, samples, share):
+    places = {
+        "data": {"data": data, "samples": samples, "noise": noise, "share": share, "positive": positive},
+        "kernels": {"kernels": kernels, "hint": mo.Html(page.HINT)},
+        "problem": {"loss": loss, "regularizer": regularizer, "p": p, "lam": lam, "groups": groups, "C": C},
+    }
+    idle, rows = page.idle(data.value, regularizer.value), []
+    for place, controls in places.items():
+        rows += [control for name, control in controls.items() if name not in idle]
+        if place in complaint:
+            rows.append(mo.callout(mo.plain_text(complaint[place]), kind="danger"))
+    mo.sidebar(rows, width="300px")
+    return
+
+
+@app.cell
+def _(complaint, mo, page, shown):
     mo.vstack(
         [
+            mo.Html(page.STYLE),
             mo.md("# Explore a formulation"),
-            mo.hstack([data, samples, noise, share, positive], wrap=True, justify="start"),
-            *[beside[name] for name in ("data",) if name in beside],
-            kernels,
-            *[beside[name] for name in ("kernels",) if name in beside],
-            mo.hstack([loss, regularizer, p, lam, C, groups], wrap=True, justify="start"),
-            *[beside[name] for name in ("problem",) if name in beside],
+            mo.Html(page.again(complaint)),
+            mo.Html(page.optimum(shown)),
         ]
     )
     return
@@ -105,29 +118,35 @@ def _(chosen, formulation, mo, page):
 
 @app.cell
 def _(formulation, mo, page, shown):
-    mo.vstack(
-        [
-            formulation,
-            mo.hstack(
-                [mo.md(page.statement(shown, formulation.value)), mo.md(page.primer(formulation.value))],
-                widths=[1, 1],
-                wrap=True,
-                align="start",
-            ),
-        ]
-    )
-    return
-
-
-@app.cell
-def _(mo, page, shown):
-    mo.vstack([mo.md("## The certified optimum"), mo.Html(page.optimum(shown))])
+    equations = mo.md(page.statement(shown, formulation.value))
+    printed = mo.md(page.primer(formulation.value))
+    mo.vstack([mo.md("## What it states"), formulation, mo.Html(page.beside(equations.text, printed.text))])
     return
 
 
 @app.cell
 def _(mo, page, shown):
     mo.vstack([mo.md("## The decision function"), mo.Html(page.decision(shown))])
+    return
+
+
+@app.cell
+def _(mo, shown, walk, walk_to):
+    steps = walk.walk(shown)
+
+    def to(way):
+        return lambda _: walk_to(way)
+
+    walks = mo.ui.array([mo.ui.button(label=words, on_click=to(way)) for words, way in steps.leaving])
+    back = mo.ui.button(label="back", on_click=to(steps.before), disabled=not shown.state.walk)
+    mo.vstack(
+        [
+            mo.md("## Walk along equivalences"),
+            mo.Html(steps.picture),
+            mo.hstack([back, *walks], wrap=True, justify="start"),
+            mo.Html(steps.table),
+        ]
+    )
     return
 
 
@@ -139,47 +158,20 @@ def _(mo, page, shown):
 
 @app.cell
 def _(mo, page, shown):
-    def ask():
+    def ask(mo=mo, page=page, shown=shown):  # bound here: the cell's names are gone when the page is closed
         for html, done in page.conic(shown, lambda: mo.current_thread().should_exit):
-            mo.output.replace(mo.vstack([mo.md("## What each formulation states"), mo.Html(html)]))
+            mo.output.replace(mo.vstack([mo.md("## The value of each formulation"), mo.Html(html)]))
             if done:
                 return
 
     mo.Thread(target=ask).start()
-    mo.vstack([mo.md("## What each formulation states"), mo.md("conic solvers are at work …")])
-    return
-
-
-@app.cell
-def _(mo, page, shown, walk_to):
-    steps = page.walk(shown)
-    walks = mo.ui.array(
-        [
-            mo.ui.button(
-                label=name, tooltip=f"to {right}", on_click=lambda _, name=name: walk_to(shown.state.after(name))
-            )
-            for name, right in steps.leaving
-        ]
-    )
-    back = mo.ui.button(label="back", on_click=lambda _: walk_to(shown.state.before()), disabled=not shown.state.walk)
-    mo.vstack(
-        [
-            mo.md("## Walk along equivalences"),
-            mo.hstack([mo.Html(steps.picture), mo.vstack([back, *walks])], wrap=True, align="start", widths=[2, 1]),
-            mo.Html(steps.table),
-        ]
-    )
+    mo.vstack([mo.md("## The value of each formulation"), mo.md("conic solvers are at work …")])
     return
 
 
 @app.cell
 def _(formulation, mo, page, shown):
-    mo.vstack(
-        [
-            mo.md("## The code of what is shown"),
-            mo.ui.code_editor(page.code(shown, formulation.value), disabled=True, show_copy_button=True),
-        ]
-    )
+    mo.vstack([mo.md("## The code of what is shown"), mo.md(page.code(shown, formulation.value))])
     return
 
 

@@ -47,6 +47,13 @@ def ends(edge: Equivalence, here: str = "Lp") -> tuple[str, str]:
     return left, family(edge.right, "HalfPower" if edge.right.startswith("group lasso") else left)
 
 
+def end(start: str, walked: Sequence[Equivalence]) -> str:
+    """The family where a walk ends."""
+    for edge in walked:
+        start = ends(edge, start)[1]
+    return start
+
+
 def walk(start: str, walked: Sequence[Equivalence], ahead: Sequence[Equivalence]) -> str:
     """The graph of equivalences: the way so far, numbered; the problem where it ends; and the edges that leave it."""
     here, way = start, []
@@ -54,7 +61,8 @@ def walk(start: str, walked: Sequence[Equivalence], ahead: Sequence[Equivalence]
         way.append((here, ends(edge, here)[1]))
         here = way[-1][1]
     steps = {(here, ends(edge, here)[1]) for edge in ahead} - {(here, here)}
-    faint = {ends(edge) for edge in EQUIVALENCES if edge.kind.__name__ in PLACES} - steps - set(way)
+    known = {ends(edge) for edge in EQUIVALENCES if edge.kind.__name__ in PLACES} - steps - set(way)
+    faint = {(left, right) for left, right in known if (right, left) not in steps}  # there and back would be one line
     drawn = [_arrow(*pair, "#888888", 1.0, "3 3", "") for pair in sorted(faint) if pair[0] != pair[1]]
     drawn += [_arrow(*pair, BLUE, 2.0, "", "") for pair in sorted(steps)]
     drawn += [_arrow(*pair, ORANGE, 3.0, "", str(k)) for k, pair in enumerate(way, start=1) if pair[0] != pair[1]]
@@ -62,9 +70,11 @@ def walk(start: str, walked: Sequence[Equivalence], ahead: Sequence[Equivalence]
     width, height = BOX
     for name, (x, y, words) in PLACES.items():
         colour, opacity = (ORANGE, 0.35) if name == here else (BLUE, 0.2) if name in reached else ("#888888", 0.08)
+        at = f'x="{x - width / 2}" y="{y - height / 2}" width="{width}" height="{height}" rx="6"'
         drawn.append(
-            f'<rect x="{x - width / 2}" y="{y - height / 2}" width="{width}" height="{height}" rx="6" fill="{colour}" '
-            f'fill-opacity="{opacity}" stroke="currentColor" stroke-width="{2 if name == here else 0.7}"/>'
+            f'<rect {at} fill="var(--background, #ffffff)"/>'
+            f'<rect {at} fill="{colour}" fill-opacity="{opacity}" stroke="currentColor" '
+            f'stroke-width="{2 if name == here else 0.7}"/>'
             f'<text x="{x}" y="{y + 4}" font-size="12" text-anchor="middle" fill="currentColor">{words}</text>'
         )
     label = f"The graph of equivalences: {len(way)} steps from {PLACES[start][2]}, now at {PLACES[here][2]}"

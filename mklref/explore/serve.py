@@ -19,6 +19,8 @@ from mklref.exceptions import InvalidParameter, MissingExtra
 
 HOST = "127.0.0.1"
 PORT = 2718
+PATIENCE = 10
+"""Seconds after which what a closed page was computing ends."""
 TRIED = 20
 """Ports after the first that are tried."""
 
@@ -87,7 +89,9 @@ def _server(token: str) -> Any:
     import uvicorn
 
     page = Path(__file__).with_name("app.py")
-    app = marimo.create_asgi_app(quiet=True, token=token).with_app(path="", root=str(page)).build()
+    app = (
+        marimo.create_asgi_app(quiet=True, token=token, session_ttl=PATIENCE).with_app(path="", root=str(page)).build()
+    )
 
     class Server(uvicorn.Server):  # type: ignore[misc,unused-ignore]  # it has no types
         """Ends at the first Ctrl-C, and leaves no traceback."""

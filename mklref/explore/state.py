@@ -24,6 +24,8 @@ MOST = 200
 BUNDLED = tuple(name for name in datasets.BUNDLED if name not in ("digits",))
 GENERATED = ("moons", "rings", "toy")
 NORMS = ("1", "1.05", "1.1", "1.2", "4/3", "1.5", "2", "3", "4", "8", "inf")
+RANGES = {"samples": (20, 200), "share": (0.1, 1.0), "noise": (0.0, 1.0), "lam": (0.05, 0.95)}
+"""What the sliders offer."""
 COSTS = tuple(float(f"{10.0 ** (k / 4):.3g}") for k in range(-8, 13))
 
 
@@ -72,15 +74,15 @@ class State:
 
     @classmethod
     def from_query(cls, query: Mapping[str, Any]) -> State:
-        """What an address says; what it does not say, or says wrongly, is as in the beginning."""
+        """What an address says, within what sliders offer; without a word, or a number, it is as in the beginning."""
         found = {}
         for field in fields(cls):
             text = query.get(field.name)
             kind: Any = type(getattr(cls, field.name))
             try:
                 if isinstance(text, str) and len(text) <= 500:
-                    found[field.name] = kind(text)
-            except ValueError:
+                    found[field.name] = offered(field.name, kind(text))
+            except (ValueError, OverflowError):
                 continue
         return cls(**found)
 
@@ -102,6 +104,22 @@ class State:
     def before(self) -> str:
         """The walk without its last step."""
         return "|".join(self.walked[:-1])
+
+
+def offered(name: str, value: Any) -> Any:
+    """The value that a slider offers nearest to a number; texts and what has no slider as they are.
+
+    Raises
+    ------
+    ValueError
+        For NaN.
+    """
+    if value != value:
+        raise ValueError(name)
+    if name == "C":
+        return min(COSTS, key=lambda cost: abs(cost - value))
+    low, high = RANGES.get(name, (value, value))
+    return min(max(value, low), high)
 
 
 def number(name: str, text: str) -> float:
@@ -184,13 +202,14 @@ def sample_of(state: State) -> Sample:
 
 
 @lru_cache(maxsize=8)
-def _stack(kernels: str, data: tuple[Any, ...]) -> FamilyStack:
+def stack(kernels: str, data: tuple[Any, ...]) -> FamilyStack:
+    """Kernels on a sample, by the arguments of the latter."""
     return parse(kernels).fit(sample(*data).X, normalize="trace")
 
 
 def kernels_of(state: State) -> FamilyStack:
     """The kernels of a state, on its data."""
-    return _stack(state.kernels, (state.data, state.samples, state.share, state.noise, state.positive))
+    return stack(state.kernels, (state.data, state.samples, state.share, state.noise, state.positive))
 
 
 def problem_of(state: State) -> tuple[Problem, FamilyStack]:

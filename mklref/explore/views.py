@@ -21,6 +21,8 @@ from mklref.solution import Solution
 LEFT, RIGHT, TOP, BOTTOM = 48, 12, 12, 36
 GRID = 40
 """Points along each side of a decision function."""
+MOST = 30
+"""Kernels that a legend names."""
 
 
 class Axes:
@@ -96,6 +98,24 @@ def bounds(solution: Solution) -> str:
     return axes.svg()
 
 
+def gaps(solution: Solution) -> str:
+    """The certified relative gap over the iterations, in powers of ten."""
+    bounds, history = solution.certificate, solution.history
+    gap = np.asarray(history.column("upper") - history.column("lower")) / (bounds.size or 1.0)
+    shown = np.isfinite(gap) & (gap > 0.0)
+    if not shown.any():
+        return ""
+    steps, powers = np.arange(float(len(gap)))[shown], np.log10(gap[shown])
+    low, high = float(np.floor(powers.min())), float(np.ceil(powers.max()))
+    sides = (0, max(1, len(gap) - 1)), (low, max(high, low + 1.0))
+    axes = Axes(*sides, "The relative gap over the iterations", (380, 150))
+    axes.line(steps, powers, BLUE)
+    places = np.unique(np.linspace(low, axes.y[1], 4).round())
+    marks = [(k, f"{10.0**k:.0e}" if k else "1") for k in places]
+    axes.ticks([(0, "start"), (0.9 * axes.x[1], "the relative gap")], marks)
+    return axes.svg()
+
+
 def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: float, what: str) -> str:
     """Kernel weights along a parameter, at equal distances; a line at its value now."""
     axes = Axes((0, len(values) - 1), (0.0, max(1e-12, float(thetas.max()))), f"Kernel weights over {what}")
@@ -109,6 +129,16 @@ def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: flo
     axes.ticks(shown, [(0.0, "0"), (axes.y[1], f"{axes.y[1]:.3g}")])
     axes.text(axes.x[1] / 2, 0.0, what, dy=31)
     return axes.svg()
+
+
+def legend(names: Sequence[str]) -> str:
+    """Which colour of the paths is which kernel."""
+    marks = "".join(
+        f'<span style="white-space:nowrap;margin-right:1em"><span style="color:{COLOURS[m % len(COLOURS)]}">▬</span> '
+        f"{escape(name)}</span> "
+        for m, name in enumerate(names[:MOST])
+    )
+    return f"<p><small>{marks}</small></p>"
 
 
 def grid_of(X: Array) -> tuple[Array, tuple[float, float], tuple[float, float]]:
@@ -126,28 +156,31 @@ def parts(solution: Solution, blocks: Array) -> Array:
 def field(X: Array, y: Array, solution: Solution, values: Array, title: str) -> str:
     """A function of two variables as colours, with samples; those with a dual variable have a ring of its size."""
     _, x_side, y_side = grid_of(X)
+    largest = float(np.abs(values).max()) or 1.0
+    title = f"{title}, within ±{largest:.3g}"
     axes = Axes(x_side, y_side, title, (300, 260))
     (left, top), (right, bottom) = axes.to(x_side[0], y_side[1]), axes.to(x_side[1], y_side[0])
     axes.parts.append(
-        f'<image href="{png(colours(values.reshape(GRID, GRID)))}" x="{left}" y="{top}" width="{right - left}" '
-        f'height="{bottom - top}" preserveAspectRatio="none"/>'
+        f'<image href="{png(colours(values.reshape(GRID, GRID) / largest))}" x="{left}" y="{top}" '
+        f'width="{right - left}" height="{bottom - top}" preserveAspectRatio="none"/>'
     )
-    largest = max(float(np.abs(solution.dual_coef).max()), 1e-300)
+    most = max(float(np.abs(solution.dual_coef).max()), 1e-300)
     for sample, target, beta in zip(X, y, solution.dual_coef, strict=True):
         px, py = axes.to(*sample)
         fill = "#ffffff" if target > 0 else "#000000"
-        ring = 1.0 + 5.0 * abs(beta) / largest if abs(beta) > 1e-6 * largest else 0.0
+        ring = 0.5 + 2.0 * abs(beta) / most if abs(beta) > 1e-6 * most else 0.0
+        stroke = f'stroke="#ffd21f" stroke-width="{ring:.1f}"' if ring else 'stroke="#555555" stroke-width=".6"'
         axes.parts.append(
-            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{2.2 + ring / 2:.1f}" fill="{fill}" stroke="#d9a400" '
-            f'stroke-width="{ring:.1f}"><title>beta = {beta:.4g}</title></circle>'
+            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{2.2 + ring / 2:.1f}" fill="{fill}" {stroke}>'
+            f"<title>beta = {beta:.4g}</title></circle>"
         )
     axes.text(0.5 * sum(x_side), y_side[0], title, dy=20)
     return axes.svg()
 
 
 def colours(values: Array) -> Array:
-    """Blue below 0, orange above, paler towards it, (rows, columns, 3) of bytes."""
-    strength = np.clip(np.abs(values) / max(float(np.abs(values).max()), 1e-300), 0.0, 1.0) ** 0.7
+    """Blue from -1 on, orange up to 1, white at 0, (rows, columns, 3) of bytes."""
+    strength = np.clip(np.abs(values), 0.0, 1.0) ** 0.7
     ends = np.where(values[..., None] > 0.0, [217.0, 95.0, 2.0], [31.0, 95.0, 180.0])
     return np.asarray(255.0 + strength[..., None] * (ends - 255.0), dtype=np.uint8)
 

@@ -4,6 +4,9 @@ samples.py    dual variables and multipliers, sample by sample
 weights.py    psi of the regulariser
 shard.py      rows of L with their samples: three or four reads in a step
 rounds.py     a method of every shard, and the sum of the answers
+holder.py     a shard on a worker of Dask
+cluster.py    shards on workers, and what happens when one is lost
+remote.py     the stack whose rows are there
 system.py     the Newton system of order r + M + 2
 path.py       steps, bounds, when it is done
 solver.py     the door: starts, options, the certificate
@@ -11,6 +14,7 @@ interval.py   what a solution says of the kernels that the factors approximate
 """
 
 from mklref.factored.interval import exact_interval
+from mklref.factored.remote import DistributedStack, local_client
 from mklref.factored.solver import solve_factored
 
-__all__ = ["exact_interval", "solve_factored"]
+__all__ = ["DistributedStack", "exact_interval", "local_client", "solve_factored"]

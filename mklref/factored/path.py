@@ -18,6 +18,7 @@ Bounds: f = L v + b is feasible as it stands, and so is beta with what exceeds 1
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,8 @@ _BALANCED = 1e-9
 _HALVINGS = 40
 _EXACT = 1e-3
 """Relative gap below which products in float32 would leave v and theta w apart."""
+_SAVED = 0.1
+"""A point of other processes is fetched when its gap is that share of the one that was fetched before."""
 _ENOUGH = 0.03
 """Share of the gap that is wanted which the products may have: smaller ones cost digits."""
 
@@ -70,23 +73,29 @@ class Point(NamedTuple):
 
 
 class Path:
-    """The variables beside those of the samples; `psi` has a weight for each kernel, or for each group."""
+    """The variables beside those of the samples; `psi` has a weight for each kernel, or for each group.
 
-    def __init__(self, problem: Problem, rounds: Rounds, recorder: Recorder[Record]) -> None:
+    `save` is called at a best point that is much better than where it was called before.
+    """
+
+    def __init__(
+        self, problem: Problem, rounds: Rounds, recorder: Recorder[Record], save: Callable[[], None] | None = None
+    ) -> None:
         machines = [machine for _, machine in machines_of(problem)]
         self.problem, self.rounds, self.recorder = problem, rounds, recorder
         self.first: Problem = machines[0]
         self.psi: Psi = psi_of(problem.regularizer, self.first.n_kernels)
-        self.kernel, self.rank = rounds.owner, len(rounds.owner)
+        self.kernel, self.rank = rounds.stack.owner, rounds.stack.rank
         self.owner = self.psi.member[self.kernel]
         self.each = [
             samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines
         ]  # for what they have in common
         self.pairs = sum(one.pairs * machine.n_samples for one, machine in zip(self.each, machines, strict=True))
-        self.largest = problem.kernels.own_diagonals.max(axis=1)
+        self.largest = rounds.stack.largest_diagonals()
         self.unit = unit_of(self.first)
         self.lower, self.upper = -np.inf, np.inf
         self.best: Point | None = None
+        self.save, self.saved = save, np.inf
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None) -> None:
@@ -197,6 +206,9 @@ class Path:
         if self.best is None or gap < self.best.gap:
             self.rounds.keep()
             self.best = Point(self.v, self.b, self.theta, self._vanishing(), gap)
+            if self.save is not None and gap < _SAVED * self.saved:
+                self.save()
+                self.saved = gap
         self.upper, self.lower = min(self.upper, upper), max(self.lower, lower)
         return gap
 

@@ -7,31 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.factored.samples import samples_for
 from mklref.factored.shard import Own, Shard, Total
-from mklref.kernels.factor_stack import FactorStack
+from mklref.kernels.factor_stack import FactorStack, sum_in_pairs
+from mklref.losses import Loss
 from mklref.problem import Problem
 
 
 class Rounds:
-    """Shards of this process."""
+    """The shards of a stack in this process; elsewhere they are `Remote`."""
 
-    def __init__(self, shards: Sequence[Any], owner: Any) -> None:
-        self.shards, self.owner = list(shards), owner
+    remote = False
 
-    @classmethod
-    def of(cls, problem: Problem, shards: int = 1) -> Rounds:
-        """The rows of a problem with factors, in so many shards of equal size."""
-        stack = problem.kernels
-        assert isinstance(stack, FactorStack)
-        edges = np.linspace(0, problem.n_samples, shards + 1).astype(int)
-        made = [shard_of(problem, int(a), int(b)) for a, b in pairwise(edges)]
-        return cls(made, stack.owner)
+    def __init__(self, problem: Problem, stack: FactorStack) -> None:
+        self.stack = stack
+        self.shards: Sequence[Any] = [
+            opened(stack, targets_between(problem, first, last), first, last, problem.n_samples)
+            for first, last in pairwise(stack.edges)
+        ]
 
     def score(self, v: Array, b: Array) -> float:
         """Put the samples at the scores L v_p + b_p; the sum of their losses."""
@@ -63,30 +61,41 @@ class Rounds:
 
     def kept(self) -> Array:
         """The beta (P, n) that was remembered."""
-        return np.concatenate(self._each("kept"), axis=1)
+        return np.concatenate([shard.kept() for shard in self.shards], axis=1)
+
+    def close(self) -> None:
+        """The vectors of the shards are no longer needed."""
 
     def _sum(self, name: str, *arguments: Any) -> Total:
-        parts = self._each(name, *arguments)
-        while len(parts) > 1:
-            parts = [a + b for a, b in zip(parts[::2], parts[1::2], strict=False)] + parts[len(parts) // 2 * 2 :]
-        made: Total = parts[0]
-        return made
-
-    def _each(self, name: str, *arguments: Any) -> list[Any]:
-        return [getattr(shard, name)(*arguments) for shard in self.shards]
+        total: Total = sum_in_pairs([getattr(shard, name)(*arguments) for shard in self.shards])
+        return total
 
 
-def shard_of(problem: Problem, first: int, last: int) -> Shard:
-    """Rows first to last of a problem with factors."""
-    assert isinstance(problem.kernels, FactorStack)
-    machines = []
+class Targets(NamedTuple):
+    """The samples of one machine among some rows: y and costs, and which rows they are, None for all."""
+
+    loss: Loss
+    y: Array
+    costs: Array
+    rows: Any
+
+
+def opened(stack: FactorStack, targets: Sequence[Targets], first: int, last: int, n: int) -> Shard:
+    """The shard of rows first to last of a stack; n is the number of samples of all shards."""
+    machines = [Own(samples_for(own.loss, own.y, own.costs), own.rows) for own in targets]
+    return Shard(stack, machines, first, last, n)
+
+
+def targets_between(problem: Problem, first: int, last: int) -> list[Targets]:
+    """What the samples first to last are, for each machine."""
+    found = []
     for rows, one in machines_of(problem):
         if len(rows) == problem.n_samples:
-            machines.append(Own(samples_for(one.loss, one.y[first:last], one.costs[first:last]), None))
+            found.append(Targets(one.loss, one.y[first:last], one.costs[first:last], None))
             continue
         a, b = np.searchsorted(rows, [first, last])
-        machines.append(Own(samples_for(one.loss, one.y[a:b], one.costs[a:b]), rows[a:b] - first))
-    return Shard(problem.kernels, machines, first, last)
+        found.append(Targets(one.loss, one.y[a:b], one.costs[a:b], rows[a:b] - first))
+    return found
 
 
 def machines_of(problem: Problem) -> list[tuple[Any, Any]]:

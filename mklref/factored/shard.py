@@ -34,7 +34,7 @@ _FLUSH = 16
 class Total(NamedTuple):
     """A sum over rows: arrays that are added, and the largest of a number."""
 
-    sums: tuple[Array, ...]
+    sums: tuple[Array, ...] = ()
     worst: float = 0.0
 
     def __add__(self, other: Any) -> Total:
@@ -51,10 +51,10 @@ class Own(NamedTuple):
 
 
 class Shard:
-    """Rows first to last of a stack, for P machines that share them."""
+    """Rows first to last of a stack, for P machines that share them; `n` is the number of samples of all shards."""
 
-    def __init__(self, stack: FactorStack, machines: Sequence[Own], first: int, last: int) -> None:
-        self.stack, self.machines, self.start, self.stop = stack, list(machines), first, last
+    def __init__(self, stack: FactorStack, machines: Sequence[Own], first: int, last: int, n: int) -> None:
+        self.stack, self.machines, self.start, self.stop, self.n = stack, list(machines), first, last, n
         self.D = [np.zeros(len(own.samples.beta)) for own in machines]
 
     def score(self, v: Array, b: Array) -> Total:
@@ -85,16 +85,9 @@ class Shard:
         With `exact`, or where that costs little, L'DL of float32 rows is computed in float64.
         """
         P, r = len(self.machines), self.stack.rank
-        grams, vectors, sums = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3)), np.zeros((P, SUMS))
-        pulls = []
-        for p, (samples, _) in enumerate(self.machines):
-            pulls.append(np.empty_like(samples.beta))
-            for where in _slices(len(samples.beta), self.stack.block_rows):
-                if length:
-                    samples.move(where, length, centred)
-                self.D[p][where], pulls[p][where] = samples.linear(where)
-                sums[p] += samples.sums(where)
-        share = (self.stop - self.start) / (self.stack.shape[1] * largest)
+        grams, vectors = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3))
+        pulls, sums = self._advanced(length, centred)
+        share = (self.stop - self.start) / (self.n * largest)
         least = [_threshold(D, _NEGLIGIBLE * min(share, float(D.sum()))) for D in self.D]
         kind = np.dtype(np.float64) if exact or r * r * (self.stop - self.start) < _LITTLE else self.stack.dtype
         products = [_Gram(r, self.stack.sparse, kind) for _ in range(P)]
@@ -113,6 +106,23 @@ class Shard:
             gram[:-1, :-1] = product.total()
             gram[:-1, -1] = gram[-1, :-1]
         return Total((grams, vectors, sums, np.array([float(read)])))
+
+    def advance(self, length: float, centred: bool) -> Total:
+        """Take the step, and nothing else: what is left of `assemble` when a lost shard goes over its past."""
+        self._advanced(length, centred)
+        return Total()
+
+    def _advanced(self, length: float, centred: bool) -> tuple[list[Array], Array]:
+        """D r of each machine after the step, and the sums (P, SUMS)."""
+        pulls, sums = [], np.zeros((len(self.machines), SUMS))
+        for p, (samples, _) in enumerate(self.machines):
+            pulls.append(np.empty_like(samples.beta))
+            for where in _slices(len(samples.beta), self.stack.block_rows):
+                if length:
+                    samples.move(where, length, centred)
+                self.D[p][where], pulls[p][where] = samples.linear(where)
+                sums[p] += samples.sums(where)
+        return pulls, sums
 
     def first(self, dv: Array, db: Array) -> Total:
         """(P, r + 1, 2) for the right-hand side, and three coefficients of the products along the step."""
@@ -142,12 +152,12 @@ class Shard:
         for rows, owns in self._blocks():
             for p, where, mine in owns:
                 worst = max(worst, self.machines[p].samples.third(where, _some(rows, mine) @ dv[p] + db[p]))
-        return Total((), worst)
+        return Total(worst=worst)
 
     def keep(self) -> Total:
         """Remember the present beta."""
         self._kept = [samples.beta.copy() for samples, _ in self.machines]
-        return Total(())
+        return Total()
 
     def kept(self) -> Array:
         """The beta (P, rows) that was remembered, 0 for samples that a machine does not see."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,13 @@ from mklref._checks import check_range
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
-from mklref.factored.path import Path, Start
+from mklref.exceptions import Interrupted
+from mklref.factored.cluster import ClusterLost
+from mklref.factored.path import Path, Point, Start
+from mklref.factored.remote import DistributedStack, Remote
 from mklref.factored.rounds import Rounds
 from mklref.kernels.factor_stack import FactorStack
+from mklref.machines.blas import blas_threads
 from mklref.problem import Problem
 from mklref.solution import History, Record, Solution, Status
 
@@ -39,34 +45,70 @@ def solve_factored(
     callback: Callable[[Record], object] | None,
     progress: bool,
     start: Solution | None,
-    shards: int = 1,
+    client: Any = None,
 ) -> Solution:
-    """Solve a problem whose kernels are a `FactorStack`; see `mklref.solve`."""
-    stack = problem.kernels
+    """Solve a problem with a `FactorStack`, on the workers of a client if there is one; see `mklref.solve`.
+
+    With several shards, here or elsewhere, the linear algebra library has one thread, and the bits of the solution
+    depend on the rows of the shards alone.
+    """
+    given, stack = problem, problem.kernels
     assert isinstance(stack, FactorStack)
-    check_range(problem.C, float(stack.own_diagonals.max()))
+    check_range(problem.C, float(stack.largest_diagonals().max()))
+    if client is not None:
+        stack = DistributedStack.of(stack, client)
+        problem = problem.replace(kernels=stack)
     recorder: Recorder[Record] = Recorder(
         "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
     )
     path: Any = None
+    saved: Callable[[], Solution] | None = None
 
-    def interrupted() -> Any:
-        return None if path is None or path.best is None else _solution(problem, path, Status.INTERRUPTED, tol)
+    def save() -> None:
+        """Fetch a point from the workers, and judge it while its rows can be reached."""
+        nonlocal saved
+        saved = partial(_solution, given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
+        if isinstance(given.kernels, DistributedStack):
+            judged = saved()
+            saved = lambda: judged  # noqa: E731 - it is what it was
 
-    with recorder.running(interrupted), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        before: dict[str, float] = {}
-        first = _from_solution(stack, start) if start is not None else _from_a_part(problem, recorder, before)
-        path = Path(problem, Rounds.of(problem, shards), recorder)
-        for name, cost in before.items():
-            path.counters[name] += cost / SHARE if name != "steps" else 0.0
-        path.begin(first)
-        target = _MARGIN * tol
-        while True:
-            status = path.follow(target)
-            solution = _solution(problem, path, status, tol)
-            if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
-                return solution
-            target *= _SHARPER
+    def interrupted() -> Solution | None:
+        if path is None or path.best is None:
+            return None
+        try:
+            return _solution(given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
+        except ClusterLost:
+            return None if saved is None else saved()
+
+    with ExitStack() as around:
+        around.enter_context(recorder.running(interrupted))
+        around.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))
+        if len(stack.edges) > 2:
+            around.enter_context(blas_threads())
+        try:
+            before: dict[str, float] = {}
+            first = _from_solution(stack, start) if start is not None else _from_a_part(problem, recorder, before)
+            rounds = around.enter_context(closing(_rounds(problem)))
+            path = Path(problem, rounds, recorder, save if rounds.remote else None)
+            for name, cost in before.items():
+                path.counters[name] += cost / SHARE if name != "steps" else 0.0
+            path.begin(first)
+            target = _MARGIN * tol
+            while True:
+                status = path.follow(target)
+                solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
+                if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
+                    return solution
+                target *= _SHARPER
+        except ClusterLost as lost:
+            raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
+
+
+def _rounds(problem: Problem) -> Rounds:
+    """The shards of a problem, here or on workers."""
+    stack = problem.kernels
+    assert isinstance(stack, FactorStack)
+    return Remote(problem, stack) if isinstance(stack, DistributedStack) else Rounds(problem, stack)
 
 
 def _from_solution(stack: FactorStack, start: Solution) -> Start:
@@ -99,20 +141,19 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     )
     left = recorder.deadline - time.perf_counter()
     own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=left)
-    path = Path(small, Rounds.of(small), own)
-    path.begin(_from_a_part(small, own, costs))
-    path.follow(_ROUGHLY)
+    with closing(_rounds(small)) as rounds:
+        path = Path(small, rounds, own)
+        path.begin(_from_a_part(small, own, costs))
+        path.follow(_ROUGHLY)
     for name, cost in path.counters.items():
         costs[name] = costs.get(name, 0.0) / SHARE + cost
     best = path.best
     return None if best is None else Start(best.v, best.b, best.theta, 1.0)
 
 
-def _solution(problem: Problem, path: Path, status: Status, tol: float) -> Solution:
-    """The best point with a certificate computed from scratch, without the kernels that vanish if it allows that."""
-    point, psi = path.best, path.psi
-    assert point is not None
-    beta, b = path.rounds.kept(), point.b if problem.intercept else np.zeros_like(point.b)
+def _solution(problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float) -> Solution:
+    """A point with a certificate computed from scratch, without the kernels that vanish if it allows that."""
+    psi, b = path.psi, point.b if problem.intercept else np.zeros_like(point.b)
     own = beta.reshape(problem.dual_shape), problem.intercepts(b.tolist())
     candidates: list[Array] = [psi.inside(point.theta)]
     if point.vanishing.any() and not point.vanishing.all():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import FloatArray
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType, KernelsLost
 from mklref.kernels.stack import KernelStack
 
 
@@ -32,7 +33,7 @@ class DiskStack(KernelStack):
         Not square, or of different orders.
     """
 
-    costly = True
+    costly = losable = True
 
     def __init__(self, matrices: Any, names: Sequence[str] | None = None) -> None:
         self._whole = None if isinstance(matrices, list | tuple) else matrices
@@ -50,7 +51,7 @@ class DiskStack(KernelStack):
         self.names = tuple(names) if names is not None else tuple(f"K{m}" for m in range(M))
         if len(self.names) != M:
             raise InvalidKernel(f"{len(self.names)} names for {M} kernels; give one for each.")
-        self._files = {path: _state(path) for path in filter(None, map(_path_of, parts))}
+        self._files = {path: _state(path) for part in parts for path in _watched(part)}
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -67,13 +68,15 @@ class DiskStack(KernelStack):
 
         Raises
         ------
+        KernelsLost
+            A file changed or vanished since the stack was made; with its name.
         InvalidInput
-            A file changed or vanished since the stack was made, or an entry is not finite; with file or entry.
+            An entry that is not finite.
         """
         M, n, _ = self.shape
         for path, state in self._files.items():
             if _state(path) != state:
-                raise InvalidInput(
+                raise KernelsLost(
                     f"{path} {'changed' if path.exists() else 'vanished'} while its kernels were in use, so that what "
                     "was computed with them belongs to other kernels: make the stack again."
                 )
@@ -94,16 +97,53 @@ class DiskStack(KernelStack):
                 raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {column}].")
         return out
 
+    def part(self, samples: Any) -> KernelStack:
+        """The stack of some of the samples, which stays on disk."""
+        return PartOfDisk(self, np.arange(self.shape[1])[samples])
 
-def _path_of(array: Any) -> Path | None:
-    """The file of an array: of a memory map, or of an HDF5 data set."""
+
+class PartOfDisk(KernelStack):
+    """Some of the samples of a stack on disk."""
+
+    costly = losable = True
+
+    def __init__(self, whole: DiskStack, samples: Any) -> None:
+        self.whole, self.samples, self.names = whole, samples, whole.names
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(M, k, k)."""
+        return self.whole.shape[0], len(self.samples), len(self.samples)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the arrays."""
+        return self.whole.dtype
+
+    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
+        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
+        i, j = (self.samples[slice(None) if index is None else index] for index in (rows, columns))
+        return self.whole.block(i, j, kernels)
+
+    def part(self, samples: Any) -> KernelStack:
+        """The stack of some of these samples."""
+        return PartOfDisk(self.whole, self.samples[samples])
+
+
+def _watched(array: Any) -> Iterator[Path]:
+    """The file of a memory map or of an HDF5 data set; the folders of a zarr array, which change with its chunks."""
     name = getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", None)
-    return None if name is None else Path(name)
+    root = getattr(getattr(array, "store", None), "root", None)
+    if name is not None:
+        yield Path(name)
+    elif root is not None:
+        for folder, _, _ in os.walk(Path(root) / array.path):
+            yield Path(folder)
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """What changes when a file is written to."""
-    if not path.is_file():
+    """What changes when a file is written to, or a file in a folder is replaced."""
+    if not path.exists():
         return None
     found = path.stat()
     return found.st_size, found.st_mtime_ns

@@ -98,6 +98,11 @@ class Block:
         self._shared: dict[str, tuple[Columns, FloatArray]] = {}
 
     @property
+    def dtype(self) -> Any:
+        """That of the samples."""
+        return self._X.dtype
+
+    @property
     def shape(self) -> tuple[int, int]:
         """(k, n)."""
         return tuple(  # type: ignore[return-value]

@@ -5,18 +5,25 @@
 With L = [L_1 ... L_M] of shape (n, r) every question costs one or two products with L, which is read in blocks of rows
 that fit into the cache. K_m is semidefinite by construction: the kernels *are* these products of the given numbers,
 exactly, whatever they approximate.
+
+Sums over samples are taken over shards of rows first, and then over the shards in pairs, so that they have the same
+bits wherever the shards are; a stack has one shard unless `sharded` says otherwise.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from copy import copy
+from itertools import pairwise
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref.exceptions import InvalidInput, InvalidKernel, NotApplicable
+from mklref._validate import checked_count
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable
+from mklref.kernels.factor_images import FactorImages
 from mklref.kernels.factor_sources import Rows, Source, source_of
 from mklref.kernels.stack import ArrayStack, KernelStack
 
@@ -26,6 +33,8 @@ _FEWEST, _MOST = 64, 1 << 13
 """Rows of a block."""
 _DENSE = 1 << 31
 """Bytes of matrices of order n that are made of factors, if somebody asks for them."""
+
+T = TypeVar("T", bound=Any)
 
 
 class FactorStack(KernelStack):
@@ -67,6 +76,8 @@ class FactorStack(KernelStack):
 
     def _describe(self) -> None:
         self.ranks = np.array([source.shape[1] for source in self.sources])
+        self.edges: tuple[int, ...] = (0, self.shape[1])
+        """Where shards of rows begin, and the end of the last one."""
         self.owner = np.repeat(np.arange(len(self.sources)), self.ranks)
         """The kernel of each column of L, (r,)."""
         self.sparse = all(source.sparse for source in self.sources)
@@ -154,19 +165,37 @@ class FactorStack(KernelStack):
         """The same rows in float64."""
         return rows.astype(np.float64, copy=False)
 
+    def sharded(self, shards: int) -> Self:
+        """The same stack with so many shards of rows, of equal size: sums then have the bits of as many workers.
+
+        Raises
+        ------
+        InvalidParameter
+            Less than one shard, or more than samples.
+        """
+        n = self.shape[1]
+        if checked_count("shards", shards, 1, f"at most {n}, one for each sample.") > n:
+            raise InvalidParameter(f"shards = {shards}, more than the {n} samples; give at most one for each.")
+        made = copy(self)
+        made.edges = tuple(int(edge) for edge in np.linspace(0, n, shards + 1))
+        return made
+
     def transposed(self, v: Array) -> Array:
         """L'v, float64 (r,), or (r, k) for v of shape (n, k)."""
         if v.shape[:1] != self.shape[1:2]:
             raise InvalidInput(f"v has shape {v.shape}; expected {self.shape[1]} rows, one for each sample.")
+        return sum_in_pairs([self._transposed(v, first, last) for first, last in pairwise(self.edges)])
+
+    def _transposed(self, v: Array, first: int, last: int) -> Array:
         total = np.zeros((self.rank, *v.shape[1:]))
-        for start, stop in self.blocks():
+        for start, stop in self.blocks(first, last):
             total += self.double(self.read(start, stop)).T @ v[start:stop]
         return total
 
     def product(self, w: Array) -> Array:
         """L w, float64 (n,), or (n, k) for w of shape (r, k)."""
-        parts = [self.double(self.read(start, stop)) @ w for start, stop in self.blocks()]
-        return np.concatenate(parts)
+        shards = [self.blocks(first, last) for first, last in pairwise(self.edges)]
+        return np.concatenate([self.double(self.read(*block)) @ w for blocks in shards for block in blocks])
 
     def of_each(self, w: Array) -> Array:
         """Sums over the columns of each kernel, (M,), of w (r,)."""
@@ -219,10 +248,27 @@ class FactorStack(KernelStack):
 
     def traces(self) -> Array:
         """The trace of each matrix, (M,)."""
-        return np.asarray(self.own_diagonals.sum(axis=1))
+        return sum_in_pairs([self.own_diagonals[:, a:b].sum(axis=1) for a, b in pairwise(self.edges)])
+
+    def largest_diagonals(self) -> Array:
+        """The largest entry of each diagonal, (M,)."""
+        return np.asarray(self.own_diagonals.max(axis=1))
+
+    def lengths(self, weights: Array) -> Array:
+        """sum_m weights_m ||L_mi|| of every sample, (n,)."""
+        total = np.zeros(self.shape[1])
+        for weight, diagonal in zip(weights, self.own_diagonals, strict=True):
+            if weight:
+                total += weight * np.sqrt(diagonal)
+        return total
+
+    def lengths_against(self, u: Array) -> Array:
+        """sum_i ||L_mi|| u_i of every kernel, (M,)."""
+        each = [[np.sqrt(own[a:b]) @ u[a:b] for own in self.own_diagonals] for a, b in pairwise(self.edges)]
+        return sum_in_pairs([np.array(sums) for sums in each])
 
     def part(self, samples: Any) -> FactorStack:
-        """The stack of some of the samples (k,)."""
+        """The stack of some of the samples (k,); their shards, if they are in order."""
         made = FactorStack.__new__(FactorStack)
         made.names = self.names
         if self._joined is not None:
@@ -235,6 +281,8 @@ class FactorStack(KernelStack):
             made.sources = tuple(source.part(samples) for source in self.sources)
         made._describe()
         made.own_diagonals = self.own_diagonals[:, samples]
+        if len(self.edges) > 2 and np.all(np.diff(samples) > 0):
+            made.edges = tuple(int(edge) for edge in np.searchsorted(samples, self.edges))
         return made
 
     def coefficients(self, dual_coef: Array, weights: Array) -> Array:
@@ -257,53 +305,12 @@ class FactorStack(KernelStack):
         return f"{type(self).__name__}(M={len(self)}, n={self.shape[1]}, rank={self.rank}, dtype={self._dtype})"
 
 
-class FactorImages:
-    """All K_m v of a stack of factors, by w = L'v: what a certificate asks without an array (M, n).
-
-    weights @ images      sum_m weights_m K_m v = L (weights w)         (n,)
-    images @ u            (v'K_m u)_m                                   (M,)
-    abs(images)           the same of |(K_m v)_i| <= ||L_mi|| ||w_m||
-    """
-
-    __array_ufunc__: ClassVar[None] = None  # an array on the left leaves the operation to this object
-
-    def __init__(self, stack: FactorStack, v: Array, image: Array | None = None) -> None:
-        self.stack, self.v = stack, v
-        self.image = stack.transposed(v) if image is None else image
-        self._sums: dict[bytes, Array] = {}
-
-    def __rmatmul__(self, weights: Array) -> Array:
-        key = np.asarray(weights, dtype=np.float64).tobytes()
-        if key not in self._sums:
-            self._sums[key] = self.stack.product(weights[self.stack.owner] * self.image)
-        return self._sums[key].copy()
-
-    def __matmul__(self, u: Array) -> Array:
-        other = self.image if u is self.v or np.array_equal(u, self.v) else self.stack.transposed(u)
-        return self.stack.of_each(self.image * other)
-
-    def __abs__(self) -> _Magnitudes:
-        return _Magnitudes(self.stack, np.sqrt(self.stack.of_each(self.image**2)))
-
-
-class _Magnitudes:
-    """Upper bounds of |(K_m v)_i| = |L_mi'w_m|, without an array (M, n) beside the diagonals."""
-
-    __array_ufunc__: ClassVar[None] = None
-
-    def __init__(self, stack: FactorStack, lengths: Array) -> None:
-        self.stack, self.lengths = stack, lengths
-
-    def __rmatmul__(self, weights: Array) -> Array:
-        total = np.zeros(self.stack.shape[1])
-        for weight, diagonal in zip(weights * self.lengths, self.stack.own_diagonals, strict=True):
-            if weight:
-                total += weight * np.sqrt(diagonal)
-        return total
-
-    def __matmul__(self, u: Array) -> Array:
-        sums = [float(np.sqrt(diagonal) @ u) for diagonal in self.stack.own_diagonals]
-        return np.asarray(self.lengths * np.array(sums))
+def sum_in_pairs(parts: Sequence[T]) -> T:
+    """(p0 + p1) + (p2 + p3) + ...: an order that several machines can keep."""
+    left = list(parts)
+    while len(left) > 1:
+        left = [a + b for a, b in zip(left[::2], left[1::2], strict=False)] + left[len(left) // 2 * 2 :]
+    return left[0]
 
 
 def _joined(arrays: Sequence[Any]) -> Any:

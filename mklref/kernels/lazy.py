@@ -166,17 +166,22 @@ class LazyStack(OnSamples, KernelStack):
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
         """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
         some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
-        block = Block(self.samples("float64"), None, slice(None) if rows is None else rows, columns)
-        out = np.empty((len(some), *block.shape))
-        place = {int(m): k for k, m in enumerate(some)}
-        for run in (run.of(some) for run in self.runs):
-            values = np.empty((len(run.members), *block.shape))
+        rows = slice(None) if rows is None else rows
+        return self.entries(Block(self.samples("float64"), None, rows, columns), rows, columns, some)
+
+    def entries(self, block: Block, rows: Any, columns: Any, kernels: Any) -> FloatArray:
+        """K_m[rows, columns] of these kernels from that block, in its precision."""
+        dtype = block.dtype
+        out = np.empty((len(kernels), *block.shape), dtype)
+        place = {int(m): k for k, m in enumerate(kernels)}
+        for run in (run.of(kernels) for run in self.runs):
+            values = np.empty((len(run.members), *block.shape), dtype)
             block.exponentials(run, values)
             out[[place[m] for m in run.members]] = values
-        for m in self.others(some):
+        for m in self.others(kernels):
             out[place[m]] = self.values(block, m, rows, columns)
         self.count(out.size)
-        self.require_finite(out, rows, columns, some)
+        self.require_finite(out, rows, columns, kernels)
         return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
@@ -252,16 +257,17 @@ class LazyStack(OnSamples, KernelStack):
         made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
         for precision in self._samples:  # around the same mean, so that the entries are those of the whole
             made._samples[precision] = self._samples[precision].part(samples)
-        made._counts_for, made.progress = self, self.progress
+        made.origin, made.progress = (self, np.arange(self.shape[1])[samples]), self.progress
         return made
 
-    _counts_for: LazyStack | None = None
+    origin: tuple[LazyStack, Any] | None = None
+    """The stack of which this is a part, and of which samples."""
 
     def count(self, entries: float) -> None:
         """Add to the number of entries that were evaluated, also of the stack of which this is a part."""
         self.evaluated += entries
-        if self._counts_for is not None:
-            self._counts_for.count(entries)
+        if self.origin is not None:
+            self.origin[0].count(entries)
 
     @cached_property
     def reader(self) -> Reader:

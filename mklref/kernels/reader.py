@@ -2,6 +2,7 @@
 
     add(kernels, i, d, images)   images[m] += sum_k d_k K_m[i_k, :]            (M, n)
     square(theta, i)             sum_m theta_m K_m[i, i]                       (k, k)
+    dense(i)                     K_m[i, i]                                     (M, k, k)
 
 A `CachedReader` keeps what is expensive and shared: of Gaussians the squared distances of a sample from all samples,
 one row for all widths, in its precision. The rows that were used longest ago make room.
@@ -9,6 +10,8 @@ one row for all widths, in its precision. The rows that were used longest ago ma
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +37,8 @@ class Reader:
         self.stack = stack
         self.read = 0.0
         """Rows of single kernels that were read; a pass over the stack is M n of them."""
+        self.itemsize = stack.dtype.itemsize
+        """Bytes of an entry of `dense`."""
 
     def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
         """images[m] += sum_k delta_k K_m[index_k, :] for m in kernels."""
@@ -41,6 +46,11 @@ class Reader:
         v[index] = delta
         images[kernels] += self.stack.apply(v, kernels)
         self.read += len(kernels) * len(index)
+
+    def dense(self, index: Any) -> FloatArray:
+        """All K_m[index, index], (M, k, k)."""
+        self.read += self.stack.shape[0] * len(index) * len(index) / self.stack.shape[1]
+        return np.ascontiguousarray(self.stack.block(index, index))
 
     def square(self, weights: Array, index: Any) -> Array:
         """sum_m weights_m K_m[index, index], float64 and exactly symmetric."""
@@ -58,8 +68,9 @@ class CachedReader(Reader):
     stack: LazyStack
 
     def __init__(self, stack: LazyStack) -> None:
-        super().__init__(stack)
+        super().__init__(weakref.proxy(stack))  # which has this reader
         self._samples = stack.samples(stack.precision)
+        self.itemsize = self._samples.dtype.itemsize
         kinds = {(run.shares, run.columns) for run in stack.runs if self._dear(run.columns)}
         n = stack.shape[1]
         size = n * self._samples.dtype.itemsize
@@ -83,14 +94,63 @@ class CachedReader(Reader):
         images[kernels] += sums
         self.read += len(kernels) * len(index)
 
+    def dense(self, index: Any) -> FloatArray:
+        """All K_m[index, index], (M, k, k) in the precision of the stack, exactly symmetric."""
+        every = np.arange(len(self.stack))
+        out = np.empty((len(every), len(index), len(index)), self._samples.dtype)
+        for part, block, rows, rest in self._triangle(index, len(every)):
+            out[:, part, part.start :] = self.stack.entries(block, rows, rest, every)
+        for matrix in out:
+            _symmetric(matrix)
+        return out
+
     def square(self, weights: Array, index: Any) -> Array:
         """sum_m weights_m K_m[index, index], float64 and exactly symmetric."""
         out = np.empty((len(index), len(index)))
-        for first in range(0, len(index), step := max(1, _AT_ONCE // max(1, len(index)))):
-            part = index[first : first + step]
-            out[first : first + step] = self.stack.combined(self._block(part, index), part, index, weights)
-        self.read += np.count_nonzero(weights) * len(index) * len(index) / self.stack.shape[1]
+        if len(index) == self.stack.shape[1]:
+            self._fill()
+        for part, block, rows, rest in self._triangle(index, 1):
+            out[part, part.start :] = self.stack.combined(block, rows, rest, weights)
+        self.read += 0.5 * np.count_nonzero(weights) * len(index) * len(index) / self.stack.shape[1]
         return _symmetric(out)
+
+    def _fill(self) -> None:
+        """Keep all rows of what is shared, if there is room for them.
+
+        What is known, also to the stack of which this is a part, is taken; of the rest the upper triangle is computed.
+        """
+        n = self.stack.shape[1]
+        every = np.arange(n)
+        for key, cache in self._caches.items():
+            known = cache.known(every)
+            if cache.capacity < n or known.all():
+                continue
+            square = np.empty((n, n), self._samples.dtype)
+            square[known] = cache.rows(every[known])
+            if self.stack.origin is not None:
+                whole, index = self.stack.origin
+                theirs = getattr(whole.reader, "_caches", {}).get(key)
+                if theirs is not None:
+                    found = ~known & theirs.known(index)
+                    square[found] = theirs.rows(index[found], index)
+                    known |= found
+            other = every[~known]
+            square[np.ix_(other, every[known])] = square[np.ix_(every[known], other)].T
+            block = np.empty((len(other), len(other)), square.dtype)
+            for part, own, _, _ in self._triangle(other, 1):
+                block[part, part.start :] = own.shared(*key)
+            square[np.ix_(other, other)] = _symmetric(block)
+            cache.become(square)
+
+    def _triangle(self, index: Any, kernels: int) -> Iterator[tuple[slice, Block, Any, Any]]:
+        """Blocks that cover the upper triangle of [index, index]: which rows, the block, and its samples."""
+        first = 0
+        while first < len(index):
+            rest = index[first:]
+            last = min(len(index), first + max(1, _AT_ONCE // (len(rest) * kernels)))
+            rows = index[first:last]
+            yield slice(first, last), self._block(rows, rest), rows, rest
+            first = last
 
     def _block(self, rows: Any, columns: Any) -> Block:
         """The block of these rows, with what the caches know of it; whole rows are kept."""
@@ -118,6 +178,7 @@ class _Rows:
     """
 
     def __init__(self, capacity: int, n: int, dtype: Any) -> None:
+        self.capacity = capacity
         self._data = np.empty((capacity, n), dtype)  # only what is touched is backed by memory
         self._place = np.full(n, -1)
         self._owner = np.full(capacity, -1)
@@ -132,6 +193,11 @@ class _Rows:
     def known(self, index: Any) -> Any:
         """Which of the rows are here."""
         return self._place[index] >= 0
+
+    def become(self, rows: FloatArray) -> None:
+        """Take all rows, where there is room for them."""
+        self._data, self._place, self._owner = rows, np.arange(len(rows)), np.arange(len(rows))
+        self.capacity, self._used = len(rows), np.full(len(rows), self._clock)
 
     def keep(self, index: Any, rows: FloatArray) -> None:
         """Take rows that are not here, or as many of them as there is room for."""
@@ -149,7 +215,10 @@ class _Rows:
         self._touch(places)
         if columns is None:
             return np.asarray(self._data[places])
-        return np.stack([self._data[place].take(columns) for place in places])
+        out = np.empty((len(places), len(columns)), self._data.dtype)
+        for row, place in zip(out, places, strict=True):
+            self._data[place].take(columns, out=row, mode="clip")  # other modes copy first
+        return out
 
     def _touch(self, places: Any) -> None:
         self._used[places] = self._clock

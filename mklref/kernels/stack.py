@@ -76,6 +76,9 @@ class KernelStack(ABC):
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the type in which the matrices are stored, or evaluated for a certificate."""
 
+    losable = False
+    """Whether what it is read from can change or vanish while it is in use."""
+
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
         """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns)), for index arrays or slices.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import dual_objective
+from mklref.certificate import certify_images, dual_objective
 from mklref.kernels import KernelStack
 from mklref.machines.loops import threads
 from mklref.machines.machine import Machine, rounding
@@ -140,6 +140,10 @@ class JointMachine:
         scores, intercepts, losses = zip(*(machine.scores() for machine in self.machines), strict=True)
         return np.concatenate(scores), np.array(intercepts), sum(losses)
 
+    def images(self) -> list[Array] | None:
+        """Copies of K_m beta_p, (M, n_p), where all are known."""
+        return [machine.forms.images.copy() for machine in self.machines] if self.forms.watched.all() else None
+
     def dual_objective(self, squares: Array) -> float:
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
         return dual_objective(self.problem, [machine.beta for machine in self.machines], squares)[0]
@@ -154,10 +158,21 @@ class JointMachine:
         return np.asarray(np.sum([machine.weights_error() for machine in self.machines], axis=0))
 
     def solution(
-        self, beta: Array, weights: Array, intercept: Array, status: Status, history: History, tol: float
+        self,
+        beta: Array,
+        weights: Array,
+        intercept: Array,
+        status: Status,
+        history: History,
+        tol: float,
+        images: list[Array] | None = None,
     ) -> MulticlassSolution:
-        """The point with bounds computed from scratch, which decide about the status OPTIMAL."""
-        rows = self.problem.join([beta[part] for part in self._parts])
-        bounds = self.problem.certify(rows, weights, intercept)
+        """The point with bounds from these images, or from scratch; they decide about the status OPTIMAL."""
+        betas = [beta[part] for part in self._parts]
+        rows = self.problem.join(betas)
+        if images is None:
+            bounds = self.problem.certify(rows, weights, intercept)
+        else:
+            bounds = certify_images(self.problem, betas, images, weights, intercept)
         status = status.confirmed(bounds.is_optimal(tol))
         return MulticlassSolution(rows, weights, intercept, bounds.objective, bounds, status, history, "native")

@@ -34,6 +34,7 @@ _GROWTH = 2
 _WITHIN = 0.5
 """Share of the tolerance to which a working set is solved: what is left is that of the others."""
 _MOST_SETS = 200
+_DEEPER = tuple(-0.05 * step for step in range(1, 20))
 _DEFAULT = 10**9
 """Bytes of a working set, for a stack that does not say."""
 
@@ -49,10 +50,10 @@ class LazyForms(QuadraticForms):
 
     def part(self, samples: Any) -> KernelStack:
         """The kernels of some of the samples, in memory if there is room."""
-        part, (M, n) = self.kernels.part(samples), (self.kernels.shape[0], len(samples))
-        if 8 * M * n * n > self.room:
-            return part
-        return ArrayStack.trusted([np.ascontiguousarray(part.matrix(m)) for m in range(M)])
+        M, n = self.kernels.shape[0], len(samples)
+        if self.reader.itemsize * M * n * n > self.room:
+            return self.kernels.part(samples)
+        return ArrayStack.trusted(list(self.reader.dense(samples)))
 
     def _hold(self, stack: KernelStack) -> Any:
         return None
@@ -93,9 +94,29 @@ class LazyMachine(SMOMachine):
         with blas_threads(len(part)):
             self.forms.reader.add(active, used, part[used], images)
         scores = self.weights @ images
-        self._likely = np.abs(self.problem.loss.subgradient(scores + intercept, self.problem.y)) > 0.0
+        self.likely = scores + intercept
 
-    _likely: Any = None
+    likely: Array | None = None
+    """Scores (n,) of all samples from a solution for some of them, until better ones are known."""
+
+    def near(self, distance: float, most: int | None = None) -> Any:
+        """The samples that are in the support, or would be if their scores changed by this many deviations of y.
+
+        If they are more than `most`, those that are in it by their scores, whatever these change by, by the least
+        such change for which they are few enough.
+        """
+        if self.likely is None:
+            scores, intercept, _ = self.scores()
+            scores = scores + intercept
+        else:
+            scores = self.likely
+        for share in (distance, 0.0, *_DEEPER):
+            reach = share * float(np.std(self.problem.y))
+            slopes = [self.problem.loss.subgradient(scores + move, self.problem.y) != 0.0 for move in (-reach, reach)]
+            chosen = (self.beta != 0.0) | (np.any(slopes, axis=0) if share >= 0.0 else np.all(slopes, axis=0))
+            if most is None or np.count_nonzero(chosen) <= most:
+                break
+        return np.flatnonzero(chosen)
 
     def _smo(self, tol: float) -> float:
         """Working sets until no sample violates its conditions by more than `tol`; returns the violation left."""
@@ -117,10 +138,16 @@ class LazyMachine(SMOMachine):
         """None on all samples: working sets have theirs."""
         return False
 
+    @property
+    def most(self) -> int:
+        """Samples of the largest working set that there is room for."""
+        return max(_FEWEST, int(np.sqrt(self.forms.room / 16.0)))
+
     def _working_set(self, low: float, high: float) -> Any:
         """The samples to be solved for together: off their bounds, or violating the most, ascending."""
-        n = len(self.beta)
-        most = min(n, max(_FEWEST, int(np.sqrt(self.forms.room / 16.0))))
+        n, most = len(self.beta), self.most
+        if n <= most:
+            return np.arange(n)
         middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0
         right = np.where(self.beta >= 0.0, self.absolute, -self.absolute) + self.gradient - middle
         left = np.where(self.beta > 0.0, self.absolute, -self.absolute) + self.gradient - middle
@@ -129,21 +156,36 @@ class LazyMachine(SMOMachine):
         )
         score = score + 1e-9 * np.ptp(score[np.isfinite(score)]) * np.random.default_rng(len(self.beta)).random(n)
         score[self.free()] += 2.0 * (high - low)  # first, while there is room
-        if self._likely is not None:
-            score[self._likely] += high - low
-            count, self._likely = int(np.count_nonzero(self._likely)), None
+        if self.likely is not None:
+            near, self.likely = self.near(0.0), None
+            score[near] += high - low
+            count = len(near)
         else:
             count = int(np.count_nonzero(score > 0.0))
             count = min(count, max(_FEWEST, _GROWTH * int(np.count_nonzero(self.beta))))
-        count = min(most, max(count, min(n, _FEWEST)))
+        count = min(most, max(count, _FEWEST))
         return np.sort(np.argpartition(-score, count - 1)[:count])
+
+    _held: tuple[Array, Array] | None = None
+    """Weights, and Q of all samples at them, where there is room for it."""
+
+    def _square(self, samples: Any) -> Array:
+        """Q of some of the samples; that of all is held until the weights change."""
+        n = len(self.beta)
+        if self._held is not None and np.array_equal(self._held[0], self.weights):
+            Q = self._held[1]
+            return Q if len(samples) == n else Q[np.ix_(samples, samples)]
+        self._held = None  # before the next one is made
+        with blas_threads(len(samples)):
+            Q = self.forms.reader.square(self.weights, samples)
+        self.rows_read += 0.5 * np.count_nonzero(self.weights) * len(samples) * len(samples) / n
+        if len(samples) == n:
+            self._held = self.weights, Q
+        return Q
 
     def _solve_on(self, chosen: Any, tol: float) -> None:
         """The machine on some of the samples, all others fixed."""
-        with blas_threads(len(chosen)):
-            Q = self.forms.reader.square(self.weights, chosen)
-        self.rows_read += np.count_nonzero(self.weights) * len(chosen) * len(chosen) / len(self.beta)
-        inner = _OnSamples(self, chosen, Q)
+        inner = _OnSamples(self, chosen, self._square(chosen))
         for _ in range(MOST_ROUNDS):
             if inner._smo(tol) <= tol or not inner._newton() or time.perf_counter() > self.deadline:
                 break
@@ -152,10 +194,11 @@ class LazyMachine(SMOMachine):
         self.steps += inner.steps
 
     def _factor(self, free: Any) -> Array:
+        Q = self._square(free)
+        if len(free) == len(self.beta):
+            Q = Q.copy()  # it is held
+        Q.flat[:: len(free) + 1] += self.shift[free]
         with blas_threads(len(free)):
-            Q = self.forms.reader.square(self.weights, free)
-            self.rows_read += np.count_nonzero(self.weights) * len(free) * len(free) / len(self.beta)
-            Q.flat[:: len(free) + 1] += self.shift[free]
             return factorised(Q, JITTER)
 
 

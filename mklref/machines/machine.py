@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import certify, dual_objective
+from mklref.certificate import certify, certify_images, dual_objective
 from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error, weights_error
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import NotApplicable
@@ -111,6 +111,10 @@ class Machine(ABC):
         intercept = best_intercept(self.problem, scores)
         return scores, intercept, intercept_objective(self.problem, scores, intercept)
 
+    def images(self) -> list[Array] | None:
+        """A copy of K_m beta, (M, n) in a list of one, where all are known."""
+        return [self.forms.images.copy()] if self.forms.watched.all() else None
+
     def dual_objective(self, squares: Array) -> float:
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
         return dual_objective(self.problem, [self.beta], squares)[0]
@@ -124,10 +128,20 @@ class Machine(ABC):
         return weights_error(self.problem, self.beta)
 
     def solution(
-        self, beta: Array, weights: Array, intercept: float, status: Status, history: History, tol: float
+        self,
+        beta: Array,
+        weights: Array,
+        intercept: float,
+        status: Status,
+        history: History,
+        tol: float,
+        images: list[Array] | None = None,
     ) -> Solution:
-        """The point with a certificate computed from scratch, which decides about the status OPTIMAL."""
-        certificate = certify(self.problem, beta, weights=weights, intercept=intercept)
+        """The point with a certificate from these images, or from scratch; it decides about the status OPTIMAL."""
+        if images is None:
+            certificate = certify(self.problem, beta, weights=weights, intercept=intercept)
+        else:
+            certificate = certify_images(self.problem, [beta], images, weights, intercept)
         status = status.confirmed(certificate.is_optimal(tol))
         return Solution(beta, weights, intercept, certificate.objective, certificate, status, history)
 

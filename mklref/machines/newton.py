@@ -34,7 +34,8 @@ _FIRST = 1e-4
 """And that to which it is solved if the first weights come from a part of the samples: they are worth it."""
 _SHARE = 1e-3
 """Share of the gap that is asked for which is left: another step costs less than the weights that an error misleads."""
-_ROUNDING = 64 * float(np.finfo(float).eps)
+_UNIT = float(np.finfo(float).eps)
+_ROUNDING = 64 * _UNIT
 _SERVES = 1e-4
 """Factor on the gap of the machine in one step, 0.01 on the distance, with which the last Cholesky factor is kept."""
 _SMALLEST_CURVATURE, _LEAST = 1e-10, (1e-150, 1e-300)
@@ -94,12 +95,12 @@ class NewtonMachine(Machine):
             self.steps += 1
             slope = float((point - pull) @ (new_image - image)) - float(pull.sum()) * change
             t = 1.0 if slope < 0.0 else 0.0
-            while t > np.finfo(float).eps:
+            while t > _UNIT:
                 trial = (point + t * (new_point - point), image + t * (new_image - image), intercept + t * change)
                 trial_value = self._objective(*trial)
                 if trial_value <= value + _ARMIJO * t * slope:
                     break
-                t *= 0.5
+                t = 0.5 * t if -t * slope > _UNIT * abs(value) else 0.0  # what is less, rounding decides
             else:
                 serves = fresh
                 if fresh and self._exact:  # the solution, which the objective cannot tell: where Q is 0, say

@@ -66,6 +66,12 @@ class QuadraticForms:
             self._points = [factor * point for point in self._points[:-1]] + [beta.copy()]
         self.update(beta)
 
+    def adopt(self, images: Array, beta: Array) -> None:
+        """Take images (M, n) at beta that somebody else computed."""
+        self.images, self._points = np.ascontiguousarray(images), [beta.copy()]
+        self._age[:] = 0
+        self._peaks = np.abs(images).max(axis=1)
+
     def update(self, beta: Array) -> None:
         """Bring the watched kernels to beta; squares of the others become upper bounds."""
         point = beta.copy()

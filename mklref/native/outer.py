@@ -15,15 +15,19 @@ of free support vectors is found.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from mklref._run import Best, Recorder
 from mklref._typing import Array
 from mklref.certificate.unit import unit_of
+from mklref.exceptions import KernelsLost
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.multiclass import MulticlassProblem, MulticlassSolution
+from mklref.native.active import on_active_samples
 from mklref.native.bundle import Bundle
 from mklref.native.large_q import LargeQ
 from mklref.native.model import minimise
@@ -86,6 +90,8 @@ class Outer:
         self.may_kink = self.large_q is None and not (self.bounded_dual and self.problem.intercept_cost)
         self.bundle = Bundle()
         self.best: Best[Point] = Best()
+        self.kept: Best[Point] = Best()
+        """The points with images, where kernels can be lost."""
         self.first: Point | None = None
         self.last: Point | None = None
         self.stopped: Status | None = None
@@ -94,6 +100,8 @@ class Outer:
         """What the certificate will add to the gap, as far as it is known to matter."""
         self.zero = unit_of(self.problem)
         """What gaps are compared with where the optimum is 0."""
+        self.partial = False
+        """Whether the problem is that of some of the samples of another one."""
         self.cold = True
         """Whether the first weights were not those of a solution."""
         self.merit_of_nothing = -np.inf
@@ -109,7 +117,8 @@ class Outer:
     def iterate(self, weights: Array) -> Status:
         """Run the outer loop from these weights; says why it ended."""
         self.first = self.best.note(self.assess(weights))  # f = 0, or where the start is: nothing worse is returned
-        point = self.evaluate(weights)
+        point = on_active_samples(self, weights) or self.evaluate(weights)
+        weights = point.weights
         self.unit = _UNIT * float(weights.max())
         since_better = last_better = 0
         smallest = lowest = highest = np.inf
@@ -214,7 +223,7 @@ class Outer:
         known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
         upper = losses + regularizer.value(weights * np.sqrt(squares))
         penalty = regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0
-        return Point(
+        point = Point(
             weights=weights,
             beta=machine.beta.copy(),
             squares=squares,
@@ -225,7 +234,11 @@ class Outer:
             inner_gap=losses + 0.5 * float(weights @ squares) - value,
             value=value,
             working_gap=upper - known,
+            images=machine.images() if self.problem.kernels.losable else None,
         )
+        if point.images is not None:
+            self.kept.note(point)
+        return point
 
     def _step(self, point: Point) -> Point:
         """Go to the minimiser of the model, or as far on the way there as the merit falls."""
@@ -324,6 +337,17 @@ class Outer:
                 self.first.beta, self.first.weights, self.first.intercept, status, found.history, self.tol
             )  # only now is it known what rounding costs
             return min(found, first, key=lambda solution: solution.certificate.gap)
+
+    def kept_solution(self) -> Solution | MulticlassSolution | None:
+        """The best point of which all images are known, certified without another read of the kernels; or None."""
+        point = self.kept.point
+        if point is None or point.images is None:
+            return None
+        with suppress(KernelsLost):  # a point that has to be moved is read for
+            return self.machine.solution(
+                point.beta, point.weights, point.intercept, Status.INTERRUPTED, self.history(), self.tol, point.images
+            )
+        return None
 
     def history(self) -> History:
         """All records, and what was counted."""

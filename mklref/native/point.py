@@ -24,6 +24,8 @@ class Point:
     value: float
     working_gap: float
     """The gap as it would be if the kernels that are not watched were not there."""
+    images: list[Array] | None = None
+    """K_m beta of each machine, (M, n_p), kept where kernels lie on disk, which can be lost."""
 
     def cut(self) -> Cut:
         """The lower bound of J that this dual point gives."""

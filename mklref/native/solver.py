@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from mklref._checks import check_options, check_range, check_start
 from mklref._run import Recorder
 from mklref._typing import Array
-from mklref.exceptions import Interrupted, InvalidParameter, NotApplicable
+from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApplicable
 from mklref.factored import solve_factored
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
@@ -46,6 +47,7 @@ def solve(
     progress: bool = False,
     start: Solution | None = None,
     polish: bool = False,
+    client: Any = None,
 ) -> Solution:
     """Solve a multiple kernel learning problem to a certified relative duality gap.
 
@@ -67,6 +69,9 @@ def solve(
     polish : bool
         Take the solution to the limit of double precision by Newton's method on its active set, where that certifies
         a smaller gap (`mklref._polish`); a run that stalls on a small problem does so in any case.
+    client : distributed.Client, optional
+        For kernels as factors: the rows are sent to its workers, one shard for each or those of `stack.sharded(k)`, and
+        the steps are taken there. A `DistributedStack` is on workers already.
 
     Returns
     -------
@@ -83,9 +88,11 @@ def solve(
     InvalidInput
         A start with another number of samples, kernels or classes.
     NotApplicable
-        A kernel stack that is not in memory.
+        A kernel stack that is not in memory; a client for kernels that are no factors.
+    KernelsLost
+        Kernels on disk changed or vanished; its `solution` is the best certified point so far, or None.
     Interrupted
-        On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
+        On Ctrl-C, and where a cluster is lost; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     check_options(problem, tol, max_iter, max_time, callback)
     if start is not None:
@@ -94,10 +101,13 @@ def solve(
         if polish:
             raise NotApplicable("polish is for kernels as matrices; for kernels as factors lower tol instead.")
         limits: Any = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
-        return solve_factored(problem, **limits, callback=callback, progress=progress, start=start)
+        return solve_factored(problem, **limits, callback=callback, progress=progress, start=start, client=client)
+    if client is not None:
+        raise NotApplicable("client is for kernels as factors; make a FactorStack, or leave client away.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
-    solution, machine = run.solution(status), run.machine
+    with _losses_carry(run.kept_solution):
+        solution, machine = run.solution(status), run.machine
     order = len(machine.beta) + problem.n_kernels
     if not polish and (solution.status is not Status.STALLED or order > _REFINED or time.perf_counter() > deadline):
         return solution
@@ -130,7 +140,7 @@ def run_from(
     def interrupted() -> Any:
         return None if run is None or run.best.point is None else run.solution(Status.INTERRUPTED)
 
-    with recorder.running(interrupted):
+    with recorder.running(interrupted), _losses_carry(lambda: None if run is None else run.kept_solution()):
         run = _begun(problem, start, forms, tol, recorder)
         if start is None and run.bounded_dual and problem.intercept_cost:
             start = _inside_the_domain(run)
@@ -142,6 +152,15 @@ def run_from(
             run, start, status = _by_a_smaller_box(run)
             status = status if start is None else _followed(run, start)
     return run, status
+
+
+@contextmanager
+def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
+    """An error about kernels that were lost has the best point so far."""
+    try:
+        yield
+    except KernelsLost as lost:
+        raise KernelsLost(lost.message, solution() if lost.solution is None else lost.solution) from None
 
 
 def _inside_the_domain(run: Outer) -> Solution | None:

@@ -61,6 +61,10 @@ class PowerRoot(ConcaveFunction):
         """1 - q/2."""
         return np.full(len(x), 1.0 - self._half)
 
+    def norms_from_dual(self, s: Array) -> Array:
+        """s^{1/(q-1)} = s^{2p*-1}."""
+        return np.asarray(s ** (2.0 * conjugate_exponent(self.p) - 1.0))
+
     def conjugate(self, y: Array) -> Array:
         """-1/(2p) (2y)^{-p}; at p = inf 0 for y >= 1/2, else -inf."""
         if np.isinf(self.p):

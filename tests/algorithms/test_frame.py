@@ -111,6 +111,7 @@ def test_limits(name):
     assert np.isfinite(solution.certificate.gap)
 
 
+@pytest.mark.sampled(2)
 @every_algorithm
 def test_tolerances_beyond_rounding_end_honestly(name):
     """A gap that cannot be reached: the run ends by itself or by its limit, and claims nothing."""

@@ -29,6 +29,7 @@ def grouped(p=0.5, q=0.5, seed=1, **arguments):
     return make_problem(seed=seed, n=24, M=10, regularizer=Groups(GROUPS, p, q), **arguments)
 
 
+@pytest.mark.sampled(2)
 @every_convex
 @pytest.mark.parametrize("tol", [1e-4, 1e-6])
 def test_breast_cancer(p, q, tol):

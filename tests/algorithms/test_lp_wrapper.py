@@ -32,6 +32,7 @@ def test_breast_cancer_without_a_theorem():
     assert complaints(problem, lp_wrapper(problem), 1e-4, mklref.solve(problem).certificate) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), BlockNorm(4)], ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_every_loss(loss, regularizer):

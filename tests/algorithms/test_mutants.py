@@ -202,6 +202,7 @@ def tidied_weights(run, best):
     return dataclasses.replace(best, weights=kept / kept.sum())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("change", [mixed_weights, mixed_dual_variables, mixed_intercept, tidied_weights])
 @pytest.mark.parametrize("name", ["silp", "simplemkl", "hessian_mkl"])
 def test_points_mixed_from_two_iterates(change, name, problem, truth, monkeypatch):

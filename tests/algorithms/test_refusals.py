@@ -70,6 +70,7 @@ def wrong_starts(start):
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TAKE_A_START)
 @pytest.mark.parametrize("case", range(9))
 def test_wrong_starts_are_named(name, case, solved):

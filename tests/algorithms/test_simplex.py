@@ -30,6 +30,7 @@ def truth():
     return mklref.solve(cancer(), tol=1e-7).certificate
 
 
+@pytest.mark.sampled(2)
 @every_algorithm
 @pytest.mark.parametrize("tol", [1e-4, 1e-6])
 def test_breast_cancer(name, tol, truth):
@@ -38,6 +39,7 @@ def test_breast_cancer(name, tol, truth):
     assert solution.solver == name
 
 
+@pytest.mark.sampled(3)
 @every_algorithm
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_every_loss(name, loss):
@@ -136,6 +138,7 @@ def test_a_warm_start_has_less_to_do(name):
     assert solve(name, problem, start=cold).history.counters["svm"] == 1
 
 
+@pytest.mark.sampled(2)
 @every_algorithm
 @pytest.mark.parametrize("exponent", [-16, 20])
 @pytest.mark.parametrize("loss", ["hinge", "squared", "one_class"])

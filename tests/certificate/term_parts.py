@@ -145,7 +145,9 @@ def dual_terms_from_below(rng):
         for i in range(n):  # each sample by itself: no error of another one makes up for it
             one = np.arange(n) == i
             alone = loss_terms.dual_term(loss, beta[one], y[one], costs[one])
-            assert alone <= exact_dual(loss, *(fractions(x[one])[0] for x in (beta, y, costs)))
+            b, target, cost = (fractions(x[one])[0] for x in (beta, y, costs))
+            size = abs(b) * (1 + abs(target)) + b * b / cost  # however little of the cost that is
+            assert 0 <= exact_dual(loss, b, target, cost) - alone <= Fraction(1e-10) * size + Fraction(1e-89)
 
 
 def exact_dual(loss, b: Fraction, y: Fraction, c: Fraction) -> Fraction:

@@ -93,7 +93,7 @@ FAULTS = (
     Fault(
         loss_terms,
         "_share",
-        lambda x, c: -x.upper * np.log(np.maximum(x.upper, 1e-300) / c),
+        lambda x, rest, c: -x.upper * np.log(np.maximum(x.upper, 1e-300) / c),
         terms.dual_terms_from_below,
     ),
     Fault(loss_terms, "_excess", lambda loss, t, y: np.maximum(0.0, 1.0 - y * t.upper), terms.losses_from_above),
@@ -122,6 +122,7 @@ def cut(x, bits, rest=None):
 SLICES = products._slices
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_noticed(fault, monkeypatch):
     monkeypatch.setattr(fault.module, fault.name, fault.planted)

@@ -62,6 +62,7 @@ def test_solvers_that_give_up_leave_nothing_checked(capsys, monkeypatch):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize(
     ("fault", "word"), [("scaled", "states the value"), ("infeasible", "infeasible"), ("unbounded", "unbounded")]

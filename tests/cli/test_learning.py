@@ -96,12 +96,17 @@ def test_ten_lines_of_python_from_a_table_to_a_picture(folder, tmp_path, monkeyp
 def test_the_model_of_the_shell_is_that_of_python(models, capsys):
     data = read_csv(models / "ill.csv", ignore=["name"])
     model = TableModel.load(str(models / "ill.npz"))
-    chosen = model.estimator
-    again = mklref.MKLClassifier("linear, rbf(1)", C=chosen.C, norm=chosen.norm, tol=chosen.tol)
-    standard = data.standardized()
-    again.fit(standard, data.y)
+    chosen, beta = model.estimator, np.zeros(len(data.y))
+    beta[chosen.support_] = chosen.dual_coef_.ravel()
+    kernels = mklref.kernels.parse("linear, rbf(1)").fit(data.standardized(), normalize="multiplicative")
+    y = np.where(data.y == chosen.classes_[1], 1.0, -1.0)
+    problem = mklref.Problem(kernels, y, C=chosen.C, regularizer=mklref.Lp(chosen.norm))
+    found = mklref.certify(problem, beta, weights=chosen.weights_, intercept=float(chosen.intercept_[0]))
+    assert found.is_optimal(chosen.tol)
+    assert (found.lower, found.upper) == pytest.approx((chosen.certificate_.lower, chosen.certificate_.upper), rel=1e-9)
     scores = model.predict(read_frame(models / "ill.csv"))["score"]
-    np.testing.assert_allclose(scores, again.decision_function(standard), atol=1e-3)
+    own = np.einsum("m,mij,j->i", chosen.weights_, problem.kernels.dense(), beta) + chosen.intercept_
+    np.testing.assert_allclose(scores, own, rtol=1e-9, atol=1e-9)
     assert model.estimator.feature_names_in_.tolist() == ["age", "dose"]
     assert model.target == "ill"
 

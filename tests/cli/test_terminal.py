@@ -77,6 +77,7 @@ def test_process_returns_the_exit_code_and_prints_ascii_where_it_must():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals to a process group")
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("whom", "how"), [("all", "SIGINT"), ("all", "SIGKILL"), ("parent", "SIGTERM"), ("parent", "SIGKILL")]
 )

@@ -31,6 +31,7 @@ def test_every_edge_has_cases_and_a_name_of_its_own():
     assert {edge.name for edge in EQUIVALENCES} == set(CASES)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("edge", "number"),
     [pytest.param(e, i, id=f"{e.name}-{c['regularizer']}") for e in EQUIVALENCES for i, c in enumerate(CASES[e.name])],

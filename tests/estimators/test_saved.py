@@ -121,6 +121,7 @@ def test_facts_that_are_refused(saved_model, tmp_path, change):
         MKLClassifier.load(tmp_path / "m.npz")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("change", PARAMETERS)
 def test_parameters_that_are_refused(saved_model, tmp_path, change):
     _, arrays, facts = saved_model

@@ -56,6 +56,7 @@ def conditions_by_differences(problem: EvidenceProblem, solution: EvidenceSoluti
     return worst
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("learn_noise", [False, True])
 @pytest.mark.parametrize("degenerate", SHAPES)
 @pytest.mark.parametrize("method", METHODS)
@@ -373,6 +374,7 @@ def test_values_beyond_double_precision_are_refused():
         EvidenceProblem(problem.kernels, 1e200 * problem.y, 0.1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("k", "h", "learn_noise"), [(2.0**500, 1.0, False), (1.0, 2.0**-250, True), (2.0**40, 2.0**-20, True)]
 )

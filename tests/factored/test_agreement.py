@@ -9,7 +9,6 @@ from scipy.sparse import csr_matrix
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.exceptions import NotApplicable
-from mklref.factored import solve_factored
 
 N, RANKS = 48, (3, 5, 2, 4)
 
@@ -65,6 +64,7 @@ def agree(one, other):
     assert b.lower <= a.upper
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_certificate_on_matrices_confirms_the_solver_on_factors(loss, regularizer):
@@ -137,8 +137,7 @@ def test_a_part_of_the_samples_and_another_solution_are_starts():
 def test_the_bits_depend_on_the_shards_alone_and_the_answer_not_on_them():
     L, score = rows(n=300)
     given = mklref.Problem(kernels.FactorStack(L), np.sign(score), regularizer="l1")
-    options = {"tol": 1e-6, "max_iter": 50, "max_time": None, "callback": None, "progress": False, "start": None}
-    one, two, again = (solve_factored(given, **options, shards=k) for k in (1, 3, 3))
+    one, two, again = (mklref.solve(given.replace(kernels=given.kernels.sharded(k))) for k in (1, 3, 3))
     assert np.array_equal(two.dual_coef, again.dual_coef)
     agree(one, two)
 

@@ -20,17 +20,20 @@ from mklref.solution import Status
 EXPONENTS = (1.0, 4 / 3, 2.0, np.inf)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_every_form_by_every_solver(loss, p):
     agree(make_problem(loss=loss, seed=3, C=2.5, regularizer=Lp(p)))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("degenerate", DEGENERATE[1:])
 def test_degenerate_kernels(degenerate):
     agree(make_problem(seed=5, degenerate=degenerate, regularizer=Lp(1)), solvers=("CLARABEL", "ECOS"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.intercept == "optional"], ids=str)
 def test_without_intercept_and_with_sample_weights(loss, rng):
     weights = rng.uniform(0.3, 2.0, size=25)
@@ -47,6 +50,7 @@ def forms_and_losses() -> list[tuple[str, Loss]]:
     return [(name, loss) for name in names for loss in (LOSSES if name in ("dual", "mixed_norm") else some)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "loss"), forms_and_losses(), ids=str)
 def test_each_recovery_unpolished(name, loss):
     """The point that a formulation reads off its variables and multipliers is nearly optimal by itself.
@@ -64,6 +68,7 @@ def test_each_recovery_unpolished(name, loss):
         assert certificate.infeasibility < 1e-5
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "loss"), forms_and_losses(), ids=str)
 def test_costs_are_parameters_and_reused(name, loss):
     for problem in suited(name, loss, seed=8)[:1]:

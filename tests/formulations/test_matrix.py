@@ -73,6 +73,7 @@ def test_all_conditions_are_covered():
     assert set(CONDITIONS) == set(DEGENERATE)
 
 
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize(("loss", "regularizer", "number"), CASES)
 def test_pair(loss, regularizer, number):
     degenerate = CONDITIONS[number % len(CONDITIONS)]
@@ -81,6 +82,7 @@ def test_pair(loss, regularizer, number):
     agree(problem, rotate=number)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("regularizer", [r for r in REGULARIZERS if r.weight_form == "min"], ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_cutting_planes(loss, regularizer):

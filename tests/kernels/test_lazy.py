@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mklref import Problem, certify, solve
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
 from mklref.kernels import (
     ArrayStack,
     DiskStack,
@@ -231,7 +231,25 @@ def test_auto_says_what_it_chose(X, monkeypatch):
     assert "chose 'lazy'" in lazy.choice
 
 
-@pytest.mark.parametrize("kind", ["memmap", "hdf5", "list"])
+def test_a_part_knows_the_rows_that_the_whole_knows(X, monkeypatch):
+    """Squares of all of a part take what they need from the rows of the whole; the entries are those in memory."""
+    lazy = gaussian([1.0, 2.0]).fit(X, storage="lazy", cache="1MB")
+    held, some = gaussian([1.0, 2.0]).fit(X), np.arange(5, 35)
+    lazy.reader.add(np.arange(2), np.arange(0, 40, 2), np.ones(20), np.zeros((2, 40)))
+    part, made, squares = lazy.part(some), [], Block._squares
+    monkeypatch.setattr(
+        "mklref.kernels.evaluation.Block._squares",
+        lambda self, columns: made.append(self.shape) or squares(self, columns),
+    )
+    weights = np.array([0.3, 0.7])
+    for _ in range(2):
+        found = part.reader.square(weights, np.arange(30))
+        np.testing.assert_allclose(found, held.combine(weights)[np.ix_(some, some)], rtol=1e-12)
+    assert made == [(15, 15)]
+    np.testing.assert_allclose(part.reader.dense(np.arange(3, 9)), held.block(some[3:9], some[3:9]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["memmap", "hdf5", "zarr", "list"])
 def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
     held = gaussian([1.0, 4.0]).fit(X)
     K = held.dense()
@@ -239,6 +257,10 @@ def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
         with h5py.File(tmp_path / "K.h5", "w") as file:
             file["K"] = K
         source = h5py.File(tmp_path / "K.h5", "r")["K"]
+    elif kind == "zarr":
+        zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+        source = zarr.create_array(tmp_path / "K.zarr", shape=K.shape, chunks=(1, 16, 40), dtype=K.dtype)
+        source[:] = K
     else:
         np.save(tmp_path / "K.npy", K)
         source = np.load(tmp_path / "K.npy", mmap_mode="r")
@@ -251,9 +273,9 @@ def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
     assert found.lower <= expected.upper
     assert expected.lower <= found.upper
     if kind != "list":
-        path = tmp_path / ("K.h5" if kind == "hdf5" else "K.npy")
+        path = tmp_path / {"hdf5": "K.h5", "zarr": "K.zarr", "memmap": "K.npy"}[kind]
         path.rename(tmp_path / "elsewhere")
-        with pytest.raises(InvalidInput, match=rf"{path.name} vanished while its kernels were in use"):
+        with pytest.raises(KernelsLost, match=rf"{path.name} vanished while its kernels were in use"):
             stack.rows(rows)
 
 

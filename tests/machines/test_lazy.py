@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mklref import Lp, MulticlassProblem, Problem, certify, solve
-from mklref.exceptions import InvalidInput, NotApplicable
-from mklref.kernels import KernelStack, LazyStack, gaussian, linear, per_variable, polynomial
+from mklref.exceptions import InvalidInput, KernelsLost, NotApplicable
+from mklref.kernels import DiskStack, KernelStack, LazyStack, gaussian, linear, per_variable, polynomial
 from mklref.machines import machine_for
 from mklref.machines.lazy import LazyMachine
 from mklref.solution import Status
@@ -103,6 +103,54 @@ def test_any_stack_that_has_blocks_is_solved(data):
     solution = solve(Problem(Blocks(K), y, regularizer="uniform"), tol=1e-6)
     assert solution.status is Status.OPTIMAL
     assert solution.certificate.definiteness == "assumed"
+
+
+@pytest.mark.parametrize("change", ["vanishes", "is written to"])
+def test_kernels_that_are_lost_leave_the_best_point(data, tmp_path, change):
+    X, y, _ = data
+    path = tmp_path / "K.npy"
+    np.save(path, gaussian([1.0, 3.0]).fit(X).dense())
+    kernels = np.load(path, mmap_mode="r")
+    problem = Problem(DiskStack(kernels), y, C=100.0, regularizer="uniform")
+
+    def lose(record):
+        if record.iteration == 0:
+            path.rename(tmp_path / "elsewhere") if change == "vanishes" else path.write_bytes(path.read_bytes())
+
+    with pytest.raises(KernelsLost, match=r"K\.npy (vanished|changed) while .*make the stack again") as lost:
+        solve(problem, tol=1e-9, callback=lose)
+    found = lost.value.solution
+    assert found.status is Status.INTERRUPTED
+    again = certify(problem.replace(kernels=DiskStack(kernels)), found)
+    assert found.certificate.upper == pytest.approx(again.upper, rel=1e-9)
+    assert found.certificate.lower == pytest.approx(again.lower, rel=1e-9)
+    assert found.certificate.relative_gap < 0.2
+    assert str(found.certificate) in str(lost.value)
+
+
+def test_the_others_are_read_once_in_a_round(monkeypatch):
+    """All machines are those of the samples that matter, and it is certified on all of them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 10))
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] ** 2 > 0.5, 1.0, -1.0)
+    orders = []
+    monkeypatch.setattr(LazyMachine, "_solve_on", watched(LazyMachine._solve_on, orders))
+    lazy = gaussian([2.0, 4.0, 8.0]).fit(X, storage="lazy", cache="1MB")
+    problem = Problem(lazy, y, C=10.0, regularizer="uniform")
+    found = solve(problem, tol=1e-5)
+    assert found.status is Status.OPTIMAL
+    assert max(orders) < 0.5 * 1200, "no machine has all samples"
+    expected = solve(problem.replace(kernels=gaussian([2.0, 4.0, 8.0]).fit(X)), tol=1e-5)
+    assert found.certificate.lower <= expected.certificate.upper
+    assert expected.certificate.lower <= found.certificate.upper
+
+
+def watched(method, orders):
+    def solve_on(machine, chosen, tol):
+        orders.append(len(machine.beta))
+        return method(machine, chosen, tol)
+
+    return solve_on
 
 
 def test_a_loss_without_bounds_says_why_it_needs_memory(data):

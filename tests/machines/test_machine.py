@@ -176,6 +176,19 @@ def test_a_factor_serves_as_long_as_the_gap_falls_with_it(loss, monkeypatch):
     np.testing.assert_allclose(machine.forms.squares, solved(fresh, 3.0 * WEIGHTS), rtol=1e-8)
 
 
+@pytest.mark.parametrize("seed", [2, 10, 12, 18])
+def test_a_step_that_the_objective_cannot_tell_from_none_is_no_reason_to_crawl(seed):
+    """Kernels of 1e-16: whether the objective falls is rounding, and what halves a step until it does never ends."""
+    problem = make_problem(loss="squared", intercept=False, seed=seed, n=12)
+    machine = machine_for(problem.replace(kernels=1e-16 * problem.kernels.dense()), None)
+    for k in range(8):
+        before = machine.steps
+        machine.move(np.full(4, 0.5**k))
+        machine.solve(1e-9)
+        assert machine.steps <= before + 2
+        assert machine.value() == pytest.approx(0.5 * problem.y @ problem.y, rel=1e-9)
+
+
 def test_the_scores_of_a_part_of_the_samples_are_a_start():
     """From the solution of all of them the first step stays where it is; without intercept or with."""
     for intercept in (True, False):

@@ -53,6 +53,7 @@ def truth(regularizer, cuts, W, centre):
     return optimum(program, rel=1e-6, abs=1e-6), np.array([float(constraint.dual_value) for constraint in above])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("regularizer", CURVED, ids=str)
 @pytest.mark.parametrize("cuts", [1, 2, 5])
 def test_the_step_minimises_the_model(regularizer, cuts, rng):

@@ -54,6 +54,7 @@ def has_kinks_across_groups(regularizer):
 CASES = ({}, {"ridge": 3.0}, {"ridge": 0.1}, {"rank": 2}, {"spread": 4})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("regularizer", [member for member in CURVED if not has_kinks_across_groups(member)], ids=str)
 def test_minimise_reaches_the_minimum_of_the_model(regularizer, rng):
     """Unless the model has it inside the weight set, where no q is left and the curvature is taken for too large."""
@@ -69,6 +70,7 @@ def test_minimise_reaches_the_minimum_of_the_model(regularizer, rng):
     assert compared >= 2 or np.isinf(getattr(regularizer, "p", 2.0))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", CURVED, ids=str)
 def test_the_way_there_leads_down(regularizer, rng):
     """-q/2'd + psi(theta + d) - psi(theta) <= 0, also where the model has its minimum inside the weight set."""

@@ -40,6 +40,7 @@ def polished(problem, solution, tol):
     return polish_from(machine_for(problem), solution, tol)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_generic_points_reach_the_limit_of_double_precision(loss, regularizer):

@@ -29,12 +29,14 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(("loss", "regularizer", "degenerate"), CASES)
 def test_every_loss_with_every_regularizer(loss, regularizer, degenerate):
     problem = make_problem(loss=loss, regularizer=regularizer, degenerate=degenerate, seed=8)
     checked(problem)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("degenerate", DEGENERATE)
 @every_loss
 def test_every_loss_on_degenerate_kernels(loss, degenerate):
@@ -61,6 +63,7 @@ def test_every_loss_on_degenerate_kernels(loss, degenerate):
             checked(make_problem(**arguments) if C is None else make_problem(C=C, **arguments))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("regularizer", [*ACROSS, Power(1.2), BlockNorm(np.inf), Groups(PAIRS, 0.5, 0.5)], ids=str)
 @every_loss
 def test_agreement_with_convex_modelling(loss, regularizer):

@@ -21,6 +21,7 @@ from mklref.machines import machine
 from mklref.regularizers import Lp
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "epsilon_insensitive"])
 @pytest.mark.parametrize("p", [1, 2])
 def test_threads_get_the_bits_of_a_single_one(loss, p):

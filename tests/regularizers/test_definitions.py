@@ -218,7 +218,16 @@ def test_concave_functions_against_their_definitions(g):
 
 
 @pytest.mark.parametrize(
-    "g", [RootPlusLinear(0.35), RootPlusLinear(1e-3), SmoothedRoot(0.4), SmoothedRoot(1e3)], ids=str
+    "g",
+    [
+        PowerRoot(1.5),
+        PowerRoot(np.inf),
+        RootPlusLinear(0.35),
+        RootPlusLinear(1e-3),
+        SmoothedRoot(0.4),
+        SmoothedRoot(1e3),
+    ],
+    ids=str,
 )
 def test_norms_from_dual_norms_are_those_of_the_bisection(g):
     """2 rho g'(rho^2) = s, in closed form and by halving the logarithm of an interval."""

@@ -29,6 +29,7 @@ from mklref.regularizers import (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("regularizer", FAMILIES, ids=str)
 def test_laws(regularizer, law):

@@ -11,6 +11,7 @@ from mklref.solution import Status
 from mklref.synthesis import forward_backward, reference, solve
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("pqr", PQR)

@@ -82,6 +82,7 @@ def weakly_penalised(seed: int) -> SynthesisProblem:
     return problem.replace(lam=float(lam))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [86, 376, 451, 671, 705, 767, 803, 1232, 1239])
 def test_weak_penalties_reach_the_gap_in_some_hundred_newton_steps(seed):
     """Seeds that stalled at 1e-6, or took thousands of Newton steps against rounding."""

@@ -338,6 +338,7 @@ def test_scaling_the_kernels(pqr, scale):
     assert a.objective == pytest.approx(b.objective, rel=1e-8)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("pqr", PQR)
 def test_the_gap_has_no_unit(pqr, loss):

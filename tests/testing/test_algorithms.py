@@ -18,6 +18,7 @@ CASES = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_an_algorithm_passes_where_it_applies(name):
     def solver(problem):

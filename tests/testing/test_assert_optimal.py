@@ -178,6 +178,7 @@ def test_a_dual_point_outside_the_domain_of_the_conjugate_is_named():
     assert faults_of(problem, *weights_stuck(problem, *good)) == ["inactive constraints violated"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("scale", [1e-300, 1e5, 1e300])
 @pytest.mark.parametrize(
     ("loss", "regularizer"), [("hinge", L1), ("squared", L2), ("logistic", ElasticNet(0.4, "ivanov"))]

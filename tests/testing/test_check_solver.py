@@ -55,6 +55,7 @@ def test_the_healthy_twins_of_the_mutants_pass(solver, cases):
     assert report.passed, str(report)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("mutant", "cases", "fault"), mutants.TABLE, ids=[f"{row[0].__name__}: {row[2]}" for row in mutants.TABLE]
 )
@@ -68,6 +69,7 @@ def test_every_mutant_is_rejected_and_its_fault_named(mutant, cases, fault):
         assert FAULTS[fault] in str(report)
 
 
+@pytest.mark.thorough
 def test_a_mutant_is_named_on_all_ordinary_cases():
     report = check_solver(mutants.no_intercept_constraint, include="ordinary")
     with_intercept = [row for row in report.rows if row.case.build()[0].intercept]

@@ -34,6 +34,7 @@ def test_faults_are_named_without_weights(regularizer):
             assert_optimal(problem, beta)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("fault", "where", "name"),
     PLANTED,

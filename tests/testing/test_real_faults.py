@@ -29,6 +29,7 @@ def planted(what):
     raise AssertionError(f"no case leaves room for: {what}")
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("what", FAULTS)
 def test_the_name_is_in_the_first_line(what):
     problem, (beta, theta, b) = planted(what)
@@ -39,6 +40,7 @@ def test_the_name_is_in_the_first_line(what):
     exact.cache_clear()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("what", "said"),
     [

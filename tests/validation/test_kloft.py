@@ -71,6 +71,7 @@ def test_every_claim_holds_where_the_paper_is_right(rng):
     assert len(found) == 16
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "small", "large"),
     [
@@ -112,13 +113,13 @@ def test_noise_makes_no_claim(monkeypatch):
     names += ("smaller-impact", "large-model-error", "large-lower", "model-error")
     passed = dict.fromkeys(names, 0)
     alike = dict.fromkeys(RELEVANT, (6.0,) * 5)
-    for seed in range(30):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         pair = [made(rng, n, alike, spread=s, models=[0.5] * 5, sets=12) for n, s in ((50, 1.0), (800, 0.3))]
         found = every(*pair)
         for name in names:
             passed[name] += found[name].holds
-    assert max(passed.values()) <= 5, passed  # a test at 5 % exceeds that once in three hundred
+    assert max(passed.values()) <= 3, passed  # a test at 5 % exceeds that once in five hundred
 
 
 def test_agreement_is_the_rank_correlation(rng):

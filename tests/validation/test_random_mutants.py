@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import subprocess
-import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from validation import random_mutants
 from validation.mutants import KILLED, SURVIVED, mutants as fixed
-from validation.random_mutants import ROOT, Mutant, mutants, mutants_of
+from validation.random_mutants import ROOT, mutants, mutants_of
 
 CHANGES = {
     "a < b": {"((a) <= (b))", "((a) > (b))"},
@@ -67,72 +65,84 @@ def test_a_mutant_belongs_to_its_innermost_function():
     assert found == {1: "file.py", 5: "file.py:3", 7: "file.py:6"}
 
 
-@pytest.mark.parametrize("found", [KILLED, SURVIVED])
-@pytest.mark.parametrize(
-    ("calls", "expected"),
-    [
-        ({"code.py:1": ["one", "two"], "everywhere": []}, ["one", "two"]),
-        ({"code.py:1": ["one"], "everywhere": ["code.py:1"]}, ["all"]),
-        ({"everywhere": []}, ["all"]),
-    ],
-)
-def test_the_tests_that_call_the_function_judge(calls, expected, found, monkeypatch, tmp_path, capsys):
-    """The fault is in the tree while they run, and gone afterwards."""
-    (tmp_path / "code.py").write_text("def f():\n    return 1\n")
-    mutant = Mutant("verify", "code.py", 2, "constant", "code.py:1", 20, 21, "1", "2")
-    ran = []
+CODE = """
+SIZE = 3
 
-    def outcome(tree, tests):
-        assert (tree / "code.py").read_text() == "def f():\n    return 2\n"
-        ran.extend(tests)
-        return found
+def one(a=5): return a < SIZE
 
-    monkeypatch.setattr(random_mutants, "ROOT", tmp_path)
-    monkeypatch.setattr(random_mutants, "PARTS", {"verify": ("code.py", ("all",))})
-    monkeypatch.setattr(random_mutants, "mutants", lambda only: [mutant])
-    monkeypatch.setattr(random_mutants, "copied", lambda target: tmp_path)
-    monkeypatch.setattr(random_mutants, "callers", lambda tree, part: calls)
-    monkeypatch.setattr(random_mutants, "outcome", outcome)
-    assert random_mutants.main(["--sample", "9"]) == int(found == SURVIVED)
-    assert ran == expected
-    assert f"verify: {int(found == KILLED)} of 1 killed" in capsys.readouterr().out
-    assert (tmp_path / "code.py").read_text() == "def f():\n    return 1\n"
+def two(): return 1
 
+def three(): return one(2)
 
-CODE = "def one(): pass\ndef two(): pass\ndef three(): pass\n"
+def four(b=3): return b - one(9) - one(1)
+"""
 TESTS = """
+import subprocess, sys
 import pytest
 from mklref import code
+from mklref.code import one, three
 
-code.three()
+SIX = code.two() + 5
 
 @pytest.fixture(scope="module")
 def shared():
-    code.two()
+    return three()
 
-def test_first(shared): pass
-def test_second(shared): code.one()
+def test_first(shared): assert shared
+def test_second(): assert not one()
+def test_third(): assert SIX == 6
+def test_fourth(): assert not subprocess.call([sys.executable, "-c", "import mklref.code as c; assert c.four(3) == 2"])
 """
+FAULTS = {
+    ("SIZE = 3", "3", "1"): KILLED,  # importing executes it
+    ("a < SIZE", "a < SIZE", "a > SIZE"): KILLED,  # one and three are names of the tests, not of the module
+    ("a < SIZE", "a < SIZE", "a <= SIZE"): SURVIVED,
+    ("return 1", "1", "2"): KILLED,  # the tests call it while they are collected
+    ("one(2)", "2", "4"): KILLED,
+    ("one(1)", "one(1)", "(0)"): KILLED,  # a program calls it
+}
 
 
-def test_the_plugin_says_who_calls_what(tmp_path):
+@pytest.fixture
+def tree(tmp_path):
     for name, text in {"mklref/__init__.py": "", "mklref/code.py": CODE, "tests/test_it.py": TESTS}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "MKLREF_CALLS": str(tmp_path / "calls.json"),
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "validation.calls", "tests"]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
-    calls = json.loads((tmp_path / "calls.json").read_text())
+        (tmp_path / "tree" / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / "tree" / name).write_text(text)
+    return tmp_path / "tree"
+
+
+def test_faults_are_judged_by_the_tests_that_meet_them(tree, monkeypatch, capsys):
+    """The fault is in the tree while they run, and gone afterwards."""
+    drawn = []
+    for place, old, new in FAULTS:
+        start = CODE.index(place) + place.index(old)
+        near = (one for one in mutants_of(CODE, "verify", "mklref/code.py") if one.start <= start < one.end)
+        drawn.append(
+            replace(min(near, key=lambda one: one.end - one.start), start=start, end=start + len(old), new=new)
+        )
+    monkeypatch.setattr(random_mutants, "PARTS", {"verify": ("mklref/code.py", ("test_it.py",))})
+    monkeypatch.setattr(random_mutants, "mutants", lambda only: drawn)
+    monkeypatch.setattr(random_mutants, "copied", lambda target: tree)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist.plugin")
+    found = {drawn.index(mutant): outcome for mutant, outcome, _ in random_mutants.run(drawn)}
+    assert [found[k] for k in range(len(drawn))] == list(FAULTS.values())
+    assert (tree / "mklref/code.py").read_text() == CODE
+    calls = json.loads((tree.parent / "calls.json").read_text())
+    every = [f"test_it.py::test_{name}" for name in ("first", "fourth", "second", "third")]
     assert {function: sorted(tests) for function, tests in calls.items()} == {
-        "mklref/code.py:1": ["test_it.py::test_second"],
-        "mklref/code.py:2": ["test_it.py::test_first", "test_it.py::test_second"],
-        "everywhere": ["mklref/code.py:3"],
+        "mklref/code.py:4": every,
+        "mklref/code.py:8": every,
+        "programs": ["test_it.py::test_fourth"],
+        "everywhere": ["mklref/code.py:6"],
     }
+
+
+@pytest.mark.parametrize("found", [KILLED, SURVIVED])
+def test_a_survivor_is_counted_and_ends_in_the_exit_code(found, monkeypatch, capsys):
+    monkeypatch.setattr(random_mutants, "run", lambda chosen: ((mutant, found, 0.1) for mutant in chosen))
+    assert random_mutants.main(["--sample", "2", "--only", "verify"]) == int(found == SURVIVED)
+    assert f"verify: {2 * (found == KILLED)} of 2 killed" in capsys.readouterr().out
 
 
 def test_every_fault_of_the_fixed_table_has_its_place_in_the_code():

@@ -60,7 +60,7 @@ def _walk(rng: np.random.Generator) -> Iterator[str]:
     if problem is None:
         return
     try:
-        solution = mklref.solve(problem, tol=1e-9, max_iter=200)
+        solution = mklref.solve(problem, tol=1e-8, max_iter=200)
     except InvalidParameter:  # its optimum is -inf, or out of range
         return
     left = solution.certificate

@@ -1,0 +1,370 @@
+"""Shards on the workers of a Dask cluster: where they are, rounds over them, and what happens when one is lost.
+
+A shard on a worker is a function of its rows and of the calls that it had since its last `score`. The rows come from a
+source that can be asked again, and the calls are small. So a worker that is lost costs its work and nothing else:
+another one loads the rows, goes over the calls without their sums, and the round is repeated, with the same bits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import ipaddress
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, Protocol
+
+from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, NotApplicable, PlainTextWarning
+from mklref.factored.holder import Answer, Holder, Place
+from mklref.factored.shard import Total
+
+_BEAT, _ANSWER = 0.5, 5.0
+"""Seconds after which holders that have not answered are asked whether they are there, and for their answer."""
+_WITHOUT = 60.0
+"""Seconds without any worker."""
+_REPEATS = 5
+"""Rounds in a row that may break."""
+_REPLAYED = {"score": "score", "begin": "begin", "assemble": "advance", "first": "first", "second": "second"}
+_REPLAYED |= {"third": "third", "keep": "keep"}
+"""What changes a shard, and the part of it that does."""
+
+
+class ClusterLost(RuntimeError):
+    """The cluster cannot go on; the message is a sentence that says why."""
+
+
+class Source(Protocol):
+    """Where the rows of a shard come from."""
+
+    def parts(self, client: Any, address: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A function, and its arguments or futures of them on that worker, that give the stack."""
+
+
+class Cluster:
+    """Shards of a stack on the workers of a client."""
+
+    def __init__(self, client: Any, sources: Sequence[Source], timeout: float) -> None:
+        check_client(client)
+        self.client, self.sources, self.timeout = client, list(sources), timeout
+        self.places: list[Place] = []
+        self.actors: list[Any] = [None] * len(sources)
+        """Futures, without which Dask would forget the holders."""
+        self.sessions: dict[str, Session] = {}
+        self.lost: set[str] = set()
+        """Addresses of workers that do not answer."""
+        self.counters = {"rounds": 0, "restored": 0}
+        addresses = self._workers()
+        share = [addresses[k * len(addresses) // len(sources)] for k in range(len(sources))]
+        self.places = [Place(k, address, "") for k, address in enumerate(share)]
+        for k, future in enumerate([self._submitted(place) for place in self.places]):
+            self._settle(k, future)
+
+    def ask(self, k: int, name: str, *arguments: Any) -> Any:
+        """One holder, waited for."""
+        return self.wait(k, self.send(k, name, *arguments), time.monotonic())
+
+    def send(self, k: int, name: str, *arguments: Any) -> Any:
+        """A method of one holder; a `concurrent.futures.Future`. By the scheduler, if the client reaches no worker."""
+        from distributed.protocol import to_serialize
+
+        client, place = self.client, self.places[k]
+        message: Any = {"actor": place.key, "function": name, "args": [to_serialize(one) for one in arguments]}
+
+        async def called() -> Any:
+            if client.direct_to_workers:
+                said = await client.rpc(place.address).actor_execute(**message, kwargs={})
+            else:
+                message.update(op="actor_execute", kwargs={})
+                said = await client.scheduler.proxy(worker=place.address, msg=message)
+            if said["status"] != "OK":
+                raise said["exception"]
+            return said["result"]
+
+        return asyncio.run_coroutine_threadsafe(called(), client.loop.asyncio_loop)
+
+    def restore(self) -> None:
+        """Shards whose workers do not answer are made anew elsewhere, and brought to where they were."""
+        known = self._workers()
+        gone = [k for k, place in enumerate(self.places) if place.address not in known or not self._answers(k)]
+        self.lost |= {self.places[k].address for k in gone}
+        for k in gone:
+            self.counters["restored"] += 1
+            addresses = self._workers()
+            held = [place.address for place in self.places]
+            self.places[k] = Place(k, min(addresses, key=held.count), "")
+            self._settle(k, self._submitted(self.places[k]))
+            for session in list(self.sessions.values()):
+                session.replay(k)
+
+    def _submitted(self, place: Place) -> Any:
+        try:
+            load, parts = self.sources[place.shard].parts(self.client, place.address)
+        except Exception as failure:  # whatever a source raises
+            raise ClusterLost(f"the source of shard {place.shard} cannot be read: {_told(failure)}") from failure
+        where: Any = {"workers": [place.address], "allow_other_workers": False, "pure": False}
+        return self.client.submit(
+            Holder, place.shard, load, *parts, actor=True, key=f"mklref-shard-{uuid.uuid4().hex}", **where
+        )
+
+    def _settle(self, k: int, future: Any) -> None:
+        """Wait for a holder that is being made."""
+        began, address = time.monotonic(), self.places[k].address
+        while True:
+            try:
+                future.result(timeout=_BEAT)
+                self.actors[k] = future
+                self.places[k] = Place(k, address, future.key)
+                return
+            except TimeoutError:
+                if address not in self._workers():
+                    raise ClusterLost(f"the worker {address} was lost while it loaded shard {k}") from None
+                if time.monotonic() - began > self.timeout:
+                    raise ClusterLost(self._late([k], "not loaded it")) from None
+            except Exception as failure:  # whatever a source raises
+                raise ClusterLost(f"the source of shard {k} cannot be read: {_told(failure)}") from failure
+
+    def _workers(self) -> list[str]:
+        """Addresses of the workers that answer, in a fixed order; waits for one."""
+        began = time.monotonic()
+        while True:
+            try:
+                if self.client.status != "running":
+                    raise OSError
+                found = sorted(set(self.client.ncores(callback_timeout=_ANSWER)) - self.lost)
+            except (OSError, TimeoutError, RuntimeError):
+                raise ClusterLost(f"the scheduler at {self.client.scheduler.address} is gone") from None
+            if found:
+                return found
+            if time.monotonic() - began > min(_WITHOUT, self.timeout):
+                raise ClusterLost(f"the scheduler at {self.client.scheduler.address} has no worker")
+            time.sleep(0.1)
+
+    def _answers(self, k: int) -> bool:
+        try:
+            self.send(k, "ping").result(timeout=_ANSWER)
+            return True
+        except _FAILURES:
+            return False
+
+    def wait(self, k: int, future: Any, began: float) -> Any:
+        """The answer of holder k; raises `_Broken` if it does not answer any more."""
+        while True:
+            try:
+                return future.result(timeout=_BEAT)
+            except _FAILURES as failure:
+                known = set(self._workers())  # the scheduler knows at once that a connection is closed
+                gone = future.done() or any(place.address not in known for place in self.places)
+                if gone or not isinstance(failure, TimeoutError) or not self._answers(k):
+                    raise _Broken from None
+                if time.monotonic() - began > self.timeout:
+                    raise ClusterLost(self._late(self._busy() or [k], "not answered")) from None
+
+    def _busy(self) -> list[int]:
+        """Shards that are at work; those that wait for them are not."""
+        told = [self.send(k, "ping") for k in range(len(self.places))]
+        return [k for k, busy in enumerate(told) if busy.result(timeout=_ANSWER)]
+
+    def _late(self, shards: Sequence[int], what: str) -> str:
+        where = ", ".join(f"shard {k} on {self.places[k].address}" for k in shards)
+        return f"{where} has {what} for {self.timeout:g} s, the timeout"
+
+
+class _Broken(Exception):
+    """A holder that does not answer."""
+
+
+_FAILURES = (OSError, TimeoutError, RuntimeError, ValueError, KeyError)
+"""What comes of a call to a worker that is gone, or was; what went wrong in the work itself is an `Answer`."""
+
+
+class Session:
+    """Something that every holder has opened: products with its rows, or steps with its samples.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    chosen : list
+        For each shard the rows that matter, or None for all.
+    targets : list
+        For each shard what the samples are, or None for products.
+    n : int
+        Samples of all shards.
+    """
+
+    def __init__(self, cluster: Cluster, chosen: Sequence[Any], targets: Sequence[Any], n: int) -> None:
+        self.cluster, self.chosen, self.targets, self.n = cluster, chosen, targets, n
+        self.name, self.number, self.attempt = uuid.uuid4().hex, 0, 0
+        self.log: list[tuple[int, str, Any]] = []
+        cluster.sessions[self.name] = self
+        self._persistently(lambda: list(map(self._open, range(len(chosen)))))
+
+    def each(self, name: str, *arguments: Any) -> list[Any]:
+        """What every shard answers."""
+        return self.apply(name, [arguments] * len(self.chosen), together=False)
+
+    def sum(self, name: str, *arguments: Any) -> Total:
+        """The sum of what they answer, added from worker to worker."""
+        made: Total = self.apply(name, [arguments] * len(self.chosen), together=True)[0]
+        return made
+
+    def apply(self, name: str, arguments: Sequence[Any], together: bool) -> list[Any]:
+        """A call with arguments for each shard; together, the sum stands in the first place."""
+        self.number += 1
+        self.cluster.counters["rounds"] += 1
+        answers = self._persistently(lambda: self._round(name, arguments, together))
+        if name == "score":
+            self.log = []
+        if name in _REPLAYED:
+            self.log.append((self.number, name, arguments))
+        return answers
+
+    def close(self) -> None:
+        """The holders forget it; those that do not answer have nothing to forget."""
+        self.cluster.sessions.pop(self.name, None)
+        if self.cluster.client.status == "running":
+            for k in range(len(self.chosen)):
+                self.cluster.send(k, "close", self.name)
+
+    def replay(self, k: int) -> None:
+        """Bring a new holder to where the lost one was before the present call."""
+        self._open(k)
+        for number, name, arguments in self.log:
+            own = arguments[k][:2] if name == "assemble" else arguments[k]
+            self.attempt += 1
+            call = (self.name, number, self.attempt, _REPLAYED[name], own, ())
+            self._value(self.cluster.ask(k, "call", *call))
+
+    def _open(self, k: int) -> None:
+        self._value(self.cluster.ask(k, "open", self.name, self.chosen[k], self.targets[k], self.n))
+
+    def _round(self, name: str, arguments: Sequence[Any], together: bool) -> list[Any]:
+        places, began = self.cluster.places, time.monotonic()
+        self.attempt += 1
+        futures = []
+        for k in range(len(places)):
+            below = [places[j] for j in children(k, len(places))] if together else []
+            call = (self.name, self.number, self.attempt, name, arguments[k], below)
+            futures.append(self.cluster.send(k, "call", *call))
+        return [self._value(self.cluster.wait(k, future, began)) for k, future in enumerate(futures)]
+
+    @staticmethod
+    def _value(answer: Answer) -> Any:
+        if answer.failed is not None:
+            raise ClusterLost(answer.failed)
+        if answer.lost is not None:
+            raise _Broken
+        return answer.value
+
+    def _persistently(self, work: Callable[[], list[Any]]) -> list[Any]:
+        """Do it; if a worker is lost, restore its shards and do it again."""
+        for _ in range(_REPEATS):
+            try:
+                return work()
+            except _Broken:
+                self._restored()
+        raise ClusterLost(f"workers were lost in {_REPEATS} attempts at one round")
+
+    def _restored(self) -> None:
+        try:
+            self.cluster.restore()
+        except _Broken:
+            return  # another one went meanwhile: the next attempt finds out
+
+
+def children(k: int, shards: int) -> list[int]:
+    """Whose sums holder k adds to its own, in this order, so that the whole is `sum_in_pairs`."""
+    found, step = [], 1
+    while k % (2 * step) == 0 and step < shards:
+        if k + step < shards:
+            found.append(k + step)
+        step *= 2
+    return found
+
+
+def edges_of(rows: Sequence[int]) -> tuple[int, ...]:
+    """Where the shards begin, and the end, for so many rows each."""
+    return (0, *accumulate(rows))
+
+
+def check_client(client: Any) -> None:
+    """Refuse what is no open client of workers that can do the work; warn of addresses that anybody can read.
+
+    Raises
+    ------
+    MissingExtra
+        Dask is not installed.
+    InvalidType
+        No client.
+    InvalidInput
+        A client that is closed.
+    NotApplicable
+        Workers without mklref, or with other versions of what makes the numbers.
+    """
+    require_dask()
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise InvalidType(
+            f"client is {type(client).__name__}; give a dask.distributed.Client, such as mklref.local_client()."
+        )
+    if client.asynchronous:
+        raise InvalidType("client is asynchronous; give one that waits: Client(address).")
+    if client.status != "running":
+        raise InvalidInput(f"client is {client.status}; connect again: Client(address).")
+    try:
+        own, found = versions(), client.run(versions, on_error="return")
+    except (OSError, TimeoutError, RuntimeError) as failure:
+        raise InvalidInput(f"client cannot reach its workers: {_told(failure)}; connect again.") from None
+    for address, told in found.items():
+        if not isinstance(told, dict):
+            raise NotApplicable(f"the worker {address} cannot import mklref: {_told(told)}. Install it there as here.")
+        different = [f"{name} {told.get(name)} there, {here} here" for name, here in own.items() if told[name] != here]
+        if different:
+            raise NotApplicable(
+                f"the worker {address} has other versions: {'; '.join(different)}. Results would depend on where a "
+                "shard is; install the same everywhere."
+            )
+    open_to_all = [one for one in (client.scheduler.address, *found) if _readable_by_others(one)]
+    if open_to_all:
+        warnings.warn(
+            f"{', '.join(open_to_all)}: plain text on an address that is not loopback. Whoever reaches it can read the "
+            "data and run code; use TLS, Client(..., security=distributed.Security(...)).",
+            PlainTextWarning,
+            stacklevel=4,
+        )
+
+
+def require_dask() -> None:
+    """Raise `MissingExtra` unless Dask is installed."""
+    if importlib.util.find_spec("distributed") is None:
+        raise MissingExtra("several processes need Dask, which is not installed: pip install 'mklref[distributed]'.")
+
+
+def versions() -> dict[str, str]:
+    """Of what makes the numbers, and of what carries them."""
+    import platform
+    from importlib.metadata import version
+
+    import mklref
+
+    names = ("numpy", "scipy", "distributed")
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"mklref": mklref.__version__, "Python": python, **{name: version(name) for name in names}}
+
+
+def _readable_by_others(address: str) -> bool:
+    protocol, _, rest = address.partition("://")
+    if protocol not in ("tcp", "ws", "ucx"):
+        return False
+    host = rest.rpartition(":")[0].strip("[]") if ":" in rest else rest
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
+
+
+def _told(failure: Any) -> str:
+    return f"{type(failure).__name__}: {failure}"

@@ -1,0 +1,329 @@
+"""`DistributedStack`: kernels as factors whose rows are on the workers of a Dask cluster, and the rounds over them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref._validate import checked_count, checked_number
+from mklref.exceptions import InvalidInput, InvalidType
+from mklref.factored.cluster import Cluster, ClusterLost, Session, Source, edges_of, require_dask
+from mklref.factored.rounds import Rounds, targets_between
+from mklref.factored.shard import Total
+from mklref.kernels.factor_stack import FactorStack
+from mklref.problem import Problem
+
+TIMEOUT = 600.0
+"""Seconds that a shard may take for an answer."""
+
+
+class Loaded:
+    """Rows that a function on the worker loads: a `FactorStack`, or a sequence of factors."""
+
+    def __init__(self, load: Callable[[], Any], names: Sequence[str] | None) -> None:
+        self.load, self.names = load, names
+
+    def parts(self, client: Any, address: str) -> tuple[Callable[..., FactorStack], tuple[Any, ...]]:
+        """The function itself travels."""
+        return _loaded, (self.load, self.names)
+
+
+class Chunks:
+    """Chunks of Dask arrays with the same rows, which Dask makes again if they are lost."""
+
+    def __init__(self, chunks: Sequence[Any], names: Sequence[str] | None) -> None:
+        self.chunks, self.names = list(chunks), names
+
+    def parts(self, client: Any, address: str) -> tuple[Callable[..., FactorStack], tuple[Any, ...]]:
+        """Futures of the chunks on that worker."""
+        futures = client.compute(self.chunks, workers=[address], allow_other_workers=True)
+        return _of_arrays, (self.names, *futures)
+
+
+class Sent:
+    """Rows first to last of a stack in this process."""
+
+    def __init__(self, stack: FactorStack, first: int, last: int) -> None:
+        self.stack, self.first, self.last = stack, first, last
+
+    def parts(self, client: Any, address: str) -> tuple[Callable[..., FactorStack], tuple[Any, ...]]:
+        """One block of rows, with the columns of every kernel side by side."""
+        rows = self.stack.read(self.first, self.last)
+        return _of_rows, (self.stack.names, self.stack.ranks, client.scatter(rows, workers=[address], hash=False))
+
+
+class DistributedStack(FactorStack):
+    """Kernels K_m = L_m L_m' whose rows are on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    factors : sequence
+        Dask arrays (n, r_m), one for each kernel, whose chunks of rows are the shards; or functions without arguments,
+        one for each shard, that load its rows on the worker, a list of arrays (rows, r_m) or a `FactorStack`.
+    names : sequence of str, optional
+        One name for each kernel.
+    client : distributed.Client
+    timeout : float
+        Seconds that a shard may take to answer; a worker that is gone is noticed at once.
+
+    Raises
+    ------
+    InvalidInput
+        No factors, shards that do not fit together, what a `FactorStack` refuses in a shard, or a source that cannot be
+        read; a client that is closed.
+    InvalidType
+        Neither Dask arrays nor functions, or no client.
+    NotApplicable
+        Workers that have other versions than this process.
+
+    Notes
+    -----
+    `solve(problem)` runs on the workers. A shard that is lost with its worker is loaded again from its source and
+    brought to where it was; results have the bits of `FactorStack(...).sharded(k)` in one process with the same
+    rows in each shard. n-vectors of the solver stay on the workers; y, and at the end the solution, are in this
+    process. A point that is ten times better than the last one is fetched and certified, for the case that the cluster
+    is lost: `Interrupted` has it.
+    """
+
+    def __init__(
+        self, factors: Sequence[Any], names: Sequence[str] | None = None, *, client: Any, timeout: float = TIMEOUT
+    ) -> None:
+        checked_number("timeout", timeout, "(0, inf)", lambda x: x > 0.0, "seconds that a shard may take to answer.")
+        given = list(factors)
+        if not given:
+            raise InvalidInput("factors is empty; give Dask arrays, or a function for each shard that loads its rows.")
+        if all(hasattr(one, "dask") and hasattr(one, "chunks") for one in given):
+            sources: Sequence[Source] = _chunks(given, names)
+        elif all(callable(one) for one in given):
+            sources = [Loaded(one, names) for one in given]
+        else:
+            kinds = sorted({type(one).__name__ for one in given})
+            raise InvalidType(
+                f"factors holds {', '.join(kinds)}; give Dask arrays, or functions that load a shard each. Arrays of "
+                "this process are FactorStack(...), and solve(problem, client=client) sends them."
+            )
+        self._begin(client, sources, timeout)
+
+    @classmethod
+    def of(cls, stack: FactorStack, client: Any, timeout: float = TIMEOUT) -> DistributedStack:
+        """A stack of this process on the workers: its shards, or one for each worker."""
+        made = cls.__new__(cls)
+        if len(stack.edges) == 2:
+            workers = len(client.ncores()) if getattr(client, "status", None) == "running" else 1
+            stack = stack.sharded(int(np.clip(workers, 1, stack.shape[1])))
+        made._begin(client, [Sent(stack, first, last) for first, last in pairwise(stack.edges)], timeout)
+        return made
+
+    def _begin(self, client: Any, sources: Sequence[Any], timeout: float) -> None:
+        try:
+            self.cluster = Cluster(client, sources, timeout)
+            told = [self.cluster.ask(k, "describe") for k in range(len(sources))]
+        except ClusterLost as lost:
+            raise InvalidInput(f"{lost}.") from lost
+        for k, one in enumerate(told):
+            for what in ("names", "ranks", "dtype", "sparse"):
+                if one[what] != told[0][what]:
+                    raise InvalidInput(
+                        f"shard {k} has {what} {one[what]}, shard 0 has {told[0][what]}; all shards are rows of the "
+                        "same factors."
+                    )
+        self._described(told[0], [one["n"] for one in told])
+        self.chosen: list[Any] = [None] * len(sources)
+
+    def _described(self, told: dict[str, Any], rows: Sequence[int]) -> None:
+        self.names, self.sources, self._joined = tuple(told["names"]), (), None
+        self.ranks, self.sparse, self._dtype = np.array(told["ranks"]), bool(told["sparse"]), np.dtype(told["dtype"])
+        self.owner = np.repeat(np.arange(len(self.ranks)), self.ranks)
+        self.edges = edges_of(rows)
+        self.block_rows = max(1, min((1 << 22) // len(self.owner), 1 << 13))
+        self._products: Session | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(M, n, n)."""
+        return len(self.ranks), self.edges[-1], self.edges[-1]
+
+    @property
+    def recipe(self) -> bytes:
+        """SHA-256 of the digests of the shards."""
+        digest = hashlib.sha256(repr((self.ranks.tolist(), self.shape, str(self._dtype), self.edges)).encode())
+        for own in self._asked.each("digest"):
+            digest.update(own)
+        return digest.digest()
+
+    @property
+    def own_diagonals(self) -> Array:
+        """All diagonals, (M, n), gathered whenever they are read."""
+        return np.ascontiguousarray(np.concatenate(self._asked.each("diagonals")).T)
+
+    def read(self, start: int, stop: int) -> Any:
+        """Rows of L, gathered."""
+        return self._gathered(np.arange(start, stop))
+
+    def transposed(self, v: Array) -> Array:
+        """L'v; each shard is sent its part of v."""
+        if v.shape[:1] != self.shape[1:2]:
+            raise InvalidInput(f"v has shape {v.shape}; expected {self.shape[1]} rows, one for each sample.")
+        return self._summed("transposed", v)
+
+    def product(self, w: Array) -> Array:
+        """L w."""
+        return np.concatenate(self._asked.each("product", w))
+
+    def traces(self) -> Array:
+        """The trace of each matrix, (M,)."""
+        return self._asked.sum("traces").sums[0]
+
+    def largest_diagonals(self) -> Array:
+        """The largest entry of each diagonal, (M,)."""
+        return np.asarray(np.concatenate(self._asked.each("largest_diagonals")).max(axis=0))
+
+    def lengths(self, weights: Array) -> Array:
+        """sum_m weights_m ||L_mi|| of every sample, (n,)."""
+        return np.concatenate(self._asked.each("lengths", weights))
+
+    def lengths_against(self, u: Array) -> Array:
+        """sum_i ||L_mi|| u_i of every kernel, (M,)."""
+        return self._summed("lengths_against", u)
+
+    def part(self, samples: Any) -> FactorStack:
+        """Some of the samples: where they are, if they are in order, else in this process."""
+        index = np.asarray(samples)
+        if index.dtype == bool:
+            index = np.flatnonzero(index)
+        if not np.all(np.diff(index) > 0):
+            return FactorStack(np.split(self._rows(index), np.cumsum(self.ranks)[:-1], axis=1), self.names)
+        made = type(self).__new__(type(self))
+        cuts = np.searchsorted(index, self.edges)
+        own = [index[a:b] - first for (a, b), first in zip(pairwise(cuts), self.edges, strict=False)]
+        made.cluster = self.cluster
+        made.chosen = [new if old is None else old[new] for new, old in zip(own, self.chosen, strict=True)]
+        told = {"names": self.names, "ranks": self.ranks, "sparse": self.sparse, "dtype": self._dtype}
+        made._described(told, [len(one) for one in own])
+        return made
+
+    def _rows(self, index: Any) -> Array:
+        order = np.argsort(index, kind="stable")
+        unique, where = np.unique(np.asarray(index)[order], return_inverse=True)
+        rows = self.double(self._gathered(unique))
+        back = np.empty(len(order), dtype=np.intp)
+        back[order] = where
+        return np.asarray((rows.toarray() if self.sparse else rows)[back])
+
+    def _gathered(self, index: Any) -> Any:
+        """Rows of L in increasing order."""
+        cuts = np.searchsorted(index, self.edges)
+        own = [(index[a:b] - first,) for (a, b), first in zip(pairwise(cuts), self.edges, strict=False)]
+        parts = self._asked.apply("rows", own, together=False)
+        if self.sparse:
+            from scipy.sparse import vstack
+
+            return vstack(parts, format="csr")
+        return np.concatenate(parts)
+
+    def _summed(self, name: str, v: Array) -> Array:
+        each = [(v[first:last],) for first, last in pairwise(self.edges)]
+        total: Total = self._asked.apply(name, each, together=True)[0]
+        return total.sums[0]
+
+    @property
+    def _asked(self) -> Session:
+        """The session for products."""
+        if self._products is None:
+            self._products = Session(self.cluster, self.chosen, [None] * len(self.chosen), self.shape[1])
+        return self._products
+
+    def __del__(self) -> None:
+        """The holders forget the products of a part that nobody has any more."""
+        if getattr(self, "_products", None) is not None:
+            self._products.close()  # type: ignore[union-attr]
+
+
+class Remote(Rounds):
+    """The shards of a stack on workers."""
+
+    remote = True
+
+    def __init__(self, problem: Problem, stack: DistributedStack) -> None:
+        self.stack = stack
+        targets = [targets_between(problem, first, last) for first, last in pairwise(stack.edges)]
+        self.session = Session(stack.cluster, stack.chosen, targets, problem.n_samples)
+
+    def kept(self) -> Array:
+        """The beta (P, n) that was remembered."""
+        return np.concatenate(self.session.each("kept"), axis=1)
+
+    def close(self) -> None:
+        """The workers forget the vectors."""
+        self.session.close()
+
+    def _sum(self, name: str, *arguments: Any) -> Total:
+        return self.session.sum(name, *arguments)
+
+
+def local_client(workers: int = 2, **options: Any) -> Any:
+    """A Dask client with so many new workers on this machine, one thread each, which listen on loopback alone.
+
+    Parameters
+    ----------
+    workers : int
+    **options
+        Of `distributed.LocalCluster`.
+
+    Returns
+    -------
+    distributed.Client
+        A context manager; `close` ends the workers as well.
+    """
+    require_dask()
+    from distributed import Client, LocalCluster
+
+    checked_count("workers", workers, 1, "processes on this machine.")
+    where = {"host": "127.0.0.1"} if options.get("processes", True) else {}  # threads of this process need no address
+    pages = dict.fromkeys(("dashboard_address", "worker_dashboard_address"), "127.0.0.1:0")
+    given = {"threads_per_worker": 1, **pages, **where, **options}
+    client = Client(LocalCluster(n_workers=workers, **given), direct_to_workers=True)
+    closing, cluster = client.close, client.cluster
+
+    def close(*arguments: Any, **keywords: Any) -> None:
+        closing(*arguments, **keywords)
+        cluster.close()
+
+    client.close = close
+    return client
+
+
+def _chunks(arrays: Sequence[Any], names: Sequence[str] | None) -> list[Chunks]:
+    """A source for each chunk of rows of the first array."""
+    for m, array in enumerate(arrays):
+        if array.ndim != 2:
+            raise InvalidInput(f"factors[{m}] has shape {array.shape}; a factor L of K = L L' is (n, r).")
+        if not all(np.isfinite(array.shape)):
+            raise InvalidInput(f"factors[{m}] has chunks of unknown size; call compute_chunk_sizes() on it.")
+        if array.shape[0] != arrays[0].shape[0]:
+            raise InvalidInput(f"factors[{m}] has {array.shape[0]} rows, factors[0] has {arrays[0].shape[0]}.")
+    rows = arrays[0].chunks[0]
+    columns = [array.rechunk({0: rows, 1: -1}).to_delayed()[:, 0] for array in arrays]
+    return [Chunks(each, names) for each in zip(*columns, strict=True)]
+
+
+def _loaded(load: Callable[[], Any], names: Sequence[str] | None) -> FactorStack:
+    made = load()
+    return made if isinstance(made, FactorStack) else FactorStack(made, names)
+
+
+def _of_arrays(names: Sequence[str] | None, *arrays: Any) -> FactorStack:
+    return FactorStack(arrays, names)
+
+
+def _of_rows(names: Sequence[str], ranks: Array, rows: Any) -> FactorStack:
+    edges = np.cumsum(ranks)[:-1]
+    if hasattr(rows, "tocsr"):
+        cuts = [0, *edges.tolist(), rows.shape[1]]
+        return FactorStack([rows[:, a:b] for a, b in pairwise(cuts)], names)
+    return FactorStack(np.split(rows, edges, axis=1), names)

@@ -1,0 +1,250 @@
+"""Rows on the workers of a Dask cluster: the bits of one process, and what happens when something is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from functools import partial
+from itertools import pairwise
+
+import dask.array as da
+import numpy as np
+import psutil
+import pytest
+from scipy.sparse import csr_matrix
+
+import mklref
+from mklref import DistributedStack, Lp, kernels
+from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, PlainTextWarning
+from mklref.factored import cluster as clusters
+
+N, SHARDS = 300, 3
+RNG = np.random.default_rng(3)
+L = [RNG.normal(size=(N, r)) / np.sqrt(r) for r in (3, 5, 2)]
+SCORE = L[0][:, 0] - 2.0 * L[1][:, 1] + 0.4 * RNG.normal(size=N)
+STACK = kernels.FactorStack(L).sharded(SHARDS)
+GIVEN = mklref.Problem(STACK, np.sign(SCORE), regularizer=Lp(4 / 3))
+EDGES = [int(edge) for edge in STACK.edges]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with mklref.local_client(2, processes=False) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return solve(GIVEN)
+
+
+solve = partial(mklref.solve, tol=0.03)  # fewer rounds, for bits that are the same or not
+
+
+def same(one, other):
+    for name in ("dual_coef", "weights", "intercept", "certificate"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+def loaded(first, last):
+    return [one[first:last] for one in L]
+
+
+def stacks(client):
+    chunks = tuple(b - a for a, b in pairwise(EDGES))
+    return {
+        "dask": DistributedStack([da.from_array(one, chunks=(chunks, 2)) for one in L], client=client),
+        "loaded": DistributedStack([partial(loaded, a, b) for a, b in pairwise(EDGES)], client=client),
+        "sparse": DistributedStack.of(kernels.FactorStack([csr_matrix(one) for one in L]), client),
+    }
+
+
+def test_results_have_the_bits_of_one_process_with_the_same_shards(client, alone):
+    same(solve(GIVEN, client=client), alone)
+    for name in ("dask", "loaded"):
+        same(solve(GIVEN.replace(kernels=stacks(client)[name])), alone)
+
+
+def test_so_have_several_classes_and_a_start_from_a_part_of_the_samples(client):
+    y = np.digitize(SCORE, [-1.0, 1.0])
+    given = mklref.MulticlassProblem(STACK, y, loss="logistic", regularizer=Lp(2), strategy="one_vs_one")
+    same(solve(given, client=client), solve(given))
+    many = [np.tile(one, (60, 1)) for one in L]
+    given = mklref.Problem(kernels.FactorStack(many).sharded(2), np.tile(GIVEN.y, 60), regularizer="l2")
+    same(solve(given, client=client), solve(given))
+
+
+@pytest.mark.parametrize("name", ["dask", "sparse"])
+def test_a_stack_on_workers_answers_what_one_of_this_process_does(client, name):
+    there, v, w = stacks(client)[name], RNG.normal(size=N), RNG.normal(size=STACK.rank)
+    some, shuffled = np.array([1, 7, 150, 299]), np.array([299, 1, 1])
+    for stack, here in ((there, STACK), (there.part(some), STACK.part(some)), (there.part(shuffled), None)):
+        here = here or STACK.part(shuffled)
+        own = v[: stack.shape[1]]
+        assert np.allclose(stack.transposed(own), here.transposed(own))
+        assert np.allclose(stack.product(w), here.product(w))
+        assert np.allclose(stack.own_diagonals, here.own_diagonals)
+        assert np.allclose(stack.traces(), here.traces())
+        assert np.allclose(stack.block([0, 2], [1]), here.block([0, 2], [1]))
+        assert np.allclose(abs(stack.images(own)) @ np.abs(own), abs(here.images(own)) @ np.abs(own))
+    assert there.recipe == stacks(client)[name].recipe != there.part(some).recipe
+
+
+def read(path):
+    return [np.load(path / f"{m}.npy") for m in range(len(L))]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_shard_whose_worker_is_lost_is_loaded_again_and_continues_with_the_same_bits(tmp_path, alone, there):
+    folders = [tmp_path / str(k) for k in range(SHARDS)]
+    for folder, (first, last) in zip(folders, pairwise(EDGES), strict=True):
+        folder.mkdir()
+        for m, one in enumerate(L):
+            np.save(folder / f"{m}.npy", one[first:last])
+    with mklref.local_client(2, processes=False) as client:
+        stack = DistributedStack([partial(read, folder) for folder in folders], client=client)
+        address = stack.cluster.places[-1].address
+
+        def close_one(record):
+            if record.iteration == 4:
+                (worker,) = [one for one in client.cluster.workers.values() if one.address == address]
+                client.sync(worker.close, nanny=False)
+                if not there:
+                    (folders[-1] / "1.npy").unlink()
+
+        given = GIVEN.replace(kernels=stack)
+        if there:
+            same(solve(given, callback=close_one), alone)
+            assert stack.cluster.counters["restored"] >= 1
+            return
+        with pytest.raises(mklref.Interrupted, match=r"source of shard 2 .* FileNotFoundError.*1.npy") as told:
+            solve(given, callback=close_one)
+        assert told.value.solution.certificate.lower <= alone.objective <= told.value.solution.certificate.upper
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with mklref.local_client(2) as made:
+        yield made
+
+
+def test_what_is_started_here_listens_on_loopback_alone(processes):
+    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    listening = [
+        one.laddr.ip for process in family for one in process.net_connections("inet") if one.status == "LISTEN"
+    ]
+    assert len(listening) >= 3
+    assert set(listening) <= {"127.0.0.1", "::1"}
+
+
+def test_a_worker_that_is_killed_in_the_middle_of_a_step_costs_nothing(processes, monkeypatch, alone):
+    honest, killed = clusters.Session._round, []
+
+    def deadly(session, name, arguments, together):
+        if session.number == 17 and session.targets[0] is not None and not killed:
+            killed.append(session.cluster.places[-1].address)
+            pids = processes.run(os.getpid)
+            os.kill(pids[killed[0]], signal.SIGSTOP)  # it gets the call, and never answers
+            os.kill(pids[killed[0]], signal.SIGKILL)
+        return honest(session, name, arguments, together)
+
+    monkeypatch.setattr(clusters.Session, "_round", deadly)
+    same(solve(GIVEN, client=processes), alone)
+    assert killed
+
+
+def test_a_scheduler_that_goes_away_leaves_the_best_certified_point(alone):
+    with mklref.local_client(2, processes=False) as client:
+
+        def close(record):
+            if record.iteration == 4:
+                client.sync(client.cluster.scheduler.close)
+
+        given = GIVEN.replace(kernels=DistributedStack.of(STACK, client))
+        with pytest.raises(mklref.Interrupted, match="scheduler") as told:
+            solve(given, callback=close)
+        client.cluster.scheduler_comm = None  # or closing waits for it
+    certificate = told.value.solution.certificate
+    assert certificate.lower <= alone.objective <= certificate.upper
+    assert np.isfinite(certificate.gap)
+
+
+def test_a_worker_that_is_slow_is_waited_for_and_the_wait_ends(client, monkeypatch, alone):
+    monkeypatch.setattr(clusters, "_BEAT", 0.1)
+    stack = DistributedStack.of(STACK, client)
+    slow = stack.cluster.places[-1]
+    (worker,) = [one for one in client.cluster.workers.values() if one.address == slow.address]
+    holder, seconds = worker.state.actors[slow.key], [0.01]
+    honest = holder.stack.read
+
+    def late(*arguments):
+        time.sleep(seconds[0])
+        return honest(*arguments)
+
+    holder.stack.read = late
+    same(solve(GIVEN.replace(kernels=stack)), alone)
+
+    def later(record):
+        seconds[0] = 0.5 if record.iteration == 6 else 0.0
+
+    stack.cluster.timeout = 0.2
+    with pytest.raises(mklref.Interrupted, match=r"shard 2 on .* has not answered for 0.2 s, the timeout") as told:
+        solve(GIVEN.replace(kernels=stack), callback=later)
+    assert np.isfinite(told.value.solution.certificate.gap)
+
+
+def refused():
+    raise FileNotFoundError("part-7.npy")
+
+
+LATE = [np.where(np.arange(N)[:, None] == 290, np.nan, one) for one in L]
+
+
+@pytest.mark.parametrize(
+    ("factors", "error", "said"),
+    [
+        ([], InvalidInput, "empty"),
+        (L, InvalidType, "client=client"),
+        ([refused], InvalidInput, "source of shard 0 cannot be read: FileNotFoundError: part-7.npy"),
+        ([partial(loaded, 0, 9), partial(np.ones, (2, 9, 3))], InvalidInput, "shard 1 has names"),
+        ([da.from_array(one, chunks=(100, -1)) for one in LATE], InvalidInput, "shard 2 .*row 90 holds NaN"),
+        ([da.ones((9, 0), chunks=9)], InvalidInput, "no column"),
+        ([da.ones(9, chunks=9)], InvalidInput, "shape"),
+        ([da.ones((9, 1), chunks=3), da.ones((8, 1), chunks=4)], InvalidInput, "8 rows"),
+        ([da.from_array(L[0])[da.from_array(SCORE) > 0]], InvalidInput, "compute_chunk_sizes"),
+    ],
+)
+def test_what_no_stack_can_be_made_of_is_a_sentence(client, factors, error, said):
+    with pytest.raises(error, match=said):
+        DistributedStack(factors, client=client)
+
+
+def test_a_client_has_to_be_open_and_its_workers_alike(client, monkeypatch):
+    with pytest.raises(InvalidType, match="local_client"):
+        solve(GIVEN, client="tcp://127.0.0.1:8786")
+    with mklref.local_client(1, processes=False) as closed:
+        pass
+    with pytest.raises(InvalidInput, match="client is closed"):
+        solve(GIVEN, client=closed)
+    with pytest.raises(NotApplicable, match="FactorStack"):
+        solve(GIVEN.replace(kernels=STACK.dense_stack()), client=client)
+    known = iter(["2.1", "2.0", "2.0"])
+    monkeypatch.setattr(clusters, "versions", lambda: {"numpy": next(known)})
+    with pytest.raises(NotApplicable, match=r"numpy 2.0 there, 2.1 here"):
+        solve(GIVEN, client=client)
+
+
+def test_plain_text_on_an_address_that_others_reach_is_warned_of(client, monkeypatch):
+    others = ["tcp://10.0.0.7:8786", "tcp://[2001:db8::1]:8786", "ws://cluster:80"]
+    own = [
+        "tcp://127.0.0.1:8786",
+        "tcp://[::1]:8786",
+        "tcp://localhost:1",
+        "tls://10.0.0.7:8786",
+        "inproc://10.0.0.7/1",
+    ]
+    assert [clusters._readable_by_others(address) for address in (*others, *own)] == [True] * 3 + [False] * 5
+    monkeypatch.setattr(clusters, "_readable_by_others", lambda address: True)
+    with pytest.warns(PlainTextWarning, match="Security"):
+        clusters.check_client(client)

@@ -1,0 +1,137 @@
+"""A plugin for pytest, `-p validation.forked`: mutants, each in a fork of one process that has collected the tests.
+
+NumPy, the package and the tests are imported once. A first fork runs all tests and says which of them call which
+function (`validation.calls`). Then each mutant gets a fork of its own, which puts the fault into the functions that
+are there, by their code objects, and runs the tests that call the function around it, the fastest first, until one
+fails. Meanwhile the fault is also in the file, for programs that tests start. A new process judges what a fork cannot:
+faults outside of bodies, which importing executes, and survivors in functions that no test calls, or that a module of
+tests calls when it is imported.
+
+$MKLREF_MUTANTS is a file of JSON, the mutants and the tests of their part; $MKLREF_RESULTS the number of a pipe to
+which a line goes for each: its number, how it ended, and seconds.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+
+from validation import calls
+from validation.mutants import KILLED, LIMIT, SURVIVED, outcome
+from validation.random_mutants import Mutant
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """Judge the mutants, in place of running the tests."""
+    facts = json.loads(Path(os.environ["MKLREF_MUTANTS"]).read_text(encoding="utf-8"))
+
+    def healthy() -> int:
+        failed = _run(session, session.items)
+        calls.write()
+        return failed
+
+    if code := in_a_fork(healthy, resource.RLIM_INFINITY):
+        raise pytest.UsageError(f"a test fails without a fault, exit code {code}")
+    items = {item.nodeid.removeprefix("tests/"): item for item in session.items}
+    table = json.loads(Path(os.environ["MKLREF_CALLS"]).read_text(encoding="utf-8"))
+    session.config.pluginmanager.unregister(calls)
+    with os.fdopen(int(os.environ["MKLREF_RESULTS"]), "w") as results:
+        for number, row in enumerate(facts["mutants"]):
+            started = time.perf_counter()
+            found = _judged(session, items, Mutant(**row), table, tuple(facts["tests"]))
+            print(json.dumps([number, found, time.perf_counter() - started]), file=results, flush=True)
+    return True
+
+
+def _judged(
+    session: pytest.Session,
+    items: dict[str, pytest.Item],
+    mutant: Mutant,
+    table: dict[str, list[str]],
+    tests: tuple[str, ...],
+) -> str:
+    path = Path.cwd() / mutant.file
+    healthy = path.read_bytes()
+    calling = list(dict.fromkeys(table.get(mutant.function, []) + table["programs"]))
+    changes = planted(mutant, path) if mutant.inside else []
+    path.write_bytes(mutant.applied(healthy))
+    try:
+        if mutant.function in table and changes:
+
+            def run() -> int:
+                for function, code in changes:
+                    function.__code__ = code
+                return _run(session, [items[test] for test in calling])
+
+            found = ended(in_a_fork(run))
+            if found != SURVIVED or mutant.function not in table["everywhere"]:
+                return found
+        file = [test for name, own in table.items() if name.startswith(f"{mutant.file}:") for test in own]
+        return outcome(Path.cwd(), tuple(dict.fromkeys(calling + file)) or tests)
+    finally:
+        path.write_bytes(healthy)
+
+
+def planted(mutant: Mutant, path: Path) -> list[tuple[FunctionType, CodeType]]:
+    """The functions of this process that hold the fault, with the code that they get; none if that cannot be done."""
+    program = compile(mutant.applied(path.read_bytes()), str(path), "exec", dont_inherit=True)
+    new = {(code.co_qualname, code.co_firstlineno): code for code in _codes(program)}
+    found = []
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename == str(path):
+            old = function.__code__
+            lines = [line for code in _codes(old) for *_, line in code.co_lines() if line]
+            if old.co_firstlineno <= mutant.line <= max(lines):
+                code = new[old.co_qualname, old.co_firstlineno]
+                if code.co_freevars != old.co_freevars:
+                    return []
+                found.append((function, code))
+    return found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object and all that are in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _run(session: pytest.Session, items: list[pytest.Item]) -> int:
+    """1 as soon as a test fails, else 0."""
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            print(f"failed: {item.nodeid}", flush=True)
+            return 1
+    return 0
+
+
+def in_a_fork(run: Callable[[], int], seconds: int = LIMIT) -> int:
+    """The exit code of a function in a fork with so many seconds of a processor; -k if signal k ended it."""
+    pid = os.fork()
+    if not pid:
+        code = 70  # an error of the fork itself
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+            code = run()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def ended(code: int) -> str:
+    """What an exit code says of a mutant."""
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"no verdict within {LIMIT} s"
+    return {0: SURVIVED, 1: KILLED}.get(code, f"exit code {code}")
