@@ -48,5 +48,7 @@ def setup(app: object) -> None:
     generate.pictures(HERE / "_static", HERE / "_generated" / "reproduction")
     generate.equivalence_table(HERE / "_generated")
     generate.equivalence_graph(HERE / "_generated")
+    generate.problem_tables(HERE / "_generated")
+    generate.peers_table(HERE / "_generated")
     app.connect("html-page-context", markup.titles_alone, priority=400)
     app.connect("autodoc-process-docstring", generate.plain_docstring, priority=400)

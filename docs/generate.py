@@ -31,6 +31,7 @@ FIGURES = {
     "formulations": "formulation-sdp.svg",
     "gallery": "gallery-weights.svg",
     "native_benchmark": "native-benchmark.svg",
+    "peers": "peers.svg",
     "regularization_path": "algorithm-regularization_path.svg",
     "touch": "touch-gap.svg",
 }
@@ -191,6 +192,63 @@ def equivalence_table(directory: Path) -> None:
         lines.append(" | ".join([anchor, *(re.sub(r"([|*_])", r"\\\1", cell) for cell in cells)]))
     directory.mkdir(exist_ok=True)
     write(directory / "equivalences.md", lines)
+
+
+def problem_tables(directory: Path) -> None:
+    """The real problems with their bounds, and what programs say their values are, to be included in one page."""
+    import json
+
+    from mklref.testing import real
+    from validation import proven
+
+    lines = ["| problem | n | M | loss | regulariser | C | P* | hash |", "|---|--:|--:|---|---|--:|---|---|"]
+    for name, entry in real.published().items():
+        cells = [name, str(entry["samples"]), str(entry["kernels"]), entry["loss"].replace("_", " ")]
+        cells += [f"`{entry['regularizer']}`", entry["statement"].rpartition(" = ")[2].rstrip(".")]
+        cells += [shared_digits(entry["lower"], entry["upper"]), f"`{entry['sha256'][:8]}`"]
+        lines.append("| " + " | ".join(cells) + " |")
+    directory.mkdir(exist_ok=True)
+    write(directory / "problems.md", lines)
+    write(directory / "proven.md", proven.table_lines(json.loads(proven.STORED.read_text(encoding="utf-8"))["rows"]))
+
+
+def peers_table(directory: Path) -> None:
+    """Of each solver the seconds to a certified gap of 1e-5, or the gap that it reaches, and when."""
+    import json
+
+    from validation.peers.gaps import STORED
+
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    facts, rows = stored["facts"], stored["rows"]
+    columns = sorted({(row["problem"], row["n"], row["M"], row["p"]) for row in rows})
+    cells = {(row["solver"], row["problem"], row["n"], row["M"], row["p"]): reached(row["points"]) for row in rows}
+    heads = [f"{name}, n = {n}, M = {M}, p = {p:g}" for name, n, M, p in columns]
+    lines = [
+        f"Measured {facts['date'][:10]} on {facts['machine']}: seconds to a certified gap of 1e-5, or in brackets the"
+    ]
+    lines += ["smallest gap that was reached, and the seconds it took.", ""]
+    lines += ["| solver | " + " | ".join(heads) + " |", "|---|" + "--:|" * len(columns)]
+    for solver in dict.fromkeys(row["solver"] for row in rows):
+        line = [solver, *(cells.get((solver, *column), "–") for column in columns)]
+        lines.append("| " + " | ".join(line) + " |")
+    directory.mkdir(exist_ok=True)
+    write(directory / "peers.md", lines)
+
+
+def reached(points: list[dict[str, float]], gap: float = 1e-5) -> str:
+    """The seconds of the first run that reaches the gap; the gap of the best one in brackets if none does."""
+    near = [point for point in points if point["gap"] <= gap]
+    if near:
+        return f"{min(point['seconds'] for point in near):.2g}"
+    best = min(points, key=lambda point: point["gap"])
+    return f"({best['gap']:.0e}, {best['seconds']:.2g})"
+
+
+def shared_digits(lower: float, upper: float) -> str:
+    """Both bounds as one decimal: 8.4612(3..9) for 8.46123 and 8.46129."""
+    low, high = f"{lower:.11f}", f"{upper:.11f}"
+    same = next(k for k in range(len(low) + 1) if low[: k + 1] != high[: k + 1])
+    return f"{low[:same]}({low[same:]}…{high[same:]})"
 
 
 def equivalence_graph(directory: Path) -> None:

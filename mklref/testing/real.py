@@ -1,18 +1,24 @@
 """Thirty real problems of 50 to 1797 samples whose optima are proven: `mklref vectors DIRECTORY --suite real`.
 
 The data come with scikit-learn. Variables are standardised; the kernels are Gaussians of four widths and a linear one
-on all variables, and for few variables a Gaussian on each. So that everybody has the same matrices to the last bit,
-whatever their exponential, entries are rounded to multiples of 2^-30, and 2^-20 is added to the diagonal, more than the
-n 2^-31 by which rounding moves an eigenvalue: every matrix is positive definite, and its bounds need no other
-assumption. The hash of a problem says whether that went well.
+on all variables, and for few variables a Gaussian on each. Everybody has the same matrices to the last bit, on any
+processor and with any BLAS: standardised variables are multiples of 2^-10, so that every inner product is exact in
+whatever order it is summed; the exponential is a polynomial and squares, each operation rounded as IEEE 754 says;
+and entries are rounded to multiples of 2^-30. To the diagonal 2^-20 is added, more than the n 2^-31 by which rounding
+moves an eigenvalue: every matrix is positive definite, and its bounds need no other assumption.
+
+`PUBLISHED` has bounds of every optimal value, and the hash of the matrices for which they are proven.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +34,12 @@ WIDTHS = (0.1, 0.5, 2.0, 10.0)
 FEW = 13
 """Variables up to which each one has a kernel of its own."""
 GRID, RIDGE = 2.0**30, 2.0**-20
+STEP = 2.0**10
+"""Steps of the standardised variables in one unit."""
+FARTHEST, HALVINGS = 64.0, 12
+"""exp(-64) is 0 on the grid; its argument is halved as often before the polynomial."""
+PUBLISHED = Path(__file__).with_name("real.json")
+"""Name, hash and bounds of each problem, as `mklref vectors DIRECTORY --suite real` wrote them into its index."""
 SINCE = (0, 2)
 
 Recipe = tuple[str, int, str | Loss, Regularizer, float]
@@ -78,11 +90,10 @@ def select(include: Iterable[str] | None = None, exclude: Iterable[str] | None =
 def _case(recipe: Recipe) -> Case:
     data, n, loss, regularizer, C = recipe
     loss_name = loss if isinstance(loss, str) else loss.name
-    kind = (
-        "p-" + str(Fraction(regularizer.p).limit_denominator(9)).replace("/", "-over-")
-        if isinstance(regularizer, Lp) and np.isfinite(regularizer.p)
-        else str(regularizer).partition("(")[0].lower()
-    )
+    kind = type(regularizer).__name__.lower()
+    if isinstance(regularizer, Lp):
+        p = regularizer.p
+        kind = "p-" + (str(Fraction(p).limit_denominator(9)).replace("/", "-over-") if np.isfinite(p) else "inf")
     name = "-".join([data, str(n), loss_name, kind]).replace("_", "-")
     build: Callable[[], tuple[Problem, ...]] = partial(_build, recipe)
     return Case(name, SINCE, frozenset(), f"{n} samples of {data}, C = {C:g}.", build)
@@ -95,33 +106,55 @@ def _build(recipe: Recipe) -> tuple[Problem, ...]:
     data = load(name)
     rows = np.random.default_rng(0).permutation(len(data.y))[:n]
     X = np.asarray(data.X[rows], dtype=float)
-    spread = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     return (Problem(kernels(X), _targets(name, data.y[rows]), C=C, loss=loss, regularizer=regularizer),)
 
 
 def kernels(X: Array) -> Array:
-    """(M, n, n), positive definite, with entries that are multiples of 2^-30."""
+    """(M, n, n), positive definite, with entries that are multiples of 2^-30; the same bits everywhere."""
     n, d = X.shape
-    views = [X, *(X[:, [j]] for j in range(d) if d <= FEW)]
-    squares = [np.sum((view[:, None] - view) ** 2, axis=2) if d <= FEW else _squares(view) for view in views]
-    stack = [np.exp(-squares[0] / (2.0 * width**2 * d)) for width in WIDTHS]
-    stack += [X @ X.T / d, *(np.exp(-0.5 * square) for square in squares[1:])]
-    rounded = [np.round(0.5 * (K + K.T) * GRID) / GRID + RIDGE * np.eye(n) for K in stack]
-    return np.stack(rounded)
+    Z = standardized(X)
+    squares = _squares(Z)
+    stack = [gaussian(squares / (2.0 * width**2 * d)) for width in WIDTHS]
+    stack += [Z @ Z.T / d, *(gaussian(0.5 * _squares(Z[:, [j]])) for j in range(d) if d <= FEW)]
+    return np.stack([np.round(K * GRID) / GRID + RIDGE * np.eye(n) for K in stack])
 
 
-def _squares(X: Array) -> Array:
-    """||x_i - x_j||^2 by products; rounding is far below the grid."""
-    norms = np.sum(X**2, axis=1)
-    return np.asarray(np.maximum(norms[:, None] + norms - 2.0 * (X @ X.T), 0.0))
+def standardized(X: Array) -> Array:
+    """Every variable with mean 0 and variance 1, as multiples of 2^-10."""
+    spread = X.std(axis=0)
+    return np.asarray(np.round((X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0) * STEP) / STEP)
+
+
+def gaussian(exponent: Array) -> Array:
+    """exp(-t) for t >= 0, to 1e-12, by sums and products alone: (1 - x + x^2/2! - ...)^(2^12) with x = t / 2^12."""
+    x = -np.minimum(exponent, FARTHEST) / 2.0**HALVINGS
+    value = np.ones_like(x)
+    for k in range(6, 0, -1):
+        value = 1.0 + x * value / k
+    for _ in range(HALVINGS):
+        value = value * value
+    return np.asarray(value)
+
+
+def _squares(Z: Array) -> Array:
+    """||z_i - z_j||^2, without rounding."""
+    norms = np.sum(Z**2, axis=1)
+    return np.asarray(norms[:, None] + norms - 2.0 * (Z @ Z.T))
+
+
+@cache
+def published() -> dict[str, dict[str, Any]]:
+    """What is published of each problem, by name; of one that is added, nothing yet."""
+    if not PUBLISHED.exists():
+        return {}
+    return {entry["name"]: entry for entry in json.loads(PUBLISHED.read_text(encoding="utf-8"))["problems"]}
 
 
 def _targets(name: str, y: Array) -> Array:
-    """Standardised and rounded like the kernels; or the last class against the others, odd against even digits."""
+    """Standardised like the variables; or the last class against the others, odd against even digits."""
     if name == "diabetes":
         values = np.asarray(y, dtype=float)
-        return np.asarray(np.round((values - values.mean()) / values.std() * GRID) / GRID)
+        return standardized(values)
     if name == "digits":
         return np.where(np.asarray(y, dtype=int) % 2 == 1, 1.0, -1.0)
     return np.where(y == np.unique(y)[-1], 1.0, -1.0)

@@ -279,7 +279,31 @@ def test_real_problems_are_thirty_and_proven_for_exactly_their_floats(tmp_path):
         assert np.array_equal(np.round(kernels * real.GRID), kernels * real.GRID)
         files = [str(tmp_path / f"{name}.{ending}") for ending in ("certificate.json", "npz")]
         assert subprocess.run([sys.executable, "-m", "mklref.verify", *files], check=False).returncode == 0
+        known = real.published()[name]
+        assert float.fromhex(known["lower_hex"]) <= entry["upper"]
+        assert entry["lower"] <= float.fromhex(known["upper_hex"])
     with pytest.raises(InvalidParameter, match="without npz"):
         export_vectors(tmp_path, suite="real", formats=["json"])
     with pytest.raises(InvalidParameter, match="matches no real problem"):
         real.select(include=["cat"])
+
+
+def test_real_problems_are_published_with_bounds_narrower_than_a_billionth():
+    published = real.published()
+    assert list(published) == [case.name for case in real.select()]
+    for entry in published.values():
+        lower, upper = (float.fromhex(entry[f"{side}_hex"]) for side in ("lower", "upper"))
+        assert 0.0 <= upper - lower < 1e-9 * abs(upper)
+
+
+def test_a_real_problem_with_other_matrices_than_the_published_ones_is_no_export(tmp_path, monkeypatch):
+    monkeypatch.setattr(real, "RIDGE", 2.0**-19)
+    with pytest.raises(InvalidInput, match="the published ones 31ea819f"):
+        export_vectors(tmp_path, include=["iris-50-*"], formats=["npz"], suite="real")
+
+
+def test_the_kernels_of_real_problems_are_gaussians_and_their_products_are_exact():
+    t = np.concatenate([np.linspace(0.0, 64.0, 5001), [100.0, 1e6]])
+    np.testing.assert_allclose(real.gaussian(t), np.exp(-t), rtol=0.0, atol=1e-12)
+    Z = real.standardized(np.random.default_rng(0).normal(size=(40, 64)) ** 3)
+    assert np.array_equal(Z @ Z.T, (Z[:, ::-1] @ Z[:, ::-1].T)), "in any order of summation"

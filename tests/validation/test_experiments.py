@@ -14,6 +14,7 @@ from validation.reproduce import report
 from validation.reproduce.base import Result
 from validation.reproduce.experiments import (
     experiments,
+    kloft_emulated_data,
     kloft_examples,
     kowalski_claims,
     kowalski_titanic,
@@ -142,7 +143,7 @@ def test_evidence_and_convex_mkl_on_a_small_problem():
     assert abs(values["newton"]["slowest"]["factor"] - 1.0) < 1e-4
 
 
-@pytest.mark.parametrize("name", ["kloft-times", "szafranski-channels"])
+@pytest.mark.parametrize("name", ["kloft-times", "kloft-emulated", "szafranski-channels"])
 def test_first_quick_cell_is_summarised_and_drawn(name, tmp_path):
     (experiment,) = experiments([name])
     cell = experiment.cells(True)[0]
@@ -155,5 +156,20 @@ def test_first_quick_cell_is_summarised_and_drawn(name, tmp_path):
     if name == "szafranski-channels":
         assert values["GKL"]["channels"] <= values["MKL"]["channels"] <= 12
         assert max(values[method]["AUC"] for method in szafranski_channels.METHODS) > 60.0
+    elif name == "kloft-emulated":
+        assert values["signal"]["AUC"] > 70.0
+        assert values["1"]["AUC"] > values["angles"]["AUC"]
     else:
         assert all(row["finished"] for row in values.values() if isinstance(row, dict))
+
+
+def test_the_weighted_degree_kernel_counts_common_substrings_by_their_length():
+    rng = np.random.default_rng(0)
+    bases = rng.integers(2, size=(6, 9))
+    weights = 2.0 * np.array([3, 2, 1]) / (3 * 4)
+
+    def naive(x, z):
+        return sum(w * np.all(x[i : i + k] == z[i : i + k]) for k, w in enumerate(weights, 1) for i in range(10 - k))
+
+    expected = [[naive(x, z) for z in bases] for x in bases]
+    np.testing.assert_allclose(kloft_emulated_data.weighted_degree(bases, order=3), expected)

@@ -4,7 +4,7 @@ Each solver is asked for tolerances from 0.1 down to 1e-8, one after the other, 
 takes longer than --most. Of each run the seconds of the processor are kept, its own and those of programs that it
 starts, which other work on the machine disturbs less than those of a clock, and the relative gap that `mklref.certify`
 finds, to which weights that are missing or wrong count. Solvers that refuse a problem are left out. Problems are
-those of `validation.benchmarks.problems`, with p = 1 and p = 2.
+those of `validation.benchmarks.problems`, with p = 1 and p = 2. What is measured again replaces its row of the file.
 
 A program in another language is a template: it reads a problem as `mklref vectors` writes it and writes an answer.
 
@@ -21,6 +21,7 @@ import resource
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import mklref
@@ -28,7 +29,7 @@ from mklref._files import write_text
 from mklref.exceptions import MKLError, NotApplicable
 from mklref.problem import Problem
 from validation.benchmarks.problems import PROBLEMS
-from validation.facts import ROOT, facts, require_core, results_file
+from validation.facts import ROOT, commit, facts, require_core, results_file
 from validation.peers.solvers import SOLVERS, Solver, command
 
 STORED = ROOT / "validation" / "results" / "peers.json"
@@ -70,6 +71,15 @@ def curve(solve: Solver, problem: Problem, most: float) -> list[dict[str, float]
     return points
 
 
+def store(path: Path, row: dict[str, Any]) -> None:
+    """Add a row to the file, or put it in the place of an older one of the same solver and problem."""
+    key = ("problem", "n", "p", "solver")
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    rows = [old for old in rows if any(old[name] != row[name] for name in key)] + [row]
+    lines = ",\n".join(map(json.dumps, rows))
+    write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
+
+
 def main() -> int:
     """Measure, print, store."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -86,7 +96,6 @@ def main() -> int:
         parser.error(f"no problem {', '.join(sorted(unknown))}; known: {', '.join(PROBLEMS)}")
     commands = dict(text.split("=", 1) for text in arguments.command)
     solvers = {**SOLVERS, **{name: partial(command, template) for name, template in commands.items()}}
-    rows: list[dict[str, Any]] = []
     for name in arguments.problems or ["digits", "cancer", "blobs"]:
         for p in NORMS:
             problem = problem_of(name, p, arguments.samples)
@@ -98,11 +107,10 @@ def main() -> int:
                 if points:
                     best = min(point["gap"] for point in points)
                     print(f"{name:8} p = {p:g}  {who:32} {points[-1]['seconds']:8.2f} s, gap {best:.1e}", flush=True)
-                    rows.append({"problem": name, "n": problem.n_samples, "M": problem.n_kernels, "p": p, "solver": who,
-                                 "points": points})  # fmt: skip
-    if arguments.json:
-        lines = ",\n".join(json.dumps(row) for row in rows)
-        write_text(arguments.json, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
+                if points and arguments.json:
+                    size = {"n": problem.n_samples, "M": problem.n_kernels}
+                    row = {"problem": name, **size, "p": p, "solver": who, "commit": commit(), "points": points}
+                    store(arguments.json, row)
     return 0
 
 

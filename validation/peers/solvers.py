@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -28,8 +29,10 @@ from mklref.testing.vectors.schema import record_of_problem
 Answer = tuple[Any, Any, Any]
 Solver = Callable[[Problem, float], Answer]
 
-CONIC = 400
-"""Samples up to which conic solvers are asked: their memory grows with M n^2, their time with n^3 and more."""
+CONIC, ENTRIES = 400, 10_000_000
+"""Samples, and entries of all kernels, up to which conic solvers are asked: their time grows with n^3 and more."""
+LONGEST = 10.0
+"""Seconds of the processor after which the papers' algorithms return the best point so far, whatever the tolerance."""
 STEPS = 1000
 """Changes of the weights in the loop around SVC."""
 
@@ -46,8 +49,8 @@ def native(problem: Problem, tol: float) -> Answer:
 
 def conic(problem: Problem, tol: float) -> Answer:
     """The dual formulation by a conic solver."""
-    if problem.n_samples > CONIC:
-        raise NotApplicable(f"more than {CONIC} samples")
+    if problem.n_samples > CONIC or problem.n_kernels * problem.n_samples**2 > ENTRIES:
+        raise NotApplicable(f"more than {CONIC} samples, or {ENTRIES} entries")
     return answered(reference.solve(problem, "dual", tol=tol))
 
 
@@ -89,8 +92,9 @@ def mean_kernel_svc(problem: Problem, tol: float) -> Answer:
 
 
 def of_the_papers(name: str, problem: Problem, tol: float) -> Answer:
-    """One of `mklref.algorithms`."""
-    return answered(ALGORITHMS[name](problem, tol=tol))
+    """One of `mklref.algorithms`, for at most `LONGEST` seconds."""
+    end = time.process_time() + LONGEST
+    return answered(ALGORITHMS[name](problem, tol=tol, callback=lambda _: time.process_time() > end))
 
 
 def command(template: str, problem: Problem, tol: float) -> Answer:

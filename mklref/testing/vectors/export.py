@@ -74,7 +74,8 @@ def export_vectors(
     InvalidParameter
         Unknown formats, suites, flags or names; "real" without "npz", to which its certificates belong.
     InvalidInput
-        The directory holds a link: what is written there would end up in another place.
+        The directory holds a link: what is written there would end up in another place. Or a real problem is not, to
+        the last bit, the one whose bounds are published (`mklref.testing.real.PUBLISHED`).
     MissingExtra
         "hdf5", and h5py is not installed.
     """
@@ -103,6 +104,9 @@ def export_vectors(
             record = record_of_problem(problem, name=name, lower=lower, upper=upper)
             for ending in endings:
                 write_record(folder / f"{name}.{ending}", record)
+            hashed = fingerprint(problem)
+            if suite == "real":
+                _require_published(name, hashed)
             entries.append(
                 {
                     "name": name,
@@ -119,7 +123,7 @@ def export_vectors(
                     "lower_hex": lower.hex(),
                     "upper_hex": upper.hex(),
                     "bounds": proof,
-                    "sha256": fingerprint(problem),
+                    "sha256": hashed,
                 }
             )
     index = {
@@ -194,6 +198,16 @@ def proved(problem: Problem, path: Path) -> tuple[float, float, str]:
         raise SolverFailure(f"{path.name}: the bounds have a relative width of {certificate.relative_gap:.1e}.")
     certificate.save(path.with_name(f"{path.name}.certificate.json"))
     return certificate.lower, certificate.upper, "rigorous"
+
+
+def _require_published(name: str, hashed: str) -> None:
+    """Raise `InvalidInput` if the matrices are others than those of which bounds are published under this name."""
+    known = real.published().get(name, {"sha256": hashed})["sha256"]
+    if hashed != known:
+        raise InvalidInput(
+            f"{name}: the matrices that this machine computes have the SHA-256 {hashed}, the published ones {known}. "
+            "Either scikit-learn's data or the arithmetic are others; take the files from another machine."
+        )
 
 
 def fingerprint(problem: Problem) -> str:

@@ -18,6 +18,7 @@ NAMES = (
     "kloft-toy",
     "kloft-times",
     "kloft-examples",
+    "kloft-emulated",
     "szafranski-spambase",
     "szafranski-channels",
     "kowalski-titanic",

@@ -1,0 +1,161 @@
+"""|value - P*| of every primer and general formulation on problems with proven optima: `python -m validation.proven`.
+
+    python -m validation.proven --json validation/results/proven.json
+
+P* is the middle of a certified interval: of the published one for the real problems of `mklref.testing.real`, of the
+one that `mklref vectors` writes for the catalogue. A value is what the program says, by the solver that it asks first;
+nothing is polished. The difference is relative to |P*|, or to the unit of the problem where P* is 0. Conic programs
+grow fast: problems of up to `--largest` samples are solved; another run adds larger ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mklref import primer, reference
+from mklref._conic.factors import factorize
+from mklref._crosscheck.result import interval_size
+from mklref._files import write_text
+from mklref._typing import Array
+from mklref.exceptions import MKLError
+from mklref.problem import Problem
+from mklref.testing import real
+from mklref.testing.case import select
+from mklref.testing.vectors.export import enclosure
+from validation.facts import ROOT, commit, facts, results_file
+from validation.primers import statements
+
+STORED = ROOT / "validation" / "results" / "proven.json"
+LARGEST = 120
+WIDE = 1e-8
+"""Relative width of an interval from which on nothing can be said of a value: kernels in float32 may have it."""
+LOOPS, LONGEST_LOOP = ("simplemkl_silp", "kloft_sip"), 40
+"""Primers that build and solve a program for every cut, and the samples up to which they are asked."""
+
+Proven = tuple[str, Problem, float, float]
+"""Name, problem, bounds of its optimal value."""
+Row = dict[str, Any]
+"""Suite, problem, commit, and the differences by program."""
+
+
+def catalogue(largest: int) -> Iterator[Proven]:
+    """The problems of the catalogue, with the bounds of an export."""
+    for case in select(exclude="grid"):
+        problems = case.build()
+        for k, problem in enumerate(problems, start=1):
+            if problem.n_samples <= largest:
+                lower, upper, _ = enclosure(problem)
+                yield (case.name if len(problems) == 1 else f"{case.name}-{k}"), problem, lower, upper
+
+
+def real_problems(largest: int) -> Iterator[Proven]:
+    """The real problems, with their published bounds."""
+    published = real.published()
+    for case in real.select():
+        if published[case.name]["samples"] <= largest:
+            entry = published[case.name]
+            yield case.name, case.build()[0], float.fromhex(entry["lower_hex"]), float.fromhex(entry["upper_hex"])
+
+
+SUITES: dict[str, Callable[[int], Iterator[Proven]]] = {"real": real_problems, "catalogue": catalogue}
+
+
+def values(problem: Problem) -> Iterator[tuple[str, float | str]]:
+    """What every program that states the problem says its value is, or why it says nothing."""
+    factors = factorize(problem.kernels)
+    for name in reference.formulations(problem):
+        try:
+            found = reference.compile(problem, name, factors=factors).solve(polish=False)
+            yield name, found.value
+        except MKLError as failure:
+            yield name, type(failure).__name__
+    L: list[Array] = list(factors.matrices)
+    if all(L_m.shape[1] for L_m in L):
+        for name, arguments, scale in statements(problem):
+            if problem.n_samples > LONGEST_LOOP and name in LOOPS:
+                continue
+            yield name, _said(name, L, problem.y, arguments, scale)
+
+
+def _said(name: str, L: list[Array], y: Array, arguments: tuple[Any, ...], scale: float) -> float | str:
+    """The value of a primer, in units of the problem; the name of the error where its solver gives up."""
+    import cvxpy as cp
+
+    takes_targets = name not in ("simplemkl_17", "simplemkl_19", "kloft_3_5")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        try:
+            given = getattr(primer, name)(L, *((y,) if takes_targets else ()), *arguments)
+        except (cp.SolverError, TypeError, AttributeError) as failure:  # no value: None is then what is computed with
+            return type(failure).__name__
+    value = given[0]
+    return "no value" if value is None or not np.isfinite(value) else scale * float(value)
+
+
+def differences(problem: Problem, lower: float, upper: float) -> dict[str, float | str]:
+    """|value - P*| / |P*| by program, or why there is no value."""
+    optimum, size = 0.5 * (lower + upper), interval_size((lower, upper))
+    said = dict(values(problem))
+    return {
+        program: value if isinstance(value, str) else float(f"{abs(value - optimum) / size:.2g}")
+        for program, value in said.items()
+    }
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; all by default")
+    parser.add_argument("--largest", type=int, default=LARGEST, metavar="SAMPLES")
+    parser.add_argument("--json", type=results_file, help="problems that it has are not solved again")
+    arguments = parser.parse_args()
+    unknown = set(arguments.suites) - set(SUITES)
+    if unknown:
+        parser.error(f"no suite {', '.join(sorted(unknown))}; known: {', '.join(SUITES)}")
+    path: Path | None = arguments.json
+    rows: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path and path.exists() else []
+    done = {(row["suite"], row["problem"]) for row in rows}
+    for suite in arguments.suites or SUITES:
+        for name, problem, lower, upper in SUITES[suite](arguments.largest):
+            if (suite, name) in done or not 0.0 <= upper - lower <= WIDE * interval_size((lower, upper)):
+                continue
+            off = differences(problem, lower, upper)
+            rows.append({"suite": suite, "problem": name, "commit": commit(), "off": off})
+            worst = max((value for value in off.values() if isinstance(value, float)), default=0.0)
+            print(f"{suite} {name}: {len(off)} programs, at most {worst:.1e}", file=sys.stderr, flush=True)
+            if path:
+                lines = ",\n".join(map(json.dumps, rows))
+                write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
+    print("\n".join(table_lines(rows)))
+    return 0
+
+
+def table_lines(rows: list[Row]) -> list[str]:
+    """The table of the docs, from what is stored."""
+    lines = []
+    for suite in dict.fromkeys(row["suite"] for row in rows):
+        of_suite = [row for row in rows if row["suite"] == suite]
+        lines += ["", f"**{suite.capitalize()}**, {len(of_suite)} problems:", ""]
+        head = ["program", "problems", "median", "largest", "at", "beyond 1e-6", "no value"]
+        lines += ["| " + " | ".join(head) + " |", "|---|--:|--:|--:|---|--:|--:|"]
+        for program in dict.fromkeys(program for row in of_suite for program in row["off"]):
+            found = {row["problem"]: row["off"][program] for row in of_suite if program in row["off"]}
+            offs = {name: off for name, off in found.items() if not isinstance(off, str)}
+            at = max(offs, key=lambda name: offs[name], default="")
+            cells = [f"{np.median(list(offs.values())):.0e}", f"{offs[at]:.0e}", at] if offs else ["", "", ""]
+            beyond = sum(off > 1e-6 for off in offs.values())
+            cells = [f"`{program}`", str(len(found)), *cells, str(beyond), str(len(found) - len(offs))]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())
