@@ -27,10 +27,10 @@ from validation.mutants import ROOT, SURVIVED, copied
 PARTS = {
     "certificate": (
         "mklref/certificate",
-        ("certificate", "test_verify.py", "test_several_machines.py", "native/test_claims.py", "native/test_joint.py"),
+        ("certificate", "verify", "test_several_machines.py", "native/test_claims.py", "native/test_joint.py"),
     ),
     "testing": ("mklref/testing", ("testing",)),
-    "verify": ("mklref/verify.py", ("test_verify.py", "test_several_machines.py")),
+    "verify": ("mklref/verify.py", ("verify", "test_several_machines.py")),
 }
 """Code, and the tests of that component."""
 

@@ -1,0 +1,172 @@
+"""The separate checker reads what states a problem, field by field, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from makers import make_problem
+from verify.documents import REGULARIZERS, changed
+
+from mklref import certify, verify
+from mklref.regularizers import Fixed, Lp, Tikhonov
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"format": "mklref-rigorous-1"}', '{"format": "other"}', "[" * 100000, '{"format": 1e999}'],
+    ids=lambda text: text[:20],
+)
+def test_damaged_certificates_cannot_be_read(files, text, capsys):
+    certificate, _ = files
+    certificate.write_text(text)
+    assert verify.main([str(certificate)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_wrong_shapes_and_values_cannot_be_read(case, files, capsys):
+    certificate, _ = files
+    for path, to in (
+        (("point", "dual_coef"), lambda texts: texts[:-1]),
+        (("point", "weights", 0), "inf"),
+        (("point", "weights", 0), "zero"),
+        (("problem", "loss", "name"), "absolute"),
+        (("problem", "regularizer", "name"), "Power"),
+        (("data", "y", "shape"), [10**12]),
+    ):
+        certificate.write_text(json.dumps(changed(case[1], *path, to=to)))
+        assert verify.main([str(certificate)]) == 2, path
+    assert capsys.readouterr().err.count("cannot be read") == 6
+
+
+NO_PROBLEM = {
+    "p below 1": (Lp(2), {"p": (0.5).hex()}, r"p = 0\.5 of regularizer Lp does not lie in \[1, inf\]"),
+    "p zero": (Lp(2), {"p": (0.0).hex()}, "p = 0.0 of regularizer"),
+    "p nan": (Lp(2), {"p": "nan"}, "p = nan of regularizer"),
+    "p a number": (Lp(2), {"p": 2.0}, "no float in hexadecimal"),
+    "p missing": (Lp(2), {"p": None}, "is stated by"),
+    "superfluous": (Lp(2), {"q": (1.0).hex()}, "is stated by"),
+    "negative fixed weight": (Fixed([1.0] * 4), {"weights": [(-1.0).hex(), *[(1.0).hex()] * 3]}, "none of them neg"),
+    "no fixed weight": (Fixed([1.0] * 4), {"weights": [(0.0).hex()] * 4}, "not all of them 0"),
+    "mu zero": (Tikhonov(2, 0.3), {"mu": (0.0).hex()}, r"mu = 0\.0 of regularizer Tikhonov does not lie in \(0, inf\)"),
+    "mu negative": (Tikhonov(2, 0.3), {"mu": (-1.0).hex()}, "mu = -1.0"),
+    "mu infinite": (Tikhonov(2, 0.3), {"mu": "inf"}, "mu = inf"),
+    "p of Tikhonov": (Tikhonov(2, 0.3), {"p": (0.9).hex()}, "p = 0.9"),
+    "empty group": (REGULARIZERS[-2], {"groups": [[0, 2], [1, 3], []]}, "no partition"),
+    "overlapping groups": (REGULARIZERS[-2], {"groups": [[0, 2], [2, 3]]}, "no partition"),
+    "group of no integers": (REGULARIZERS[-2], {"groups": [[False, 2], [True, 3]]}, "no list of integers"),
+    "negative exponent": (REGULARIZERS[-2], {"q": (-0.1).hex()}, "q = -0.1"),
+    "exponents beyond 1": (REGULARIZERS[-2], {"q": (0.9).hex()}, "p \\+ q = 1.2 of the groups exceeds 1"),
+}
+
+
+@pytest.mark.parametrize("lie", NO_PROBLEM)
+def test_regularizers_out_of_range_state_no_problem(lie, tmp_path, capsys):
+    regularizer, changes, message = NO_PROBLEM[lie]
+    problem = make_problem(regularizer=regularizer, n=8, seed=1)
+    certify(problem, 0.01 * problem.y, rigorous=True).save(tmp_path / "c.json", data=tmp_path / "c.npz")
+    facts = json.loads((tmp_path / "c.json").read_text())
+    stated = facts["problem"]["regularizer"] | changes
+    facts["problem"]["regularizer"] = {name: value for name, value in stated.items() if value is not None}
+    assert verify.main([str(tmp_path / "c.json")]) == 0
+    (tmp_path / "c.json").write_text(json.dumps(facts))
+    assert verify.main([str(tmp_path / "c.json")]) == 2
+    assert re.search(f"cannot be read: .*{message}", capsys.readouterr().err)
+
+
+STATEMENTS = {
+    "epsilon": ("epsilon_insensitive", ("problem", "loss", "epsilon"), (-0.1).hex(), "epsilon = -0.1"),
+    "delta": ("huber", ("problem", "loss", "delta"), (0.0).hex(), "delta = 0.0"),
+    "tau": ("pinball", ("problem", "loss", "tau"), (1.0).hex(), "tau = 1.0"),
+    "parameter of another loss": ("hinge", ("problem", "loss", "tau"), (0.5).hex(), "is stated by"),
+    "targets": ("squared", ("problem", "loss"), {"name": "hinge"}, "needs targets -1 and 1"),
+    "targets of one class": ("hinge", ("problem", "loss"), {"name": "one_class"}, "loss one_class needs targets 1"),
+    "cost": ("hinge", ("problem", "costs", 0), (0.0).hex(), "a cost is not positive"),
+    "infinite cost": ("hinge", ("problem", "costs", 0), "inf", "not finite"),
+    "intercept": ("hinge", ("problem", "intercept"), "no", "'no' is not of the type bool"),
+    "no intercept": ("one_class", ("problem", "intercept"), False, "only defined with an intercept"),
+    "an intercept": ("density_level_set", ("problem", "intercept"), True, "not defined with an intercept"),
+    "backend": ("hinge", ("backend",), "exakt", "unknown backend 'exakt'"),
+    "complex": ("hinge", ("data", "kernels", "dtype"), "complex128", "which no kernels have"),
+    "axes": ("hinge", ("data", "kernels", "shape"), [4, 64], "which no kernels have"),
+    "no kernels": ("hinge", ("data", "kernels", "shape"), [0, 8, 8], "which no kernels have"),
+}
+
+
+@pytest.mark.parametrize("lie", STATEMENTS)
+def test_other_statements_out_of_range_state_no_problem(lie, tmp_path, capsys):
+    loss, path, to, message = STATEMENTS[lie]
+    problem = make_problem(loss=loss, regularizer=Lp(2), n=8, seed=1)
+    certify(problem, 0.01 * problem.y, rigorous=True).save(tmp_path / "c.json", data=tmp_path / "c.npz")
+    assert verify.main([str(tmp_path / "c.json")]) == 0
+    facts = changed(json.loads((tmp_path / "c.json").read_text()), *path, to=to)
+    (tmp_path / "c.json").write_text(json.dumps(facts))
+    assert verify.main([str(tmp_path / "c.json")]) == 2
+    assert re.search(f"cannot be read: .*{message}", capsys.readouterr().err)
+
+
+MALFORMED = {
+    "decimal": (("claim", "upper"), "2.9", "'2.9' is no float in hexadecimal"),
+    "no point": (("claim", "upper"), "0x3p+0", "no float in hexadecimal as float.hex writes it"),
+    "another spelling": (("claim", "upper"), "0X1.8000000000000P+1", "no float in hexadecimal"),
+    "blanks": (("claim", "upper"), " 0x1.8000000000000p+1", "no float in hexadecimal"),
+    "long name of infinity": (("claim", "upper"), "infinity", "no float in hexadecimal"),
+    "a number": (("claim", "upper"), 3.0, "no float in hexadecimal"),
+    "overflow": (("claim", "upper"), "0x1p+5000", "no float in hexadecimal"),
+    "vectors as objects": (("point", "weights"), dict.fromkeys("0123", (1.0).hex()), "is no list"),
+    "vectors as texts": (("point", "weights"), "0x1p+0", "is no list"),
+    "fixed weights as an object": (("problem", "regularizer"), {"name": "Fixed", "weights": {}}, "is no list"),
+    "groups as an object": (
+        ("problem", "regularizer"),
+        {"name": "Groups", "p": (0.5).hex(), "q": (0.5).hex(), "groups": {"a": [0, 1, 2, 3]}},
+        "is no list of groups",
+    ),
+    "tier a truth": (("claim", "tier"), True, "tier = 'True' is not of the type int"),
+    "tier a float": (("claim", "tier"), 1.0, "tier = '1.0' is not of the type int"),
+    "true in a shape": (("data", "y", "shape"), [True], "is not of the type int"),
+    "a shape of floats": (("data", "y", "shape"), [15.0], "is not of the type int"),
+    "no name of a loss": (("problem", "loss"), {}, "unknown loss None"),
+    "a list as a name": (("problem", "loss"), {"name": []}, "unknown loss"),
+    "a list as a loss": (("problem", "loss"), [], "is not of the type dict"),
+    "a claim of optimality": (("optimal",), True, "needed are the fields"),
+    "more in the claim": (("claim", "optimal"), True, "needed are the fields"),
+    "more in the problem": (("problem", "C"), (1.0).hex(), "needed are the fields"),
+    "more in the point": (("point", "status"), "OPTIMAL", "needed are the fields"),
+    "more in the data": (("data", "x"), {}, "needed are the fields"),
+    "more about the data": (("data", "y", "file"), "y.npy", "needed are the fields"),
+}
+
+
+@pytest.mark.parametrize("lie", MALFORMED)
+def test_what_is_not_the_schema_is_refused(case, files, lie, capsys):
+    path, to, message = MALFORMED[lie]
+    facts = changed(case[1], *path, to=to)
+    files[0].write_text(json.dumps(facts))
+    assert verify.main([str(files[0])]) == 2
+    assert message in capsys.readouterr().err
+    with pytest.raises(verify.Unreadable, match=re.escape(message)):
+        verify.verify(facts, case[0].kernels.dense(), case[0].y)
+
+
+@pytest.mark.parametrize("part", ["format", "claim", "upper", "dtype", "weights", "name"])
+def test_fields_that_are_given_twice_are_refused(case, files, part, capsys):
+    """Readers differ in which of them they take: the one that is shown must not be another than the one checked."""
+    text = json.dumps(case[1])
+    files[0].write_text(text.replace(f'"{part}": ', f'"{part}": "0x1.0000000000000p-50", "{part}": ', 1))
+    assert verify.main([str(files[0])]) == 2
+    assert "a field is given twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("constant", ["NaN", "-Infinity"])
+def test_constants_that_json_does_not_have_are_refused(case, files, constant, capsys):
+    files[0].write_text(json.dumps(case[1]).replace('"tier": 1', f'"tier": {constant}'))
+    assert verify.main([str(files[0])]) == 2
+    assert f"{constant} is no number of JSON" in capsys.readouterr().err
+
+
+def test_a_certificate_beyond_the_limit_is_refused(files, monkeypatch, capsys):
+    size = files[0].stat().st_size
+    monkeypatch.setenv("MKLREF_MAX_BYTES", str(size - 1))
+    assert verify.main([str(files[0])]) == 2
+    assert f"c.json has {size} bytes; at most {size - 1} are read" in capsys.readouterr().err
