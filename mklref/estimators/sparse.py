@@ -6,7 +6,7 @@ The products are those of sparse matrices; they and the kernels are dense, as th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
 from mklref.kernels.base import Composite, Kernel
-from mklref.kernels.transforms import Transform
+from mklref.kernels.fitted import Training
 
 
 def is_sparse(X: Any) -> bool:
@@ -42,14 +42,8 @@ def rows_as_bytes(X: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class SparseFamily:
-    """What `FittedFamily` is for dense samples."""
-
-    samples: Any
-    """CSR, (n, d)."""
-    kernels: tuple[Kernel, ...]
-    transforms: tuple[Transform, ...]
-    names: tuple[str, ...]
+class SparseFamily(Training):
+    """What `FittedFamily` is for dense samples; these are in CSR format."""
 
     def grams(self) -> Iterator[FloatArray]:
         """The training matrices as they are before normalisation, (n, n) each."""
@@ -64,26 +58,6 @@ class SparseFamily:
         for m in which:
             values = _values(self.kernels[m], products)
             yield self.transforms[m].new(values, _values(self.kernels[m], norms)[:, 0])
-
-    @property
-    def n_samples(self) -> int:
-        """The number of training samples."""
-        return int(self.samples.shape[0])
-
-    @property
-    def centred(self) -> bool:
-        """As of `FittedFamily`."""
-        return any(transform.centering is not None for transform in self.transforms)
-
-    def reduced(self, samples: Any, kernels: Any) -> SparseFamily:
-        """The same with these training samples, numbers or a slice, and these kernels alone."""
-        return replace(
-            self,
-            samples=self.samples[samples],
-            kernels=tuple(self.kernels[m] for m in kernels),
-            transforms=tuple(self.transforms[m].at(samples) for m in kernels),
-            names=tuple(self.names[m] for m in kernels),
-        )
 
 
 def _dense(products: Any) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -135,14 +135,40 @@ def expanded(
 
 
 @dataclass(frozen=True)
-class FittedFamily:
-    """What the kernels of new samples depend on: all of a `FamilyStack` but its matrices."""
+class Training:
+    """Normalised kernels, and the training samples that new samples are compared with."""
 
-    samples: Array
+    samples: Any
     """The training samples, (n, d)."""
     kernels: tuple[Kernel, ...]
     transforms: tuple[Transform, ...]
     names: tuple[str, ...]
+
+    @property
+    def n_samples(self) -> int:
+        """The number of training samples."""
+        return int(self.samples.shape[0])
+
+    @property
+    def centred(self) -> bool:
+        """Whether kernels of new samples depend on all training samples, by their mean."""
+        return any(transform.centering is not None for transform in self.transforms)
+
+    def reduced(self, samples: Any, kernels: Any) -> Self:
+        """The same with these training samples, numbers or a slice, and these kernels alone; see `Transform.at`."""
+        return replace(
+            self,
+            samples=self.samples[samples],
+            kernels=tuple(self.kernels[m] for m in kernels),
+            transforms=tuple(self.transforms[m].at(samples) for m in kernels),
+            names=tuple(self.names[m] for m in kernels),
+        )
+
+
+@dataclass(frozen=True)
+class FittedFamily(Training):
+    """What the kernels of new samples depend on: all of a `FamilyStack` but its matrices."""
+
     columns: tuple[str, ...] = ()
     """The names of the d variables, if the training samples had any."""
 
@@ -152,26 +178,6 @@ class FittedFamily:
         block = self._block(samples)
         for m in which:
             yield self.transforms[m].new(self._cross(block, m), self.kernels[m].diagonal(samples))
-
-    @property
-    def n_samples(self) -> int:
-        """The number of training samples."""
-        return len(self.samples)
-
-    @property
-    def centred(self) -> bool:
-        """Whether kernels of new samples depend on all training samples, by their mean."""
-        return any(transform.centering is not None for transform in self.transforms)
-
-    def reduced(self, samples: Any, kernels: Any) -> FittedFamily:
-        """The same with these training samples, numbers or a slice, and these kernels alone; see `Transform.at`."""
-        return replace(
-            self,
-            samples=self.samples[samples],
-            kernels=tuple(self.kernels[m] for m in kernels),
-            transforms=tuple(self.transforms[m].at(samples) for m in kernels),
-            names=tuple(self.names[m] for m in kernels),
-        )
 
     def diagonals(self, X_new: Any) -> Iterator[Array]:
         """Each k_m(x, x) of new samples, (k,); see `FamilyStack.diagonals`."""
