@@ -143,11 +143,11 @@ def command_line_help(directory: Path) -> None:
 
 
 def pictures(static: Path, report: Path) -> None:
-    """Draw what is not there yet, and the report: in processes that import everything once, two at a time.
+    """Draw what is missing or older than its script, and the report, in two processes that import everything once.
 
     Delete a picture to have it drawn again.
     """
-    missing = [name for name, picture in FIGURES.items() if not (static / picture).exists()]
+    missing = [name for name, picture in FIGURES.items() if not _newer(static / picture, _script(name))]
     with ProcessPoolExecutor(2, multiprocessing.get_context("fork" if sys.platform == "linux" else None)) as pool:
         tasks = [pool.submit(reproduction_report, report, static), *(pool.submit(figure, name) for name in missing)]
         for task in tasks:
@@ -161,7 +161,15 @@ def figure(name: str) -> None:
     sys.argv = [name]
     with redirect_stdout(None), mpl.rc_context():
         mpl.use("agg")
-        runpy.run_path(str(Path(__file__).with_name("figures") / f"{name}.py"), run_name="__main__")
+        runpy.run_path(str(_script(name)), run_name="__main__")
+
+
+def _script(name: str) -> Path:
+    return Path(__file__).with_name("figures") / f"{name}.py"
+
+
+def _newer(picture: Path, script: Path) -> bool:
+    return picture.exists() and picture.stat().st_mtime >= script.stat().st_mtime
 
 
 def reproduction_report(directory: Path, static: Path) -> None:
