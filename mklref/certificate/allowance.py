@@ -45,7 +45,7 @@ def growth(k: int) -> float:
 
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
-    reach = _lengths(problem) @ np.abs(beta)
+    reach = problem.kernels.lengths_against(np.abs(beta))
     rounding = growth(_support(beta)) * UNIT * (reach * reach + abs(images) @ np.abs(beta))
     slack = problem.kernels.slack
     if slack.any():  # beta'beta alone may overflow where beta'K beta does not
@@ -55,10 +55,10 @@ def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
 
 def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> float:
     """sum_i c_i V(t_i, y_i) + c_b b at (beta, theta, b), K_m beta = images, and what rounding may have taken off."""
-    lengths, loss, y = _lengths(problem), problem.loss, problem.y
-    reach, t = lengths @ np.abs(beta), theta @ images + b
+    stack, loss, y = problem.kernels, problem.loss, problem.y
+    reach, t = stack.lengths_against(np.abs(beta)), theta @ images + b
     size = np.abs(theta)  # of a signed problem some are negative
-    error = growth(_support(beta)) * UNIT * ((size * reach) @ lengths)
+    error = growth(_support(beta)) * UNIT * stack.lengths(size * reach)
     error += UNIT * (growth(_support(theta)) * (size @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
     shift = float(theta @ problem.kernels.slack) * beta
     low, high = t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
@@ -79,11 +79,11 @@ def weights_error(problem: Problem, beta: Array) -> Array:
     E_m = growth(k) u (d_m'|beta|) d_m's, with the slopes s_i of c_i V where beta_i fits: |beta_i|, or, where V has
     kinks, on one of which the score may be, the steepest, the largest |beta_i| in the box.
     """
-    slopes, lengths = np.abs(beta), _lengths(problem)
+    slopes, against = np.abs(beta), problem.kernels.lengths_against
     if np.isinf(problem.loss.smoothness):
         steepest = np.maximum(*np.abs(problem.loss.box(problem.y, problem.costs)))
         slopes = np.where((beta != 0.0) & np.isfinite(steepest), steepest, slopes)
-    return np.asarray(growth(_support(beta)) * UNIT * (lengths @ np.abs(beta)) * (lengths @ slopes))
+    return np.asarray(growth(_support(beta)) * UNIT * against(np.abs(beta)) * against(slopes))
 
 
 def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> float:
@@ -106,18 +106,13 @@ def entries_error(problem: Problem, beta: Array, theta: Array) -> float:
 
     A kernel that was semidefinite before may have become indefinite by as much.
     """
-    reach = _lengths(problem) @ np.abs(beta)
+    reach = problem.kernels.lengths_against(np.abs(beta))
     return float(np.finfo(problem.kernels.dtype).eps) * float(np.abs(theta) @ (reach * reach))
 
 
 def _targets(problem: Problem) -> Array:
     """What scores are compared with: y, and 0 for a machine whose margin -b is free."""
     return np.zeros(problem.n_samples) if problem.intercept_cost else problem.y
-
-
-def _lengths(problem: Problem) -> Array:
-    """d (M, n), whose products with d'|beta| bound |K_m||beta|."""
-    return np.asarray(np.sqrt(np.maximum(problem.kernels.own_diagonals, 0.0)))
 
 
 def _support(x: Array) -> int:

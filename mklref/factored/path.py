@@ -44,8 +44,9 @@ _SHORT, _PATIENCE = 1e-6, 12
 """A step that moves nothing, and so many steps without a better gap: rounding has the last word."""
 _BALANCED = 1e-9
 _HALVINGS = 40
-_EXACT = 1e-3
-"""Relative gap below which products in float32 would leave v and theta w apart."""
+_DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
+"""Relative gaps below which products, and then L'DL, in float32 would leave v and theta w apart; C times the largest
+K_ii where float32 does not overflow; and the length of a step that may be short for its rounding."""
 _SAVED = 0.1
 """A point of other processes is fetched when its gap is that share of the one that was fetched before."""
 _ENOUGH = 0.03
@@ -96,6 +97,9 @@ class Path:
         self.lower, self.upper = -np.inf, np.inf
         self.best: Point | None = None
         self.save, self.saved = save, np.inf
+        self.digits = 0 if _RANGE[0] < self.problem.C * self.largest.max() < _RANGE[1] else 2
+        """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
+        self.poor = False
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None) -> None:
@@ -156,7 +160,9 @@ class Path:
             try:
                 self._step(grams, vectors, _ENOUGH * tol * size)
             except (LinAlgError, FloatingPointError):
-                return Status.STALLED
+                if self.digits == 2:
+                    return Status.STALLED
+                self.poor = True
 
     def weights(self) -> Array:
         """theta of every kernel, (M,)."""
@@ -165,8 +171,13 @@ class Path:
     def _assembled(self) -> tuple[Array, Array, Array]:
         length, self.length = self.length, 0.0
         largest = max(float(self.weights() @ self.largest), np.finfo(float).tiny)
-        exact = self.upper - self.lower < _EXACT * abs(self.upper)
-        grams, vectors, sums, read = self.rounds.assemble(length, self.centred, largest, exact)
+        gap, size, before = self.upper - self.lower, max(abs(self.upper), self.unit), self.digits
+        self.digits = 2 if self.poor else max(before, sum(gap < least * size for least in _DIGITS))
+        if self.digits and not before and not self.fresh:
+            self.rounds.rescore(length, self.centred, self.v, self.b)
+            length, self.lower, self.upper = 0.0, -np.inf, np.inf
+            self.counters["passes"] += 1.0
+        grams, vectors, sums, read = self.rounds.assemble(length, self.centred, largest, self.digits)
         self.counters["grams"] += float(read[0]) / (self.first.n_samples * len(self.each))
         self.counters["passes"] += 1.0
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
@@ -285,7 +296,8 @@ class Path:
         self.v, self.b = self.v + length * step.v, self.b + length * step.b
         if moving:
             self.theta, self.z, self.nu = theta + length * step.theta, z + length * step.z, self.nu + length * step.nu
-        self.tau, self.length, self.fresh, self.stuck = tau, length, False, length <= _SHORT
+        self.tau, self.length, self.fresh, self.stuck = tau, length, False, self.digits == 2 and length <= _SHORT
+        self.poor = length < _POOR
         self.counters["steps"] += 1.0
         self.counters["passes"] += 2.0
 

@@ -39,9 +39,13 @@ class Rounds:
         """As `Shard.begin`."""
         return self._sum("begin", tau, shift).sums[0]
 
-    def assemble(self, length: float, centred: bool, largest: float, exact: bool) -> tuple[Array, ...]:
+    def assemble(self, length: float, centred: bool, largest: float, digits: int) -> tuple[Array, ...]:
         """As `Shard.assemble`."""
-        return self._sum("assemble", length, centred, largest, exact).sums
+        return self._sum("assemble", length, centred, largest, digits).sums
+
+    def rescore(self, length: float, centred: bool, v: Array, b: Array) -> float:
+        """As `Shard.rescore`."""
+        return float(self._sum("rescore", length, centred, v, b).sums[0])
 
     def first(self, dv: Array, db: Array) -> Total:
         """As `Shard.first`."""

@@ -27,6 +27,8 @@ _NEGLIGIBLE = 0.03
 share of 1'D."""
 _LITTLE = 1e8
 """Multiplications of which float32 saves nothing."""
+_WORTH = 0.85
+"""Share of the rows above which the others are multiplied by 0 instead of left out."""
 _FLUSH = 16
 """Blocks whose L'DL are added in float32 before the sum goes to float64."""
 
@@ -56,16 +58,22 @@ class Shard:
     def __init__(self, stack: FactorStack, machines: Sequence[Own], first: int, last: int, n: int) -> None:
         self.stack, self.machines, self.start, self.stop, self.n = stack, list(machines), first, last, n
         self.D = [np.zeros(len(own.samples.beta)) for own in machines]
+        self.exact, self._room = True, np.empty((0, stack.rank))
 
     def score(self, v: Array, b: Array) -> Total:
         """The scores of v (P, r) and b (P,), and the sum of their losses."""
-        total = 0.0
+        self.exact, total = True, 0.0
         for rows, owns in self._blocks():
             for p, where, mine in owns:
                 samples = self.machines[p].samples
                 samples.f[where] = _some(rows, mine) @ v[p] + b[p]
                 total += samples.losses(where)
         return Total((np.array(total),))
+
+    def rescore(self, length: float, centred: bool, v: Array, b: Array) -> Total:
+        """Take the step and compute the scores that it leads to anew, free of the rounding of all steps before."""
+        self._advanced(length, centred)
+        return self.score(v, b)
 
     def begin(self, tau: float, shift: float) -> Total:
         """Every sample on its own central path for its score, which is shifted before; the sum of beta (P,)."""
@@ -77,22 +85,24 @@ class Shard:
                 sums[p] += samples.beta[where].sum()
         return Total((sums,))
 
-    def assemble(self, length: float, centred: bool, largest: float, exact: bool) -> Total:
+    def assemble(self, length: float, centred: bool, largest: float, digits: int) -> Total:
         """(P, r + 1, r + 1), (P, r + 1, 3), (P, SUMS), and the rows read for L'DL.
 
         The last row and column are those of the intercept, a column of ones. The vectors are D r and beta above and
         below 0. `largest` is that of the diagonal of sum_m theta_m K_m.
-        With `exact`, or where that costs little, L'DL of float32 rows is computed in float64.
+        With `digits` = 2, or where that costs little, everything is computed in float64; with 1 or 0, L'DL in float32;
+        with 0 also the products of this step with rows in float32, for which the next `rescore` makes up.
         """
         P, r = len(self.machines), self.stack.rank
         grams, vectors = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3))
+        little = self._follows(digits)
         pulls, sums = self._advanced(length, centred)
         share = (self.stop - self.start) / (self.n * largest)
         least = [_threshold(D, _NEGLIGIBLE * min(share, float(D.sum()))) for D in self.D]
-        kind = np.dtype(np.float64) if exact or r * r * (self.stop - self.start) < _LITTLE else self.stack.dtype
+        kind = np.dtype(np.float64 if little or digits == 2 else np.float32)
         products = [_Gram(r, self.stack.sparse, kind) for _ in range(P)]
         read = 0
-        for rows, owns in self._blocks(native=True):
+        for rows, owns in self._blocks():
             for p, where, mine in owns:
                 large = least[p] <= self.D[p][where]
                 D, beta = np.where(large, self.D[p][where], 0.0), self.machines[p].samples.beta[where]
@@ -101,14 +111,15 @@ class Shard:
                 vectors[p] += made[:3].T
                 grams[p, -1] += made[3]
                 read += int(np.count_nonzero(large))
-                products[p].add(own if large.all() else own[large], D[large])
+                products[p].add(own, D, large)
         for gram, product in zip(grams, products, strict=True):
             gram[:-1, :-1] = product.total()
             gram[:-1, -1] = gram[-1, :-1]
         return Total((grams, vectors, sums, np.array([float(read)])))
 
-    def advance(self, length: float, centred: bool) -> Total:
-        """Take the step, and nothing else: what is left of `assemble` when a lost shard goes over its past."""
+    def advance(self, length: float, centred: bool, digits: int) -> Total:
+        """What is left of `assemble` when a lost shard goes over its past."""
+        self._follows(digits)
         self._advanced(length, centred)
         return Total()
 
@@ -130,7 +141,7 @@ class Shard:
         for rows, owns in self._blocks():
             for p, where, mine in owns:
                 own = _some(rows, mine)
-                reach, products, by_tau, bend = self.machines[p].samples.first(where, own @ dv[p] + db[p])
+                reach, products, by_tau, bend = self.machines[p].samples.first(where, _product(own, dv[p]) + db[p])
                 vectors[p] += _transposed(own, by_tau, bend).T
                 along, worst = along + products, max(worst, reach)
         return Total((vectors, along), worst)
@@ -141,7 +152,7 @@ class Shard:
         for rows, owns in self._blocks():
             for p, where, mine in owns:
                 own = _some(rows, mine)
-                reach, change = self.machines[p].samples.second(where, own @ dv[p] + db[p], tau, trial)
+                reach, change = self.machines[p].samples.second(where, _product(own, dv[p]) + db[p], tau, trial)
                 vectors[p] += _transposed(own, change)[0]
                 worst = max(worst, reach)
         return Total((vectors,), worst)
@@ -151,7 +162,7 @@ class Shard:
         worst = 0.0
         for rows, owns in self._blocks():
             for p, where, mine in owns:
-                worst = max(worst, self.machines[p].samples.third(where, _some(rows, mine) @ dv[p] + db[p]))
+                worst = max(worst, self.machines[p].samples.third(where, _product(_some(rows, mine), dv[p]) + db[p]))
         return Total(worst=worst)
 
     def keep(self) -> Total:
@@ -166,7 +177,13 @@ class Shard:
             row[slice(None) if rows is None else rows] = beta
         return made
 
-    def _blocks(self, native: bool = False) -> Iterator[tuple[Any, list[tuple[int, slice, Any]]]]:
+    def _follows(self, digits: int) -> bool:
+        """Set how exact products of this step are; whether float64 costs no more."""
+        little = self.stack.sparse or self.stack.rank**2 * (self.stop - self.start) < _LITTLE
+        self.exact = little or digits > 0
+        return little
+
+    def _blocks(self) -> Iterator[tuple[Any, list[tuple[int, slice, Any]]]]:
         """Blocks of rows, and for each machine its own samples among them: (p, their slice, their rows or None)."""
         for start, stop in self.stack.blocks(self.start, self.stop):
             rows, owns = self.stack.read(start, stop), []
@@ -177,7 +194,17 @@ class Shard:
                     continue
                 first, last = np.searchsorted(mine, [low, high])
                 owns.append((p, slice(int(first), int(last)), mine[first:last] - low))
-            yield rows if native else self.stack.double(rows), owns
+            yield self._double(rows) if self.exact else rows, owns
+
+    def _double(self, rows: Any) -> Any:
+        """The same rows in float64, in room that stays in the cache."""
+        if rows.dtype == np.float64 or self.stack.sparse:
+            return self.stack.double(rows)
+        if len(self._room) < len(rows):
+            self._room = np.empty(rows.shape)
+        made = self._room[: len(rows)]
+        made[...] = rows
+        return made
 
 
 class _Gram:
@@ -187,18 +214,25 @@ class _Gram:
         self.sparse, self.kind, self.count = sparse, kind, 0
         self.sum = np.zeros((rank, rank))
         self.recent = None if sparse else np.zeros((rank, rank), dtype=kind, order="F")
+        self.scaled: Any = None
+        """Room for D^{1/2}L of a block, which stays in the cache."""
 
-    def add(self, rows: Any, D: Array) -> None:
-        """A block."""
-        if not len(D):
+    def add(self, rows: Any, D: Array, large: Any) -> None:
+        """A block; D is 0 in rows where it is not large, which are left out if they are many."""
+        if not large.any():
             return
-        root = np.sqrt(D).astype(self.kind)[:, None]
+        if np.count_nonzero(large) < _WORTH * len(D):
+            rows, D = rows[large], D[large]
+        root = np.sqrt(D)[:, None]
         if self.sparse:
             scaled = rows.multiply(root).tocsr()
             self.sum += (scaled.T @ scaled).toarray()
             return
+        if self.scaled is None or len(self.scaled) < len(rows):
+            self.scaled = np.empty(rows.shape, dtype=self.kind)
+        own = np.multiply(rows, root.astype(self.kind), out=self.scaled[: len(rows)], casting="same_kind")
         multiply = ssyrk if self.kind == np.float32 else dsyrk
-        self.recent = multiply(1.0, (rows * root).T, beta=1.0, c=self.recent, overwrite_c=1, lower=1)
+        self.recent = multiply(1.0, own.T, beta=1.0, c=self.recent, overwrite_c=1, lower=1)
         self.count += 1
         if self.count % _FLUSH == 0 and self.kind == np.float32:
             self._flush()
@@ -220,7 +254,13 @@ class _Gram:
 def _transposed(rows: Any, *vectors: Array) -> Array:
     """[L 1]'x of several vectors x, (k, r + 1): that many rows at a time are twice as fast as columns."""
     given = np.stack(vectors)
-    return np.hstack([given @ FactorStack.double(rows), given.sum(axis=1, keepdims=True)])
+    products = given @ rows if rows.dtype == np.float64 else (given.astype(rows.dtype) @ rows).astype(np.float64)
+    return np.hstack([products, given.sum(axis=1, keepdims=True)])
+
+
+def _product(rows: Any, v: Array) -> Array:
+    """L v in the precision of the rows, (k,) in float64."""
+    return np.asarray(rows @ v.astype(rows.dtype, copy=False)).astype(np.float64, copy=False)
 
 
 def _some(rows: Any, mine: Any) -> Any:
