@@ -2,9 +2,10 @@
 
 A Gram pass is the processor time of `L.T @ L`, the median of three before each run; beside it stand what no load
 disturbs, steps, Gram matrices (rows that were in them, over n) and reads of L. Data: 20 normal variables, labels of a
-function of three of them with noise; ten Gaussian kernels of widths 0.5 1.4^m by random Fourier features, 40 each; hinge
-loss, C = 1, and a certified relative gap of 1e-6. With `--stream` the rows lie in a file and are read through a memory
-map. `--peers` adds what a user would take instead, at uniform weights: LinearSVC and LogisticRegression on all features.
+function of three of them with noise; ten Gaussian kernels of widths 0.5 1.4^m by random Fourier features, 40 each;
+hinge loss, C = 1, and a certified relative gap of 1e-6. With `--stream` the rows lie in a file and are read through a
+memory map. `--peers` adds what a user would take instead, at uniform weights: LinearSVC and LogisticRegression on all
+features.
 """
 
 from __future__ import annotations
