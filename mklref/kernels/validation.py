@@ -118,21 +118,24 @@ def require_psd(
 ) -> bool:
     """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding; says whether it is proved not to be.
 
-    The 2x2 principal minors are always checked (one pass). The full check is a Cholesky factorisation of
-    K + tolerance I; it is made when `order_budget` such checks stay below 2e10 operations (under a second).
+    The full check is a Cholesky factorisation of K + tolerance I; it is made when `order_budget` such checks stay below
+    2e10 operations (under a second). Where it is not made, or fails, the 2x2 principal minors are checked (one pass).
     Beyond that size Lanczos' method looks for a vector with v'K v < 0, for as many products K v (`product`) as fit
     into a fifth of that time. An indefinite kernel may slip through; certificates say that definiteness is assumed.
     """
     tolerance = psd_tolerance(matrix)
+    affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
+    if affordable and _factorises(matrix, tolerance):
+        return True
     _require_minors(matrix, label, tolerance)
-    if order_budget * len(matrix) ** 3 / 3.0 > FULL_CHECK_FLOPS:
+    if not affordable:
         steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
         found = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
         if found < -tolerance:
             raise _indefinite(label, found, tolerance)
         return False
-    smallest = smallest_eigenvalue_if_negative(matrix, tolerance)
-    if smallest is not None:
+    smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+    if smallest < -tolerance:
         raise _indefinite(label, smallest, tolerance)
     return True
 
@@ -206,13 +209,11 @@ def smallest_eigenvalue_if_negative(matrix: FloatArray, tolerance: float) -> flo
 
 def _factorises(matrix: FloatArray, shift: float) -> bool:
     """Whether K + shift I has a Cholesky factor in float64."""
+    from scipy.linalg import lapack
+
     shifted = matrix.astype(np.float64)
     shifted.flat[:: len(shifted) + 1] += shift
-    try:
-        np.linalg.cholesky(shifted)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    return bool(lapack.dpotrf(shifted.T, lower=False, overwrite_a=True, clean=False)[1] == 0)
 
 
 def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:
