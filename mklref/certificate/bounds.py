@@ -22,14 +22,19 @@ _NEGLIGIBLE = 1e-13
 """Relative change of the quadratic forms up to which a repaired dual point needs no second read of the stack."""
 
 
-def dual_objective(problem: Problem, betas: Sequence[Array], squares: Array) -> tuple[float, float]:
-    """The dual objective at feasible beta_p with sums of squares q (M,), and the scale t in (0, 1] into dom R*."""
+def dual_objective(
+    problem: Problem, betas: Sequence[Array], squares: Array, known: float | None = None
+) -> tuple[float, float]:
+    """The dual objective at feasible beta_p with sums of squares q (M,), and the scale t in (0, 1] into dom R*.
+
+    `known` are the `dual_losses` at the beta_p themselves, for who has them.
+    """
     g = np.sqrt(squares)
     scale = problem.regularizer.dual_scale(g)
     if problem.intercept_cost and scale < 1.0:
         return -np.inf, scale
-    value = dual_losses(problem, betas, scale) - problem.regularizer.conjugate(scale * g)
-    return float(value), scale
+    losses = dual_losses(problem, betas, scale) if known is None or scale < 1.0 else known
+    return float(losses - problem.regularizer.conjugate(scale * g)), scale
 
 
 def dual_losses(problem: Problem, betas: Sequence[Array], scale: float = 1.0) -> float:

@@ -8,7 +8,6 @@ least continuous, so a binary search over the kinks followed by false position f
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 _NEAR = 1e-3
 """Share of the way from a kink to the middle of a piece: if V is linear there, h' is the same to the bit."""
 _LAST_BITS = 4 * float(np.finfo(float).eps)
+_AT_ONCE = 4096
+"""Scores that are looked at in one go, at several intercepts where they are few."""
 _FARTHEST = 1e300
 """Intercepts beyond are not looked for: no slope changes its sign there."""
 _STEPS = 300
@@ -47,13 +48,28 @@ def best_intercept(problem: Problem, scores: Array) -> float:
         return _zero(slope, *_expand(slope, float(np.median(problem.y - scores))))
     # Some minimiser lies between the first and the last kink, and h' has one formula on each side of a kink.
     probes = np.concatenate([kinks[:1], 0.5 * (kinks[1:] + kinks[:-1]), kinks[-1:]])
-    rising = bisect_left(range(1, len(kinks)), True, key=lambda j: slope(float(probes[j])) >= 0.0) + 1
+    rising = _first_rising(problem, scores, probes[1:-1]) + 1
     low, kink, high = (float(b) for b in (probes[rising - 1], kinks[rising - 1], probes[rising]))
     for end in (low, high):  # a piece of h' that is no constant may have its zero inside
         near = kink + _NEAR * (end - kink)
         if slope(near) != slope(end):
             return _zero(slope, low, high)
     return kink
+
+
+def _first_rising(problem: Problem, scores: Array, probes: Array) -> int:
+    """The index of the first probe, in increasing order, where h' >= 0: several are tried at a time."""
+    low, high, at_once = 0, len(probes), max(1, _AT_ONCE // len(scores))
+    while low < high:
+        tried = np.arange(low, high, -(-(high - low) // at_once))
+        t = scores + probes[tried][:, None]
+        y = np.broadcast_to(problem.y, t.shape).ravel()
+        slopes = problem.loss.subgradient(t.ravel(), y).reshape(t.shape) @ problem.costs
+        rising = slopes + problem.intercept_cost >= 0.0
+        first = int(rising.argmax()) if rising.any() else len(tried)
+        low = low if first == 0 else int(tried[first - 1]) + 1
+        high = high if first == len(tried) else int(tried[first])
+    return low
 
 
 def _expand(slope: Callable[[float], float], centre: float) -> tuple[float, float]:

@@ -63,7 +63,6 @@ class JointMachine:
     def __init__(self, problem: MulticlassProblem, machines: Sequence[Machine]) -> None:
         self.problem = problem
         self.machines = tuple(machines)
-        self.before: dict[str, float] = {}
         self.forms = JointQuadraticForms(problem, [machine.forms for machine in self.machines])
         ends = np.cumsum([0, *(len(machine.beta) for machine in self.machines)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]
@@ -146,7 +145,8 @@ class JointMachine:
 
     def dual_objective(self, squares: Array) -> float:
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
-        return dual_objective(self.problem, [machine.beta for machine in self.machines], squares)[0]
+        known = sum(machine.dual_term() for machine in self.machines)
+        return dual_objective(self.problem, [machine.beta for machine in self.machines], squares, known)[0]
 
     def rounding(self, intercept: Array, upper: float) -> float:
         """What the bounds at the present weights and dual points add to their gap."""

@@ -55,8 +55,6 @@ class Machine(ABC):
         self.rows_read = 0.0
         self.deadline = np.inf
         self.warm = False
-        self.before: dict[str, float] = {}
-        """What finding the first weights has cost, by the names of `Outer.counters`."""
         self.forms.begin(start)
 
     def _new_forms(self) -> QuadraticForms:
@@ -78,8 +76,12 @@ class Machine(ABC):
         """Solve the machine to about this duality gap; updates beta and the quadratic forms."""
 
     @abstractmethod
+    def dual_term(self) -> float:
+        """-sum_i c_i V*(-beta_i/c_i, y_i)."""
+
     def value(self) -> float:
-        """The dual objective at beta: a lower bound of J."""
+        """The dual objective of the machine at beta: a lower bound of J."""
+        return self.dual_term() - 0.5 * float(self.weights @ self.forms.squares)
 
     @abstractmethod
     def hessian_root(self, kernels: Any) -> Array:
@@ -117,7 +119,7 @@ class Machine(ABC):
 
     def dual_objective(self, squares: Array) -> float:
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
-        return dual_objective(self.problem, [self.beta], squares)[0]
+        return dual_objective(self.problem, [self.beta], squares, self.dual_term())[0]
 
     def rounding(self, intercept: float, upper: float) -> float:
         """What a certificate adds to the gap of the bounds that the present weights and beta gave."""

@@ -167,11 +167,9 @@ class NewtonMachine(Machine):
             raise FloatingPointError("a matrix to be factorised is not finite")
         return root_w, root, lapack.dpotrs(root, root_w, lower=False)[0].ravel()
 
-    def value(self) -> float:
-        """The dual objective at beta: a lower bound of J."""
-        problem = self.problem
-        dual = problem.loss.dual_value(self.beta, problem.y, problem.costs)
-        return dual - 0.5 * float(self.weights @ self.forms.squares)
+    def dual_term(self) -> float:
+        """-sum_i c_i V*(-beta_i/c_i, y_i)."""
+        return self.problem.loss.dual_value(self.beta, self.problem.y, self.problem.costs)
 
     def hessian_root(self, kernels: Any) -> Array:
         """W (n, M) with d2J/dtheta2 = W'W; every sample is free."""

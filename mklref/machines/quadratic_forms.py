@@ -75,19 +75,24 @@ class QuadraticForms:
     def update(self, beta: Array) -> None:
         """Bring the watched kernels to beta; squares of the others become upper bounds."""
         point = beta.copy()
-        for age in set(self._age[self.watched].tolist()):
-            kernels, step = np.flatnonzero(self.watched & (self._age == age)), point - self._points[age]
+        watched = np.flatnonzero(self.watched)
+        for age in set(self._age[watched].tolist()):
+            kernels, step = watched[self._age[watched] == age], point - self._points[age]
             if self._reads(point) <= self._reads(step):
                 self._anew(kernels, point)
             else:
                 self._apply(kernels, step)
         sizes = np.abs(self.images).max(axis=1)
         self._peaks = np.maximum(self._peaks, sizes)
-        self._anew(np.flatnonzero(self.watched & (sizes < _SHRUNK * self._peaks)), point)
+        self._anew(watched[sizes[watched] < _SHRUNK * self._peaks[watched]], point)
+        if len(watched) == len(self.squares):
+            self._points, self._age[:] = [point], 0
+            self.squares = np.maximum(self.images @ point, 0.0)
+            return
         self._points.append(point)
-        self._age[self.watched] = len(self._points) - 1
+        self._age[watched] = len(self._points) - 1
         self._forget()
-        self.squares[self.watched] = np.maximum(self.images[self.watched] @ point, 0.0)
+        self.squares[watched] = np.maximum(self.images[watched] @ point, 0.0)
         for age in set(self._age[~self.watched].tolist()):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])

@@ -51,6 +51,7 @@ class SMOMachine(Machine):
         self.linear = dual.linear
         self.absolute = dual.absolute
         self.shift = dual.curvature / problem.costs
+        self.shifted = dual.curvature > 0.0
         self.lower, self.upper = problem.costs * dual.lower, problem.costs * dual.upper
         super().__init__(problem, self._start(problem) if start is None else start, forms)
         self.gradient = -self.linear
@@ -88,9 +89,11 @@ class SMOMachine(Machine):
                 break
             if time.perf_counter() > self.deadline:
                 break
-        repaired, violations = repair(self.problem, self.beta)
-        if violations:  # huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong
-            self.beta = repaired
+        cost = self.problem.intercept_cost
+        imbalance = abs(float(self.beta.sum()) - cost) if self.problem.intercept else 0.0
+        if imbalance > 4.0 * _LAST_BIT * len(self.beta) * max(float(np.abs(self.beta).sum()), cost):
+            # Huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong.
+            self.beta = repair(self.problem, self.beta)[0]
         self.solves += 1
         self.forms.update(self.beta)
 
@@ -113,12 +116,7 @@ class SMOMachine(Machine):
         problem, image = self.problem, self.gradient + self.linear - self.shift * self.beta
         low, high = self._multipliers()
         intercept = -0.5 * (low + high) if problem.intercept and np.isfinite(low + high) else 0.0
-        dual = (
-            self.linear @ self.beta
-            - self.absolute * np.abs(self.beta).sum()
-            - 0.5 * (self.shift * self.beta) @ self.beta
-        )
-        return intercept_objective(problem, image, intercept) + float(self.beta @ image - dual)
+        return intercept_objective(problem, image, intercept) + float(self.beta @ image) - self.dual_term()
 
     def _smo(self, tol: float) -> float:
         """One round of pair steps; returns the violation that is left."""
@@ -182,10 +180,12 @@ class SMOMachine(Machine):
         self.gradient[free] += self.shift[free] * change
         return gain
 
-    def value(self) -> float:
-        """The dual objective at beta: a lower bound of J."""
-        linear = self.linear @ self.beta - self.absolute * np.abs(self.beta).sum()
-        return float(linear - 0.5 * (self.shift * self.beta) @ self.beta - 0.5 * self.weights @ self.forms.squares)
+    def dual_term(self) -> float:
+        """linear'beta - absolute |beta|_1 - 1/2 beta'diag(shift) beta."""
+        beta, term = self.beta, float(self.linear @ self.beta)
+        if self.absolute > 0.0:
+            term -= self.absolute * float(np.abs(beta).sum())
+        return term - 0.5 * float((self.shift * beta) @ beta) if self.shifted else term
 
     def hessian_root(self, kernels: Any) -> Array:
         """W = L^{-1} U' on the free samples, the intercept projected out.

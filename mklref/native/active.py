@@ -13,7 +13,6 @@ It is chunking (Vapnik 1982; Osuna, Freund and Girosi 1997), of the problem in b
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +21,8 @@ from mklref._typing import Array
 from mklref.machines import machine_for
 from mklref.machines.lazy import LazyForms, LazyMachine
 from mklref.machines.quadratic_forms import QuadraticForms
-from mklref.native.point import Point
-
-if TYPE_CHECKING:
-    from mklref.native.outer import Outer
+from mklref.native.loop import Loop, Point
+from mklref.solution import Record
 
 _NEAR = 0.05, 0.03
 """Scores, in deviations of y, from which a sample is near the support: at first, when they are those of a part of the
@@ -42,46 +39,44 @@ _SLOW = 0.7
 _ALMOST_ALL = 0.8
 
 
-def on_active_samples(run: Outer, weights: Array) -> Point | None:
+def on_active_samples(loop: Loop, weights: Array) -> Point | None:
     """The best point that rounds on active samples reach, noted and recorded; None where they are no use."""
-    machine, problem = run.machine, run.problem
+    machine, problem = loop.machine, loop.problem
     known = isinstance(machine, LazyMachine) and (machine.likely is not None or machine.beta.any())
-    if run.partial or not known or problem.intercept_cost:
+    if not known or problem.intercept_cost:
         return None
     assert isinstance(machine, LazyMachine)
-    point, gap = run.first if machine.beta.any() else None, np.inf
-    if point is not None:
-        gap = point.gap / max(abs(point.upper), run.zero)
-        if gap <= run.tol:
+    point, gap = None, np.inf
+    if machine.beta.any() and loop.first is not None:
+        point, gap = loop.first, loop.first.gap / max(abs(loop.first.upper), loop.zero)
+        if gap <= loop.tol:
             return point
     samples = machine.near(_NEAR[point is not None], machine.most)
     machine.likely = None
     for _ in range(_MOST_ROUNDS):
         if len(samples) > _ALMOST_ALL * len(machine.beta) or len(np.unique(problem.y[samples])) < 2:
             return point
-        tol = max(_INSIDE * run.tol, _AHEAD * min(gap, _FIRST_GAP))
-        weights, beta = _solved_on(run, machine, samples, weights, point is not None, tol)
+        tol = max(_INSIDE * loop.tol, _AHEAD * min(gap, _FIRST_GAP))
+        weights, beta = _solved_on(loop, machine, samples, weights, point is not None, tol)
         machine.move(weights)
         whole = np.zeros_like(machine.beta)
         whole[samples] = beta
         machine.set_dual(whole)
-        point = run.best.note(run.assess(weights))
-        last, gap = gap, point.gap / max(abs(point.upper), run.zero)
-        if run.record(point) or gap <= run.tol or gap > _SLOW * last:
+        point = loop.best.note(loop.assess(weights))
+        last, gap = gap, point.gap / max(abs(point.upper), loop.zero)
+        if loop.record(point) or gap <= loop.tol or gap > _SLOW * last:
             return point
         samples = machine.near(_NEAR[1], machine.most)
     return point
 
 
 def _solved_on(
-    run: Outer, machine: LazyMachine, samples: Array, weights: Array, warm: bool, tol: float
+    loop: Loop, machine: LazyMachine, samples: Array, weights: Array, warm: bool, tol: float
 ) -> tuple[Array, Array]:
     """The problem of these samples alone, from these weights to that gap: weights (M,) and beta (k,).
 
     If `warm`, from the beta that the machine has as well.
     """
-    from mklref.native.outer import Outer
-
     problem, beta = machine.problem, machine.beta[samples] if warm else None
     kernels = machine.forms.part(samples)
     part = problem.replace(
@@ -94,10 +89,10 @@ def _solved_on(
         forms.adopt(machine.forms.images[:, samples], beta)
     small = machine_for(part, beta, forms)
     small.warm = True
-    left = run.recorder.deadline - time.perf_counter()
-    inner = Outer(small, tol, Recorder("active samples", tol=tol, max_iter=run.recorder.max_iter, max_time=left))
-    inner.cold, inner.partial = False, True
-    inner.iterate(weights)
+    left = loop.recorder.deadline - time.perf_counter()
+    recorder: Recorder[Record] = Recorder("active samples", tol=tol, max_iter=loop.recorder.max_iter, max_time=left)
+    inner = Loop(small, tol, recorder, cold=False)
+    inner.iterate(inner.begin(weights))
     best = inner.best.point
     assert best is not None
     return best.weights, best.beta

@@ -1,4 +1,4 @@
-"""`solve`: the door to the native solver. The algorithm is in outer.py, from where the other files are reached."""
+"""`solve`: the door to the native solver, and what happens to a start."""
 
 from __future__ import annotations
 
@@ -17,24 +17,16 @@ from mklref.factored import solve_factored
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads
-from mklref.machines.joint import JointMachine
-from mklref.machines.machine import Machine
-from mklref.native.outer import Outer
+from mklref.machines.lazy import LazyMachine
+from mklref.machines.newton import NewtonMachine
+from mklref.native import tuning
+from mklref.native.active import on_active_samples
+from mklref.native.loop import Loop, Point
 from mklref.native.polish import polished
-from mklref.native.subsample import equal_weights, subsample_weights
+from mklref.native.rescue import Ladder
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
-
-_SMALLER = 1000.0
-"""A run that is lost goes by the solution at C / _SMALLER."""
-_REFINED = 2000
-"""Samples and kernels up to which a stalled run ends with Newton's method on its active set: it factorises matrices of
-their number, for which polish=True asks anyway."""
-_ROUGHLY, _LEAST_TIME = 1e-6, 1e-3
-"""Relative gap and seconds for a dual point at which R* is finite."""
-_EXACTLY, _BEYOND = 1e-11, 1.0 + 1e-11
-"""Relative gap, and how much farther, up to which the end of its domain is rounding."""
 
 
 def solve(
@@ -97,7 +89,7 @@ def solve(
     check_options(problem, tol, max_iter, max_time, callback)
     if start is not None:
         check_start(problem, start)
-    if isinstance(problem.kernels, FactorStack):
+    if isinstance(problem.kernels, FactorStack):  # the place for other kinds of stacks
         if polish:
             raise NotApplicable("polish is for kernels as matrices; for kernels as factors lower tol instead.")
         limits: Any = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
@@ -105,11 +97,12 @@ def solve(
     if client is not None:
         raise NotApplicable("client is for kernels as factors; make a FactorStack, or leave client away.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
-    run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
-    with _losses_carry(run.kept_solution):
-        solution, machine = run.solution(status), run.machine
-    order = len(machine.beta) + problem.n_kernels
-    if not polish and (solution.status is not Status.STALLED or order > _REFINED or time.perf_counter() > deadline):
+    with blas_threads():
+        run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
+        with _losses_carry(run.kept_solution):
+            solution, machine = run.solution(status), run.machine
+    order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
+    if not polish and (solution.status is not Status.STALLED or order > tuning.REFINED or late):
         return solution
     try:
         return polished(machine, solution, tol)
@@ -126,8 +119,8 @@ def run_from(
     deadline: float = np.inf,
     callback: Callable[[Record], object] | None = None,
     progress: bool = False,
-) -> tuple[Outer, Status]:
-    """The outer loop with these options, from a start or none, and why it ended.
+) -> tuple[Loop, Status]:
+    """The loop with these options, from a start or none, and why it ended.
 
     The forms, if there are any, are those of a machine on the same kernels that is no longer used.
     """
@@ -135,23 +128,22 @@ def run_from(
     recorder: Recorder[Record] = Recorder(
         "solving", tol=tol, max_iter=max_iter, max_time=left, callback=callback, progress=progress
     )
-    run: Outer | None = None
+    loop: Loop | None = None
 
     def interrupted() -> Any:
-        return None if run is None or run.best.point is None else run.solution(Status.INTERRUPTED)
+        return None if loop is None or loop.best.point is None else loop.solution(Status.INTERRUPTED)
 
-    with recorder.running(interrupted), _losses_carry(lambda: None if run is None else run.kept_solution()):
-        run = _begun(problem, start, forms, tol, recorder)
-        if start is None and run.bounded_dual and problem.intercept_cost:
-            start = _inside_the_domain(run)
+    def kept() -> Any:
+        return None if loop is None else loop.kept_solution()
+
+    with recorder.running(interrupted), _losses_carry(kept), blas_threads():
+        loop = _loop(problem, start, forms, tol, recorder)
+        if start is None and loop.bounded_dual and problem.intercept_cost:
+            start = _inside_the_domain(loop)
             if start is not None:
-                run = _begun(problem, start, run.machine.forms, tol, recorder)
-                run.before = start.history.counters
-        status = _followed(run, start)
-        if run.lost:
-            run, start, status = _by_a_smaller_box(run)
-            status = status if start is None else _followed(run, start)
-    return run, status
+                loop = _loop(problem, start, loop.machine.forms, tol, recorder)
+                loop.spend(start.history.counters)
+        return loop, _followed(loop, start)
 
 
 @contextmanager
@@ -163,24 +155,115 @@ def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
         raise KernelsLost(lost.message, solution() if lost.solution is None else lost.solution) from None
 
 
-def _inside_the_domain(run: Outer) -> Solution | None:
+def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record]) -> Loop:
+    machine = machine_for(problem, None if start is None else start.dual_coef, forms)
+    check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
+    return Loop(machine, tol, recorder, cold=start is None)
+
+
+def _followed(loop: Loop, start: Any = None) -> Status:
+    """Follow the loop to its end, and climb the ladder of rescues where it stalls."""
+
+    def solved(problem: Problem, recorder: Recorder[Record]) -> Loop:
+        other = _loop(problem, None, None, loop.tol, recorder)
+        _followed(other)
+        return other
+
+    ladder, status = Ladder(loop, solved), Status.STALLED
+    try:
+        point = _first_point(loop, _first_weights(loop, start))
+        while True:
+            status, centre = loop.iterate(point)
+            rescued = ladder.climb(centre) if status is Status.STALLED else None
+            if rescued is None:
+                return loop.stopped or status
+            point = rescued
+    except (FloatingPointError, np.linalg.LinAlgError):
+        if loop.best.point is None:
+            raise
+        return Status.STALLED
+
+
+# --- where it starts ------------------------------------------------------------------------------------------
+
+
+def equal_weights(problem: Problem) -> Array:
+    """The weights (M,) of equal block norms."""
+    return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
+
+
+def _first_weights(loop: Loop, start: Any) -> Array:
+    """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
+    machine, regularizer = loop.machine, loop.problem.regularizer
+    if start is not None:
+        machine.warm = True
+        return regularizer.weights_from_norms(start.weights * np.sqrt(machine.forms.squares))
+    weights = weights_of_a_part(loop)
+    machine.warm = weights is not None
+    return equal_weights(loop.problem) if weights is None else weights
+
+
+def _first_point(loop: Loop, weights: Array) -> Point:
+    """The machine at these weights, or what rounds on the samples that matter come to where kernels are costly."""
+    loop.note_first(weights)
+    return on_active_samples(loop, weights) or loop.evaluate(weights)
+
+
+def weights_of_a_part(loop: Loop) -> Array | None:
+    """The weights (M,) of a quarter of the samples, roughly solved and so started itself; None where they are too few.
+
+        sum_{i in S} (n/|S|) C V(t_i, y_i)  estimates  C sum_i V(t_i, y_i)      for a random choice S of the samples,
+
+    so that they are near those of the whole. The kernels of S are a sixteenth of the stack, and it saves the machines
+    at equal weights, the only ones that may need every kernel and every row. The costs are counted: a read of the
+    part is (k/n)^2 of one of the whole, and to gather it k/n: of its k rows every cache line is touched.
+    """
+    machine, problem = loop.machine, loop.problem
+    n = problem.n_samples
+    k = n // tuning.SHARE
+    if k < tuning.FEWEST:
+        return None
+    chosen = np.sort(np.random.default_rng(0).permutation(n)[:k])
+    if len(np.unique(problem.y[chosen])) < min(2, len(np.unique(problem.y))):
+        return None
+    small = machine_for(
+        problem.replace(
+            kernels=machine.forms.part(chosen),
+            y=problem.y[chosen],
+            C=problem.C * n / k,
+            sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],
+        )
+    )
+    left, rough = machine.deadline - time.perf_counter(), tuning.ACCURACY
+    of_part = Loop(small, rough, Recorder("a part", tol=rough, max_iter=tuning.MOST_MACHINES, max_time=left))
+    of_part.iterate(of_part.begin(_first_weights(of_part, None)))
+    best, share, costs = of_part.best.point, k / n, of_part.counters()
+    loop.spend({**costs, "passes": share**2 * costs["passes"] + share})
+    if best is not None and isinstance(machine, NewtonMachine | LazyMachine):
+        machine.move(best.weights)
+        machine.begin(chosen, best.beta, best.intercept)
+    return None if best is None else best.weights
+
+
+def _inside_the_domain(loop: Loop) -> Solution | None:
     """A dual point at which R* is finite, if it is not near where the run begins: that of the smallest largest g_m.
 
     With 1'beta = c_b the dual has no other way inside than the solution for Lp(1), min_beta max_m 1/2 g_m^2. Every dual
     point has a g_m of at least the certified root of it; where R* is infinite for each such g_m, P* = -min R* = -inf.
     """
-    problem = run.problem
-    assert isinstance(problem, Problem)
-    if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(run.machine.forms.squares))):
+    problem = loop.problem
+    if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(loop.machine.forms.squares))):
         return None
-    relative = solve(problem.replace(regularizer=Lp(1)), tol=_ROUGHLY, max_time=_left(run))
-    if not _outside(problem, relative.certificate.upper) and _outside(problem, _BEYOND * relative.certificate.lower):
+    relative = solve(problem.replace(regularizer=Lp(1)), tol=tuning.ROUGHLY, max_time=_left(loop))
+    if not _outside(problem, relative.certificate.upper) and _outside(
+        problem, tuning.BEYOND * relative.certificate.lower
+    ):
         # At the end of the domain, but for rounding: there no bound is finite.
         relative = solve(
-            problem.replace(regularizer=Lp(1)), tol=_EXACTLY, max_time=_left(run), start=relative, polish=True
+            problem.replace(regularizer=Lp(1)), tol=tuning.EXACTLY, max_time=_left(loop), start=relative, polish=True
         )
-        narrow = relative.certificate.is_optimal(_EXACTLY)
-        refused = narrow and _outside(problem, _BEYOND * relative.certificate.lower)
+        narrow = relative.certificate.is_optimal(tuning.EXACTLY)
+        refused = narrow and _outside(problem, tuning.BEYOND * relative.certificate.lower)
     else:
         refused = _outside(problem, relative.certificate.upper)
     if refused:
@@ -194,10 +277,10 @@ def _inside_the_domain(run: Outer) -> Solution | None:
     return relative
 
 
-def _left(run: Outer) -> float | None:
+def _left(loop: Loop) -> float | None:
     """Seconds until the deadline, if there is one."""
-    deadline = run.recorder.deadline
-    return None if deadline == np.inf else max(deadline - time.perf_counter(), _LEAST_TIME)
+    deadline = loop.recorder.deadline
+    return None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
 
 
 def _outside(problem: Problem, bound: float) -> bool:
@@ -207,55 +290,3 @@ def _outside(problem: Problem, bound: float) -> bool:
 
 def _norm(bound: float) -> float:
     return float(np.sqrt(max(0.0, -2.0 * bound)))
-
-
-def _begun(problem: Problem, start: Any, forms: Any, tol: float, recorder: Any) -> Outer:
-    machine = machine_for(problem, None if start is None else start.dual_coef, forms)
-    check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
-    run = Outer(machine, tol, recorder)
-    run.cold = start is None
-    return run
-
-
-def _followed(run: Outer, start: Any) -> Status:
-    """Follow the outer loop to its end."""
-    try:
-        with blas_threads():
-            return run.iterate(_first_weights(run.machine, start))
-    except (FloatingPointError, np.linalg.LinAlgError):
-        if run.best.point is None:
-            raise
-        return Status.STALLED
-
-
-def _by_a_smaller_box(run: Outer) -> tuple[Outer, Any, Status]:
-    """A run that got lost, and the solution at a smaller C to continue it from; or none, and why it has to end.
-
-    Where no |beta_i| reaches the smaller C, that is a solution here as well.
-    """
-    recorder = run.recorder
-    left, tell = max(1, recorder.max_iter - len(recorder.records)), recorder.callback
-    poll = None if tell is None else lambda _: tell(recorder.records[-1])  # its bounds are those of another problem
-    smaller = run.problem.replace(C=run.problem.C / _SMALLER)
-    try:
-        detour, ended = run_from(smaller, None, None, run.tol, max(1, left // 2), recorder.deadline, poll)
-        if ended is Status.STOPPED:
-            return run, None, ended
-        start = detour.solution(ended)
-    except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there, or C / _SMALLER too small
-        return run, None, Status.STALLED
-    recorder.max_iter -= len(detour.recorder.records)
-    continued = _begun(run.problem, start, detour.machine.forms, run.tol, recorder)
-    continued.go_on(run, detour)
-    return continued, start, Status.STALLED
-
-
-def _first_weights(machine: Machine | JointMachine, start: Solution | None) -> Array:
-    """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
-    problem = machine.problem
-    if start is not None:
-        machine.warm = True
-        return problem.regularizer.weights_from_norms(start.weights * np.sqrt(machine.forms.squares))
-    weights = subsample_weights(machine)
-    machine.warm = weights is not None
-    return equal_weights(problem) if weights is None else weights

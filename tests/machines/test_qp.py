@@ -10,8 +10,7 @@ from native.bundles import random_bundle
 from mklref.machines import twin
 from mklref.machines.loops import loops
 from mklref.machines.qp import QuadraticProgram
-from mklref.native import AVAILABLE, steps
-from mklref.native.steps import bundle_step
+from mklref.native import AVAILABLE, step
 from mklref.regularizers import HalfPower
 
 IMPLEMENTATIONS = [pytest.param(twin, id="twin")]
@@ -97,8 +96,8 @@ def programs_of_a_step(seed, monkeypatch):
             programs.append((self, x))
             return super().solve(x, *options)
 
-    monkeypatch.setattr(steps, "QuadraticProgram", Noted)
-    bundle_step(*random_bundle(np.random.default_rng(seed), HalfPower(1), cuts=3, rows=60, kernels=100))
+    monkeypatch.setattr(step, "QuadraticProgram", Noted)
+    step.step(HalfPower(1), *random_bundle(np.random.default_rng(seed), HalfPower(1), cuts=3, rows=60, kernels=100))
     return programs
 
 

@@ -10,7 +10,8 @@ from regularizers.instances import PAIRS, SCALE
 import mklref
 from mklref._run import Recorder
 from mklref.certificate import certify
-from mklref.native.outer import Outer
+from mklref.machines import machine_for
+from mklref.native.loop import Loop
 from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, Groups, Lp, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
@@ -19,9 +20,9 @@ ACROSS = (Lp(1), Lp(4 / 3), Tikhonov(1, 0.3), ElasticNet(0.6), BlockNorm(4), Gro
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
 
 
-def outer(machine, tol=TOL, max_iter=500):
-    """A run of the outer loop alone, from wherever the test begins it."""
-    return Outer(machine, tol, Recorder("solving", tol=tol, max_iter=max_iter))
+def loop_on(problem, tol=TOL, max_iter=500):
+    """The loop alone, from wherever the test begins it."""
+    return Loop(machine_for(problem), tol, Recorder("solving", tol=tol, max_iter=max_iter))
 
 
 def well_posed(loss, regularizer):

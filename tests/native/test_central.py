@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from makers import make_problem
-from native.solving import outer
+from native.solving import loop_on
 
 from mklref import Problem, Status, certify, solve
 from mklref.machines import machine_for
-from mklref.native import bundle
+from mklref.native import tuning
 from mklref.native.central import CentralPath, Direction, _System
-from mklref.native.outer import Outer
-from mklref.native.subsample import equal_weights
+from mklref.native.loop import Loop
+from mklref.native.rescue import Ladder
+from mklref.native.solver import equal_weights
 from mklref.regularizers import Lp, Power, Tikhonov
 
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
@@ -137,7 +138,7 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
     assert solution.certificate.relative_gap <= 1e-6
     assert followed
     assert 0 < np.count_nonzero(solution.dual_coef) < problem.n_samples
-    monkeypatch.setattr(bundle, "_FACTORISED", 0)
+    monkeypatch.setattr(tuning, "FACTORISED", 0)
     alone = solve(problem, max_iter=len(solution.history) + 10)
     assert alone.certificate.gap > solution.certificate.gap
     assert alone.certificate.lower <= solution.objective
@@ -157,7 +158,7 @@ def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatc
     problem = lines(C=100.0, n=40, M=10)
     optimum = solve(problem).certificate
     monkeypatch.setattr(CentralPath, "step", step)
-    monkeypatch.setattr(bundle, "_FEW_FAILURES", 1)
+    monkeypatch.setattr(tuning, "FEW_FAILURES", 1)
     solution = solve(problem)
     assert len(tried) == 1
     assert solution.status is Status.OPTIMAL
@@ -184,9 +185,9 @@ def test_a_limit_that_is_no_number_is_not_taken(monkeypatch):
 def test_a_callback_stops_the_run_on_the_path(monkeypatch):
     """No machine more is solved once it has said so, and the best point so far is returned."""
     problem, steps, solves = lines(C=100.0), [], []
-    step, evaluate = CentralPath.step, Outer.evaluate
+    step, evaluate = CentralPath.step, Loop.evaluate
     monkeypatch.setattr(CentralPath, "step", lambda path: (steps.append(path), step(path))[1])
-    monkeypatch.setattr(Outer, "evaluate", lambda run, weights: (solves.append(len(steps)), evaluate(run, weights))[1])
+    monkeypatch.setattr(Loop, "evaluate", lambda run, weights: (solves.append(len(steps)), evaluate(run, weights))[1])
     solution = solve(problem, callback=lambda record: len(steps) == 2)
     assert solution.status is Status.STOPPED
     assert len(steps) == 2
@@ -196,11 +197,10 @@ def test_a_callback_stops_the_run_on_the_path(monkeypatch):
 
 def test_the_machine_is_back_at_the_point_where_the_path_leads_nowhere(monkeypatch):
     problem = lines(C=100.0, n=40, M=10)
-    run = outer(machine_for(problem))
-    run.target = 1e-6
+    run = loop_on(problem)
     point = run.evaluate(equal_weights(problem))
     monkeypatch.setattr(CentralPath, "step", lambda path: 0.0)
-    assert run.bundle.central_path(run, point) is point
+    assert Ladder(run, None).central_path(point) is None
     assert np.array_equal(run.machine.weights, point.weights)
     assert np.array_equal(run.machine.beta, point.beta)
     gradient = np.tensordot(point.weights, problem.kernels.dense(), 1) @ point.beta - run.machine.linear
@@ -217,7 +217,9 @@ def test_numbers_beyond_double_precision_are_told():
 def test_the_path_goes_on_from_where_it_was_when_its_limit_is_refused(monkeypatch):
     """The limit is tried on the machine, which has to be back at the interior point before the next step."""
     refused = []
-    monkeypatch.setattr(bundle, "_accepted", lambda run, best, *limit: refused.append(run.machine.set_dual(limit[1])))
+    monkeypatch.setattr(
+        Ladder, "_accepted", lambda ladder, best, *limit: refused.append(ladder.loop.machine.set_dual(limit[1]))
+    )
     step = CentralPath.step
 
     def checked_step(path):

@@ -9,7 +9,9 @@ import mklref
 from mklref.datasets import noisy_signal
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.kernels import wavelet
-from mklref.native import solver
+from mklref.machines import machine_for
+from mklref.native import tuning
+from mklref.native.rescue import Ladder
 from mklref.solution import Status
 
 
@@ -23,14 +25,15 @@ def problem():
 
 @pytest.fixture
 def detours(monkeypatch):
-    """The records of the runs that got lost, and what they had cost by then."""
-    honest, seen = solver._by_a_smaller_box, []
+    """The records of the runs that got lost, and what they had cost by then: at a few steps for each sample."""
+    monkeypatch.setattr(tuning, "ARDUOUS", 3)
+    honest, seen = Ladder.smaller_box, []
 
-    def observed(run):
-        seen.append((tuple(run.recorder.records), run.counters()))
-        return honest(run)
+    def observed(ladder):
+        seen.append((tuple(ladder.loop.recorder.records), ladder.loop.counters()))
+        return honest(ladder)
 
-    monkeypatch.setattr(solver, "_by_a_smaller_box", observed)
+    monkeypatch.setattr(Ladder, "smaller_box", observed)
     return seen
 
 
@@ -39,7 +42,7 @@ def test_the_answer_is_that_of_a_smaller_box(problem, detours, C):
     """Where no |beta_i| is at its bound, C does not matter."""
     tol = 1e-6 if C < 1e6 else 3e-6  # on the walls of the tube the last bit of a score costs 1e7 times as much
     solution = mklref.solve(problem.replace(C=C), tol=tol)
-    assert bool(detours) == (C > 1e4)
+    assert detours
     assert solution.status is Status.OPTIMAL
     assert len(solution.history) < 60
     small = mklref.solve(problem.replace(C=10.0), tol=1e-9)
@@ -117,16 +120,16 @@ def test_a_start_is_followed(problem, detours):
 
 
 @pytest.mark.parametrize("error", [np.linalg.LinAlgError("singular"), InvalidParameter("C is too small")])
-def test_a_detour_that_fails_loses_nothing(problem, monkeypatch, error):
+def test_a_detour_that_fails_loses_nothing(problem, detours, monkeypatch, error):
     """The point that the run had is returned, and says that it is no optimum."""
-    honest = solver.run_from
+    honest = machine_for
 
-    def failing(problem, *others):
+    def failing(problem, *state):
         if problem.C < 1e5:
             raise error
-        return honest(problem, *others)
+        return honest(problem, *state)
 
-    monkeypatch.setattr(solver, "run_from", failing)
+    monkeypatch.setattr("mklref.native.solver.machine_for", failing)
     solution = mklref.solve(problem)
     assert solution.status is Status.STALLED
     assert not solution.certificate.is_optimal(1e-6)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from regularizers.instances import FAMILIES, PAIRS, SCALE, M
 
-from mklref.native.model import relatives
+from mklref.native.curved import relatives
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,

@@ -25,22 +25,22 @@ from mklref.machines.loops import loops
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.machines.smo import SMOMachine
-from mklref.native import bundle, outer, solver
+from mklref.native import loop, solver
 from mklref.native.central import CentralPath
 from validation.benchmarks.problems import cancer, digits
 from validation.benchmarks.turns import READS, alternate, seconds, turns
 
 STAGES: dict[str, tuple[tuple[Any, str], ...]] = {
-    "start": ((solver, "subsample_weights"),),
+    "start": ((solver, "weights_of_a_part"),),
     "pair steps": ((loops, "smo"),),
     "rows": ((loops, "combine_rows"),),
     "images": ((QuadraticForms, "update"),),
     "machines": ((SMOMachine, "solve"),),
     "curvature": ((SMOMachine, "hessian_root"),),
     "programs": ((loops, "quadratic_program"),),
-    "weights": ((outer, "minimise"), (bundle, "bundle_step"), (bundle, "mixed_step")),
+    "weights": ((loop, "step"),),
     "central path": ((CentralPath, "step"),),
-    "bounds": ((outer.Outer, "assess"),),
+    "bounds": ((loop.Loop, "assess"),),
     "certificate": ((Machine, "solution"),),
 }
 """Functions of every stage: `machines` is what pair steps, rows and images leave of them, `curvature` the Hessian of J

@@ -1,0 +1,230 @@
+"""The step where psi is curved: Newton's method on the dual of the model.
+
+With z = W theta and the multipliers lambda of the cuts, the dual of the model of step.py is, because the supremum over
+the weights is R*,
+
+    minimise over z, lambda   F = 1/2 ||z||^2 + R*(sqrt(qhat)) - D'lambda,   1'lambda = 1,   lambda >= 0,
+    qhat(z, lambda)     max(0, Q'lambda + 2 W'(W theta_c - z)),
+    gradient            (z - W theta, 1/2 Q theta - D),                   theta = weights_from_dual(sqrt(qhat)),
+    Hessian             [A, -B; -B', 1/2 Q T Q'],   A = I + 2 W T W',   B = W T Q',      T = weights_jacobian.
+
+A Newton step minimises the quadratic model of F on the simplex: with dz = A^{-1} (B dlambda - F_z) put in, the Schur
+complement S = 1/2 Q T Q' - B'A^{-1} B is the Hessian of a quadratic program in the few multipliers. With one cut there
+is none: z alone is left, the usual case. Where R* has kinks, Newton's method follows its smooth relatives, members of
+the same family whose R* is differentiable. With p = 1 + epsilon in place of p = 1 the value of R* changes by a relative
+epsilon log M at most, so the last relative is as good as the limit.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.machines.cholesky import factorised, substituted
+from mklref.machines.qp import QuadraticProgram
+from mklref.regularizers import Regularizer
+
+_FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
+"""epsilon of the relatives."""
+_NEWTON_STEPS = 100
+_ARMIJO, _SMALLEST_STEP = 1e-4, 1e-10
+_ACCURACY, _ROUGHLY = 1e-13, 1e-3
+"""Relative accuracy of the value, and that on the way there as a share of epsilon."""
+_COLLAPSED, _CONE = 1e-6, 1e-9
+_CRAWLING, _SHORTER = 0.1, 0.1
+_BISECTIONS = 30
+_MOST_HALVINGS = 60
+"""After so many the curvature that is left is nothing."""
+_RIDGE = 1e-13
+_WELL_INSIDE = 0.98
+"""Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
+
+
+def curved_step(
+    regularizer: Regularizer,
+    Q: Array,
+    D: Array,
+    W: Array,
+    centre: Array,
+    deadline: float = np.inf,
+) -> tuple[Array, float, Array]:
+    """The minimiser of the model plus psi for cuts D - 1/2 Q theta, its value, and the multipliers of the cuts.
+
+    The first cut is that of the centre. Past the deadline they are some weights.
+
+    J falls along every ray of weights, its model need not: where psi is the indicator of a set, R* a cone in q, and the
+    model has its minimum inside the set, every qhat is 0 and says nothing about the weights. The curvature is halved
+    until that is no longer so; with no curvature at all the step goes to weights_from_dual, a direction of descent
+    (Frank and Wolfe).
+    """
+    W, members = compressed(W), relatives(regularizer)
+    offset = float((D - 0.5 * (Q @ centre)).max())
+    g = np.sqrt(Q[0])
+    size = regularizer.conjugate(2.0 * g)
+    cone = abs(size - 4.0 * regularizer.conjugate(g)) <= _CONE * size < np.inf
+    collapsed = _COLLAPSED * float(Q.max()) if cone else -1.0
+    scale = members[0].dual_scale(g)
+    limit = _WELL_INSIDE * scale**2 * float(Q[0].max())
+    for _ in range(_MOST_HALVINGS):
+        known, share = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0]
+        z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
+        for k, member in enumerate(members, start=1 - len(members)):
+            dual = _Dual(member, Q, D - offset, W, known)
+            accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
+            z, share = dual.minimised(z, share, accuracy, collapsed if k == 0 else None, deadline)
+        qhat = dual.qhat(z, share)
+        if qhat.max() > collapsed or not Q.any() or time.perf_counter() > deadline:
+            break
+        W = W / np.sqrt(2.0)
+    else:
+        qhat = share @ Q
+    g = np.sqrt(qhat)
+    weights = members[-1].weights_from_dual(g)
+    if members[-1] is not regularizer:
+        weights = regularizer.weights_from_norms(weights * g)
+    with np.errstate(over="ignore", invalid="ignore"):  # steep penalties have weights that no double can hold
+        value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(np.sum((W @ (weights - centre)) ** 2))
+        return weights, value + regularizer.weight_penalty(weights), share
+
+
+def relatives(regularizer: Regularizer) -> list[Regularizer]:
+    """From the smoothest to the regulariser itself, or to its last smooth relative if it has kinks."""
+    members: list[Regularizer] = []
+    epsilon = _FIRST
+    while epsilon > _LAST:
+        members.append(regularizer.smoothed(epsilon))
+        if members[-1] is regularizer:
+            return members
+        epsilon *= _FACTOR
+    return [*members, regularizer.smoothed(_LAST)]
+
+
+def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
+    """Weights with qhat <= limit, to start where R* is finite: they minimise the model with psi = limit/2 1'theta."""
+    lengths = np.sum(W**2, axis=0)
+    alone = np.divide(q - limit, 2.0 * lengths, out=np.zeros_like(q), where=lengths > 0.0)
+    unit = max(float(theta.max()), float(alone.max()))
+    if unit == 0.0:  # neither weights nor a curvature, of what lies outside
+        return theta
+    scale = float(q.max())
+    P = (unit / scale) * W.T @ W
+    P.flat[:: len(q) + 1] += _RIDGE * max(1.0, float(np.trace(P)))
+    c = (0.5 * (limit - q) - W.T @ (W @ theta)) / scale
+    return unit * QuadraticProgram(P, c, len(q), np.empty((0, len(q))), np.empty(0), None).solve(theta / unit)[0]
+
+
+class _Dual:
+    """F for one smooth relative, with known = 2 W'W theta_c."""
+
+    def __init__(self, regularizer: Regularizer, Q: Array, D: Array, W: Array, known: Array) -> None:
+        self.regularizer, self.Q, self.D, self.W, self.known = regularizer, Q, D, W, known
+
+    def qhat(self, z: Array, share: Array) -> Array:
+        """max(0, Q'lambda + 2 W'(W theta_c - z))."""
+        return np.maximum(self.known + share @ self.Q - 2.0 * (z @ self.W), 0.0)
+
+    def value(self, z: Array, share: Array) -> tuple[float, Array]:
+        """F and the root of qhat."""
+        g = np.sqrt(self.qhat(z, share))
+        return 0.5 * float(z @ z) + self.regularizer.conjugate(g) - float(self.D @ share), g
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def minimised(
+        self, z: Array, share: Array, accuracy: float, collapsed: float | None, deadline: float
+    ) -> tuple[Array, Array]:
+        """Newton's method with a line search, from any point; to the end unless `collapsed` is None.
+
+        Steep relatives overflow far from their minimum; such a step is never taken. It ends as soon as it crawls where
+        all of qhat is below `collapsed`, at the apex of the cone R*, and at the deadline. With several cuts the weights
+        have to be those of an error that F, quadratic in it, does not show: whole steps while they become shorter.
+        """
+        value, g = self.value(z, share)
+        last = np.inf
+        for _ in range(_NEWTON_STEPS):
+            weights = self.regularizer.weights_from_dual(g)
+            step = self._direction(z, share, g, weights)
+            if step is None:
+                break
+            dz, dshare, slope = step
+            if not slope < -accuracy * max(abs(value), float(g**2 @ weights)):
+                if len(self.D) == 1 or collapsed is None or not abs(slope) < _SHORTER * last:
+                    break
+                z, share, last = z + dz, np.maximum(share + dshare, 0.0), abs(slope)
+                value, g = self.value(z, share)
+                continue
+            t = 1.0
+            while t > _SMALLEST_STEP:
+                new_value, new_g = self.value(z + t * dz, share + t * dshare)
+                if new_value <= value + _ARMIJO * t * slope:
+                    break
+                t *= 0.5
+            else:
+                break
+            if t < _CRAWLING:  # a threshold of the weights is near, which no halving may ever pass
+                t = self._beyond_the_threshold(z, share, dz, dshare, 2.0 * t, 0.5 * slope)
+                new_value, new_g = self.value(z + t * dz, share + t * dshare)
+            z, share, value, g = z + t * dz, share + t * dshare, new_value, new_g
+            apex = collapsed is not None and t < _CRAWLING and float(g.max()) ** 2 <= collapsed
+            if apex or time.perf_counter() > deadline:
+                break
+        return z, share
+
+    def _beyond_the_threshold(
+        self, z: Array, share: Array, dz: Array, dshare: Array, end: float, steep: float
+    ) -> float:
+        """Where the slope of F along a way down has risen to `steep` but not to 0, by bisection before `end`."""
+        low = 0.0
+        for _ in range(_BISECTIONS):
+            t = 0.5 * (low + end)
+            at, mixed = z + t * dz, share + t * dshare
+            weights = self.regularizer.weights_from_dual(np.sqrt(self.qhat(at, mixed)))
+            slope = float((at - self.W @ weights) @ dz + (0.5 * (self.Q @ weights) - self.D) @ dshare)
+            low, end = (t, end) if slope < 0.0 else (low, t)
+            if steep <= slope < 0.0:
+                break
+        return low
+
+    def _direction(self, z: Array, share: Array, g: Array, weights: Array) -> tuple[Array, Array, float] | None:
+        """The Newton step in (z, lambda) and its slope, or None where the curvature is beyond double precision."""
+        Q, W = self.Q, self.W
+        jacobian = self.regularizer.weights_jacobian(g)
+        A = 2.0 * (W @ jacobian @ W.T)
+        A.flat[:: len(A) + 1] += 1.0
+        if not np.isfinite(A.sum()):
+            return None
+        root, gradient = factorised(A), z - W @ weights
+        free = substituted(root, gradient).ravel()
+        if len(Q) == 1:
+            return -free, np.zeros(1), -float(gradient @ free)
+        B = W @ (jacobian @ Q.T)
+        slopes = 0.5 * (Q @ weights) - self.D
+        S = 0.5 * (Q @ jacobian @ Q.T) - B.T @ substituted(root, B)
+        dshare = _on_the_simplex(S, slopes + free @ B, share) - share
+        dz = substituted(root, B @ dshare).ravel() - free
+        return dz, dshare, float(gradient @ dz + slopes @ dshare)
+
+
+def _on_the_simplex(S: Array, slopes: Array, share: Array) -> Array:
+    """The minimiser over the simplex of slopes'd + 1/2 d'S d, d = x - share, in units where no curvature is large."""
+    slopes, curvatures = slopes - slopes @ share, S.diagonal()
+    unit = max(float(np.abs(slopes).max()), float(curvatures.min()), np.finfo(float).tiny)
+    size = np.sqrt(np.maximum(curvatures / unit, 1.0))
+    P, c = S / np.multiply.outer(size, size) / unit, (slopes - S @ share) / size / unit
+    none = np.empty((0, len(share)))
+    found = QuadraticProgram(P, c, len(share), none, np.empty(0), 1.0 / size).solve(size * share)[0] / size
+    return np.asarray(found / found.sum())
+
+
+def compressed(W: Array) -> Array:
+    """A root of W'W with at most M rows, and one at least."""
+    f, M = W.shape
+    if f == 0:
+        return np.zeros((1, M))
+    if f <= M:
+        return W
+    values, vectors = np.linalg.eigh(W.T @ W)
+    keep = values > 1e-15 * max(values[-1], 0.0)
+    keep[-1] = True
+    return np.asarray(np.sqrt(np.maximum(values[keep], 0.0))[:, None] * vectors[:, keep].T)

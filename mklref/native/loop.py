@@ -1,0 +1,387 @@
+"""The loop over the kernel weights: evaluate, bounds, step, certified at every point.
+
+Minimise Phi(theta) = J(theta) + psi(theta), where J(theta) is the optimal value of the kernel machine with the
+kernel sum_m theta_m K_m:
+
+    1. beta = argmax of the machine at theta;   q_m = beta'K_m beta
+    2. upper = primal objective at (beta, theta, b);   lower = dual objective at beta;   stop if they meet
+    3. theta is the new centre if Phi fell by a share of what the model had promised; else beta gives a cut of the model
+    4. theta <- argmin of the model: cuts of J, its curvature W'W at the centre, psi                      (step.py)
+
+With the cut of the centre alone it is Newton's method with exact curvature, which converges quadratically once the set
+of free support vectors is found; with the cuts of points that failed it is a proximal bundle method. A loop that gets
+nowhere says so (STALLED), and whoever runs it may know a better point to go on from (rescue.py).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mklref._run import Best, Recorder
+from mklref._typing import Array
+from mklref.certificate.unit import unit_of
+from mklref.exceptions import KernelsLost
+from mklref.machines.blas import blas_threads
+from mklref.machines.joint import JointMachine
+from mklref.machines.machine import SPARE, Machine
+from mklref.native import tuning
+from mklref.native.large_q import LargeQ
+from mklref.native.step import Cut, step
+from mklref.regularizers import BlockNorm
+from mklref.solution import History, Record, Solution, Status
+
+_FAR = 1e100
+"""Block norms up to which R* has to be finite for a dual without bounds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """One evaluated point: weights (M,), the machine's answer to them, and the bounds of the optimum that it gives."""
+
+    weights: Array
+    beta: Array
+    squares: Array
+    intercept: Any
+    merit: float
+    """J + psi, or -J* where there is no psi."""
+    upper: float
+    lower: float
+    inner_gap: float
+    """The gap of the machine itself."""
+    value: float
+    working_gap: float
+    """The gap as it would be if the kernels that are not watched were not there."""
+    images: list[Array] | None = None
+    """K_m beta of each machine, (M, n_p), kept where kernels lie on disk, which can be lost."""
+
+    @property
+    def cut(self) -> Cut:
+        """The lower bound of J that this dual point gives."""
+        return Cut(self.beta, self.squares, self.value + 0.5 * float(self.weights @ self.squares))
+
+    @property
+    def gap(self) -> float:
+        """upper - lower."""
+        return self.upper - self.lower
+
+
+class _Patience:
+    """How long nothing has become better: no smaller gap, no lower objective, no lower merit. Rounding is then it."""
+
+    def __init__(self, records: int) -> None:
+        self.smallest = self.lowest = self.highest = np.inf
+        self.waited, self.last = 0, records
+
+    def look(self, centre: Point, above: float, target: float, records: int) -> None:
+        """Compare with what was before, at a centre whose merit is so far above the best lower bound."""
+        better = centre.working_gap < 0.9 * self.smallest or centre.upper < self.lowest - tuning.NOTABLE * target
+        better = better or target < above < 0.9 * self.highest
+        self.waited, self.last = (0, records) if better else (self.waited + 1, self.last)
+        self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
+        self.highest = min(self.highest, above)
+
+    def over(self, records: int) -> bool:
+        """Whether so many centres, or trial points, are enough."""
+        return self.waited > tuning.PATIENCE or records - self.last > tuning.TRIALS
+
+
+class Loop:
+    """One run of the loop, with everything it has seen so far.
+
+    `cold` says that the first weights are not those of a solution, `most_failures` how many trial points in a row may
+    fail before it has stalled.
+    """
+
+    def __init__(
+        self, machine: Machine | JointMachine, tol: float, recorder: Recorder[Record], cold: bool = True
+    ) -> None:
+        self.machine, self.problem = machine, machine.problem
+        self.tol, self.recorder, self.cold = tol, recorder, cold
+        machine.deadline = recorder.deadline
+        regularizer, M = self.problem.regularizer, self.problem.n_kernels
+        self.psi = regularizer.polyhedral(M)
+        self.large_q: LargeQ | None = None
+        if isinstance(regularizer, BlockNorm) and regularizer.weight_form == "max":
+            self.large_q = LargeQ(regularizer)
+        self.bounded_dual = regularizer.dual_scale(np.full(M, _FAR)) < 1.0
+        self.best: Best[Point] = Best()
+        self.kept: Best[Point] = Best()
+        """The points with images, where kernels can be lost."""
+        self.first: Point | None = None
+        self.spent: dict[str, float] = {}
+        """What the start, and whatever helped out, has cost, by the names of `counters`."""
+        self.zero = unit_of(self.problem)
+        """What gaps are compared with where the optimum is 0."""
+        self.rounding = 0.0
+        """What the certificate will add to the gap, as far as it is known to matter."""
+        self.target = 0.0
+        """The gap to reach."""
+        self.inner_gap = np.inf
+        self.unit = 0.0
+        """The order of weights where those of the centre are much smaller."""
+        self.stopped: Status | None = None
+        self.last: Point | None = None
+        self.cuts: list[Cut] = []
+        self.trust = 1.0
+        """Factor on W: a curvature that has taken a kink of J for one has misled."""
+        self.most_failures = tuning.MOST_FAILURES
+        self.failures = 0
+        self._W: Array | None = None
+
+    def begin(self, weights: Array) -> Point:
+        """The first point to go on from."""
+        self.note_first(weights)
+        return self.evaluate(weights)
+
+    def note_first(self, weights: Array) -> None:
+        """What f = 0 is worth, or a start: nothing worse is returned."""
+        self.first = self.best.note(self.assess(weights))
+
+    def iterate(self, point: Point) -> tuple[Status, Point]:
+        """Go on from this point; why it ended, and the last centre."""
+        patience, centre, serious = _Patience(len(self.recorder.records)), point, True
+        widen_below = tuning.WIDER * point.working_gap
+        self.unit = self.unit or tuning.UNIT * float(point.weights.max())
+        while True:
+            if (status := self.record(point)) is not None:
+                return status, centre
+            if serious:
+                self.failures, self._W = 0, None
+                if point.working_gap <= max(widen_below, self.target):
+                    point = self.widen(point)
+                    widen_below = tuning.WIDER * point.working_gap
+                    if point.gap <= self.target:
+                        continue
+                centre = point
+                above = centre.merit - self.best.lower if self.large_q is None else np.inf
+                patience.look(centre, above, self.target, len(self.recorder.records))
+            if self.lost() or self.failures >= self.most_failures or patience.over(len(self.recorder.records)):
+                return Status.STALLED, centre
+            if serious:
+                ahead = tuning.AHEAD * patience.smallest if self.machine.warm else patience.smallest
+                ahead = max(self.target, min(ahead, tuning.COARSE * abs(self.best.upper)))
+                self.inner_gap = min(self.inner_gap, ahead)
+                if centre.inner_gap > 0.5 * centre.working_gap:  # the machine, not the weights, is what is far off
+                    outer_done = centre.working_gap - centre.inner_gap <= 0.5 * self.target
+                    self.inner_gap = min(0.1 * self.inner_gap, self.target if outer_done else np.inf)
+                    point = self.evaluate(centre.weights)
+                    continue
+            point, serious = self._step(centre)
+
+    def resume(self, point: Point) -> Point:
+        """The machine back at this point."""
+        self.machine.set_dual(point.beta)
+        return self.assess(point.weights)
+
+    def warmed(self, beta: Array, weights: Array) -> Point:
+        """The machine at the weights and the dual point of a relative."""
+        self.machine.set_dual(beta)
+        norms = weights * np.sqrt(self.machine.forms.squares)
+        return self.begin(self.problem.regularizer.weights_from_norms(norms))
+
+    # --- evaluate and bound -----------------------------------------------------------------------------------
+
+    def evaluate(self, weights: Array) -> Point:
+        """Solve the machine at these weights and bound the optimum from what it found."""
+        self.machine.move(weights)
+        self.machine.solve(self.inner_gap)
+        return self.assess(weights)
+
+    def assess(self, weights: Array) -> Point:
+        """Bounds at these weights and the present dual point of the machine."""
+        machine, regularizer = self.machine, self.problem.regularizer
+        machine.move(weights)
+        squares, watched = machine.forms.squares.copy(), machine.forms.watched
+        _, intercept, losses = machine.scores()
+        value = machine.value()
+        lower = machine.dual_objective(squares)
+        known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
+        upper = losses + regularizer.value(weights * np.sqrt(squares))
+        point = Point(
+            weights=weights,
+            beta=machine.beta.copy(),
+            squares=squares,
+            intercept=intercept,
+            merit=value + regularizer.weight_penalty(weights) if self.large_q is None else -lower,
+            upper=upper,
+            lower=lower,
+            inner_gap=losses + 0.5 * float(weights @ squares) - value,
+            value=value,
+            working_gap=upper - known,
+            images=machine.images() if self.problem.kernels.losable else None,
+        )
+        if point.images is not None:
+            self.kept.note(point)
+        return point
+
+    def reached(self, point: Point) -> bool:
+        """Whether the gap of this point, at which the machine is, will be certified."""
+        wanted = self.tol * max(abs(point.upper), self.zero)
+        self.target = wanted - self.rounding
+        if point.gap <= self.target:
+            rounding = self.machine.rounding(point.intercept, point.upper)
+            if rounding > SPARE * wanted and self.large_q is None:
+                # Weights that cost little may be far too large, and with them what rounding costs: to the end.
+                rounding = (1.0 - tuning.TO_THE_END) * wanted
+            if point.gap + rounding > wanted and rounding <= max(SPARE, 1.0 - tuning.TO_THE_END) * wanted:
+                self.target, self.rounding = wanted - rounding, rounding
+        return point.gap <= self.target
+
+    def record(self, point: Point) -> Status | None:
+        """Note the bounds and the point, once, and tell the callback; says why the run has to end, or None."""
+        self.best.note(point)
+        reached = self.reached(point)
+        if self.last is not point:
+            self.last, records = point, self.recorder.records
+            record = Record(
+                iteration=len(records),
+                seconds=self.recorder.seconds,
+                lower=self.best.lower,
+                upper=self.best.upper,
+                inner_steps=int(self.counters()["inner_steps"]) - sum(record.inner_steps for record in records),
+                weights=point.weights.copy(),  # a callback may do with it what it likes
+                unit=self.zero,
+            )
+            self.stopped = self.recorder.add(record, record.relative_gap) or self.stopped
+        return Status.OPTIMAL if reached else self.stopped
+
+    # --- step -------------------------------------------------------------------------------------------------
+
+    def _step(self, centre: Point) -> tuple[Point, bool]:
+        """The next point, and whether it is the next centre: a serious step."""
+        machine, regularizer = self.machine, self.problem.regularizer
+        if self.large_q is not None:
+            W = machine.hessian_root(np.arange(self.problem.n_kernels))
+            gap = max(centre.gap - centre.inner_gap, 1e-3 * centre.gap)
+            weights = self.large_q.step(centre.weights, centre.squares, W, gap, machine.weights_error())
+            return self.evaluate(weights), True
+        if self._W is None:
+            self._watch_the_largest(centre)
+            self._W = machine.hessian_root(np.flatnonzero(machine.forms.watched))
+        cuts, kernels, W = self._cuts_at(centre), np.flatnonzero(machine.forms.watched), self.trust * self._W
+        model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, machine.deadline)
+        promise = centre.merit - model.value
+        if promise <= self.target:
+            machine.set_dual(sum(share * cut.beta for share, cut in zip(model.mixture, cuts, strict=True)))
+            mixed = self.assess(model.weights)
+            if self.best.note(mixed).working_gap <= self.target:
+                return mixed, True
+        trial = self.evaluate(model.weights)
+        if promise <= min(self.target, tuning.NOTHING * centre.working_gap):
+            # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
+            self.trust = tuning.LESS * self.trust if trial.working_gap > 0.5 * centre.working_gap else 1.0
+        return trial, self._is_serious(trial, centre, promise)
+
+    def _is_serious(self, trial: Point, centre: Point, promise: float) -> bool:
+        """Whether the merit has fallen by a share of what was promised; else the trial point is a cut.
+
+        Where psi is curved, cuts are kept from the first point on that has not clearly made it.
+        """
+        noise = 2.0 * max(trial.inner_gap, centre.inner_gap)
+        excess = trial.merit - centre.merit + tuning.SERIOUS * promise
+        serious = bool(excess <= noise)
+        if serious and excess > 0.0:  # only the error of the machines can excuse it
+            self.inner_gap *= 0.1
+        if not serious:
+            stuck = np.array_equal(trial.weights, centre.weights)
+            self.failures = tuning.MOST_FAILURES if stuck else self.failures + 1
+        if self.psi is not None or excess > 0.0 or self.cuts:
+            self.cuts = [*self.cuts, centre.cut if serious else trial.cut][-tuning.CUTS :]
+        return serious
+
+    def _cuts_at(self, centre: Point) -> list[Cut]:
+        """That of the centre; beta = 0, which says that J >= 0, where nothing else bounds the weights; the others."""
+        bounded = self.psi.normal is not None if self.psi is not None else not (self.bounded_dual and self.cuts)
+        if bounded or self.problem.intercept_cost:
+            return [centre.cut, *self.cuts]
+        return [centre.cut, Cut(np.zeros_like(centre.beta), np.zeros_like(centre.squares), 0.0), *self.cuts]
+
+    # --- the working set --------------------------------------------------------------------------------------
+
+    def _watch_the_largest(self, point: Point) -> None:
+        """Watch only the kernels that are or are likely to be active, once the weights are sparse."""
+        count = max(tuning.WATCHED, self.problem.n_kernels // 10)
+        if self.psi is None or not self.machine.forms.watched.all():
+            return
+        if np.count_nonzero(point.weights) < count < self.problem.n_kernels:
+            self.machine.forms.watched[:] = point.weights > 0.0
+            self.machine.forms.watched[np.argsort(point.squares)[-count:]] = True
+
+    def widen(self, point: Point, nearly: float = tuning.NEARLY) -> Point:
+        """Read the kernels again whose bounds show that they could matter, and watch those that nearly do."""
+        forms = self.machine.forms
+        if forms.watched.all():
+            return point
+        known = forms.watched.copy()
+        inside = point.squares[known].max()
+        forms.watched |= point.squares > min(1.0, nearly / tuning.NEARLY) * inside
+        if np.array_equal(known, forms.watched):
+            return point
+        self.machine.set_dual(point.beta)
+        forms.watched &= known | (forms.squares > nearly * inside)
+        return self.assess(point.weights)
+
+    def lost(self) -> bool:
+        """Whether the first machines, from a guess, were arduous and found no dual point that is better than 0.
+
+        Their box is far wider than the optimum needs, and they run along it at weights that are not those of the
+        optimum; a smaller C leads there first. Where psi is curved, Newton's method finds its way back by itself.
+        """
+        machines = len(self.recorder.records)
+        if not self.cold or self.problem.intercept_cost or machines < tuning.BEGINNING:
+            return False
+        arduous = self.machine.steps > tuning.ARDUOUS * self.problem.n_samples * machines
+        return arduous and self.psi is not None and self.best.lower <= 0.0 < self.best.upper
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def solution(self, status: Status) -> Solution:
+        """The best point with a certificate recomputed from scratch."""
+        best, regularizer = self.best.point, self.problem.regularizer
+        assert best is not None
+        weights, intercept, nothing = best.weights, best.intercept, np.zeros_like(best.weights)
+        worse_than_nothing = bool(self.problem.intercept_cost) and best.upper > 0.0 and self.large_q is None
+        if worse_than_nothing and np.isfinite(regularizer.weight_penalty(nothing)):
+            weights, intercept = nothing, 0.0  # f = 0, which costs nothing and is free of rounding
+        with blas_threads(self.problem.n_samples):
+            found = self.machine.solution(best.beta, weights, intercept, status, self.history(), self.tol)
+            gap, noise = found.certificate.gap, found.certificate.rounding
+            if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
+                return found
+            first = self.machine.solution(
+                self.first.beta, self.first.weights, self.first.intercept, status, found.history, self.tol
+            )  # only now is it known what rounding costs
+            return min(found, first, key=lambda solution: solution.certificate.gap)
+
+    def kept_solution(self) -> Solution | None:
+        """The best point of which all images are known, certified without another read of the kernels; or None."""
+        point = self.kept.point
+        if point is None or point.images is None:
+            return None
+        with suppress(KernelsLost):  # a point that has to be moved is read for
+            return self.machine.solution(
+                point.beta, point.weights, point.intercept, Status.INTERRUPTED, self.history(), self.tol, point.images
+            )
+        return None
+
+    def history(self) -> History:
+        """All records, and what was counted."""
+        return History(tuple(self.recorder.records), self.counters())
+
+    def counters(self) -> dict[str, float]:
+        """Machines solved, inner steps and passes, with those of the first weights and of every help."""
+        M, n, _ = self.problem.kernels.shape
+        own = {
+            "machines": float(self.machine.solves),
+            "inner_steps": float(self.machine.steps),
+            "passes": (self.machine.rows_read + self.machine.forms.rows_read) / (M * n),
+        }
+        return {name: value + self.spent.get(name, 0.0) for name, value in own.items()}
+
+    def spend(self, costs: dict[str, float]) -> None:
+        """Count what was done elsewhere on behalf of this run."""
+        self.spent = {name: self.spent.get(name, 0.0) + cost for name, cost in costs.items()}

@@ -1,0 +1,141 @@
+"""What is tried when the loop stalls: a ladder, each rung of which takes a point and returns a better one, or none.
+
+smaller_box    the solution at C / 1000, where the first machines ran along a box that is far too wide
+central_path   the saddle point of machine and weights at once (central.py), where the bundle goes in circles
+closed_form    the weights for the present block norms: J + psi falls, however far the model is off (Kloft (17))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from mklref._run import Recorder
+from mklref._typing import Array
+from mklref.exceptions import InvalidParameter
+from mklref.machines.lazy import LazyMachine
+from mklref.machines.smo import SMOMachine
+from mklref.native import tuning
+from mklref.native.central import CentralPath
+from mklref.native.loop import Loop, Point
+from mklref.problem import Problem
+from mklref.solution import Record
+
+
+class Ladder:
+    """The rungs for one run of the loop; `solved` solves another problem with a recorder of its own."""
+
+    def __init__(self, loop: Loop, solved: Callable[[Problem, Recorder[Record]], Loop]) -> None:
+        self.loop, self.solved = loop, solved
+        self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
+        """The kernels of all central paths so far."""
+        order = loop.problem.n_samples + loop.problem.n_kernels
+        if loop.psi is not None and _in_memory(loop.machine) and order <= tuning.FACTORISED:
+            loop.most_failures = min(tuning.FEW_FAILURES + order // tuning.EACH, tuning.MOST_FAILURES)
+
+    def climb(self, point: Point) -> Point | None:
+        """The point of the first rung that leads on from this centre, or None."""
+        loop = self.loop
+        failed = loop.failures >= loop.most_failures
+        if loop.lost():
+            return self.smaller_box()
+        if (found := self.central_path(point)) is not None or loop.stopped is not None:
+            return found
+        if not failed:
+            return None
+        if loop.failures < tuning.MOST_FAILURES:
+            loop.most_failures = tuning.MOST_FAILURES
+            return loop.resume(point)
+        return self.closed_form(point)
+
+    def smaller_box(self) -> Point | None:
+        """From the solution at a smaller C; where no |beta_i| reaches that, it is one here as well."""
+        loop, recorder = self.loop, self.loop.recorder
+        loop.cold = False
+        left, tell = max(1, recorder.max_iter - len(recorder.records)), recorder.callback
+        box: Recorder[Record] = Recorder(
+            "a smaller box",
+            tol=loop.tol,
+            max_iter=max(1, left // 2),
+            max_time=recorder.deadline - time.perf_counter(),
+            # The bounds that are told are those of this problem.
+            callback=None if tell is None else lambda _: tell(recorder.records[-1]),
+        )
+        try:
+            other = self.solved(loop.problem.replace(C=loop.problem.C / tuning.SMALLER), box)
+        except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there, or no such C
+            return None
+        loop.spend(other.counters())
+        recorder.max_iter -= len(box.records)
+        found = other.best.point
+        if found is None or other.stopped is not None:
+            loop.stopped = other.stopped
+            return None
+        loop.machine.warm = True
+        return loop.warmed(found.beta, found.weights)
+
+    def central_path(self, point: Point) -> Point | None:
+        """To the end of the central path for the kernels that could matter, unless they all had their path.
+
+        What is 0 or at its bound in the limit is set there where the gap allows it.
+        """
+        loop, machine = self.loop, self.loop.machine
+        if loop.psi is None or not _in_memory(machine):
+            return None
+        point = loop.widen(point, tuning.LIKELY)
+        watched = machine.forms.watched
+        order = loop.problem.n_samples + np.count_nonzero(watched)
+        if not np.any(watched & ~self.followed) or order > tuning.FACTORISED:
+            return None
+        self.followed |= watched
+        machine.set_dual(point.beta)
+        machine.move(point.weights)
+        path = CentralPath(machine, loop.psi, point.weights)
+        best, limit, clear = point, (point.weights, point.beta), tuning.CLEAR
+        for _ in range(tuning.LONGEST_PATH):
+            try:
+                length = path.step()
+            except FloatingPointError:
+                break
+            found = loop.assess(machine.weights)
+            if found.working_gap > 0.9 * best.working_gap and length < tuning.SHORTEST:
+                break
+            if found.working_gap < best.working_gap:
+                best, limit = found, path.limit()
+            loop.record(found)
+            if loop.stopped is not None:
+                break
+            if best.working_gap <= clear * loop.target:
+                if (sparse := self._accepted(best, *limit)) is not None:
+                    return sparse
+                clear *= tuning.CLEAR
+                path.go(path.theta)  # back from its limit
+        if best is not point and (sparse := self._accepted(best, *limit)) is not None:
+            return sparse
+        machine.set_dual(best.beta)
+        last = loop.assess(best.weights)
+        return None if best is point else last
+
+    def _accepted(self, best: Point, weights: Array, beta: Array) -> Point | None:
+        """The limit of a path as the new point, unless what was set to 0 in it costs more than is wanted."""
+        loop = self.loop
+        loop.machine.set_dual(beta)
+        sparse = loop.assess(weights)
+        if not sparse.working_gap <= max(best.working_gap, loop.target):
+            return None
+        if loop.best.point is None or sparse.gap <= max(loop.best.point.gap, loop.target):
+            loop.best.point = sparse
+        return sparse
+
+    def closed_form(self, point: Point) -> Point:
+        """The weights for the present block norms."""
+        regularizer = self.loop.problem.regularizer
+        return self.loop.evaluate(regularizer.weights_from_norms(point.weights * np.sqrt(point.squares)))
+
+
+def _in_memory(machine: Any) -> TypeGuard[SMOMachine]:
+    """Whether it is a box-constrained quadratic whose rows are at hand, as the central path needs them."""
+    return isinstance(machine, SMOMachine) and not isinstance(machine, LazyMachine)

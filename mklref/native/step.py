@@ -1,0 +1,147 @@
+"""The step of the loop: the weights that minimise cuts, curvature and psi.
+
+Every dual point beta_k seen so far bounds J from below by a cut that is linear in the weights,
+
+    J(theta) >= D_k - 1/2 q_k'theta,      D_k = -sum_i c_i V*(-beta_ki/c_i, y_i),   q_km = beta_k'K_m beta_k,
+
+and the next weights minimise the largest cut plus the curvature W'W of J at the centre plus psi,
+
+    minimise over theta >= 0    max_k (D_k - 1/2 q_k'theta) + 1/2 ||W (theta - theta_c)||^2 + psi(theta).
+
+With the cut of the centre alone this is Newton's method. More cuts are there where trial points failed, which happens
+where J has kinks; their multipliers lambda (they sum to 1) mix the dual points to sum_k lambda_k beta_k, which is
+feasible and near-optimal where no single beta_k is. Where psi is polyhedral (lp with p = 1 and its kin) the step is the
+quadratic program of this file, elsewhere Newton's method on its dual (curved.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref.machines.qp import QuadraticProgram
+from mklref.native.curved import curved_step
+from mklref.regularizers import Regularizer
+from mklref.regularizers.polyhedral import Polyhedral
+
+_NEGLIGIBLE = 1e-10
+"""Weights below this share of the largest are set to 0 before they are used: such a kernel costs nothing."""
+_RIDGE = 1e-13
+_MOST = 60
+"""With more active kernels than this at the centre, they have to earn their place in the program again."""
+_CANDIDATES = 20
+"""Kernels of largest q that join the active ones before the first solve; all violators join later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A dual point and the linear lower bound of J that it gives."""
+
+    beta: Array
+    squares: Array
+    dual_term: float
+
+    def at(self, weights: Array) -> float:
+        """D - 1/2 q'theta."""
+        return self.dual_term - 0.5 * float(self.squares @ weights)
+
+
+class Step(NamedTuple):
+    """The minimiser of the model, its value there (a prediction of J + psi), and the multipliers of the cuts."""
+
+    weights: Array
+    value: float
+    mixture: Array
+
+
+def step(
+    regularizer: Regularizer,
+    cuts: Sequence[Cut],
+    W: Array,
+    centre: Array,
+    kernels: Any = None,
+    unit: float = 0.0,
+    deadline: float = np.inf,
+) -> Step:
+    """Minimise the model plus psi.
+
+    Parameters
+    ----------
+    regularizer : Regularizer
+        With a psi (`weight_form` "min").
+    cuts : sequence of Cut
+    W : array (f, k)
+        Root of the curvature for `kernels`.
+    centre : array (M,)
+        theta_c.
+    kernels : array of int (k,), optional
+        All weights but theirs stay 0; by default all kernels.
+    unit : float
+        The order of the weights where those of the centre are much smaller.
+    deadline : float
+        The step ends somewhere on the way past this time of `perf_counter`.
+    """
+    psi = regularizer.polyhedral(len(centre))
+    Q, D = np.array([cut.squares for cut in cuts]), np.array([cut.dual_term for cut in cuts])
+    if psi is None:
+        return Step(*curved_step(regularizer, Q, D, W, centre, deadline))
+    if kernels is None or len(kernels) == len(centre):
+        return sparse_step(psi, Q, D, W, centre, unit)
+    found = sparse_step(psi.of(kernels), Q[:, kernels], D, W, centre[kernels], unit)
+    weights = np.zeros_like(centre)
+    weights[kernels] = found.weights
+    return found._replace(weights=weights)
+
+
+def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float = 0.0) -> Step:
+    """The quadratic program for cuts D - 1/2 Q theta, on few kernels first, to which all violators are added."""
+    active = centre > _NEGLIGIBLE * centre.max()
+    candidates = active if np.count_nonzero(active) <= _MOST else np.zeros_like(active)
+    if len(centre) > _CANDIDATES:
+        candidates[np.argpartition(Q, -_CANDIDATES, axis=1)[:, -_CANDIDATES:]] = True
+    else:
+        candidates[:] = True
+    normal = np.ones_like(centre) if psi.normal is None else psi.normal
+    while True:
+        index = np.flatnonzero(candidates)
+        part, mixture = _on_face(psi, Q, D, W, centre, index, max(unit, float(centre.max())))
+        weights = np.zeros_like(centre)
+        weights[index] = np.where(part > _NEGLIGIBLE * part.max(), part, 0.0)
+        if psi.normal is not None:
+            weights /= psi.normal @ weights
+        moved = W @ (weights - centre)
+        # The gradient of a kernel outside, per unit of the constraint, must not be below that of those inside.
+        slope = (moved @ W - 0.5 * (mixture @ Q) + psi.gradient(weights)) / normal
+        inside = 0.0 if psi.normal is None else float(slope[weights > 0.0].max())
+        missing = ~candidates & (slope < inside - 1e-9 * np.abs(slope).max())
+        if not missing.any():
+            largest = float((D - 0.5 * (Q @ weights)).max())
+            return Step(weights, largest + 0.5 * float(moved @ moved) + psi.penalty(weights), mixture)
+        candidates |= missing
+
+
+def _on_face(
+    psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, index: Any, unit: float
+) -> tuple[Array, Array]:
+    """The quadratic program in (theta, s) over some of the kernels, in units of the weights and of J."""
+    k, m = len(D), len(index)
+    V, Qs = unit * W[:, index], unit * Q[:, index]
+    scale = max(float(np.abs(Qs).max()), float(D.max() - D.min()), np.finfo(float).tiny)
+    offset = float((D - 0.5 * (Q @ centre)).max())
+    P = np.zeros((m + 1, m + 1))
+    P[:m, :m] = (V.T @ V + 2.0 * psi.mu * unit**2) / scale
+    P[range(m), range(m)] += _RIDGE * max(1.0, float(np.trace(P)))
+    c = np.append((unit * psi.cost[index] - (W @ centre) @ V) / scale, 1.0)
+    G = np.full((k, m + 1), -1.0)
+    G[:, :m] = Qs / (-2.0 * scale)
+    a = None if psi.normal is None else np.append(unit * psi.normal[index], 0.0)
+    program = QuadraticProgram(P, c, m, G, (offset - D) / scale, a)
+    x, multipliers = program.solve(np.append(centre[index] / unit, 0.0))
+    if not np.isfinite(x).all():
+        raise FloatingPointError("the quadratic program of the step is beyond double precision")
+    mixture = multipliers[m:]
+    return unit * x[:m], mixture / mixture.sum()

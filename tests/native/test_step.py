@@ -1,0 +1,216 @@
+"""The step: cuts, curvature and psi, minimised exactly, against cvxpy; and the problems that need more than one cut."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from conic import optimum, solve
+from makers import make_problem
+from native.bundles import random_bundle
+from regularizers.instances import FAMILIES, SCALE, M
+
+import mklref
+from mklref.formulations.weighted_primal import psi
+from mklref.machines import machine_for
+from mklref.native.step import Cut, step
+from mklref.regularizers import BlockNorm, Fixed, Groups, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
+from mklref.solution import Status
+
+SPARSE = (Lp(1), BlockNorm(1), Power(1), HalfPower(1), Tikhonov(1, 0.3), WeightedL1(SCALE), WeightedLp(1, SCALE))
+TRIPLE = ((0, 1), (2, 3, 4), (5,))
+BALLS = (*(Groups(TRIPLE, p, q) for p, q in ((0.5, 0.5), (1, 0), (0.2, 0.8), (0.3, 0.4))), Lp(1.0005), Lp(2))
+CURVED = [
+    regularizer
+    for regularizer in (Lp(1.01), Lp(4 / 3), Lp(2), Lp(7), Lp(np.inf), Fixed(SCALE), *FAMILIES)
+    if regularizer.weight_form == "min" and regularizer.polyhedral(M) is None
+]
+every_sparse = pytest.mark.parametrize("regularizer", SPARSE, ids=str)
+
+
+@pytest.fixture(scope="module")
+def random_problem():
+    """That of the validation folder, by its path: the folder is no part of the installed package."""
+    path = Path(__file__).parents[2] / "validation" / "robustness.py"
+    spec = importlib.util.spec_from_file_location("robustness", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.random_problem
+
+
+def truth(regularizer, cuts, W, centre, rel):
+    """The same program, declared: its value, with what it may be off by, and the multipliers of the cuts."""
+    theta, s = cp.Variable(len(centre), nonneg=True), cp.Variable()
+    above = [s >= cut.dual_term - 0.5 * cut.squares @ theta for cut in cuts]
+    penalty, domain = psi(regularizer, theta)
+    program = cp.Problem(cp.Minimize(s + 0.5 * cp.sum_squares(W @ (theta - centre)) + penalty), above + domain)
+    return optimum(program, rel=rel, abs=rel), np.array([float(constraint.dual_value) for constraint in above])
+
+
+@pytest.mark.parametrize("regularizer", [*SPARSE, *BALLS], ids=str)
+@pytest.mark.parametrize("cuts", [1, 2, 5])
+def test_the_step_minimises_the_model(regularizer, cuts, rng):
+    accuracy = (1e-7, 1e-4) if regularizer in SPARSE else (1e-6, 1e-3)
+    for _ in range(3):
+        bundle, W, centre = random_bundle(rng, regularizer, cuts, rows=4, kernels=4 if regularizer in SPARSE else 6)
+        weights, value, mixture = step(regularizer, bundle, W, centre)
+        assert np.all(weights >= 0.0)
+        penalty = regularizer.weight_penalty(weights)
+        model = max(cut.dual_term - 0.5 * cut.squares @ weights for cut in bundle)
+        model += 0.5 * np.sum((W @ (weights - centre)) ** 2) + penalty
+        assert value == pytest.approx(model, rel=1e-12)
+        best, multipliers = truth(regularizer, bundle, W, centre, accuracy[0])
+        assert value == best
+        assert mixture.min() >= 0.0
+        assert mixture.sum() == pytest.approx(1.0, abs=1e-12)
+        np.testing.assert_allclose(mixture, multipliers, atol=accuracy[1])
+
+
+@every_sparse
+def test_kernels_outside_the_first_choice_come_in(regularizer, rng):
+    """With 100 kernels only 20 candidates start; the optimality conditions must still hold for every kernel."""
+    if isinstance(regularizer, WeightedL1 | WeightedLp):
+        regularizer = type(regularizer)(*([1] if isinstance(regularizer, WeightedLp) else []), np.linspace(0.5, 2, 100))
+    bundle, W, centre = random_bundle(rng, regularizer, cuts=3, rows=60, kernels=100)
+    weights, value, mixture = step(regularizer, bundle, W, centre)
+    psi_of_all = regularizer.polyhedral(100)
+    assert np.count_nonzero(weights) > 10
+    assert value == truth(regularizer, bundle, W, centre, 1e-7)[0]
+    aggregate = mixture @ np.stack([cut.squares for cut in bundle])
+    slope = W.T @ (W @ (weights - centre)) - 0.5 * aggregate + psi_of_all.gradient(weights)
+    if psi_of_all.normal is not None:
+        slope = slope / psi_of_all.normal
+        slope -= slope[weights > 1e-6].mean()
+    np.testing.assert_allclose(slope[weights > 1e-6], 0.0, atol=1e-6)
+    assert slope.min() > -1e-6
+
+
+def test_weights_of_other_kernels_stay_zero(rng):
+    """The step on some of the kernels is that of the problem that has no others."""
+    bundle, W, centre = random_bundle(rng, Lp(1), cuts=3)
+    few = np.array([0, 2])
+    centre[1] = 0.0
+    centre[3:] = 0.0
+    centre /= centre.sum()
+    weights, value, _ = step(Lp(1), bundle, W[:, few], centre, few)
+    small = [Cut(cut.beta, cut.squares[few], cut.dual_term) for cut in bundle]
+    alone = step(Lp(1), small, W[:, few], centre[few])
+    np.testing.assert_array_equal(weights[few], alone.weights)
+    assert weights.sum() == pytest.approx(1.0)
+    assert value == alone.value
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1.0, 1e8, 1e150])
+def test_the_step_does_not_depend_on_units(scale, rng):
+    """Kernels c K_m with weights theta/c, or J in other units: the same step."""
+    bundle, W, centre = random_bundle(rng, Lp(1), cuts=3)
+    weights, value, mixture = step(Lp(1), bundle, W, centre)
+    scaled = [Cut(cut.beta, scale * cut.squares, scale * cut.dual_term) for cut in bundle]
+    again, scaled_value, scaled_mixture = step(Lp(1), scaled, np.sqrt(scale) * W, centre)
+    np.testing.assert_allclose(again, weights, atol=1e-8)
+    np.testing.assert_allclose(scaled_mixture, mixture, atol=1e-6)
+    assert scaled_value == pytest.approx(scale * value, rel=1e-10)
+
+
+def test_cuts_are_lower_bounds_of_the_machine(rng):
+    """D - 1/2 q'theta <= J(theta), with equality where the cut was made."""
+    machine = machine_for(make_problem(loss="hinge", seed=11), None)
+
+    def solved(weights):
+        machine.move(weights)
+        machine.solve(1e-11)
+        machine.solve(1e-11)
+        return machine.value()
+
+    here = rng.uniform(0.2, 1.0, size=M)
+    value = solved(here)
+    squares = machine.forms.squares.copy()
+    cut = Cut(machine.beta.copy(), squares, value + 0.5 * here @ squares)
+    assert cut.at(here) == pytest.approx(value, rel=1e-12)
+    for _ in range(10):
+        there = rng.exponential(size=M)
+        assert cut.at(there) <= solved(there) + 1e-9
+
+
+# --- one cut under a curved psi: Newton's method -----------------------------------------------------------------
+
+
+def ridge_machine(regularizer, rng, ridge=0.3, rank=12, spread=0.5):
+    """q, W and theta of a ridge machine on random kernels: W = L^{-1}(K_m beta)_m, L L' = Q + ridge."""
+    n = 12
+    features = rng.normal(size=(M, n, rank)) * 10.0 ** rng.uniform(-0.5, 0.5, size=(M, 1, 1)) / np.sqrt(rank)
+    kernels = features @ features.transpose(0, 2, 1)
+    theta = regularizer.weights_from_norms(10.0 ** rng.uniform(-spread, 0.0, size=M))
+    root = np.linalg.cholesky(np.tensordot(theta, kernels, 1) + ridge * np.eye(n))
+    beta = np.linalg.solve(root.T, np.linalg.solve(root, rng.normal(size=n)))
+    images = kernels @ beta
+    return images @ beta, np.linalg.solve(root, images.T), theta
+
+
+def newton(regularizer, q, W, theta):
+    """The weights of the step with the cut of the centre alone."""
+    return step(regularizer, [Cut(np.zeros(1), q, 0.5 * float(q @ theta))], W, theta).weights
+
+
+def model(regularizer, q, W, theta, at):
+    move = at - theta
+    return -0.5 * q @ move + 0.5 * np.sum((W @ move) ** 2) + regularizer.weight_penalty(at)
+
+
+def minimum_by_cvxpy(regularizer, q, W, theta):
+    """The minimum of the model, its error, and the largest qhat = q - 2 W'W (at - theta) there."""
+    at = cp.Variable(M, nonneg=True)
+    penalty, domain = psi(regularizer, at)
+    curvature = 0.5 * cp.sum_squares(W @ (at - theta)) if len(W) else 0.0
+    program = cp.Problem(cp.Minimize(-0.5 * q @ (at - theta) + curvature + penalty), domain)
+    error = solve(program)
+    return program.value, error, (q - 2.0 * W.T @ (W @ (at.value - theta))).max()
+
+
+def has_kinks_across_groups(regularizer):
+    """Whether R* is the largest of the groups' norms; the way along the smooth relatives may then end early."""
+    return isinstance(regularizer, Groups) and regularizer.p > 0 and regularizer.p + regularizer.q == 1
+
+
+CASES = ({}, {"ridge": 3.0}, {"ridge": 0.1}, {"rank": 2}, {"spread": 4})
+
+
+@pytest.mark.parametrize("regularizer", [member for member in CURVED if not has_kinks_across_groups(member)], ids=str)
+def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
+    """Unless the model has it inside the weight set, where no q is left and the curvature is taken for too large."""
+    compared = 0
+    for case in CASES:
+        q, W, theta = ridge_machine(regularizer, rng, **case)
+        found = newton(regularizer, q, W, theta)
+        assert np.all(found >= 0.0)
+        value, error, largest = minimum_by_cvxpy(regularizer, q, W, theta)
+        if largest > 1e-3 * q.max() and not np.isinf(getattr(regularizer, "p", 2.0)):
+            assert model(regularizer, q, W, theta, found) == pytest.approx(value, abs=error + 2e-6 * (1.0 + q @ theta))
+            compared += 1
+    assert compared >= 2 or np.isinf(getattr(regularizer, "p", 2.0))
+
+
+@pytest.mark.parametrize("regularizer", CURVED, ids=str)
+def test_the_way_there_leads_down(regularizer, rng):
+    """-q/2'd + psi(theta + d) - psi(theta) <= 0, also where the model has its minimum inside the weight set."""
+    for ridge in (10.0, 0.3, 0.02):
+        for spread in (0.5, 3.0):
+            q, W, theta = ridge_machine(regularizer, rng, ridge=ridge, spread=spread)
+            for curvature in (W, W[:0]):
+                if len(curvature) == 0 and not np.isfinite(regularizer.conjugate(np.sqrt(q))):
+                    continue  # a linear model that is not bounded from below
+                found = newton(regularizer, q, curvature, theta)
+                direction = found - theta
+                change = -0.5 * q @ direction + regularizer.weight_penalty(found) - regularizer.weight_penalty(theta)
+                assert change <= 1e-9 * (q @ theta)
+
+
+@pytest.mark.parametrize(
+    ("seed", "family"), [(46, "groups"), (565, "tikhonov"), (293, "elastic_net"), (146, "mahalanobis")]
+)
+def test_problems_whose_solution_is_at_a_kink_are_solved(seed, family, random_problem):
+    """J has a kink, or nearly one, where these end: one dual point does not close the gap there, a mixture does."""
+    assert mklref.solve(random_problem(seed, family)).status is Status.OPTIMAL
