@@ -16,6 +16,7 @@ import sys
 import tomllib
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import groupby
 from pathlib import Path
 
@@ -253,9 +254,11 @@ def reached(points: list[dict[str, float]], gap: float = 1e-5) -> str:
 
 
 def shared_digits(lower: float, upper: float) -> str:
-    """Both bounds as one decimal: 8.4612(3..9) for 8.46123 and 8.46129."""
-    low, high = f"{lower:.11f}", f"{upper:.11f}"
-    same = next(k for k in range(len(low) + 1) if low[: k + 1] != high[: k + 1])
+    """Both bounds as one decimal, rounded outwards to the second digit in which they differ: 8.46(12…35)."""
+    step = Decimal(1).scaleb(Decimal(upper - lower).adjusted() - 1)
+    low = str(Decimal(lower).quantize(step, ROUND_FLOOR))
+    high = str(Decimal(upper).quantize(step, ROUND_CEILING))
+    same = next(k for k, (a, b) in enumerate(zip(low, high, strict=True)) if a != b)
     return f"{low[:same]}({low[same:]}…{high[same:]})"
 
 

@@ -175,6 +175,17 @@ Prose\*.
     assert generate.prose(lines)[:-1] == expected
 
 
+def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, tmp_path):
+    generate.problem_tables(tmp_path)
+    generate.peers_table(tmp_path)
+    problems, proven, peers = ((tmp_path / f"{name}.md").read_text() for name in ("problems", "proven", "peers"))
+    assert "| wine-178-hinge-p-1 | 178 | 18 | hinge | `Lp(1)` | 10 | 11.2802994491(646…705) |" in problems
+    assert problems.count("\n") == 2 + 30
+    assert "| `block_norm` |" in proven
+    assert "| native |" in peers
+    assert generate.reached([{"gap": 1e-3, "seconds": 2.0}, {"gap": 1e-2, "seconds": 1.0}]) == "(1e-03, 2)"
+
+
 def test_pages_of_formulations_hold_statement_and_source(generate, tmp_path):
     pages = tmp_path / "formulations"
     pages.mkdir()
