@@ -58,7 +58,7 @@ _TINY = Decimal("1e-30")
 _TIE = Fraction(1, 10**9)
 """Groups: p + q this close to 1 counts as 1, by the definition of the regulariser."""
 _LAST_BITS = Fraction(8, 2**52)
-"""Of the largest target or kink: constant targets may differ by that."""
+"""Of the largest target or end of a tube: constant targets may differ by that."""
 _INFLATION = 1032
 """What the deflate method packs into one byte at most."""
 _HEADER = 65536
@@ -523,7 +523,7 @@ class _Loss:
 
         One class: 1e-7 of R* with the whole sum on one sample of average K_ii, or of half the sum of its squared
         norms if that is less. Targets that one constant fits: the loss at a score twice as large as all targets and
-        kinks.
+        ends of tubes.
         """
         if self.name == "one_class":
             means = _exact([max(0.0, float(np.trace(K, dtype=float))) / len(K) for K in kernels])
@@ -531,7 +531,7 @@ class _Loss:
         if self.margin is not None:
             return Fraction(0)
         middle = (min(self.y) + max(self.y)) / 2 if intercept else Fraction(0)
-        reach = max(map(abs, self.y)) + (self.delta if self.name == "huber" else self.epsilon)
+        reach = max(map(abs, self.y)) + self.epsilon
         if max(self._excess(middle, y) for y in self.y) > reach * _LAST_BITS:
             return Fraction(0)
         return sum(

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from mklref._typing import Array
+    from mklref.losses.base import Loss
     from mklref.problem import Problem
 
 _LAST_BITS = 8.0 * float(np.finfo(float).eps)
-"""Share of the largest target or kink by which a score may be wrong."""
+"""Share of the largest target or end of a tube by which a score may be wrong."""
 _ONE_CLASS = 1e-7
 """Share of R* of a single sample below which the optimum of a one-class machine counts as 0: rounding
 leaves about 1e-13 of them, and a relative gap of 1e-6 is to be within its reach."""
@@ -36,7 +38,7 @@ def unit_of(problem: Problem) -> float:
     - Real targets: P* is at most the objective of the best constant function, and R > 0 elsewhere, so that P* = 0
       exactly if that function has no loss: constant targets, or a tube as wide as they spread. Since V vanishes on
       intervals around the targets, the constant in the middle of all targets has none if any has. The unit is the loss
-      at a score twice as large as all targets and kinks.
+      at a score twice as large as all targets and ends of tubes.
     - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is 1e-7 R* for all of c_b on one sample of average
       K_ii, or for the nearest point of its ray where R* is finite; or 1e-7 of half the sum of its squared norms, which
       is R* at weights of 1, if that is less: R* alone would excuse everything where it is steep, of degree 202 for
@@ -51,12 +53,24 @@ def unit_of(problem: Problem) -> float:
     if loss.targets != "real":
         return 0.0
     middle = np.full(len(y), 0.5 * y.min() + 0.5 * y.max() if problem.intercept else 0.0)
-    reach = float(np.abs(np.vstack([y, loss.kinks(y)])).max())
+    reach = float(np.abs(np.vstack([y, _ends(loss, y)])).max())
     error = _LAST_BITS * reach
     slopes = np.maximum(*(np.abs(loss.subgradient(middle + side, y)) for side in (-error, error)))
     if float(costs @ loss.value(middle, y)) > error * float(costs @ slopes):
         return 0.0
     return _finite(float(costs @ loss.value(np.full(len(y), 2.0 * reach), y)))
+
+
+def _ends(loss: Loss, y: Array) -> Array:
+    """The kinks without a loss, (k, n): the ends of tubes. The threshold of Huber's loss says nothing of targets."""
+    kinks = loss.kinks(y)
+    error = _LAST_BITS * np.abs(kinks).max(initial=0.0)
+
+    def free(kink: Array) -> bool:
+        slopes = np.maximum(*(np.abs(loss.subgradient(kink + side, y)) for side in (-error, error)))
+        return bool(np.all(loss.value(kink, y) <= error * slopes))
+
+    return np.asarray(kinks[np.array([free(kink) for kink in kinks], dtype=bool)])
 
 
 def _finite(unit: float) -> float:

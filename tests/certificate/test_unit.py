@@ -41,7 +41,7 @@ def test_an_interval_that_spans_three_decades_is_not_optimal():
 
 
 @pytest.mark.parametrize("loss", REAL, ids=str)
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("scale", [1e-18, 1e-8, 1.0, 1e8])
 def test_constant_targets_have_a_unit_and_other_targets_none(loss, scale):
     problem = make_problem(loss=loss, seed=3, n=24)
     constant = problem.replace(y=np.full(24, 0.3 * scale))
