@@ -73,8 +73,14 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
 
 def require_gram(matrices: Sequence[FloatArray]) -> None:
     """Raise `InvalidKernel` unless the matrices are what `checked_gram` returns, all of one order and type."""
-    (n, *_), dtype = matrices[0].shape, matrices[0].dtype
     remedy = "give the matrices to mklref.kernels.stack, which checks and converts them."
+    if not matrices:
+        raise InvalidKernel("kernels is empty; give at least one Gram matrix of shape (n, n).")
+    for m, matrix in enumerate(matrices):
+        if not isinstance(matrix, np.ndarray) or matrix.dtype not in (np.float64, np.float32) or matrix.size == 0:
+            found = f"{matrix.dtype} {matrix.shape}" if isinstance(matrix, np.ndarray) else type(matrix).__name__
+            raise InvalidKernel(f"kernels[{m}] is {found}, no float64 or float32 array of shape (n, n); {remedy}")
+    n, dtype = len(matrices[0]), matrices[0].dtype
     for m, matrix in enumerate(matrices):
         if matrix.shape != (n, n) or matrix.dtype != dtype or not matrix.flags.c_contiguous:
             raise InvalidKernel(
