@@ -13,6 +13,7 @@ It is chunking (Vapnik 1982; Osuna, Freund and Girosi 1997), of the problem in b
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,9 +60,7 @@ def on_active_samples(loop: Loop, weights: Array) -> Point | None:
         tol = max(_INSIDE * loop.tol, _AHEAD * min(gap, _FIRST_GAP))
         weights, beta = _solved_on(loop, machine, samples, weights, point is not None, tol)
         machine.move(weights)
-        whole = np.zeros_like(machine.beta)
-        whole[samples] = beta
-        machine.set_dual(whole)
+        machine.set_dual(_on_all(machine, samples, beta))
         point = loop.best.note(loop.assess(weights))
         last, gap = gap, point.gap / max(abs(point.upper), loop.zero)
         if loop.record(point) or gap <= loop.tol or gap > _SLOW * last:
@@ -92,7 +91,20 @@ def _solved_on(
     left = loop.recorder.deadline - time.perf_counter()
     recorder: Recorder[Record] = Recorder("active samples", tol=tol, max_iter=loop.recorder.max_iter, max_time=left)
     inner = Loop(small, tol, recorder, cold=False)
-    inner.iterate(inner.begin(weights))
+    try:
+        inner.iterate(inner.begin(weights))
+    except KeyboardInterrupt:
+        found = inner.best.point
+        if found is not None and found.lower > loop.best.lower:  # what is returned is certified from scratch
+            loop.best.point = replace(found, beta=_on_all(machine, samples, found.beta))
+        raise
     best = inner.best.point
     assert best is not None
     return best.weights, best.beta
+
+
+def _on_all(machine: LazyMachine, samples: Array, beta: Array) -> Array:
+    """beta (n,), 0 for all other samples."""
+    whole = np.zeros_like(machine.beta)
+    whole[samples] = beta
+    return whole

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mklref import Lp, MulticlassProblem, Problem, certify, solve
-from mklref.exceptions import InvalidInput, KernelsLost, NotApplicable
+from mklref.exceptions import Interrupted, InvalidInput, KernelsLost, NotApplicable
 from mklref.kernels import DiskStack, KernelStack, LazyStack, gaussian, linear, per_variable, polynomial
 from mklref.machines import machine_for
 from mklref.machines.lazy import LazyMachine
@@ -128,29 +128,51 @@ def test_kernels_that_are_lost_leave_the_best_point(data, tmp_path, change):
     assert str(found.certificate) in str(lost.value)
 
 
-def test_the_others_are_read_once_in_a_round(monkeypatch):
-    """All machines are those of the samples that matter, and it is certified on all of them."""
+@pytest.fixture
+def separable():
+    """1,200 samples of which less than half matter, and the samples of each machine that is solved on them."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 10))
     y = np.where(X[:, 0] + 0.5 * X[:, 1] ** 2 > 0.5, 1.0, -1.0)
-    orders = []
-    monkeypatch.setattr(LazyMachine, "_solve_on", watched(LazyMachine._solve_on, orders))
     lazy = gaussian([2.0, 4.0, 8.0]).fit(X, storage="lazy", cache="1MB")
-    problem = Problem(lazy, y, C=10.0, regularizer="uniform")
+    return Problem(lazy, y, C=10.0, regularizer="uniform"), X
+
+
+def machines_of(monkeypatch, after=10**9):
+    """Orders of the machines from now on; Ctrl-C comes after so many."""
+    orders, solve_on = [], LazyMachine._solve_on
+
+    def watched(machine, chosen, tol):
+        orders.append(len(machine.beta))
+        if len(orders) > after:
+            raise KeyboardInterrupt
+        return solve_on(machine, chosen, tol)
+
+    monkeypatch.setattr(LazyMachine, "_solve_on", watched)
+    return orders
+
+
+def test_the_others_are_read_once_in_a_round(separable, monkeypatch):
+    """All machines are those of the samples that matter, and it is certified on all of them."""
+    problem, X = separable
+    orders = machines_of(monkeypatch)
     found = solve(problem, tol=1e-5)
     assert found.status is Status.OPTIMAL
     assert max(orders) < 0.5 * 1200, "no machine has all samples"
     expected = solve(problem.replace(kernels=gaussian([2.0, 4.0, 8.0]).fit(X)), tol=1e-5)
     assert found.certificate.lower <= expected.certificate.upper
     assert expected.certificate.lower <= found.certificate.upper
+    orders.clear()
+    assert solve(problem, tol=1e-5, start=found).status is Status.OPTIMAL
+    assert not orders, "what is optimal is not solved again"
 
 
-def watched(method, orders):
-    def solve_on(machine, chosen, tol):
-        orders.append(len(machine.beta))
-        return method(machine, chosen, tol)
-
-    return solve_on
+def test_ctrl_c_within_a_round_returns_what_was_found_in_it(separable, monkeypatch):
+    problem, _ = separable
+    orders = machines_of(monkeypatch, after=2)
+    with pytest.raises(Interrupted) as stopped:
+        solve(problem, tol=1e-5)
+    assert 0.0 < stopped.value.solution.certificate.relative_gap < 0.9, orders
 
 
 def test_a_loss_without_bounds_says_why_it_needs_memory(data):
