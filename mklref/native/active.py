@@ -47,18 +47,18 @@ def on_active_samples(loop: Loop, weights: Array) -> Point | None:
     if not known or problem.intercept_cost:
         return None
     assert isinstance(machine, LazyMachine)
-    point, gap = None, np.inf
-    if machine.beta.any() and loop.first is not None:
-        point, gap = loop.first, loop.first.gap / max(abs(loop.first.upper), loop.zero)
+    warm, point, gap = bool(machine.beta.any()), None, np.inf
+    if warm and loop.first is not None:
+        gap = loop.first.gap / max(abs(loop.first.upper), loop.zero)
         if gap <= loop.tol:
-            return point
-    samples = machine.near(_NEAR[point is not None], machine.most)
-    machine.likely = None
+            return loop.first
+    samples = machine.near(_NEAR[warm], machine.most)
     for _ in range(_MOST_ROUNDS):
         if len(samples) > _ALMOST_ALL * len(machine.beta) or len(np.unique(problem.y[samples])) < 2:
             return point
         tol = max(_INSIDE * loop.tol, _AHEAD * min(gap, _FIRST_GAP))
-        weights, beta = _solved_on(loop, machine, samples, weights, point is not None, tol)
+        weights, beta = _solved_on(loop, machine, samples, weights, warm, tol)
+        machine.likely, warm = None, True
         machine.move(weights)
         machine.set_dual(_on_all(machine, samples, beta))
         point = loop.best.note(loop.assess(weights))
