@@ -47,7 +47,8 @@ def on_active_samples(loop: Loop, weights: Array) -> Point | None:
     if not known or problem.intercept_cost:
         return None
     assert isinstance(machine, LazyMachine)
-    warm, point, gap = bool(machine.beta.any()), None, np.inf
+    warm, gap = bool(machine.beta.any()), np.inf
+    point: Point | None = None
     if warm and loop.first is not None:
         gap = loop.first.gap / max(abs(loop.first.upper), loop.zero)
         if gap <= loop.tol:
