@@ -12,7 +12,8 @@ table in docs/scale.md, and with --results FILE appends them there:
 - peak memory of the process; error on the 10,000 test images;
 - with --svc, at the end, scikit-learn's `SVC` with one of the kernels (gamma = 0.03).
 
-`--letter FILE` takes the data set letter instead: 26 classes, one against the rest with joint weights, 12 widths.
+`--letter` takes the data set letter instead, from a table: 26 classes, one against the rest, joint weights, 12 widths.
+The first n samples, 16,000 at most, are trained on.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ LETTER_WIDTHS = np.geomspace(0.5, 8.0, 12)
 C, GAMMA = 10.0, 0.03
 _ROWS = 256
 _TRAINING = 16000
-"""Samples of letter that are trained on, as in its first publication; the last 4,000 are tested."""
+"""Samples of letter that may be trained on, as in its first publication; the last 4,000 are tested."""
 
 
 def images(directory: Path, which: str) -> tuple[np.ndarray, np.ndarray]:
@@ -49,10 +50,10 @@ def images(directory: Path, which: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def letters(file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised features (20000, 16), and letters."""
-    table = np.loadtxt(file, delimiter=",", dtype=str)
-    X = table[:, 1:].astype(float)
-    return (X - X.mean(axis=0)) / X.std(axis=0), table[:, 0]
+    """Standardised features (20000, 16), and letters, from a table with names of columns and the letter at the end."""
+    table = np.loadtxt(file, delimiter=",", dtype=str, skiprows=1)
+    X = table[:, :-1].astype(float)
+    return (X - X.mean(axis=0)) / X.std(axis=0), table[:, -1]
 
 
 def evaluation(stack: LazyStack) -> float:
@@ -143,7 +144,7 @@ def letter(given: argparse.Namespace) -> Any:
     """The rows of letter."""
     X, names = letters(given.data)
     _, codes = np.unique(names, return_inverse=True)
-    train, test = slice(None, _TRAINING), slice(_TRAINING, None)
+    train, test = slice(None, min(given.n[0], _TRAINING)), slice(_TRAINING, None)
     for p in given.p:
         stack = gaussian(LETTER_WIDTHS).fit(X[train], storage="lazy", cache=given.cache, precision=given.precision)
         problem = MulticlassProblem(stack, names[train], C=C, regularizer=Lp(p))
