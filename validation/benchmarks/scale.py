@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from mklref import Lp, MulticlassProblem, Problem, solve
+from mklref._files import write_text
 from mklref.kernels import LazyStack, gaussian
 from mklref.kernels.evaluation import Block
 
@@ -173,7 +174,7 @@ def main() -> None:
         print("|", " | ".join(shown), "|", flush=True)
         if given.results:
             known = json.loads(given.results.read_text()) if given.results.exists() else []
-            given.results.write_text(json.dumps([*known, row], indent=1) + "\n")
+            write_text(given.results, json.dumps([*known, row], indent=1) + "\n")
 
 
 if __name__ == "__main__":
