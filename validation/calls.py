@@ -2,7 +2,8 @@
 
 Functions are named by file and first line, `mklref/verify.py:120`, decorators included. What a shared fixture calls,
 all tests of its scope call; what is called while tests are collected is listed under `everywhere`, and tests that start
-programs, which may call anything, under `programs`. The tests of a function are listed from the fastest to the slowest.
+programs, which may call anything, under `programs`. The tests of a function are listed from the fastest to the slowest;
+what fails is listed under `failed` alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pytest
 _active: list[set[CodeType]] = []
 _of_tests: dict[str, set[CodeType]] = {}
 _seconds: dict[str, float] = {}
+_failed: set[str] = set()
 _of_nodes: dict[str, set[CodeType]] = {"": set()}
 """What shared fixtures call, by the node of their scope; "" is the collection."""
 
@@ -75,13 +77,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         _seconds[item.nodeid] = time.perf_counter() - started
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember what fails."""
+    if report.failed:
+        _failed.add(report.nodeid)
+
+
 def write() -> None:
     """Write the table of what was recorded so far."""
     package = str(Path.cwd() / "mklref") + os.sep
     table: dict[str, list[str]] = {}
     programs: list[str] = []
     collected = _of_nodes[""]
-    for test in sorted(_of_tests, key=_seconds.__getitem__):
+    for test in sorted(_of_tests.keys() - _failed, key=_seconds.__getitem__):
         shared = [codes for node, codes in _of_nodes.items() if node and test.startswith(node)]
         for code in _of_tests[test].union(*shared):
             if code.co_filename.startswith(package):
@@ -89,6 +97,7 @@ def write() -> None:
         if subprocess.Popen.__init__.__code__ in _of_tests[test]:
             programs.append(test.removeprefix("tests/"))
     table["programs"] = programs
+    table["failed"] = sorted(_failed)
     table["everywhere"] = [_name(code) for code in collected if code.co_filename.startswith(package)]
     Path(os.environ["MKLREF_CALLS"]).write_text(json.dumps(table), encoding="utf-8")
 

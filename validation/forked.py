@@ -1,11 +1,11 @@
 """A plugin for pytest, `-p validation.forked`: mutants, each in a fork of one process that has collected the tests.
 
 NumPy, the package and the tests are imported once. A first fork runs all tests and says which of them call which
-function (`validation.calls`). Then each mutant gets a fork of its own, which puts the fault into the functions that
-are there, by their code objects, and runs the tests that call the function around it, the fastest first, until one
-fails. Meanwhile the fault is also in the file, for programs that tests start. A new process judges what a fork cannot:
-faults outside of bodies, which importing executes, and survivors in functions that no test calls, or that a module of
-tests calls when it is imported.
+function (`validation.calls`); those that fail judge nothing. Then each mutant gets a fork of its own, which puts the
+fault into the functions that are there, by their code objects, and runs the tests that call the function around it, the
+fastest first, until one fails. Meanwhile the fault is also in the file, for programs that tests start. A new process
+judges what a fork cannot: faults outside of bodies, which importing executes, and survivors in functions that no test
+calls, or that a module of tests calls when it is imported.
 
 $MKLREF_MUTANTS is a file of JSON, the mutants and the tests of their part; $MKLREF_RESULTS the number of a pipe to
 which a line goes for each: its number, how it ended, and seconds.
@@ -36,12 +36,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     facts = json.loads(Path(os.environ["MKLREF_MUTANTS"]).read_text(encoding="utf-8"))
 
     def healthy() -> int:
-        failed = _run(session, session.items)
+        _run(session, session.items)
         calls.write()
-        return failed
+        return 0
 
     if code := in_a_fork(healthy, resource.RLIM_INFINITY):
-        raise pytest.UsageError(f"a test fails without a fault, exit code {code}")
+        raise pytest.UsageError(f"the tests without a fault end with exit code {code}")
     items = {item.nodeid.removeprefix("tests/"): item for item in session.items}
     table = json.loads(Path(os.environ["MKLREF_CALLS"]).read_text(encoding="utf-8"))
     session.config.pluginmanager.unregister(calls)
@@ -71,7 +71,7 @@ def _judged(
             def run() -> int:
                 for function, code in changes:
                     function.__code__ = code
-                return _run(session, [items[test] for test in calling])
+                return _run(session, [items[test] for test in calling], until_one_fails=True)
 
             found = ended(in_a_fork(run))
             if found != SURVIVED or mutant.function not in table["everywhere"]:
@@ -107,14 +107,13 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _run(session: pytest.Session, items: list[pytest.Item]) -> int:
-    """1 as soon as a test fails, else 0."""
+def _run(session: pytest.Session, items: list[pytest.Item], *, until_one_fails: bool = False) -> int:
+    """Whether a test fails."""
     for item, following in zip(items, [*items[1:], None], strict=True):
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.testsfailed:
-            print(f"failed: {item.nodeid}", flush=True)
-            return 1
-    return 0
+        if until_one_fails and session.testsfailed:
+            break
+    return int(session.testsfailed > 0)
 
 
 def in_a_fork(run: Callable[[], int], seconds: int = LIMIT) -> int:

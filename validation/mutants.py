@@ -67,7 +67,7 @@ def copied(target: Path) -> Path:
     for name in ("mklref", "tests", "docs", "validation", "README.md", "pyproject.toml"):
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "_build", "results"))
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
         else:
             shutil.copy(source, target / name)
     return target

@@ -270,6 +270,8 @@ def judged(tree: Path, chosen: list[Mutant], tests: tuple[str, ...]) -> Iterator
             for line in results:
                 number, found, seconds = json.loads(line)
                 yield number, found, seconds
+    if table.is_file() and (failed := json.loads(table.read_text(encoding="utf-8"))["failed"]):
+        print(f"fail without a fault, and judge nothing: {', '.join(failed)}", file=sys.stderr)
     if process.wait():
         raise RuntimeError(f"pytest ended with {process.returncode}:\n{log.read_text(encoding='utf-8')[-3000:]}")
 

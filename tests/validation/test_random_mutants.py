@@ -91,6 +91,7 @@ def shared():
 def test_first(shared): assert shared
 def test_second(): assert not one()
 def test_third(): assert SIX == 6
+def test_fifth(): assert code.two() > 1
 def test_fourth(): assert not subprocess.call([sys.executable, "-c", "import mklref.code as c; assert c.four(3) == 2"])
 """
 FAULTS = {
@@ -127,6 +128,7 @@ def test_faults_are_judged_by_the_tests_that_meet_them(tree, monkeypatch, capsys
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist.plugin")
     found = {drawn.index(mutant): outcome for mutant, outcome, _ in random_mutants.run(drawn)}
     assert [found[k] for k in range(len(drawn))] == list(FAULTS.values())
+    assert "judge nothing: tests/test_it.py::test_fifth" in capsys.readouterr().err
     assert (tree / "mklref/code.py").read_text() == CODE
     calls = json.loads((tree.parent / "calls.json").read_text())
     every = [f"test_it.py::test_{name}" for name in ("first", "fourth", "second", "third")]
@@ -134,6 +136,7 @@ def test_faults_are_judged_by_the_tests_that_meet_them(tree, monkeypatch, capsys
         "mklref/code.py:4": every,
         "mklref/code.py:8": every,
         "programs": ["test_it.py::test_fourth"],
+        "failed": ["tests/test_it.py::test_fifth"],
         "everywhere": ["mklref/code.py:6"],
     }
 
