@@ -188,19 +188,18 @@ class _Dual:
 
     def _direction(self, z: Array, share: Array, g: Array, weights: Array) -> tuple[Array, Array, float] | None:
         """The Newton step in (z, lambda) and its slope, or None where the curvature is beyond double precision."""
-        Q, W = self.Q, self.W
-        jacobian = self.regularizer.weights_jacobian(g)
-        A = 2.0 * (W @ jacobian @ W.T)
-        A.flat[:: len(A) + 1] += 1.0
+        Q, W, f = self.Q, self.W, len(self.W)
+        product = self.regularizer.jacobian_product(g, np.vstack([W, Q]) if len(Q) > 1 else W)
+        A, B = 2.0 * product[:f, :f], product[:f, f:]
+        A.flat[:: f + 1] += 1.0
         if not np.isfinite(A.sum()):
             return None
         root, gradient = factorised(A), z - W @ weights
         free = substituted(root, gradient).ravel()
         if len(Q) == 1:
             return -free, np.zeros(1), -float(gradient @ free)
-        B = W @ (jacobian @ Q.T)
         slopes = 0.5 * (Q @ weights) - self.D
-        S = 0.5 * (Q @ jacobian @ Q.T) - B.T @ substituted(root, B)
+        S = 0.5 * product[f:, f:] - B.T @ substituted(root, B)
         dshare = _on_the_simplex(S, slopes + free @ B, share) - share
         dz = substituted(root, B @ dshare).ravel() - free
         return dz, dshare, float(gradient @ dz + slopes @ dshare)

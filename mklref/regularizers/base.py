@@ -103,6 +103,11 @@ class Regularizer(ABC):
             "its method smoothed what its smooth relatives are, or by polyhedral what psi is."
         )
 
+    def jacobian_product(self, g: Array, V: Array) -> Array:
+        """V T V', (k, k), for rows V (k, M) and T = weights_jacobian(g), which need not be formed."""
+        product: Array = V @ self.weights_jacobian(g) @ V.T
+        return product
+
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
         """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints.
 

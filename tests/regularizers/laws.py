@@ -167,6 +167,9 @@ def weights_jacobian_is_the_derivative(regularizer: Regularizer, M: int) -> None
         np.testing.assert_allclose(jacobian, jacobian.T, rtol=1e-12, atol=1e-14)
         curvature = jacobian if regularizer.weight_form == "min" else -jacobian
         assert np.linalg.eigvalsh(curvature)[0] >= -1e-10 * max(1.0, np.abs(jacobian).max())
+        V = rng.normal(size=(2, M))
+        product, size = regularizer.jacobian_product(g, V), np.abs(jacobian).max() * np.abs(V).sum() ** 2
+        np.testing.assert_allclose(product, V @ jacobian @ V.T, rtol=1e-12, atol=1e-13 * size)
 
 
 def zeros_are_harmless(regularizer: Regularizer, M: int) -> None:
