@@ -9,6 +9,7 @@ losses     the other losses on digits, and their seconds over those of the hinge
 growth     seconds over samples and over kernels
 small      breast cancer with 13 kernels: against the conic forms, and alone with n = 150
 lines      a kernel of rank one for each variable
+many       hundreds of kernels on hundreds of samples
 memory     peak memory beyond the stack (native_memory.py)
 profile    shares of the stages of a solve (native_profile.py)
 pieces     the quadratic programs against their twin, a Cholesky factor against a pass (native_profile.py)
@@ -34,7 +35,7 @@ import mklref
 from mklref._files import write_text
 from validation.benchmarks.native_memory import measure_memory
 from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
-from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines
+from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines, subsets, views
 from validation.benchmarks.turns import READS, alternate, ratio
 from validation.facts import facts, results_file
 
@@ -56,6 +57,9 @@ SMALL, ALONE, MOST_ALONE = (50, 100), 150, 0.02
 """Samples of breast cancer with 13 kernels: for the conic forms, for the solver alone, and seconds it must reach."""
 LINES = ((100, 40), (200, 5), (400, 10), (800, 20))
 """Samples, and variables that matter."""
+MANY = ((200, 100), (200, 400), (200, 1000), (500, 100), (500, 400), (1000, 100))
+"""Samples and kernels."""
+MANY_PASSES = 12
 
 
 def measure(
@@ -221,6 +225,15 @@ def part_lines(rounds: int) -> Iterator[Row]:
             yield measure_lines(n, relevant, C, rounds)
 
 
+def part_many(rounds: int) -> Iterator[Row]:
+    """Two families of generated problems."""
+    for n, M in MANY:
+        for family in (subsets, views):
+            data = family(n, M)
+            for p in (1.0, 4 / 3, 2.0):
+                yield measure(family.__name__, p, "hinge", data, rounds, MANY_PASSES)
+
+
 def part_memory(rounds: int) -> Iterator[Row]:
     """Dense and sparse weights; one solve each."""
     for name in ("digits", "blobs"):
@@ -248,6 +261,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "growth": part_growth,
     "small": part_small,
     "lines": part_lines,
+    "many": part_many,
     "memory": part_memory,
     "profile": part_profile,
     "pieces": part_pieces,

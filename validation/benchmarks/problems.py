@@ -5,6 +5,8 @@ cancer   breast cancer, n = 398, 403 kernels by SimpleMKL's recipe, C = 100
 blobs    20 Gaussian blobs in 50 dimensions with 5 % label noise, n = 3000, 20 Gaussian kernels, C = 1
 mnist    odd against even, n = 8000, 12 Gaussian kernels in float32, C = 1 (needs MKLREF_DATA)
 lines    Kloft's toy problem, n = 200, a kernel of rank one for each of 50 variables, C = 1
+subsets  two classes in 30 variables, hundreds of Gaussian kernels on random thirds of them, C = 1
+views    two classes, SimpleMKL's recipe on all variables and on each, hundreds of kernels, C = 100
 """
 
 from __future__ import annotations
@@ -66,7 +68,12 @@ def cancer(n: int = 398) -> tuple[np.ndarray, np.ndarray, float]:
     X, target = load_breast_cancer(return_X_y=True)
     order = np.random.RandomState(0).permutation(len(X))[:n]
     X = X[order]
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return simplemkl_family((X - X.mean(axis=0)) / X.std(axis=0)), np.where(target[order] == 1, 1.0, -1.0), 100.0
+
+
+def simplemkl_family(X: np.ndarray) -> np.ndarray:
+    """Ten Gaussian and three polynomial kernels of unit trace (13 (d + 1), n, n) on all variables and on each."""
+    n = len(X)
     views = [X, *(X[:, [j]] for j in range(X.shape[1]))]
     stack = np.empty((13 * len(views), n, n))
     m = 0
@@ -81,7 +88,7 @@ def cancer(n: int = 398) -> tuple[np.ndarray, np.ndarray, float]:
             m += 1
     for K in stack:
         K /= np.trace(K)
-    return stack, np.where(target[order] == 1, 1.0, -1.0), 100.0
+    return stack
 
 
 def mnist(n: int = 8000, M: int = 12) -> tuple[np.ndarray, np.ndarray, float]:
@@ -107,6 +114,33 @@ def lines(n: int = 200, relevant: int = 5) -> tuple[np.ndarray, np.ndarray, floa
     for x, K in zip(toy.X.T, stack, strict=True):
         K /= np.var(x)
     return stack, toy.y, 1.0
+
+
+def two_classes(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised samples (n, d) of which a tenth of the variables tell the classes; 5 % of the labels are flipped."""
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(n, d))
+    relevant = max(3, d // 10)
+    X[:, :relevant] += y[:, None] * rng.normal(size=relevant) * 1.5 / np.sqrt(relevant)
+    return (X - X.mean(axis=0)) / X.std(axis=0), np.where(rng.random(n) < 0.05, -y, y)
+
+
+def subsets(n: int, M: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """M Gaussian kernels on random thirds of 30 variables, of widths over two decades, multiplicatively normalised."""
+    rng = np.random.default_rng([n, M])
+    X, y = two_classes(rng, n, 30)
+    stack = np.empty((M, n, n))
+    for m in range(M):
+        D = squared_distances(X[:, rng.choice(30, size=10, replace=False)])
+        K = np.exp(-D / np.median(D) * 2.0 ** rng.uniform(-3.0, 3.0))
+        stack[m] = K / (1.0 - K.mean())
+    return stack, y, 1.0
+
+
+def views(n: int, M: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """SimpleMKL's recipe on M/13 - 1 variables; the first M of its kernels."""
+    X, y = two_classes(np.random.default_rng([n, M, 1]), n, -(-M // 13) - 1)
+    return simplemkl_family(X)[:M], y, 100.0
 
 
 PROBLEMS = {"digits": digits, "blobs": blobs, "cancer": cancer, "mnist": mnist}
