@@ -61,7 +61,8 @@ def _hinge(own: Any, C: float, n: int) -> Iterator[Statement]:
         root = np.linalg.cholesky(np.asarray(own.E))
         inverse = np.linalg.inv(root)
         yield "kloft_P", (C, lambda theta: cp.norm(inverse @ theta)), 1.0
-        yield "kloft_D", (C, lambda q: cp.norm(root.T @ q)), 1.0
+        if np.all(root >= 0.0):  # with other roots the rules of cvxpy do not see that it is convex in alpha
+            yield "kloft_D", (C, lambda q: cp.norm(root.T @ q)), 1.0
     elif isinstance(own, Tikhonov):
         yield "kloft_3", (1 / (n * C), own.mu / (n * C), norm(own.p)), n * C
         yield "kloft_4", (C, own.mu, norm(own.p)), 1.0
