@@ -110,7 +110,7 @@ def _lp(p: float, C: float) -> Iterator[Statement]:
 
 
 def ratio(p: float) -> bool:
-    """Whether the exponent is one of small integers, as cvxpy takes it; others it rounds, and states another problem."""
+    """Whether it is a ratio of small integers, as cvxpy takes it; others it rounds, and states another problem."""
     return bool(p < LARGEST and abs(p - Fraction(p).limit_denominator(LARGEST)) < 1e-12)
 
 
