@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
@@ -22,6 +23,8 @@ from mklref.regularizers import (
     Tikhonov,
 )
 
+LARGEST = 100
+"""Numerator and denominator of an exponent, at most."""
 Statement = tuple[str, tuple[Any, ...], float]
 """A primer, its arguments after the factors and targets, and what its value is multiplied by."""
 
@@ -31,7 +34,7 @@ def statements(problem: Problem) -> Iterator[Statement]:
     if problem.sample_weight is not None or len(problem.machines) > 1:
         return
     loss, own, C = problem.loss, problem.regularizer, problem.C
-    p = own.p if isinstance(own, Lp) else np.inf
+    p = own.p if isinstance(own, Lp) and ratio(own.p) else np.inf
     if loss.name == "hinge" and problem.intercept:
         yield from _hinge(own, C, problem.n_samples)
     elif loss.name == "epsilon_insensitive" and problem.intercept and p == 1.0:
@@ -55,19 +58,20 @@ def statements(problem: Problem) -> Iterator[Statement]:
 
 def _hinge(own: Any, C: float, n: int) -> Iterator[Statement]:
     """The hinge loss with an intercept, by regulariser; Tomioka's C multiplies the penalty."""
-    if isinstance(own, Lp) and np.isfinite(own.p):
+    if isinstance(own, Lp) and ratio(own.p):
         yield from _lp(own.p, C)
     elif isinstance(own, Mahalanobis):
         root = np.linalg.cholesky(np.asarray(own.E))
         inverse = np.linalg.inv(root)
         yield "kloft_P", (C, lambda theta: cp.norm(inverse @ theta)), 1.0
-        yield "kloft_D", (C, lambda q: cp.norm(root.T @ q)), 1.0
-    elif isinstance(own, Tikhonov):
+        if np.all(root >= 0.0):  # with other roots the rules of cvxpy do not see that it is convex in alpha
+            yield "kloft_D", (C, lambda q: cp.norm(root.T @ q)), 1.0
+    elif isinstance(own, Tikhonov) and ratio(own.p):
         yield "kloft_3", (1 / (n * C), own.mu / (n * C), norm(own.p)), n * C
         yield "kloft_4", (C, own.mu, norm(own.p)), 1.0
-    elif isinstance(own, HalfPower) and own.q <= 2.0:
+    elif isinstance(own, HalfPower) and own.q <= 2.0 and ratio(own.q):
         yield "kloft_28", (C, own.q), 1.0
-    elif isinstance(own, BlockNorm) and 2.0 < own.q < np.inf:
+    elif isinstance(own, BlockNorm) and own.q > 2.0 and ratio(own.q):
         yield "kloft_30", (C, own.q), 1.0
         yield "kloft_31", (C, own.q), 1.0
         yield "tomioka_5", (1 / C, own.q), C
@@ -75,7 +79,7 @@ def _hinge(own: Any, C: float, n: int) -> Iterator[Statement]:
         groups = [list(group) for group in own.groups]
         yield "szafranski_8", (C, groups, own.p, own.q), 1.0
         yield "szafranski_9", (C, groups, own.p, own.q), 1.0
-    elif isinstance(own, Power) and np.isfinite(own.p):
+    elif isinstance(own, Power) and ratio(own.p):
         yield "tomioka_6", (1 / C, 1 / own.p, lambda d: cp.power(d, own.p)), C
         yield "tomioka_7", (1 / C, 2 * own.p / (own.p + 1)), C
     elif isinstance(own, ElasticNet) and own.form == "ivanov":
@@ -103,6 +107,11 @@ def _lp(p: float, C: float) -> Iterator[Statement]:
             yield name, (C,), 1.0
         yield "tomioka_4", (1 / C,), C
     yield "tomioka_3", (1 / C, lambda d: d if p == 1.0 else cp.power(d, p)), C
+
+
+def ratio(p: float) -> bool:
+    """Whether it is a ratio of small integers, as cvxpy takes it; others it rounds, and states another problem."""
+    return bool(p < LARGEST and abs(p - Fraction(p).limit_denominator(LARGEST)) < 1e-12)
 
 
 def norm(p: float) -> Callable[[Any], Any]:

@@ -52,6 +52,19 @@ OURS = {
 }
 
 
+def test_every_bound_of_ours_is_a_number_of_a_known_experiment_and_is_read():
+    modules = {name.replace("-", "_") for name in NAMES}
+    source = "".join(
+        path.read_text(encoding="utf-8") for path in Path(experiments.__code__.co_filename).parent.glob("*.py")
+    )
+    for module, numbers in expected.bounds().items():
+        assert module in modules
+        for name, value in numbers.items():
+            assert value > 0.0
+            assert f'"{name}"' in source
+    assert expected.bound("kloft_toy", "reached") == 0.25
+
+
 def make(calls: list[dict], seeds: tuple[int, ...] = (0, 1)) -> Experiment:
     """An experiment that notes what is run."""
 

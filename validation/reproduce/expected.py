@@ -44,6 +44,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +61,17 @@ NOT_MEASURED = "(not measured yet)"
 BESIDES = "besides"
 ORIGINS = {"paper": "the paper says", "construction": "true by construction", "besides": "looked into besides"}
 """Whose a claim is, and the title under which it is shown."""
+
+
+@cache
+def bounds() -> dict[str, dict[str, float]]:
+    """All bounds that are ours, by experiment."""
+    return tomllib.loads((FOLDER / "bounds.toml").read_text(encoding="utf-8"))
+
+
+def bound(module: str, name: str) -> float:
+    """A bound of expected/bounds.toml, fixed there before the run that it decides."""
+    return bounds()[module][name]
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ import numpy as np
 
 from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.paired import holm, one_sided
 
 LEVEL = 0.05
-CLOSE = 0.5
+CLOSE = bound("kloft_emulated", "close")
 """Points of error within which a norm recovers another; our bound."""
-FOCUS = 0.5
+FOCUS = bound("kloft_emulated", "focus")
 """Share of the weights from which on sparse weights focus on one kernel; our bound."""
 SINGLE = {
     "localisation": (),

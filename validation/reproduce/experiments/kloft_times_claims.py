@@ -9,6 +9,7 @@ from scipy.stats import t as student
 
 from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.paired import holm, one_sided
 
 SVM, MACHINE, READING = "SVM, sum of kernels", "machine alone", "one reading"
@@ -23,11 +24,11 @@ FEWEST = 3
 """Repetitions below which nothing is claimed."""
 FITTED = 250
 """Samples from which on the growth is fitted."""
-SIMILAR = 0.5
+SIMILAR = bound("kloft_times", "similar")
 """Exponents that differ by less are similar: our bound, the paper has none."""
-CONSTANT = 2.0
+CONSTANT = bound("kloft_times", "constant")
 """Factor within which a time is essentially constant while the kernels grow twentyfold: ours, too."""
-SLIGHTLY = 2.0
+SLIGHTLY = bound("kloft_times", "slightly")
 """Factor up to which a method is slightly slower: ours, too."""
 
 

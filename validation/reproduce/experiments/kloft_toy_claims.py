@@ -9,21 +9,22 @@ from scipy.stats import rankdata, ttest_1samp, ttest_ind
 
 from mklref._typing import Array
 from validation.reproduce.base import Evidence
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.kloft_toy_parts import BAYES, NAMES, D, Measured, noise
 from validation.reproduce.experiments.paired import holm, one_sided
 
 LEVEL = 0.05
 FEWEST = 5
 """Data sets below which nothing is claimed."""
-REACHED = 0.25
+REACHED = bound("kloft_toy", "reached")
 """Points from the error of Bayes within which it is reached: our bound, as all of these."""
-AGREES = 0.5
+AGREES = bound("kloft_toy", "agrees")
 """Rank correlation from which on model errors reflect test errors."""
-MOST = 0.5
+MOST = bound("kloft_toy", "most")
 """Share of data sets from which on C is said to be at an end of its grid, and of comparisons that are `mostly`."""
-ONE_POINT = 1.5
+ONE_POINT = bound("kloft_toy", "one_point")
 """What rounds to one point at most."""
-WELL = 1.0
+WELL = bound("kloft_toy", "well")
 """Points behind the best p up to which a p performs well."""
 DRAWS = 2000
 """Of the bootstraps."""

@@ -15,6 +15,7 @@ from mklref._typing import Array
 from mklref.algorithms import silp, simplemkl
 from mklref.datasets import load
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.paired import holm, one_sided
 from validation.reproduce.experiments.simplemkl_data import standardized
 from validation.reproduce.experiments.simplemkl_ratios import LEVEL, Reached, reached
@@ -48,7 +49,7 @@ SAMPLES = {
     QUICK: (50, 100, 200),
 }
 FIXED_SAMPLES, FIXED_KERNELS = 250, 10
-NEARLY = (0.6, 1.4)
+NEARLY = bound("simplemkl_growth", "nearly_low"), bound("simplemkl_growth", "nearly_high")
 """Exponents that we take for nearly linear."""
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.paired import holm
 from validation.reproduce.experiments.simplemkl_data import SIZES
 from validation.reproduce.experiments.simplemkl_ratios import (
@@ -20,7 +21,8 @@ from validation.reproduce.experiments.simplemkl_ratios import (
 )
 
 TOL = 0.01
-FLAT, SMALL, LEVEL_PART = 0.1, (1.0, 1.3), 4
+FLAT, SMALL = bound("simplemkl_path", "flat"), bound("simplemkl_path", "small")
+LEVEL_PART = int(bound("simplemkl_path", "level_part"))
 """Ours: counts differ by 10 % at most on a flat part, a small overshoot is one of 30 % at most, and the plateau is that
 of the four largest C."""
 
@@ -73,11 +75,11 @@ def overshoot(curves: dict[str, Array]) -> Evidence:
     for name, rows in curves.items():
         mean = rows.mean(axis=0)
         plateau, top = mean[:LEVEL_PART], mean.max() / mean[:LEVEL_PART].mean()
-        holds &= bool(np.ptp(plateau) <= FLAT * plateau.max()) and bool(SMALL[0] < top <= SMALL[1])
+        holds &= bool(np.ptp(plateau) <= FLAT * plateau.max()) and bool(1.0 < top <= SMALL)
         parts.append(
             f"{name} {plateau.min():.1f} to {plateau.max():.1f} at the four largest C, {mean.max():.1f} at most"
         )
-    bounds = f"flat: within {100 * FLAT:.0f} %; small: at most {100 * (SMALL[1] - 1):.0f} % above it (bounds are ours)"
+    bounds = f"flat: within {100 * FLAT:.0f} %; small: at most {100 * (SMALL - 1):.0f} % above it (bounds are ours)"
     return Evidence(holds, f"mean kernels: {'; '.join(parts)}; {bounds}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from validation.reproduce.base import Evidence, Result
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.simplemkl_causes import WIDTHS
 from validation.reproduce.experiments.simplemkl_data import SIZES, printed
 from validation.reproduce.experiments.simplemkl_ratios import (
@@ -19,7 +20,7 @@ from validation.reproduce.experiments.simplemkl_ratios import (
     reached,
 )
 
-SAME = 1.0
+SAME = bound("simplemkl_table1", "same")
 """Points of accuracy that count as nearly identical."""
 
 

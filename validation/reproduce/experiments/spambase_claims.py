@@ -7,12 +7,13 @@ from scipy.stats import t as student, ttest_rel
 
 from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.paired import holm, one_sided
 from validation.reproduce.experiments.spambase_causes import STEPS
 from validation.reproduce.experiments.spambase_parts import GROUPS
 
 GAP = 1e-3
-SLIGHTLY, MUCH = 2.0, 5.0
+SLIGHTLY, MUCH = bound("szafranski_spambase", "slightly"), bound("szafranski_spambase", "much")
 """Our bounds of what "slightly better" and "much faster" mean: factors of the time."""
 
 FAR, FEWEST = 2.0, 3

@@ -14,6 +14,7 @@ from mklref.algorithms import group_wrapper
 from mklref.datasets import p300
 from mklref.kernels import ArrayStack
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.paired import holm, one_sided
 from validation.reproduce.experiments.single_variables import SingleVariables
 from validation.reproduce.pictures import COLOURS, figure
@@ -42,7 +43,7 @@ TESTED = 2000
 STATIONARY, LIMIT = 1e-3, 20.0
 TOLERANCES = [1e-3, 1e-4, 1e-5]
 CAUSE = "cause"
-SIMILAR = 3.0
+SIMILAR = bound("szafranski_channels", "similar")
 """Points of AUC between methods that are similar; our bound."""
 FEWEST = 3
 

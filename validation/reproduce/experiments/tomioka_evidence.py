@@ -12,6 +12,7 @@ from mklref._typing import Array
 from mklref.evidence import EvidenceProblem, EvidenceSolution, MarginalLikelihood, simulate, solve as solve_evidence
 from mklref.kernels import gaussian, per_variable
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.expected import bound
 from validation.reproduce.experiments.paired import one_sided
 from validation.reproduce.pictures import COLOURS, figure
 
@@ -37,7 +38,7 @@ NEW, FOLDS = 400, 5
 COUNTS = 1e-3
 LIMIT = 2000
 TRUE = "true weights"
-NEAR, SOON = 1e-3, 100
+NEAR, SOON = bound("tomioka_evidence", "near"), bound("tomioka_evidence", "soon")
 """(14) has converged when it is so near its end; rapidly in so many iterations at most."""
 FEWEST = 8
 """Repetitions below which nothing is claimed."""

@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 from mklref._typing import Array
 from mklref.regularizers import BlockNorm, ElasticNet, Power, Regularizer
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.expected import bound
 from validation.reproduce.pictures import COLOURS, figure
 
 PROTOCOL = """
@@ -24,7 +25,7 @@ Rows with exponents are evaluated at p = 4/3 and 2, q = 3, and lambda = 1/2. The
 
 NORMS = np.geomspace(0.03, 3.0, 60)
 LOG_WEIGHTS = (-40.0, 40.0)
-VALUE, WEIGHT = 1e-8, 1e-5
+VALUE, WEIGHT = bound("tomioka_table1", "value"), bound("tomioka_table1", "weight")
 """Relative deviations that are still those of a numerical minimum: of its value, and of its place, which is flat."""
 DRAWN = np.linspace(0.0, 2.0, 101)[1:]
 
