@@ -215,11 +215,13 @@ def smallest_eigenvalue_if_negative(matrix: FloatArray, tolerance: float) -> flo
 
 def _factorises(matrix: FloatArray, shift: float) -> bool:
     """Whether K + shift I has a Cholesky factor in float64."""
-    from scipy.linalg import lapack
-
     shifted = matrix.astype(np.float64)
     shifted.flat[:: len(shifted) + 1] += shift
-    return bool(lapack.dpotrf(shifted.T, lower=False, overwrite_a=True, clean=False)[1] == 0)
+    try:
+        np.linalg.cholesky(shifted)  # SciPy's, which needs no second copy, takes longer to import than all of this
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:

@@ -287,7 +287,8 @@ class Loop:
         if serious and excess > 0.0:  # only the error of the machines can excuse it
             self.inner_gap *= 0.1
         if not serious:
-            stuck = np.array_equal(trial.weights, centre.weights)
+            # No minimum lies above the centre, whose own cut is its merit: such a program is beyond double precision.
+            stuck = np.array_equal(trial.weights, centre.weights) or promise < -noise
             self.failures = tuning.MOST_FAILURES if stuck else self.failures + 1
         if self.psi is not None or excess > 0.0 or self.cuts:
             self.cuts = [*self.cuts, centre.cut if serious else trial.cut][-tuning.CUTS :]

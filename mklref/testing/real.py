@@ -12,7 +12,6 @@ moves an eigenvalue: every matrix is positive definite, and its bounds need no o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._untrusted import parse_json
 from mklref.exceptions import InvalidParameter
 from mklref.losses import EpsilonInsensitive, Loss, Pinball
 from mklref.problem import Problem
@@ -147,7 +147,7 @@ def published() -> dict[str, dict[str, Any]]:
     """What is published of each problem, by name; of one that is added, nothing yet."""
     if not PUBLISHED.exists():
         return {}
-    return {entry["name"]: entry for entry in json.loads(PUBLISHED.read_text(encoding="utf-8"))["problems"]}
+    return {entry["name"]: entry for entry in parse_json(PUBLISHED.read_bytes(), PUBLISHED)["problems"]}
 
 
 def _targets(name: str, y: Array) -> Array:
