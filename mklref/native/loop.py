@@ -282,15 +282,20 @@ class Loop:
         Where psi is curved, cuts are kept from the first point on that has not clearly made it.
         """
         noise = 2.0 * max(trial.inner_gap, centre.inner_gap)
-        excess = trial.merit - centre.merit + tuning.SERIOUS * promise
-        serious = bool(excess <= noise)
+        rise = trial.merit - centre.merit
+        excess = rise + tuning.SERIOUS * promise
+        # No minimum lies above the centre, whose own cut is its merit: such a program is beyond double precision. Where
+        # it leads may still do as a new start, if that is not much worse.
+        beyond = promise < -noise
+        serious = bool(excess <= noise) and not (beyond and rise > abs(centre.merit))
         if serious and excess > 0.0:  # only the error of the machines can excuse it
             self.inner_gap *= 0.1
         if not serious:
-            # No minimum lies above the centre, whose own cut is its merit: such a program is beyond double precision.
-            stuck = np.array_equal(trial.weights, centre.weights) or promise < -noise
+            stuck = beyond or np.array_equal(trial.weights, centre.weights)
             self.failures = tuning.MOST_FAILURES if stuck else self.failures + 1
-        if self.psi is not None or excess > 0.0 or self.cuts:
+        if beyond and not serious:
+            self.cuts = []
+        elif self.psi is not None or excess > 0.0 or self.cuts:
             self.cuts = [*self.cuts, centre.cut if serious else trial.cut][-tuning.CUTS :]
         return serious
 

@@ -23,9 +23,14 @@ def test_what_was_once_found_is_solved(case):
     assert mklref.solve(solves.random_problem(rng)).status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize(("case", "words"), [(593, "HalfPower(1.2)"), (670, "ElasticNet(0.746276")])
+@pytest.mark.parametrize(
+    ("case", "words"), [(163, "HalfPower(1.001)"), (593, "HalfPower(1.2)"), (670, "ElasticNet(0.746276")]
+)
 def test_weights_that_cost_little_are_not_left_too_large_for_rounding(case, words):
-    """Kernels of 1e7 and 1e8 at equal weights, whose gap is small but for what rounding may add to it."""
+    """Kernels of 1e7 and 1e8 at equal weights, whose gap is small but for what rounding may add to it.
+
+    The first is another: cuts of 1e13 beside those of 1e-3, of which the step made weights of 1e198.
+    """
     rng = generator(17, "solves").spawn(case + 1)[case]
     problem = solves.random_problem(rng)
     assert words in str(problem)
