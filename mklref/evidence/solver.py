@@ -135,10 +135,11 @@ class _Run:
         if self.method == "reweighted":
             self.reweighted = Reweighted(self.problem)
         try:
-            status = self._record(point)
+            status, been = self._record(point), set()
             while status is None:
+                been.add(point.x.tobytes())
                 following = self._step(point)
-                if following is None or np.array_equal(following.x, point.x):
+                if following is None or following.x.tobytes() in been:  # rounding leads in a circle
                     status = EvidenceStatus.STALLED
                 else:
                     point = following

@@ -295,7 +295,7 @@ class Loop:
             self.failures = tuning.MOST_FAILURES if stuck else self.failures + 1
         if beyond and not serious:
             self.cuts = []
-        elif self.psi is not None or excess > 0.0 or self.cuts:
+        elif self.psi is not None or excess > 0.0 or self.cuts or beyond:
             self.cuts = [*self.cuts, centre.cut if serious else trial.cut][-tuning.CUTS :]
         return serious
 
