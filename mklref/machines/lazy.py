@@ -44,7 +44,7 @@ class LazyForms(QuadraticForms):
 
     def __init__(self, stack: KernelStack) -> None:
         self.kernels = stack
-        self.reader: Reader = stack.reader if isinstance(stack, LazyStack) else Reader(stack)
+        self.reader: Reader = getattr(stack, "reader", None) or Reader(stack)
         self.room = stack.cache if isinstance(stack, LazyStack) else _DEFAULT
         super().__init__(stack)
 

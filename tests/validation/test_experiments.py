@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mklref
+from mklref.algorithms import simplemkl
 from mklref.datasets import PUBLISHED, Dataset
 from mklref.kernels import ArrayStack
 from validation.reproduce import report
@@ -44,6 +46,11 @@ def test_single_variables_are_the_kernels_of_rank_one(Z):
     np.testing.assert_allclose(thin.traces(), dense.traces())
     factors = thin.factors().stacked
     np.testing.assert_allclose(factors @ factors.T, dense.combine(np.ones(4)), atol=1e-12)
+    np.testing.assert_allclose(thin.factor_stack().apply(v), dense.apply(v), atol=1e-12)
+    np.testing.assert_allclose(thin.reader.square(theta, index), dense.block(index, index).T @ theta, atol=1e-12)
+    problem = mklref.Problem(thin, np.sign(Z[:, 0]), C=1.0)
+    stored = simplemkl(problem.replace(kernels=dense), tol=1e-6)
+    assert simplemkl(problem, tol=1e-6).objective == pytest.approx(stored.objective, rel=2e-6)
 
 
 def test_holm_is_its_definition():
