@@ -19,7 +19,7 @@ from mklref.machines.smo import SMOMachine
 from mklref.problem import is_one_machine
 from mklref.regularizers import BlockNorm, Lp
 
-_SHARE = 0.01
+SHARE = 0.01
 """A chunk is solved until its violation is this share of what it was when it was chosen."""
 _ROUNDS = 30
 """Rounds of pair steps and a Newton step for a chunk, at most."""
@@ -57,8 +57,8 @@ def lp_interleaved(run: Run, *, chunk: int = 40) -> Iterator[Point]:
     theta = run.start  # 1: with beta = 0, theta = M^{-1/p}
     while True:  # 2
         machine.move(theta)  # 13: gradient of (21), negated, at these weights
-        chosen, violation = _most_violating(machine, size)  # 3
-        beta = _moved(run, machine, chosen, _SHARE * violation)  # 4
+        chosen, violation = most_violating(machine, size)  # 3
+        beta = moved(run, machine, chosen, SHARE * violation)  # 4
         stuck = np.array_equal(beta, machine.beta)
         point = run.assess(theta, (beta,))  # 5: g_m by the rows that moved;  6, 7: S_m, L and S
         yield point  # 8
@@ -67,7 +67,7 @@ def lp_interleaved(run: Run, *, chunk: int = 40) -> Iterator[Point]:
             return
 
 
-def _most_violating(machine: SMOMachine, size: int) -> tuple[Any, float]:
+def most_violating(machine: SMOMachine, size: int) -> tuple[Any, float]:
     """Variables along the steepest feasible direction of at most `size` of them (Joachims 1999), and the violation.
 
     With 1'beta fixed half of them rise and half of them fall. Kinks at 0 have one derivative to each side.
@@ -82,7 +82,7 @@ def _most_violating(machine: SMOMachine, size: int) -> tuple[Any, float]:
     return np.union1d(rising, falling), float(left.max() - right.min())
 
 
-def _moved(run: Run, machine: SMOMachine, chosen: Any, tol: float) -> Array:
+def moved(run: Run, machine: SMOMachine, chosen: Any, tol: float) -> Array:
     """beta after maximising (21) over the chosen variables."""
     beta, chunk = machine.beta.copy(), Chunk(machine, chosen)
     chunk.maximise(max(tol, 0.0))
@@ -95,7 +95,7 @@ class Chunk(SMOMachine):
     """A machine on some of its dual variables, at the gradient that the others give it: one kernel, of their rows."""
 
     def __init__(self, machine: SMOMachine, chosen: Any) -> None:
-        block = np.tensordot(machine.weights, machine.problem.kernels.rows(chosen)[:, :, chosen], 1)
+        block = np.tensordot(machine.weights, machine.problem.kernels.block(chosen, chosen), 1)
         self.problem, self.deadline, self.absolute = machine.problem, machine.deadline, machine.absolute
         self.forms = SimpleNamespace(stack=loops.Stack([block]), threads=1)  # type: ignore[assignment]
         self.weights, self.rows, self.ready = np.ones(1), block.copy(), np.ones(len(chosen), dtype=np.uint8)

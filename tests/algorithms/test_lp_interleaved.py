@@ -14,7 +14,7 @@ import mklref
 from mklref import BlockNorm, ElasticNet, Lp, Status, reference
 from mklref.algorithms import lp_interleaved, lp_wrapper
 from mklref.algorithms.base import Run
-from mklref.algorithms.lp_interleaved import Chunk, _moved
+from mklref.algorithms.lp_interleaved import Chunk, moved
 from mklref.algorithms.lp_wrapper import lowest
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.losses import Logistic, Squared
@@ -203,7 +203,7 @@ def test_a_chunk_is_maximised_as_part_of_the_whole(loss, intercept, rng):
     machine, chosen, tol = run.machines[0], rng.permutation(24)[:8], 1e-9
     machine.move(rng.uniform(0.1, 1.0, 5))
     before = machine.beta.copy()
-    beta = _moved(run, machine, chosen, tol)
+    beta = moved(run, machine, chosen, tol)
     others = np.setdiff1d(np.arange(24), chosen)
     assert np.array_equal(beta[others], before[others])
     assert run.inner_steps > 0

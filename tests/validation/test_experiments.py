@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mklref
-from mklref.algorithms import simplemkl
+from mklref.algorithms import silp, simplemkl, sip
 from mklref.datasets import PUBLISHED, Dataset
 from mklref.kernels import ArrayStack
 from validation.reproduce import report
@@ -18,6 +18,7 @@ from validation.reproduce.experiments import (
     experiments,
     kloft_emulated_data,
     kloft_examples,
+    kloft_scale,
     kowalski_claims,
     kowalski_titanic,
     szafranski_channels,
@@ -25,6 +26,7 @@ from validation.reproduce.experiments import (
     tomioka_evidence,
     tomioka_table1,
 )
+from validation.reproduce.experiments.kloft_interleaved import interleaved_cuts
 from validation.reproduce.experiments.paired import holm
 from validation.reproduce.experiments.single_variables import SingleVariables
 
@@ -51,6 +53,20 @@ def test_single_variables_are_the_kernels_of_rank_one(Z):
     problem = mklref.Problem(thin, np.sign(Z[:, 0]), C=1.0)
     stored = simplemkl(problem.replace(kernels=dense), tol=1e-6)
     assert simplemkl(problem, tol=1e-6).objective == pytest.approx(stored.objective, rel=2e-6)
+
+
+def test_silp_and_sip_within_chunking_reach_the_optimum_of_the_wrappers_on_kernels_evaluated_on_the_fly():
+    kernels, y = kloft_scale.problem_of({"data": "digits", "n": 60, "M": 8, "seed": 0})
+    for p, wrapper in ((1.0, silp), (4 / 3, sip)):
+        problem = mklref.Problem(kernels, y, regularizer=mklref.Lp(p))
+        found, known = interleaved_cuts(problem, tol=1e-4, chunk=10), wrapper(problem, tol=1e-6)
+        assert found.certificate.is_optimal(1e-4)
+        assert found.objective == pytest.approx(known.objective, rel=1.1e-4)
+        assert found.history.counters["svm"] == 0  # no whole machine is solved
+    small = kloft_scale.cells(True)[5:]
+    results = [Result(c.id, dict(c.config), kloft_scale.cell(dict(c.config)), 1.0, {}) for c in small]
+    assert kloft_scale.summary(results).claims["finished"].holds
+    assert all(r.values["readings"] < kloft_scale.READINGS for r in results)
 
 
 def test_holm_is_its_definition():

@@ -17,6 +17,7 @@ NAMES = (
     "simplemkl-multiclass",
     "kloft-toy",
     "kloft-times",
+    "kloft-scale",
     "kloft-examples",
     "kloft-emulated",
     "szafranski-spambase",

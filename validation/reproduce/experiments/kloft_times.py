@@ -43,7 +43,7 @@ five times.
 
 Here n goes to 2000 and M to 200, with 500 samples; pixels lie in [0, 1]. A method is stopped after the first iteration
 that ends beyond 20 seconds of the processor; the seconds of one that has not reached the gap are a lower bound, and are
-marked. Left out: kernels computed on the fly, and SILP and SIP within chunking, which the package has as wrappers only.
+marked. Kernels computed on the fly, and SILP and SIP within chunking, are those of kloft-scale.
 The paper's implementations are C++ (SHOGUN) and Matlab; ours of its algorithms are Python around one compiled SVM, so
 the order of methods can differ where bookkeeping counts. All seconds are those of the processor, on one thread, all
 methods of a cell one after the other, on a machine with other work to do; one reading of all kernels is timed besides,
