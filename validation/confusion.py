@@ -136,15 +136,36 @@ def main() -> int:
         print(who, facts)
     print(summary(rows))
     if arguments.include is None and not arguments.stored:
-        lines = ",\n".join(json.dumps(row) for row in rows)
-        write_text(RESULTS, f"[\n{lines}\n]\n")
+        write_text(RESULTS, packed(rows))
     return int(summary(rows)["named first"] < WANTED)
+
+
+def packed(rows: list[Row]) -> str:
+    """The rows as they are stored: a line for each case, of [planted, called, others that fit ...] by number."""
+    planted = list(dict.fromkeys(row[1] for row in rows))
+    called = list(dict.fromkeys(name for row in rows for name in (row[2], *row[3])))
+    cases: dict[str, list[list[int]]] = {}
+    for case, what, named, others in rows:
+        numbers = [planted.index(what), *(called.index(name) for name in (named, *others))]
+        cases.setdefault(case, []).append(numbers)
+    lines = ",\n".join(f"{json.dumps(case)}: {json.dumps(of, separators=(',', ':'))}" for case, of in cases.items())
+    return f'{{"planted": {json.dumps(planted)},\n"called": {json.dumps(called)},\n"cases": {{\n{lines}\n}}}}\n'
+
+
+def unpacked(text: str) -> list[Row]:
+    """The rows that `packed` stored."""
+    document = json.loads(text)
+    planted, called = document["planted"], document["called"]
+    return [
+        (case, planted[what], called[named], tuple(called[other] for other in others))
+        for case, rows in document["cases"].items()
+        for what, named, *others in rows
+    ]
 
 
 def stored() -> list[Row]:
     """The rows of the last whole run."""
-    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return [(case, what, named, tuple(others)) for case, what, named, others in rows]
+    return unpacked(RESULTS.read_text(encoding="utf-8"))
 
 
 assert {name for name, _ in FAULTS.values()} <= set(NAMES)

@@ -9,7 +9,7 @@ from mklref.certificate.verdict import apart
 from mklref.regularizers import Lp
 from mklref.testing import Answer, assert_optimal, judge, select
 from mklref.testing.case import CATALOGUE
-from validation.confusion import NARROW, killed, right, stored, summary
+from validation.confusion import NARROW, killed, packed, right, stored, summary, unpacked
 from validation.planted import FAULTS, exact
 
 CASES = (
@@ -105,6 +105,7 @@ def test_every_narrow_solver_meets_sixty_cases_that_a_healthy_one_passes():
 
 def test_the_stored_confusion_matrix_is_as_good_as_the_docs_say():
     rows = stored()
+    assert unpacked(packed(rows[::50])) == rows[::50]
     facts = summary(rows)
     assert facts["kinds"] >= 40
     assert facts["named first"] >= 0.97

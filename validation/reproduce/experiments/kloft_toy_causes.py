@@ -137,7 +137,7 @@ def _cells(results: Sequence[Result], small: Measured) -> dict[str, str]:
         found[f"printed-{relevant}"] = f"{of(part, 'printed error').mean():.1f}"
     found["finer"] = f"{of('finer', 'error').mean():.2f}"
     seeds = {r.config["seed"] for r in results}
-    printed = [r.values["1"]["4"]["error"] for r in small.results if r.config["seed"] in seeds and "1" in r.values]
+    printed = [r.values["1"]["error"][FOUR] for r in small.results if r.config["seed"] in seeds and "1" in r.values]
     found["printed-grid"] = f"{np.mean(printed):.2f}" if printed else ""
     found["no-intercept"] = f"{of('no intercept', 'error').mean():.2f}"
     steps = [step for r in results for name in ("4", "inf") for step in r.values["first step"][name]]

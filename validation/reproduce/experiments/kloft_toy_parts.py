@@ -87,7 +87,8 @@ def error(solution: mklref.Solution, stack: SingleVariables, new: tuple[Array, A
     """Error on new samples in %: the machine is linear."""
     Z_new, y_new = new
     slope = solution.weights * (solution.dual_coef @ stack.Z)
-    return 100.0 * float(np.mean(np.where(Z_new @ slope + solution.intercept >= 0.0, 1.0, -1.0) != y_new))
+    wrong = np.where(Z_new @ slope + solution.intercept >= 0.0, 1.0, -1.0) != y_new
+    return round(100.0 * float(np.mean(wrong)), 4)
 
 
 class Measured:
@@ -102,8 +103,7 @@ class Measured:
     def of(self, relevant: int, quantity: str = "error") -> Array:
         """(data sets, p)."""
         if (relevant, quantity) not in self._kept:
-            rows = [[r.values[str(relevant)][name][quantity] for name in NAMES] for r in self.results]
-            self._kept[relevant, quantity] = np.array(rows)
+            self._kept[relevant, quantity] = np.array([r.values[str(relevant)][quantity] for r in self.results])
         return self._kept[relevant, quantity]
 
     def means(self, quantity: str = "error") -> Array:
