@@ -114,7 +114,7 @@ def test_every_formulation_states_a_value_within_the_interval():
 
 def test_a_value_beside_the_interval_is_said_to_be_beside_it():
     bounds = closed()
-    beside = {2.0: "inside", 2 + 1e-6: "1e-06 above the interval", 1.9: "off by 5e-02 of the value, 1e-01 below"}
+    beside = {2.0: "inside", 2 + 1e-6: "at the interval: 1e-06 above it", 1.9: "off the interval: 1e-01 below it"}
     for value, says in beside.items():
         assert says in page._judged(work.Stated(value, 0.1, "dual/CLARABEL"), bounds)
 

@@ -133,7 +133,7 @@ def _(chosen, formulation, mo, page):
 @app.cell
 def _(formulation, mo, page, shown):
     equations = mo.md(page.statement(shown, formulation.value))
-    printed = mo.md(page.primer(formulation.value))
+    printed = mo.md(page.primer(formulation.value, shown.state.loss))
     mo.vstack([mo.md("## What it states"), formulation, mo.Html(page.beside(equations.text, printed.text))])
     return
 
@@ -177,12 +177,12 @@ def _(mo, page, shown, work):
 
 
 @app.cell
-def _(mo, page, shown):
-    def ask(mo=mo, page=page, shown=shown):  # bound here: the cell's names are gone when the page is closed
+def _(mo, page, shown, work):
+    def ask(mo=mo, page=page, shown=shown, work=work):  # bound here: the cell's names are gone when the page is closed
         for html, done in page.values(shown, lambda: mo.current_thread().should_exit):
             mo.output.replace(mo.vstack([mo.md("## The value of each formulation"), mo.Html(html)]))
             if done:
-                return
+                work.prepare()
 
     if shown.finished:  # one thing after the other: else everything waits for everything
         mo.Thread(target=ask).start()

@@ -100,9 +100,11 @@ def _in_lines(formula: str) -> str:
     return r"\begin{gathered} " + r" \\ ".join(part.strip() for part in formula.split(r"\qquad")) + r" \end{gathered}"
 
 
-def primer(formulation: str) -> str:
+def primer(formulation: str, loss: str = State.loss) -> str:
     """The equation as a paper prints it, in ten lines of cvxpy."""
-    return f"**As its paper prints it**\n\n```python\n{_printed()[PRIMERS[formulation][0]]}\n```"
+    differs = f"The paper has its own loss; the loss {loss} is in what stands on the left.\n\n"
+    own = "" if loss == State.loss else differs
+    return f"**As its paper prints it**\n\n{own}```python\n{_printed()[PRIMERS[formulation][0]]}\n```"
 
 
 @lru_cache(maxsize=1)
@@ -158,7 +160,9 @@ def optimum(shown: Shown) -> str:
     closed = _display.interval(bounds.lower, bounds.upper, bounds.relative_gap)
     weights = _display.weights(shown.solution.weights, shown.names, ranges)
     closing = views.bounds(shown.solution) + views.gaps(shown.solution)
-    return facts + views.flex(f"{closed}<p>The weights of the kernels</p>{weights}<small>{note}</small>", closing)
+    return facts + views.flex(
+        f"{closed}<p>The weights of the kernels</p>{weights}<p><small>{note}</small></p>", closing
+    )
 
 
 def _how_unique(regularizer: Regularizer) -> str:
@@ -223,10 +227,9 @@ def _judged(stated: work.Stated, bounds: Certificate) -> str:
     away, solver = max(below, above), stated.says.rpartition("/")[2]
     if away <= 0.0:
         return f"{solver}: inside the interval"
-    relative, where = away / bounds.size, f"{away:.0e} {'below' if below > above else 'above'} the interval"
-    if relative <= work.TOL:
-        return f"{solver}: at the interval, {where}, {relative:.0e} of it and {work.TOL:.0e} is asked for"
-    return f"{solver}: off by {relative:.0e} of the value, {where}"
+    where = f"{away:.0e} {'below' if below > above else 'above'} it, relative {away / bounds.size:.0e}"
+    at = "at" if away <= work.TOL * bounds.size else "off"
+    return f"{solver}: {at} the interval: {where} ({work.TOL:.0e} is allowed)"
 
 
 def code(shown: Shown, formulation: str) -> str:

@@ -16,7 +16,7 @@ from mklref._typing import Array
 from mklref.plotting.style import COLOURS
 from mklref.solution import Solution
 
-LEFT, RIGHT, TOP, BOTTOM = 48, 12, 12, 36
+LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 36
 GRID = 40
 """Points along each side of a decision function."""
 MOST = 30
@@ -26,7 +26,7 @@ MOST = 30
 class Axes:
     """A picture under construction: lines and texts in the coordinates of the data."""
 
-    def __init__(self, x: tuple[float, float], y: tuple[float, float], label: str, size: tuple[int, int] = (380, 230)):
+    def __init__(self, x: tuple[float, float], y: tuple[float, float], label: str, size: tuple[int, int] = (394, 230)):
         self.x, self.y, self.size = x, y, size
         self.parts = [f"<title>{escape(label)}</title>"]
         self.label = label
@@ -126,7 +126,7 @@ def gaps(solution: Solution) -> str:
     steps, powers = np.arange(float(len(gap)))[shown], np.log10(np.maximum(gap[shown], 1e-16))
     low, high = float(np.floor(powers.min())), float(np.ceil(powers.max()))
     sides = (0, max(1, len(gap) - 1)), (low, max(high, low + 1.0))
-    axes = Axes(*sides, "The relative gap over the iterations", (380, 160))
+    axes = Axes(*sides, "The relative gap over the iterations", (394, 160))
     axes.line(steps, powers, BLUE, dots=True)
     axes.iterations(len(gap))
     places = np.unique(np.linspace(low, axes.y[1], 4).round())
