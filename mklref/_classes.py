@@ -72,8 +72,8 @@ def as_one_kind(y: Any) -> NDArray[Any]:
     Raises
     ------
     InvalidTarget
-        Ragged data; classes that are equal in the array only, as 1 and "1" are, or 2**53 and 2**53 + 1 beside 0.5;
-        classes without an order, such as None beside texts.
+        Ragged data; classes that are equal in the array only, as 1 and "1" are, True and 1, or 2**53 and 2**53 + 1
+        beside 0.5; classes without an order, such as None beside texts.
     """
     if not isinstance(y, list | tuple) and np.asarray(y).dtype.kind != "O":
         return np.asarray(y)
@@ -89,6 +89,8 @@ def as_one_kind(y: Any) -> NDArray[Any]:
         return array
     texts = {"U": str, "S": bytes}.get(array.dtype.kind)
     changed = texts is not None and not all(isinstance(entry, texts) for entry in entries)
+    truths = sum(isinstance(entry, bool | np.bool_) for entry in entries)
+    changed |= 0 < truths < len(entries)  # True == 1, in a set as well
     nan = array.dtype.kind == "f" and bool(np.isnan(array).any())  # for the caller to refuse: NaN is not even itself
     if changed or (array.dtype.kind != "O" and not nan and len(together) < len(set(entries))):
         raise InvalidTarget(

@@ -29,6 +29,7 @@ from mklref.exceptions import InvalidType, MKLError, UnsafeFile
 
 _FACTS = "facts"
 _PART = ".part"
+_DESCRIPTORS = Path("/proc/self/fd")
 _OWNERS = {
     "mklref-solution-1": "mklref.Solution",
     "mklref-solution-2": "mklref.Solution",
@@ -61,11 +62,12 @@ _HEADER_DAMAGE = (Warning, ValueError, SyntaxError, tokenize.TokenError, Recursi
 def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file to write, which is at `path` when the context ends, in place of what was there.
 
-    Its bytes go to a hidden file `.mklref-*.part` beside it, which is synced to the disk and then renamed. So whenever
-    the process or the machine dies, the old file or the new one is there, whole; after an exception, a full disk among
-    them, it is the old one, and nothing is left beside it. Owner, mode and access lists are those of the old file. A
-    link is followed. A device, a pipe or a descriptor such as /dev/stdout holds nothing to lose, and is written as it
-    stands.
+    Its bytes go to a file without a name, which is synced to the disk, called `.mklref-*.part` beside it, and renamed
+    at once. So whenever the process or the machine dies, the old file or the new one is there, whole; after an
+    exception, a full disk among them, it is the old one, and nothing is left beside it. Where the system has no files
+    without a name (Linux has them on its own file systems), the hidden one is there from the beginning, and a process
+    that is killed leaves it. Owner, mode and access lists are those of the old file. A link is followed. A device, a
+    pipe or a descriptor such as /dev/stdout holds nothing to lose, and is written as it stands.
 
     Raises
     ------
@@ -80,7 +82,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
         with Path(path).open("wb") if is_stream(path) else _beside(Path(os.path.realpath(path))) as file:
             yield file
     except OSError as error:
-        if error.errno is not None and (error.filename is None or str(error.filename).endswith(_PART)):
+        ours = any(str(name).endswith(_PART) for name in (error.filename, error.filename2))
+        if error.errno is not None and (error.filename is None or ours):
             error.filename, error.filename2 = os.fspath(path), None
         raise
 
@@ -178,19 +181,33 @@ def _beside(file: Path) -> Iterator[BinaryIO]:
     if file.exists() and not os.access(file, os.W_OK):
         raise PermissionError(errno.EACCES, "protected from writing", str(file))
     part = file.with_name(f".mklref-{token_hex(8)}{_PART}")
+    nameless = _nameless(file.parent)
     try:
-        with part.open("x+b") as written:
+        with nameless or part.open("x+b") as written:
+            here = part if nameless is None else _DESCRIPTORS / str(written.fileno())
             if file.exists():
-                _inherit(file, part)
+                _inherit(file, here)
             yield written
             written.flush()
             os.fsync(written.fileno())
+            if nameless is not None:  # a descriptor of its own makes `os.link` follow the link that `here` is
+                os.link(here, part, src_dir_fd=written.fileno())
         part.replace(file)
     except BaseException:
         with suppress(OSError):  # that of the writing is the one to hear of
             part.unlink()
         raise
     _sync_directory(file.parent)
+
+
+def _nameless(directory: Path) -> BinaryIO | None:
+    """A new file in this directory that is gone with the process until it has a name; None where there are none."""
+    if not hasattr(os, "O_TMPFILE") or not _DESCRIPTORS.is_dir():
+        return None
+    try:
+        return os.fdopen(os.open(directory, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")
+    except OSError:  # a file system that has none; what else is wrong with the directory, the named file will tell
+        return None
 
 
 def _inherit(old: Path, new: Path) -> None:

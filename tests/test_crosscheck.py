@@ -94,7 +94,7 @@ def test_nothing_is_checked_by_solvers_without_a_verdict(problem, solution):
     silent = Row("qcqp", "MADE-UP", 0.1, None, "out of luck", 1e-3)
     check = check_of(problem, native_row, silent)
     assert check.verdict == (
-        "FAILED: nothing was checked: no solver stands by the value of a formulation; no verdict of qcqp/MADE-UP"
+        "UNDECIDED: nothing was checked: no solver stands by the value of a formulation; no verdict of qcqp/MADE-UP"
     )
     assert check_of(problem, native_row, silent, made_up(solution, 10.0, 10.0)).passed
 
@@ -102,7 +102,7 @@ def test_nothing_is_checked_by_solvers_without_a_verdict(problem, solution):
 def test_a_wide_common_interval_checks_nothing(problem, solution):
     check = check_of(problem, made_up(solution, 9.99, 10.0, allowed=1.0))
     assert check.verdict == (
-        "FAILED: nothing was checked: all that is certified is 9.99 <= P* <= 10, wider than 1e-04 of it"
+        "UNDECIDED: nothing was checked: all that is certified is 9.99 <= P* <= 10, wider than 1e-04 of it"
     )
 
 
@@ -195,6 +195,18 @@ def test_kernels_in_single_precision_are_checked_to_what_they_hold(problem):
     assert high - low > 1e-7 * high
 
 
+def test_values_are_compared_where_rounding_limits_every_point(problem):
+    """Optima of 1e-5 for a box of 1e3: bounds allow for rounding of 1e-5 of them, and conic points certify nothing."""
+    single = {"formulations": ["mixed_norm"], "solvers": ["CLARABEL"]}
+    large = problem.replace(kernels=1e6 * problem.kernels.dense(), C=1e3)
+    check = crosscheck(large, **single)
+    assert (check.verdict[:6], check.decided) == ("PASSED", check.rows[1:]), str(check)
+    assert "its value agrees, its point certifies a relative gap of" in check.table
+    row = check.rows[1]
+    wrong = replace(row, solution=replace(row.solution, value=1.0001 * row.value))
+    assert CrossCheck(large, (check.rows[0], wrong)).verdict.startswith("FAILED: mixed_norm/CLARABEL states the value")
+
+
 def test_native_and_reference_have_tolerances_of_their_own(problem):
     check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"], tol=1e-5, reference_tol=1e-2)
     assert [row.allowed for row in check.rows] == [1e-5, 1e-2]
@@ -253,7 +265,7 @@ def test_a_failing_solver_is_a_row_with_its_reason(problem, monkeypatch):
     row = check.rows[1]
     assert row.status == "failed"
     assert check.verdict == (
-        "FAILED: nothing was checked: no solver stands by the value of a formulation; no verdict of dual/ECOS"
+        "UNDECIDED: nothing was checked: no solver stands by the value of a formulation; no verdict of dual/ECOS"
     )
     assert "dual/ECOS: the solver gave up; ECOS: ran out of luck." in check.table
     facts = json.loads(json.dumps(check.to_dict(), allow_nan=False))["rows"][1]

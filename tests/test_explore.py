@@ -13,9 +13,15 @@ import pytest
 
 import mklref
 from mklref.exceptions import InvalidParameter
-from mklref.explore import State, graph, page, serve, state as states, views, walk
+from mklref.explore import State, graph, page, serve, state as states, views, walk, work
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """No test depends on a clock: what is shown at once is finished."""
+    monkeypatch.setattr(work, "SOLVING", 1e3)
 
 
 def test_an_address_holds_every_state():
@@ -30,7 +36,7 @@ def test_an_address_holds_every_state():
 
 @pytest.mark.parametrize("name", list(states.REGULARIZERS))
 def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_code(name):
-    shown, complaint = page.solved(replace(SMALL, regularizer=name), {})
+    shown, complaint = work.solved(replace(SMALL, regularizer=name), {})
     assert complaint == {}
     assert shown.solution.certificate.is_optimal(1e-5)
     names: dict[str, object] = {}
@@ -58,12 +64,13 @@ def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_cod
 )
 def test_bad_input_is_said_beside_its_control_and_the_last_picture_stays(change, place, says):
     memory: dict[str, object] = {}
-    good, _ = page.solved(SMALL, memory)
-    shown, complaint = page.solved(replace(SMALL, **change), memory)
+    good, _ = work.solved(SMALL, memory)
+    shown, complaint = work.solved(replace(SMALL, **change), memory)
     assert shown is good
+    assert "moons, 20 samples, kernels rbf:0.5..2:2,linear, loss hinge" in page.again(complaint, shown)
     assert list(complaint) == [place]
     assert says in complaint[place]
-    first, complaint = page.solved(replace(SMALL, **change), {})  # an address that begins with bad input
+    first, complaint = work.solved(replace(SMALL, **change), {})  # an address that begins with bad input
     assert list(complaint) == [place]
     assert first.state == State()
 
@@ -72,18 +79,23 @@ def test_a_table_is_read(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f},{b:.3f},{'yes' if a > 0 else 'no'}" for a, b in rng.normal(size=(30, 2))]
     (tmp_path / "my.csv").write_text("\n".join(["a,b,class", *rows]))
-    shown, complaint = page.solved(replace(SMALL, data=str(tmp_path / "my.csv")), {})
+    shown, complaint = work.solved(replace(SMALL, data=str(tmp_path / "my.csv")), {})
     assert complaint == {}
     assert shown.problem.n_samples == 20
     assert page.decision(shown).count("<svg") == 1 + np.sum(shown.solution.weights > 0)
 
 
 def test_pictures_hold_the_numbers():
-    shown, _ = page.solved(replace(SMALL, p="1"), {})
+    shown, _ = work.solved(replace(SMALL, p="1"), {})
     html = page.optimum(shown)
     assert f"{shown.solution.certificate.lower:.9g}" in html
     assert "as good within" in html
     assert page.paths(shown).count("<polyline") == 2 * (3 + 1 + 1)  # three kernels, a line, axes
+    assert page.paths(shown).count("<circle") == 0
+    assert "20 more follow" in page.paths(shown)
+    assert work.extend(shown)
+    assert page.paths(shown).count("<circle") == 20 * 3
+    assert "follow" not in page.paths(shown)
     points, *_ = views.grid_of(states.sample_of(SMALL).X)
     parts = views.parts(shown.solution, shown.kernels.new(points))
     f = shown.solution.decision_function(shown.kernels.new(points))
@@ -91,21 +103,47 @@ def test_pictures_hold_the_numbers():
 
 
 def test_every_formulation_states_a_value_within_the_interval():
-    shown, _ = page.solved(SMALL, {})
-    tables = list(page.conic(shown, lambda: False))
+    shown, _ = work.solved(SMALL, {})
+    tables = list(page.values(shown, lambda: False))
     assert [done for _, done in tables] == [False] * (len(tables) - 1) + [True]
-    assert tables[-1][0].count("inside the interval") == len(tables) == len(page.formulations(shown))
-    assert list(page.conic(shown, lambda: True)) == []
+    last = tables[-1][0]
+    assert last.count("inside the interval") + last.count("at the interval") == len(tables)
+    assert len(tables) == len(page.formulations(shown))
+    assert list(page.values(shown, lambda: True)) == []
+
+
+def test_a_value_beside_the_interval_is_said_to_be_beside_it():
+    bounds = closed()
+    beside = {2.0: "inside", 2 + 1e-6: "at the interval: 1e-06 above it", 1.9: "off the interval: 1e-01 below it"}
+    for value, says in beside.items():
+        assert says in page._judged(work.Stated(value, 0.1, "dual/CLARABEL"), bounds)
+
+
+def test_a_long_solve_shows_what_is_proved_and_is_finished_later(monkeypatch):
+    monkeypatch.setattr(work, "SOLVING", 1e-9)
+    hard, memory = replace(SMALL, regularizer="groups", C=1000.0), {}
+    first, _ = work.solved(hard, memory)
+    assert not first.finished
+    assert "goes on" in page.optimum(first)
+    assert not work.finish(first, memory, lambda: True)  # whoever moves on does not wait for it
+    assert work.finish(first, memory, lambda: False)
+    last, _ = work.solved(replace(hard, formulation="qcqp"), memory)
+    assert last.solution.certificate.is_optimal(work.TOL)
+    assert last.solution.certificate.lower >= first.solution.certificate.lower
 
 
 def test_a_walk_carries_the_optimum_from_ivanov_to_tikhonov_to_block_norm():
     walked = replace(SMALL, walk="lp: weights and norms|lp to power|power to lp|ivanov to tikhonov")
-    shown, _ = page.solved(walked, {})
+    shown, _ = work.solved(walked, {})
     steps = walk.walk(shown)
     gaps = [float(row.rsplit("<td>", 1)[1].partition("<")[0]) for row in steps.table.split("</tr>")[2:-1]]
     assert len(gaps) == 4
     assert max(gaps) < 1e-5
     assert "Tikhonov(" in steps.table
+    names: dict[str, object] = {}
+    code = page.code(shown, "dual").removeprefix("```python\n").removesuffix("```")
+    exec(compile(code.replace("print(mklref.reference", "pass  # print("), "code", "exec"), names)
+    assert str(names["problem"].regularizer) in steps.table.split("</tr>")[-2]
     assert "4 steps from Ivanov: lp ball, now at Tikhonov" in steps.picture
     assert steps.before == "lp: weights and norms|lp to power|power to lp"
     leaving = [edge.name for edge in mklref.equivalences.leaving(tikhonov(shown))]
@@ -114,7 +152,7 @@ def test_a_walk_carries_the_optimum_from_ivanov_to_tikhonov_to_block_norm():
 
 
 def test_a_walk_goes_on_where_it_ends_when_its_steps_do_not_apply_any_more():
-    shown, _ = page.solved(replace(SMALL, regularizer="elastic net (Ivanov)", walk="lp to power|power to lp"), {})
+    shown, _ = work.solved(replace(SMALL, regularizer="elastic net (Ivanov)", walk="lp to power|power to lp"), {})
     steps = walk.walk(shown)
     assert "0 steps from elastic net" in steps.picture
     assert steps.leaving
@@ -122,7 +160,7 @@ def test_a_walk_goes_on_where_it_ends_when_its_steps_do_not_apply_any_more():
 
 
 def test_the_walk_from_ivanov_to_tikhonov_to_block_norms_ends_at_the_optimum_of_its_start():
-    shown, _ = page.solved(replace(SMALL, walk="ivanov to tikhonov|tikhonov to ivanov|lp: weights and norms"), {})
+    shown, _ = work.solved(replace(SMALL, walk="ivanov to tikhonov|tikhonov to ivanov|lp: weights and norms"), {})
     steps = walk.walk(shown)
     assert "3 steps from Ivanov: lp ball, now at block norms" in steps.picture
     rows = [row.split("<td>") for row in steps.table.split("</tr>")[1:-1]]
@@ -135,6 +173,13 @@ def test_every_regulariser_of_the_page_and_every_equivalence_has_a_place_in_the_
         assert type(make(SMALL, 3)).__name__ in graph.PLACES
     for edge in mklref.equivalences.EQUIVALENCES:
         assert set(graph.ends(edge)) <= set(graph.PLACES)
+
+
+def closed():
+    """The certificate of the optimum of the first lesson, 2."""
+    x, y = np.array([-1, 0.5, 1.5]), np.array([1.0, -1, 1])
+    problem = mklref.Problem([np.outer(x, x), np.outer(x, x) ** 2], y, C=3)
+    return mklref.certify(problem, [1.6, -2.0, 0.4], weights=[1 / 3, 2 / 3])
 
 
 def tikhonov(shown):

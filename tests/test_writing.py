@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mklref
+from mklref import _files
 from mklref._files import read_arrays, replacing, write_arrays, write_text
 from mklref.exceptions import InvalidType
 
@@ -57,8 +58,25 @@ def fail_half_way(path, fault):
         raise fault
 
 
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name, which Linux has")
+def test_a_process_that_is_killed_leaves_nothing_beside_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    nameless = _files._nameless(tmp_path)
+    if nameless is None:
+        pytest.skip("this file system has no files without a name")
+    nameless.close()
+    code = f"import os; from mklref._files import replacing\nwith replacing({str(path)!r}): os.kill(os.getpid(), 9)"
+    ran = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    assert ran.returncode == -9
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["old"]
+
+
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError, ValueError])
-def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path, fault):
+@pytest.mark.parametrize("named", [False, True])
+def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch, fault, named):
+    if named:  # as on a file system that has no files without a name
+        monkeypatch.setattr(_files, "_nameless", lambda directory: None)
     path = tmp_path / "a.txt"
     for before in (None, "old"):
         if before:

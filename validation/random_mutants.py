@@ -240,19 +240,23 @@ def _walk(node: ast.AST, function: str, inside: bool = False) -> Iterator[tuple[
                 yield from _walk(child, function, body)
 
 
-def run(chosen: list[Mutant]) -> Iterator[tuple[Mutant, str, float]]:
-    """Each mutant with its outcome and the seconds it took, in the order of the parts."""
+def run(chosen: list[Mutant], calls: Path | None = None) -> Iterator[tuple[Mutant, str, float]]:
+    """Each mutant with its outcome and the seconds it took, in the order of the parts; see `judged` for `calls`."""
     with tempfile.TemporaryDirectory() as folder:
         tree = copied(Path(folder) / "tree")
         for part, (_, tests) in PARTS.items():
             own = [mutant for mutant in chosen if mutant.part == part]
-            for number, found, seconds in judged(tree, own, tests) if own else ():
+            table = (calls or Path(folder)).absolute() / f"{part}.json"
+            for number, found, seconds in judged(tree, own, tests, table) if own else ():
                 yield own[number], found, seconds
 
 
-def judged(tree: Path, chosen: list[Mutant], tests: tuple[str, ...]) -> Iterator[tuple[int, str, float]]:
-    """Number, outcome and seconds of each mutant of one part, from a process that collects its tests once."""
-    mutants, table, log = (tree.parent / name for name in ("mutants.json", "calls.json", "log.txt"))
+def judged(tree: Path, chosen: list[Mutant], tests: tuple[str, ...], table: Path) -> Iterator[tuple[int, str, float]]:
+    """Number, outcome and seconds of each mutant of one part, from a process that collects its tests once.
+
+    Which tests call which function is in `table`, or is found and written there, which takes longest.
+    """
+    mutants, log = tree.parent / "mutants.json", tree.parent / "log.txt"
     mutants.write_text(json.dumps({"tests": tests, "mutants": list(map(asdict, chosen))}), encoding="utf-8")
     receive, send = os.pipe()
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKLREF_NUM_THREADS"), "1")
@@ -284,12 +288,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, default=150, metavar="N", help="how many mutants (150)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (0)")
     parser.add_argument("--only", default="", metavar="WORD", help="files whose path contains this word")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="the first ones of the sample, run before (0)")
+    parser.add_argument("--calls", type=Path, metavar="DIR", help="keep which tests call what here for another run")
     options = parser.parse_args(arguments)
     every = mutants(options.only)
-    order = np.random.default_rng(options.seed).permutation(len(every))[: options.sample]
+    order = np.random.default_rng(options.seed).permutation(len(every))[options.skip : options.sample]
     ends: Counter[tuple[str, bool]] = Counter()
     print(f"{len(order)} of {len(every)} mutants, seed {options.seed}", flush=True)
-    for mutant, found, seconds in run([every[k] for k in order]):
+    for mutant, found, seconds in run([every[k] for k in order], options.calls):
         survived = found == SURVIVED
         ends[mutant.part, survived] += 1
         print(f"{seconds:5.1f} s  {found:8}  {mutant}", flush=True)

@@ -33,7 +33,7 @@ const Draw = (() => {
   // A number that tests read to its last digit
   const number = (name, value) =>
     element("output", { "data-number": name, "data-value": String(value), title: String(value) }, short(value));
-  // A labelled slider; `say` writes its value beside it
+  // A labelled slider; `say` writes its value beside it, `exactly` what lies between two steps
   const slider = (id, words, max, start, say, changed) => {
     const input = element("input", { type: "range", id, min: 0, max, step: 1, value: start });
     const shown = element("output", { for: id });
@@ -42,33 +42,53 @@ const Draw = (() => {
     refresh();
     const row = element("div", { class: "control" }, [element("label", { for: id }, words), input, shown]);
     return { row, input, refresh, get value() { return Number(input.value); },
-      set value(next) { input.value = Math.round(next); refresh(); } };
+      set value(next) { input.value = Math.round(next); refresh(); },
+      exactly(words) { shown.textContent = words; input.setAttribute("aria-valuetext", words); } };
   };
   const button = (id, words, pressed) => {
     const made = element("button", { type: "button", id }, words);
     made.addEventListener("click", pressed);
     return made;
   };
-  // The interval from lower to upper on a line, from 0
+  // The interval from lower to upper on a line that holds both, and 0
   const interval = (low, high) => {
-    const end = [4, 8, 16, 32].find((size) => size >= high) ?? 64;
-    const picture = chart(`P* lies between ${short(low)} and ${short(high)}`, [0, end], [0, 1], 360, 84);
-    line(picture, [[0, 0], [end, 0]], "axis");
-    for (let tick = 0; tick <= end; tick += end / 4) {
+    const largest = Math.max(Math.abs(low), Math.abs(high)), step = Math.max(4, 2 ** Math.ceil(Math.log2(largest || 1))) / 4;
+    const begin = Math.min(0, Math.floor(low / step) * step), end = Math.max(step, Math.ceil(high / step) * step);
+    const picture = chart(`P* lies between ${short(low)} and ${short(high)}`, [begin, end], [0, 1], 360, 84);
+    line(picture, [[begin, 0], [end, 0]], "axis");
+    for (let tick = begin; tick <= end; tick += step) {
       text(picture, [tick, 0], short(tick), { dy: 18 });
       line(picture, [[tick, 0], [tick, 0.12]], "axis");
     }
-    const [a, top] = picture.to(Math.max(0, Math.min(low, end)), 0.8), [b, bottom] = picture.to(Math.min(high, end), 0.35);
+    const [a, top] = picture.to(low, 0.8), [b, bottom] = picture.to(high, 0.35);
     picture.root.append(element("rect", { class: "gap", x: a, y: top, width: Math.max(2, b - a), height: bottom - top }));
     return picture.root;
   };
-  return { element, chart, line, dot, text, short, number, slider, button, interval };
+  // A curve as far as it lies between low and high: where it leaves, it ends at the edge
+  const curve = (picture, points, low, high, cls) => {
+    const inside = ([, y]) => y >= low && y <= high;
+    const edge = ([x, y], [u, v]) => {
+      const level = Math.max(y, v) > high ? high : low;
+      return [x + ((level - y) / (v - y)) * (u - x), level];
+    };
+    const parts = [[]];
+    points.forEach((point, k) => {
+      if (k > 0 && inside(points[k - 1]) !== inside(point)) {
+        parts.at(-1).push(edge(points[k - 1], point));
+        if (!inside(point)) parts.push([]);
+      }
+      if (inside(point)) parts.at(-1).push(point);
+    });
+    for (const part of parts) if (part.length > 1) line(picture, part, cls);
+  };
+  return { element, chart, line, curve, dot, text, short, number, slider, button, interval };
 })();
 
 const NORMS = [1, 1.1, 4 / 3, 1.5, 2, 3, 5, Infinity];
 const COSTS = [0.5, 1, 1.5, 2, 3, 4, 6];
 const STEPS = 60;
 const normName = (p) => (p === Infinity ? "∞" : p === 4 / 3 ? "4/3" : String(p));
+const KEYS = "Sliders: drag them, or choose one with Tab and move it with the arrow keys, by larger steps with Page Up and Page Down.";
 const subscript = (i) => "₁₂₃"[i];
 
 // Panel 1: a dual point and weights, chosen by hand; the bounds that they prove, and what is missing
@@ -83,15 +103,22 @@ function gapPanel(place) {
   const share = slider("gap-share", "share of the linear kernel", STEPS, 30, (k) => short(k / STEPS), show);
   const follow = element("input", { type: "checkbox", id: "gap-follow" });
   follow.addEventListener("change", show);
+  const restart = () => {
+    const start = [[p, 0], [cost, 4], [first, 16], [third, 20], [share, 30]];
+    for (const [control, step] of start) control.value = step;
+    follow.checked = false;
+    draw();
+  };
   let exact = null; // the optimum to all digits, until a control moves
+  let stopped = ""; // the multiplier that cannot be raised further
   const solve = element("div", { class: "control" }, [
     Draw.button("gap-solve", "Show the optimum", () => { exact = optimum(NORMS[p.value], COSTS[cost.value]); draw("exact"); }),
-    Draw.button("gap-reset", "Start again", () => { first.value = 16; third.value = 20; share.value = 30; follow.checked = false; draw(); }),
+    Draw.button("gap-reset", "Start again", restart),
   ]);
   const checkbox = element("div", { class: "control" },
     [follow, element("label", { for: "gap-follow" }, "weights follow the dual point in closed form")]);
   const controls = element("div", { class: "controls" },
-    [p.row, cost.row, first.row, third.row, share.row, checkbox, solve]);
+    [element("p", { class: "hint" }, KEYS), p.row, cost.row, first.row, third.row, share.row, checkbox, solve]);
   const views = element("div", { class: "views" });
   const verdict = element("div", { class: "verdict", "aria-live": "polite" });
   place.replaceChildren(controls, views, verdict);
@@ -115,27 +142,40 @@ function gapPanel(place) {
 
   function draw(moved) {
     if (moved !== "exact") exact = null;
-    if (first.value + third.value > STEPS) { // alpha_2 = alpha_1 + alpha_3 <= C
-      if (moved === "third") first.value = STEPS - third.value; else third.value = STEPS - first.value;
+    stopped = "";
+    if (first.value + third.value > STEPS) { // alpha_2 = alpha_1 + alpha_3 <= C: what moves stops there
+      const [moving, other] = moved === "first" ? [first, third] : [third, first];
+      moving.value = STEPS - other.value;
+      stopped = moving === first ? "α₁" : "α₃";
     }
-    first.refresh(); third.refresh();
-    if (exact) { // the nearest steps; the point itself is exact
-      first.value = (exact.beta[0] / COSTS[cost.value]) * STEPS;
-      third.value = (exact.beta[2] / COSTS[cost.value]) * STEPS;
-      share.value = (exact.theta[0] / (exact.theta[0] + exact.theta[1])) * STEPS;
+    first.refresh(); third.refresh(); share.refresh();
+    if (exact) { // sliders stand at the nearest steps; the point, and what is written beside them, is exact
+      const places = [[first, exact.beta[0], COSTS[cost.value]], [third, exact.beta[2], COSTS[cost.value]],
+        [share, exact.theta[0] / (exact.theta[0] + exact.theta[1]), 1]];
+      for (const [control, place, whole] of places) { control.value = (place / whole) * STEPS; control.exactly(short(place)); }
     }
     share.input.disabled = follow.checked;
-    const now = state(), point = MKL.point(now.beta, now.theta, now.C, now.set);
+    const now = state();
+    if (follow.checked && !exact) {
+      const part = now.theta[0] / (now.theta[0] + now.theta[1]);
+      share.value = part * STEPS;
+      share.exactly(short(part));
+    }
+    const point = MKL.point(now.beta, now.theta, now.C, now.set);
     place.dataset.state = JSON.stringify({ ...now, set: undefined, norm: String(now.norm) });
     views.replaceChildren(dualPicture(now), functionPicture(now, point), partsPicture(point));
     verdict.replaceChildren(Draw.interval(point.lower, point.upper),
       element("p", {}, [number("lower", point.lower), " ≤ P* ≤ ", number("upper", point.upper), ", gap ",
-        number("gap", point.gap), ". Weights ", number("theta1", now.theta[0]), " and ", number("theta2", now.theta[1]), "."]),
+        number("gap", point.gap), "."]),
+      element("p", {}, ["Dual point α = (", number("alpha1", now.beta[0]), ", ", number("alpha2", -now.beta[1]), ", ",
+        number("alpha3", now.beta[2]), "), weights θ = (", number("theta1", now.theta[0]), ", ", number("theta2", now.theta[1]),
+        "), to six digits; hold the pointer over a number for all of them."]),
+      ...(stopped ? [element("p", {}, `α₂ = α₁ + α₃ is at its bound C: ${stopped} stops here until the other is lowered.`)] : []),
       ...words(now, point).map((line) => element("p", {}, line)));
   }
 
   const dualPicture = ({ C, set, beta, norm }) => {
-    const picture = Draw.chart("The dual points: lower bound, lighter is higher", [0, C], [0, C]);
+    const picture = Draw.chart("The dual points: the stronger the colour, the higher the lower bound", [0, C], [0, C]);
     const cells = 24, side = C / cells, values = [];
     for (let i = 0; i < cells; i++) for (let j = 0; j < cells - i; j++) {
       const a = (i + 1 / 3) * side, c = (j + 1 / 3) * side;
@@ -152,7 +192,7 @@ function gapPanel(place) {
     Draw.dot(picture, [beta[0], beta[2]], "here", 7);
     Draw.text(picture, [C / 2, 0], "α₁", { dy: 26 });
     Draw.text(picture, [0, C / 2], "α₃", { dx: -18 });
-    Draw.text(picture, [0.97 * C, 0.9 * C], "dual points, darker: higher lower bound", { anchor: "end" });
+    Draw.text(picture, [0.97 * C, 0.9 * C], "stronger colour: higher lower bound", { anchor: "end" });
     const move = (event) => {
       const box = picture.root.getBoundingClientRect();
       const [a, c] = picture.from(((event.clientX - box.left) / box.width) * picture.width,
@@ -170,14 +210,14 @@ function gapPanel(place) {
     const picture = Draw.chart("The decision function that the point stands for", [-1.6, 2.1], [-3, 3]);
     for (const level of [-1, 0, 1]) Draw.line(picture, [[-1.6, level], [2.1, level]], level ? "margin" : "axis");
     const points = Array.from({ length: 75 }, (_, k) => [-1.6 + k * 0.05, f(-1.6 + k * 0.05)]);
-    Draw.line(picture, points.map(([z, v]) => [z, Math.max(-3, Math.min(3, v))]), "function");
+    Draw.curve(picture, points, -3, 3, "function");
     MKL.x.forEach((z, i) => {
       Draw.line(picture, [[z, MKL.y[i]], [z, Math.max(-3, Math.min(3, t[i]))]], "error");
       Draw.dot(picture, [z, MKL.y[i]], MKL.y[i] > 0 ? "positive" : "negative", 6);
       Draw.text(picture, [z, MKL.y[i]], MKL.y[i] > 0 ? "+" : "−", { dy: 4, cls: "sign" });
     });
     for (const level of [-1, 0, 1]) Draw.text(picture, [-1.6, level], String(level), { anchor: "end", dx: -4, dy: 4 });
-    return figure(picture.root, "The decision function f, samples at their labels");
+    return figure(picture.root, "The decision function f + b between −3 and 3; samples at their labels");
   };
 
   const partsPicture = ({ parts, gap }) => {
@@ -198,11 +238,12 @@ function gapPanel(place) {
     const alpha = beta.map((entry, i) => Math.abs(entry));
     const where = alpha.map((entry, i) => `α${subscript(i)} ` + (entry < 1e-6 * C ? "is at 0, its sample on the right side of the margin"
       : entry > C * (1 - 1e-6) ? `is at its bound C, margin ${short(MKL.y[i] * t[i])} ≤ 1`
-      : "is between its bounds, so its sample sits on the margin, y f = 1"));
+      : "is between its bounds, so its sample sits on the margin, y (f + b) = 1"));
     const tie = norm === 1 ? (Math.abs(q[0] - q[1]) < 1e-5 * q[0]
       ? "Both kernels attain the largest β′Kₘβ: both constraints of the dual are active, and both may have weight."
       : `Only the ${q[0] > q[1] ? "linear" : "quadratic"} kernel attains the largest β′Kₘβ: the other constraint is slack, its weight 0.`)
-      : "At p > 1 every kernel takes part: θₘ grows with (β′Kₘβ)^{1/(p−1)}.";
+      : norm === Infinity ? "At p = ∞ every weight is 1, whatever β is: nothing is chosen, the kernels are added up."
+      : "At p > 1 every kernel with β′Kₘβ > 0 takes part: θₘ grows with (β′Kₘβ)^{1/(p−1)}.";
     return [`Closed: the largest lower bound and the smallest upper bound meet at ${short(low)}. This is strong duality, and the proof that no other point is better.`,
       `${where.join("; ")}.`, tie];
   };

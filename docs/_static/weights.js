@@ -24,9 +24,14 @@ function setPanel(place) {
     theta = at(MKL.golden((share) => MKL.machine(at(share), C).value, 0, 1));
     draw();
   });
+  const again = Draw.button("set-reset", "Start again", () => {
+    select.value = "ball";
+    for (const [control, place] of [[p, 4], [cost, 4], [parts[0], 40], [parts[1], 20], [parts[2], 20]]) control.value = place;
+    shown();
+  });
   const controls = element("div", { class: "controls" }, [
     element("div", { class: "control" }, [element("label", { for: "set-kind" }, "set of weights"), select]),
-    p.row, cost.row, ...parts.map((part) => part.row), element("div", { class: "control" }, step)]);
+    p.row, cost.row, ...parts.map((part) => part.row), element("div", { class: "control" }, [step, again])]);
   const views = element("div", { class: "views" }), verdict = element("div", { class: "verdict", "aria-live": "polite" });
   place.replaceChildren(controls, views, verdict);
 
@@ -106,7 +111,7 @@ function cutPanel(place) {
   const controls = element("div", { class: "controls" }, [cost.row, share.row, element("div", { class: "control" }, [
     Draw.button("cut-here", "Cut here", () => add(share.value / STEPS)),
     Draw.button("cut-lowest", "Cut at the lowest point", () => add(cuts.length ? MKL.lowest(cuts) : share.value / STEPS)),
-    Draw.button("cut-reset", "Start again", restart)])]);
+    Draw.button("cut-reset", "Start again", () => { cost.value = 4; share.value = 50; restart(); })])]);
   const views = element("div", { class: "views" }), verdict = element("div", { class: "verdict", "aria-live": "polite" });
   place.replaceChildren(controls, views, verdict);
 

@@ -11,10 +11,10 @@ of the formulation that its point comes from. So all certificates together place
                        reference_tol), or whose point certifies a larger gap than reference_tol.
 
 The check passes if there is no contradiction, and if at least one value with a verdict could be compared with a common
-interval that is narrower than tol. A row without a verdict does not fail the check, and is named by it. Bounds are
-certified with the rounding errors of their sums. The rounding of the kernels themselves, `rounding`, makes the common
-interval wider, by reference_tol at most: with float32 kernels and a large C nothing can be checked, rather than
-anything passes.
+interval that is narrower than tol. A row without a verdict does not fail the check, and is named by it. Rounding makes
+the common interval wider: that of the kernels, `rounding`, and that of sums, for which certificates have an allowance;
+by reference_tol at most: with float32 kernels and a large C nothing can be checked, rather than anything passes. Where
+it adds more than tol, as at kernels of 1e6 and C = 1e3, no solver's point need certify anything for its value to count.
 """
 
 from __future__ import annotations

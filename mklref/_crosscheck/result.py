@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref.certificate import Certificate
 from mklref.certificate.unit import relative
 from mklref.problem import Problem
 from mklref.solution import Solution, Status
@@ -84,11 +85,22 @@ class Row:
         return self.solution.certificate.relative_gap if self.solution else np.inf
 
     @property
+    def certifies(self) -> bool:
+        """Whether the gap of the point is one with which this row passes."""
+        return self.solution is not None and self.solution.certificate.is_optimal(self.allowed)
+
+    @property
     def interval(self) -> tuple[float, float]:
         """Where this row certifies the optimal value, by its point or by its raw point, rounded kernels allowed for."""
-        points = [point.certificate for point in (self.solution, self.raw) if point]
-        lower, upper = max((c.lower for c in points), default=-np.inf), min((c.upper for c in points), default=np.inf)
+        below, above = self.deciding
+        lower, upper = below.lower if below else -np.inf, above.upper if above else np.inf
         return lower - self.rounding, upper + self.rounding
+
+    @property
+    def deciding(self) -> tuple[Certificate | None, Certificate | None]:
+        """The certificates of the larger lower and of the smaller upper bound, of the point and the raw point."""
+        points = [point.certificate for point in (self.solution, self.raw) if point]
+        return max(points, key=lambda c: c.lower, default=None), min(points, key=lambda c: c.upper, default=None)
 
     @property
     def status(self) -> str:
@@ -178,7 +190,7 @@ class CrossCheck:
             )
         if row.formulation != NATIVE and np.isnan(off):
             return f"{row.label} states no value"
-        if row.formulation == NATIVE and row.sure and not row.solution.certificate.is_optimal(row.allowed):
+        if row.formulation == NATIVE and row.sure and not row.certifies:
             return f"{row.label} calls itself optimal, and {self._gap(row)}"
         return ""
 
@@ -188,15 +200,18 @@ class CrossCheck:
             return ""
         if row.solution is None:
             return "the solver gave up"
-        if not row.solution.certificate.is_optimal(row.allowed):
+        rounded = self.narrow and self._allowance > self.tol * self.size  # then its value agrees, and has to do
+        if not row.certifies and not (rounded and row.sure and row.formulation != NATIVE):
             return self._gap(row)
         accurate = row.sure or not self.off(row) > self.value_tol
         return "" if accurate else f"{row.status}, by its own word"
 
-    def _mended(self, row: Row) -> str:
-        """That the row certifies what it does by its polished point alone: its value tells nothing of its recovery."""
-        if row.raw is None or row.raw.certificate.is_optimal(row.allowed):
+    def _recovered(self, row: Row) -> str:
+        """What the point certifies, if that is less than the row has to: its value tells nothing of its recovery."""
+        if row.raw is None or (row.certifies and row.raw.certificate.is_optimal(row.allowed)):
             return ""
+        if not row.certifies:
+            return f"its value agrees, its point {self._gap(row)}"
         return f"before polishing its point certifies a relative gap of {row.raw.certificate.relative_gap:.1e}"
 
     def _gap(self, row: Row) -> str:
@@ -204,7 +219,14 @@ class CrossCheck:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Every reason why the check does not pass, naming the rows."""
+        """Every reason why the check does not pass: contradictions, naming the rows, or that nothing was checked."""
+        if not self.contradictions and not self.decided:
+            return (f"nothing was checked: {self._unchecked}",)
+        return self.contradictions
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """What contradicts the certified interval or itself, naming the rows."""
         reasons = [reason for reason in map(self.contradiction, self.rows) if reason]
         high, low = self._deciding
         bottom, top = self.interval
@@ -213,8 +235,6 @@ class CrossCheck:
             subject = f"{high.label} contradicts itself" if high is low else pair
             bounds = f"lower bound {bottom:.12g}{' of the one' * (high is not low)}, upper bound {top:.12g}"
             reasons.append(f"{subject}: {bounds}{' of the other' * (high is not low)}")
-        if not reasons and not self.decided:
-            reasons.append(f"nothing was checked: {self._unchecked}")
         return tuple(reasons)
 
     @property
@@ -228,11 +248,18 @@ class CrossCheck:
     def narrow(self) -> bool:
         """Whether the common interval is narrow enough to compare values with it.
 
-        Its width may be tol, and what the rounding of kernels adds to it the looser tolerance, both relatively.
+        Its width may be tol, and what rounding adds to it, of kernels and of sums, the looser tolerance, relatively.
         """
         low, high = self.interval
-        added = sum(row.rounding for row in self._deciding)
+        added = self._allowance
         return added <= self.inaccurate_tol * self.size and high - low - added <= self.tol * self.size
+
+    @property
+    def _allowance(self) -> float:
+        """How much wider the common interval is for the rounding of kernels and sums."""
+        below, above = self._deciding
+        sums = {id(c): c.rounding for c in (below.deciding[0], above.deciding[1]) if c is not None}
+        return below.rounding + above.rounding + sum(sums.values())
 
     @property
     def _deciding(self) -> tuple[Row, Row]:
@@ -253,11 +280,11 @@ class CrossCheck:
 
     @property
     def verdict(self) -> str:
-        """One line: the common interval, or what failed."""
+        """One line: PASSED and the common interval, FAILED and what did, or UNDECIDED where nothing was checked."""
         silent = [row.label for row in self.rows if self.undecided(row)]
         no_verdict = f"; no verdict of {', '.join(silent)}" if silent else ""
         if not self.passed:
-            return "FAILED: " + "; ".join(self.failures) + no_verdict
+            return f"{'FAILED' if self.contradictions else 'UNDECIDED'}: " + "; ".join(self.failures) + no_verdict
         count = len(self.decided)
         agree = f"{count} values agree" if count > 1 else "1 value agrees"
         return f"PASSED: {agree} with the certified {_interval(self.interval)}{no_verdict}"
@@ -270,9 +297,9 @@ class CrossCheck:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes of all rows, what has no verdict and what polishing had to mend, with the label of the row."""
+        """The notes of all rows, what has no verdict and what its point does not certify, with the label of the row."""
         texts = (
-            (row, "; ".join(filter(None, (self.undecided(row) or self._mended(row), row.note)))) for row in self.rows
+            (row, "; ".join(filter(None, (self.undecided(row) or self._recovered(row), row.note)))) for row in self.rows
         )
         return tuple(f"{row.label}: {text}" for row, text in texts if text)
 

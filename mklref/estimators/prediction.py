@@ -15,6 +15,7 @@ import numpy as np
 from mklref._progress import Steps
 from mklref._typing import Array
 from mklref.estimators.gram import NewKernels
+from mklref.exceptions import InvalidInput
 
 BLOCK = 2**20
 """Entries of a kernel between a block of new samples and the support vectors: 8 MB."""
@@ -54,6 +55,11 @@ def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, s
     intercept : array (P,)
     shown : bool
         Whether a progress line counts the blocks.
+
+    Raises
+    ------
+    InvalidInput
+        A score is beyond float64.
     """
     found = np.empty((X.shape[0], len(dual)))
     found[:] = intercept
@@ -62,17 +68,31 @@ def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, s
     try:
         for rows in parts:
             for m, kernel in enumerate(new.rows(X[rows], range(weights.shape[1]))):
-                found[rows] += weights[:, m] * (kernel @ dual.T)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    found[rows] += weights[:, m] * (kernel @ dual.T)
             progress.advance()
     finally:
         progress.close()
-    return found
+    return _within_float64(found)
 
 
 def contributions(new: Any, X: Any, weights: Array, dual: Array) -> Array:
-    """f_mp(x) of new samples, (k, M, P); parameters as for `scores`."""
+    """f_mp(x) of new samples, (k, M, P); parameters and errors as for `scores`."""
     found = np.zeros((X.shape[0], weights.shape[1], len(dual)))
     for rows in blocks(X, dual.shape[1]) if dual.size else ():
         for m, kernel in enumerate(new.rows(X[rows], range(weights.shape[1]))):
-            found[rows, m] = weights[:, m] * (kernel @ dual.T)
+            with np.errstate(over="ignore", invalid="ignore"):
+                found[rows, m] = weights[:, m] * (kernel @ dual.T)
+    return _within_float64(found)
+
+
+def _within_float64(found: Array) -> Array:
+    """What was found, unless it decides nothing: an infinite score has a sign by chance, and NaN has none."""
+    finite = np.isfinite(found)
+    if not finite.all():
+        row = int(np.argwhere(~finite)[0, 0])
+        raise InvalidInput(
+            f"the score of sample {row} is beyond float64: its kernels or the coefficients of the model are too large. "
+            "Scale its variables, or fit the model again."
+        )
     return found

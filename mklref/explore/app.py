@@ -9,20 +9,22 @@ app = marimo.App(width="full", app_title="mklref explorer")
 def _():
     import marimo as mo
 
-    from mklref.explore import page, walk
+    from mklref.explore import page, walk, work
     from mklref.explore.state import BUNDLED, COSTS, GENERATED, NORMS, RANGES, REGULARIZERS, State
     from mklref.losses import LOSSES
 
-    return BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, State, mo, page, walk
+    return BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, State, mo, page, walk, work
 
 
 @app.cell
-def _(State, mo, page):
-    page.forget()  # whoever loads the page again may have changed the file
+def _(State, mo, walk, work):
+    walk.reached.cache_clear()
+    work.forget()  # whoever loads the page again may have changed the file
     start = State.from_query(mo.query_params().to_dict())
-    memory: dict = {}  # the last good picture
+    memory: dict = {}  # the last good picture, and the last problem that was solved to the end
     walked, walk_to = mo.state(start.walk)
-    return memory, start, walk_to, walked
+    finished, has_finished = mo.state(0)
+    return finished, has_finished, memory, start, walk_to, walked
 
 
 @app.cell
@@ -67,9 +69,21 @@ def _(C, State, data, groups, kernels, lam, loss, noise, p, positive, regularize
 
 
 @app.cell
-def _(chosen, memory, page):
-    shown, complaint = page.solved(chosen, memory)
+def _(chosen, finished, memory, work):
+    finished()
+    shown, complaint = work.solved(chosen, memory)
     return complaint, shown
+
+
+@app.cell
+def _(has_finished, memory, mo, shown, work):
+    def to_the_end(has_finished=has_finished, memory=memory, mo=mo, shown=shown, work=work):
+        if work.finish(shown, memory, lambda: mo.current_thread().should_exit):
+            has_finished(lambda count: count + 1)
+
+    if not shown.finished:
+        mo.Thread(target=to_the_end).start()
+    return
 
 
 @app.cell
@@ -83,7 +97,7 @@ def _(C, complaint, data, groups, kernels, lam, loss, mo, noise, p, page, positi
     for place, controls in places.items():
         rows += [control for name, control in controls.items() if name not in idle]
         if place in complaint:
-            rows.append(mo.callout(mo.plain_text(complaint[place]), kind="danger"))
+            rows.append(mo.Html(page.complained(complaint[place])))
     mo.sidebar(rows, width="300px")
     return
 
@@ -94,8 +108,8 @@ def _(complaint, mo, page, shown):
         [
             mo.Html(page.STYLE),
             mo.md("# Explore a formulation"),
-            mo.Html(page.again(complaint)),
-            mo.Html(page.optimum(shown)),
+            mo.Html(page.again(complaint, shown)),
+            mo.Html(f'<div class="{"faded" if complaint else ""}">{page.optimum(shown)}</div>'),
         ]
     )
     return
@@ -119,7 +133,7 @@ def _(chosen, formulation, mo, page):
 @app.cell
 def _(formulation, mo, page, shown):
     equations = mo.md(page.statement(shown, formulation.value))
-    printed = mo.md(page.primer(formulation.value))
+    printed = mo.md(page.primer(formulation.value, shown.state.loss))
     mo.vstack([mo.md("## What it states"), formulation, mo.Html(page.beside(equations.text, printed.text))])
     return
 
@@ -144,27 +158,34 @@ def _(mo, shown, walk, walk_to):
             mo.md("## Walk along equivalences"),
             mo.Html(steps.picture),
             mo.hstack([back, *walks], wrap=True, justify="start"),
-            mo.Html(steps.table),
+            mo.Html(walk.NOTE + steps.table),
         ]
     )
     return
 
 
 @app.cell
-def _(mo, page, shown):
+def _(mo, page, shown, work):
+    def further(mo=mo, page=page, shown=shown, work=work):
+        for _ in work.further(shown, lambda: mo.current_thread().should_exit):
+            mo.output.replace(mo.vstack([mo.md("## Paths over C and p"), mo.Html(page.paths(shown))]))
+
+    if not work.extend(shown, deadline=shown.begun + work.AT_ONCE) and shown.finished:
+        mo.Thread(target=further).start()
     mo.vstack([mo.md("## Paths over C and p"), mo.Html(page.paths(shown))])
     return
 
 
 @app.cell
-def _(mo, page, shown):
-    def ask(mo=mo, page=page, shown=shown):  # bound here: the cell's names are gone when the page is closed
-        for html, done in page.conic(shown, lambda: mo.current_thread().should_exit):
+def _(mo, page, shown, work):
+    def ask(mo=mo, page=page, shown=shown, work=work):  # bound here: the cell's names are gone when the page is closed
+        for html, done in page.values(shown, lambda: mo.current_thread().should_exit):
             mo.output.replace(mo.vstack([mo.md("## The value of each formulation"), mo.Html(html)]))
             if done:
-                return
+                work.prepare()
 
-    mo.Thread(target=ask).start()
+    if shown.finished:  # one thing after the other: else everything waits for everything
+        mo.Thread(target=ask).start()
     mo.vstack([mo.md("## The value of each formulation"), mo.md("conic solvers are at work …")])
     return
 

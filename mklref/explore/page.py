@@ -4,62 +4,46 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from html import escape
 from pathlib import Path
-from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
 
 from mklref import _display, primer as primers, reference
 from mklref._latex import PRIMERS, problem_statement, statement as latex
-from mklref._path import solve_path
 from mklref._ranges import weight_ranges
 from mklref._typing import Array
-from mklref.exceptions import MKLError, NotApplicable
-from mklref.explore import state as states, views
+from mklref.certificate import Certificate
+from mklref.exceptions import NotApplicable
+from mklref.explore import state as states, views, work
 from mklref.explore.state import State
-from mklref.kernels.fitted import FamilyStack
-from mklref.native import solve
-from mklref.problem import Problem
-from mklref.solution import Solution
+from mklref.explore.work import Shown
+from mklref.regularizers import BlockNorm, Lp, Regularizer
 
-TOL = 1e-6
-PATH_TOL = 1e-3
-PATH_C = tuple(np.geomspace(0.01, 1000.0, 11))
-PATH_P = (1.0, 1.1, 4 / 3, 1.5, 2.0, 3.0, 5.0, 10.0, np.inf)
-PAUSE = 0.6
-"""Seconds without a change after which conic solvers begin: they would slow down whoever is moving a slider."""
 HINT = (
     "<small><code>rbf:0.2..4:5</code> is five Gaussians with widths from 0.2 to 4, <code>poly:2</code> a polynomial, "
     "<code>linear</code> without any; commas between them.</small>"
 )
 STYLE = """<style>
 #App > div { padding-inline: 0.5rem; }
+#App svg { margin-block: 0; }
+@media (min-width: 1024px) { #App > div { padding-right: 3.5rem; } }
+@media print { .marimo-cell { break-inside: avoid; } }
 .beside { display: grid; gap: 0 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 .beside > * { min-width: 0; overflow-x: auto; }
 @media (min-width: 1024px) { .narrow { display: none; } }
-.beside pre { font-size: 0.8rem; line-height: 1.35; }
+.beside pre { font-size: 0.8rem; line-height: 1.35; white-space: pre-wrap; overflow-wrap: anywhere; }
+.complaint { border-left: 4px solid #c62828; padding: 0.2rem 0 0.2rem 0.6rem; font-size: 0.9rem;
+  overflow-wrap: anywhere; }
 </style>"""
+FADED = """<style>
+.marimo-cell:not(:has(h1)) .output, .faded { opacity: 0.4; filter: grayscale(1); }
+</style>"""
+"""While what is shown belongs to other settings than the controls."""
 OVER_DUAL_VARIABLES = ("dual", "qcqp", "silp", "semi_infinite")
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A state, its problem and its solution."""
-
-    state: State
-    problem: Problem
-    kernels: FamilyStack
-    solution: Solution
-    seconds: float
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the kernels."""
-        return tuple(self.kernels.names)
 
 
 def one_of(value: str, names: Collection[str]) -> str:
@@ -81,32 +65,6 @@ def idle(data: str, regularizer: str) -> set[str]:
     return {name for name, use in used.items() if not use}
 
 
-def solved(state: State, memory: dict[str, Any]) -> tuple[Shown, dict[str, str]]:
-    """What to show, and complaints by the control that they belong to; with one, the last good picture stays."""
-    place = "data"
-    try:
-        states.sample_of(state)
-        place = "kernels"
-        states.kernels_of(state)
-        place = "problem"
-        problem, kernels = states.problem_of(state)
-        begun = perf_counter()
-        solution = solve(problem, tol=TOL, max_time=30.0)
-        memory["shown"] = Shown(state, problem, kernels, solution, perf_counter() - begun)
-        return memory["shown"], {}
-    except (MKLError, OSError) as wrong:
-        if "shown" not in memory:
-            memory["shown"], _ = solved(State(), memory)
-        said = f"{wrong.filename}: {wrong.strerror}." if isinstance(wrong, OSError) else str(wrong)
-        return memory["shown"], {place: said}
-
-
-def forget() -> None:
-    """Read files afresh: what was made of them may have changed when a page is opened."""
-    for remembered in (states.sample, states.stack, _over_costs, _over_norms, _stated):
-        remembered.cache_clear()
-
-
 def formulations(shown: Shown) -> list[str]:
     """Those that cover the problem."""
     return list(reference.formulations(shown.problem))
@@ -121,11 +79,6 @@ def remember(query: Any, state: State, formulation: str) -> None:
                 query[name] = wanted[name]
         elif name in query:
             query.remove(name)
-
-
-def same_problem(state: State, **changes: Any) -> State:
-    """A state for what depends on its problem alone: what else it says is as in the beginning, or as given."""
-    return replace(state, formulation=State.formulation, walk=State.walk, **changes)
 
 
 def statement(shown: Shown, formulation: str) -> str:
@@ -147,9 +100,11 @@ def _in_lines(formula: str) -> str:
     return r"\begin{gathered} " + r" \\ ".join(part.strip() for part in formula.split(r"\qquad")) + r" \end{gathered}"
 
 
-def primer(formulation: str) -> str:
+def primer(formulation: str, loss: str = State.loss) -> str:
     """The equation as a paper prints it, in ten lines of cvxpy."""
-    return f"**As its paper prints it**\n\n```python\n{_printed()[PRIMERS[formulation][0]]}\n```"
+    differs = f"The paper has its own loss; the loss {loss} is in what stands on the left.\n\n"
+    own = "" if loss == State.loss else differs
+    return f"**As its paper prints it**\n\n{own}```python\n{_printed()[PRIMERS[formulation][0]]}\n```"
 
 
 @lru_cache(maxsize=1)
@@ -165,29 +120,58 @@ def beside(*columns: str) -> str:
     return f'<div class="beside">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
 
 
-def again(complaint: dict[str, str]) -> str:
-    """Complaints, for a narrow screen, where the controls are behind a button."""
-    said = "".join(f"<p><strong>{escape(place)}</strong>: {escape(text)}</p>" for place, text in complaint.items())
-    return f'<div class="narrow"><p><small>The controls are behind ☰.</small></p>{said}</div>'
+def again(complaint: dict[str, str], shown: Shown) -> str:
+    """What is wrong, and whose results stand below until it is mended; where the controls are on a narrow screen."""
+    if not complaint:
+        return '<p class="narrow"><small>The controls are behind ☰.</small></p>'
+    said = " ".join(map(escape, complaint.values()))
+    return (
+        f'{FADED}<div class="complaint" role="alert"><p>{said}</p><p>What is grey below are the results of the last '
+        f"settings that could be solved: {escape(settings(shown))}.</p></div>"
+    )
+
+
+def complained(text: str) -> str:
+    """A complaint beside its control."""
+    return f'<div class="complaint" role="alert">{escape(text)}</div>'
+
+
+def settings(shown: Shown) -> str:
+    """The data and the problem of what is shown, in a line."""
+    state, problem = shown.state, shown.problem
+    return (
+        f"{state.data}, {problem.n_samples} samples, kernels {state.kernels}, loss {problem.loss}, "
+        f"regulariser {problem.regularizer}, C = {problem.C:g}"
+    )
 
 
 def optimum(shown: Shown) -> str:
     """The interval, how it closed, and the weights with their ranges."""
-    bounds = shown.solution.certificate
-    ranges, note = None, ""
+    bounds, steps = shown.solution.certificate, len(shown.solution.history)
+    ranges = None
     try:
         found = weight_ranges(shown.problem, shown.solution)
-        ranges, note = (found.low, found.high), "<small>Lines: weights that are as good within 1e-4.</small>"
+        ranges, note = (found.low, found.high), f"Lines: weights that are as good within {found.slack:g}."
     except NotApplicable:
-        note = "<small>These weights are the only ones, or ranges are not computed for this regulariser.</small>"
-    facts = (
-        f"<p>{shown.problem.n_samples} samples, {shown.problem.n_kernels} kernels; {len(shown.solution.history)} "
-        f"iterations in {shown.seconds * 1e3:.0f} ms. {shown.solution.status.value}</p>"
-    )
+        note = _how_unique(shown.problem.regularizer)
+    status = shown.solution.status.value if shown.finished else "The solver goes on; this is proved so far."
+    count = f"{steps} iteration{'s' * (steps != 1)} in {shown.seconds * 1e3:.0f} ms"
+    facts = f"<p>{escape(settings(shown))}.<br>{count}. {status}</p>"
     closed = _display.interval(bounds.lower, bounds.upper, bounds.relative_gap)
     weights = _display.weights(shown.solution.weights, shown.names, ranges)
     closing = views.bounds(shown.solution) + views.gaps(shown.solution)
-    return facts + views.flex(closed + weights + note, closing)
+    return facts + views.flex(
+        f"{closed}<p>The weights of the kernels</p>{weights}<p><small>{note}</small></p>", closing
+    )
+
+
+def _how_unique(regularizer: Regularizer) -> str:
+    """What is known of other weights that are as good, where no ranges are computed."""
+    if (isinstance(regularizer, Lp) and regularizer.p > 1.0) or (
+        isinstance(regularizer, BlockNorm) and 1.0 < regularizer.q <= 2.0
+    ):
+        return "Above 1 no other weights attain the optimum."
+    return "Whether other weights are as good is computed for p = 1 of an lp ball and q = 1 of a block norm alone."
 
 
 def decision(shown: Shown) -> str:
@@ -198,72 +182,54 @@ def decision(shown: Shown) -> str:
             "<p><small>Dots: white is +1, black −1; a yellow ring is as wide as the dual variable is large. "
             "The function: orange above 0, blue below, white at 0.</small></p>"
         )
-        return views.decision(shown.problem, data.X, shown.kernels, shown.solution) + rings
+        blocks = _blocks(shown.state.kernels, states.arguments(shown.state))
+        return views.decision(data.X, shown.problem.y, blocks, shown.names, shown.solution) + rings
     beta = np.abs(shown.solution.dual_coef)
     support = int((beta > 1e-6 * beta.max()).sum())
     return f"<p>{data.X.shape[1]} variables: no picture. {support} of {len(beta)} samples have a dual variable.</p>"
 
 
+@lru_cache(maxsize=1)
+def _blocks(kernels: str, data: tuple[Any, ...]) -> Array:
+    """The kernels between the grid of a picture and the samples, (M, GRID^2, n): they stay when C or p moves."""
+    points, *_ = views.grid_of(states.sample(*data).X)
+    return states.stack(kernels, data).new(points)
+
+
 def paths(shown: Shown) -> str:
-    """Weights over C for this regulariser, and over p of an lp ball at this C."""
-    problem, p = shown.problem, getattr(shown.problem.regularizer, "p", 1.0)
-    start = State()
-    costs, over_c = _over_costs(same_problem(shown.state, C=start.C))
-    over_p = _over_norms(
-        same_problem(shown.state, regularizer=start.regularizer, p=start.p, lam=start.lam, groups=start.groups)
-    )
-    return views.legend(shown.names) + views.flex(
-        views.paths(costs, over_c, shown.names, problem.C, "C"),
-        views.paths(PATH_P, over_p, shown.names, p, "p of an lp ball"),
-    )
+    """Weights over C for this regulariser, and over p of an lp ball at this C, as far as they are known."""
+    pictures, unknown = [], 0
+    for (path, now), what in zip(work.paths_of(shown), ("C", "p of an lp ball"), strict=True):
+        pictures.append(views.paths(path.values, path.weights, shown.names, now, what))
+        unknown += len(path.values) - len(path.found)
+    more = f" {unknown} more follow …" if unknown else ""
+    note = f"<p><small>Dots are solutions, certified to {work.PATH_TOL:g}.{more}</small></p>"
+    return views.legend(shown.names) + views.flex(*pictures) + note
 
 
-@lru_cache(maxsize=32)
-def _over_costs(state: State) -> tuple[tuple[float, ...], Array]:
-    """Costs and weights along them; a slider of C moves along this path."""
-    problem, _ = states.problem_of(state)
-    costs = tuple(c for c in PATH_C if not problem.intercept_cost or c * problem.n_samples >= 1.0)
-    return costs, np.stack([s.weights for s in solve_path(problem, C=costs, tol=PATH_TOL, max_time=5.0)])
-
-
-@lru_cache(maxsize=32)
-def _over_norms(state: State) -> Array:
-    """Weights along p, whatever the regulariser."""
-    problem, _ = states.problem_of(state)
-    return np.stack([s.weights for s in solve_path(problem, p=PATH_P, tol=PATH_TOL, max_time=5.0)])
-
-
-def conic(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, bool]]:
+def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, bool]]:
     """Tables that grow by a row for each formulation as it is solved, and whether the last one is there."""
-    certificate = shown.solution.certificate
-    rows = [("native", f"{certificate.lower:.9g} … {certificate.upper:.9g}", f"{shown.seconds:.3f}", "certified")]
+    bounds = shown.solution.certificate
+    rows = [("native", f"{bounds.lower:.9g} … {bounds.upper:.9g}", f"{shown.seconds:.3f}", "the certified interval")]
     names = formulations(shown)
-    begun = perf_counter()
-    while perf_counter() < begun + PAUSE:
-        if stopped():
-            return
-        sleep(0.05)
-    for k, name in enumerate(names):
-        value, seconds, says = _stated(same_problem(shown.state), name)
-        if stopped():  # it may have taken a while
-            return
-        if value is not None:
-            inside = abs(value - certificate.upper) <= TOL * certificate.size
-            says += "inside the interval" if inside else f"off by {value - certificate.upper:.1e}"
-        rows.append((name, "" if value is None else f"{value:.9g}", f"{seconds:.2f}", says))
+    for k, (name, stated) in enumerate(work.conic(shown, stopped)):
+        value = "" if stated.value is None else f"{stated.value:.9g}"
+        rows.append((name, value, f"{stated.seconds:.2f}", _judged(stated, bounds)))
         waiting = [(other, "…", "", "") for other in names[k + 1 :]]
         yield _display.table(("formulation", "value", "seconds", ""), [*rows, *waiting]), k == len(names) - 1
 
 
-@lru_cache(maxsize=64)
-def _stated(state: State, formulation: str) -> tuple[float | None, float, str]:
-    """The value of a formulation by a conic solver, its seconds, and who said it; or why there is none."""
-    begun = perf_counter()
-    try:
-        answer = reference.solve(states.problem_of(state)[0], formulation)
-    except MKLError as wrong:
-        return None, perf_counter() - begun, str(wrong).splitlines()[0]
-    return answer.value, perf_counter() - begun, f"{answer.solver}: "
+def _judged(stated: work.Stated, bounds: Certificate) -> str:
+    """Where the value of a formulation lies, beside the certified interval."""
+    if stated.value is None:
+        return stated.says
+    below, above = bounds.lower - stated.value, stated.value - bounds.upper
+    away, solver = max(below, above), stated.says.rpartition("/")[2]
+    if away <= 0.0:
+        return f"{solver}: inside the interval"
+    where = f"{away:.0e} {'below' if below > above else 'above'} it, relative {away / bounds.size:.0e}"
+    at = "at" if away <= work.TOL * bounds.size else "off"
+    return f"{solver}: {at} the interval: {where} ({work.TOL:.0e} is allowed)"
 
 
 def code(shown: Shown, formulation: str) -> str:

@@ -196,9 +196,14 @@ def generated(data: str, samples: int, share: float, noise: float) -> Sample:
     return Sample((X - X.mean(axis=0)) / X.std(axis=0), y, ("x0", "x1"), True)
 
 
+def arguments(state: State) -> tuple[Any, ...]:
+    """Those of `sample`."""
+    return state.data, state.samples, state.share, state.noise, state.positive
+
+
 def sample_of(state: State) -> Sample:
     """The data of a state."""
-    return sample(state.data, state.samples, state.share, state.noise, state.positive)
+    return sample(*arguments(state))
 
 
 @lru_cache(maxsize=8)
@@ -209,7 +214,7 @@ def stack(kernels: str, data: tuple[Any, ...]) -> FamilyStack:
 
 def kernels_of(state: State) -> FamilyStack:
     """The kernels of a state, on its data."""
-    return stack(state.kernels, (state.data, state.samples, state.share, state.noise, state.positive))
+    return stack(state.kernels, arguments(state))
 
 
 def problem_of(state: State) -> tuple[Problem, FamilyStack]:
@@ -233,22 +238,27 @@ def problem_of(state: State) -> tuple[Problem, FamilyStack]:
 def code(state: State, problem: Problem) -> str:
     """Python that makes what is shown, from the same data."""
     data = sample_of(state)
-    if state.data in GENERATED:
-        make = "generated"
-        arguments: tuple[Any, ...] = (state.data, state.samples, state.share, state.noise)
-    else:
-        make = "sample"
-        arguments = (state.data, state.samples, state.share, state.noise, state.positive)
+    generates = state.data in GENERATED
+    make, given = ("generated", arguments(state)[:-1]) if generates else ("sample", arguments(state))
     ones = "\ny = [1.0] * len(X)" if not np.array_equal(problem.y, data.y) else ""
     return (
         f"import mklref\nfrom mklref.explore.state import {make}\n\n"
-        f"data = {make}{arguments!r}\nX, y = data.X, data.y{ones}\n"
+        f"data = {make}{given!r}\nX, y = data.X, data.y{ones}\n"
         f"kernels = mklref.kernels.parse({state.kernels!r}).fit(X, normalize='trace')\n"
         f"problem = mklref.Problem(\n    kernels, y, C={problem.C!r}, loss={state.loss!r},\n"
         f"    regularizer=mklref.{source(problem.regularizer)}, intercept={problem.intercept!r},\n)\n"
-        "solution = mklref.solve(problem)\nprint(solution.certificate)\n"
+        f"solution = mklref.solve(problem{', tol=1e-9' if state.walk else ''})\nprint(solution.certificate)\n"
         f"print(mklref.reference.solve(problem, {state.formulation!r}).value)\n"
-    )
+    ) + (_WALKED.format(names=list(state.walked)) if state.walk else "")
+
+
+_WALKED = """
+edges = {{edge.name: edge for edge in mklref.equivalences.EQUIVALENCES}}
+for name in {names!r}:
+    problem = edges[name](problem, solution).problem
+    solution = mklref.solve(problem, tol=1e-9)
+    print(name, problem.regularizer, problem.C, solution.certificate, sep="\\n")
+"""
 
 
 def source(regularizer: Regularizer) -> str:

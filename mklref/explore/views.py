@@ -13,12 +13,10 @@ import numpy as np
 
 from mklref._display import BLUE, ORANGE
 from mklref._typing import Array
-from mklref.kernels.fitted import FamilyStack
 from mklref.plotting.style import COLOURS
-from mklref.problem import Problem
 from mklref.solution import Solution
 
-LEFT, RIGHT, TOP, BOTTOM = 48, 12, 12, 36
+LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 36
 GRID = 40
 """Points along each side of a decision function."""
 MOST = 30
@@ -28,7 +26,7 @@ MOST = 30
 class Axes:
     """A picture under construction: lines and texts in the coordinates of the data."""
 
-    def __init__(self, x: tuple[float, float], y: tuple[float, float], label: str, size: tuple[int, int] = (380, 230)):
+    def __init__(self, x: tuple[float, float], y: tuple[float, float], label: str, size: tuple[int, int] = (394, 230)):
         self.x, self.y, self.size = x, y, size
         self.parts = [f"<title>{escape(label)}</title>"]
         self.label = label
@@ -39,10 +37,25 @@ class Axes:
         across = (x - x0) / ((x1 - x0) or 1.0) * (width - LEFT - RIGHT)
         return LEFT + across, TOP + (y1 - y) / ((y1 - y0) or 1.0) * (height - TOP - BOTTOM)
 
-    def line(self, xs: Sequence[float] | Array, ys: Sequence[float] | Array, colour: str, width: float = 2.0) -> None:
-        """Points, joined."""
-        points = " ".join("{:.1f},{:.1f}".format(*self.to(x, y)) for x, y in zip(xs, ys, strict=True))
-        self.parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+    def line(
+        self,
+        xs: Sequence[float] | Array,
+        ys: Sequence[float] | Array,
+        colour: str,
+        width: float = 2.0,
+        *,
+        dots: bool = False,
+        title: str = "",
+    ) -> None:
+        """Points, joined, and dots at them."""
+        places = [self.to(x, y) for x, y in zip(xs, ys, strict=True)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        named = f"<title>{escape(title)}</title>" if title else ""
+        self.parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}">{named}</polyline>'
+        )
+        if dots:
+            self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places]
 
     def area(self, xs: Array, low: Array, high: Array) -> None:
         """What lies between two curves."""
@@ -68,6 +81,12 @@ class Axes:
         for place, words in ys:
             self.text(x0, place, words, "end", dx=-5, dy=4)
 
+    def iterations(self, count: int) -> None:
+        """The first and the last of them below the axis."""
+        self.text(0.0, self.y[0], "1" if count > 1 else "1, the only one", dy=16)
+        if count > 1:
+            self.text(count - 1.0, self.y[0], str(count), dy=16)
+
     def svg(self) -> str:
         """The picture."""
         width, height = self.size
@@ -89,43 +108,44 @@ def bounds(solution: Solution) -> str:
     steps = np.arange(float(len(lower)))
     axes = Axes((0, max(1, len(lower) - 1)), (best - away, best + away), "The certified interval over the iterations")
     axes.area(steps, np.maximum(lower, best - away), np.minimum(upper, best + away))
-    axes.line(steps, np.minimum(upper, best + away), ORANGE)
-    axes.line(steps, np.maximum(lower, best - away), BLUE)
-    axes.ticks(
-        [(0, "start"), (0.93 * axes.x[1], f"iteration {len(lower) - 1}")],
-        [(v, f"{v:.4g}") for v in (axes.y[0], best, axes.y[1])],
-    )
+    axes.line(steps, np.minimum(upper, best + away), ORANGE, dots=True)
+    axes.line(steps, np.maximum(lower, best - away), BLUE, dots=True)
+    axes.iterations(len(lower))
+    axes.ticks([], [(v, f"{v:.4g}") for v in (axes.y[0], best, axes.y[1])])
+    axes.text(axes.x[1] / 2, axes.y[0], "the interval over the iterations", dy=31)
     return axes.svg()
 
 
 def gaps(solution: Solution) -> str:
-    """The certified relative gap over the iterations, in powers of ten."""
+    """The certified relative gap over the iterations, in powers of ten; what is below rounding is at rounding."""
     bounds, history = solution.certificate, solution.history
     gap = np.asarray(history.column("upper") - history.column("lower")) / (bounds.size or 1.0)
-    shown = np.isfinite(gap) & (gap > 0.0)
+    shown = np.isfinite(gap)
     if not shown.any():
         return ""
-    steps, powers = np.arange(float(len(gap)))[shown], np.log10(gap[shown])
+    steps, powers = np.arange(float(len(gap)))[shown], np.log10(np.maximum(gap[shown], 1e-16))
     low, high = float(np.floor(powers.min())), float(np.ceil(powers.max()))
     sides = (0, max(1, len(gap) - 1)), (low, max(high, low + 1.0))
-    axes = Axes(*sides, "The relative gap over the iterations", (380, 150))
-    axes.line(steps, powers, BLUE)
+    axes = Axes(*sides, "The relative gap over the iterations", (394, 160))
+    axes.line(steps, powers, BLUE, dots=True)
+    axes.iterations(len(gap))
     places = np.unique(np.linspace(low, axes.y[1], 4).round())
-    marks = [(k, f"{10.0**k:.0e}" if k else "1") for k in places]
-    axes.ticks([(0, "start"), (0.9 * axes.x[1], "the relative gap")], marks)
+    axes.ticks([], [(k, f"{10.0**k:.0e}" if k else "1") for k in places])
+    axes.text(axes.x[1] / 2, low, "the relative gap over the iterations", dy=31)
     return axes.svg()
 
 
 def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: float, what: str) -> str:
-    """Kernel weights along a parameter, at equal distances; a line at its value now."""
-    axes = Axes((0, len(values) - 1), (0.0, max(1e-12, float(thetas.max()))), f"Kernel weights over {what}")
+    """Kernel weights along a parameter, at equal distances, where they are known; a line at its value now."""
+    known = np.isfinite(thetas).all(axis=1)
+    most = float(thetas[known].max(initial=1e-12))
+    axes = Axes((0, len(values) - 1), (0.0, most), f"Kernel weights over {what}")
     places = np.arange(float(len(values)))
     for m, theta in enumerate(thetas.T):
-        axes.line(places, theta, COLOURS[m % len(COLOURS)])
-        axes.parts.append(axes.parts.pop().replace("/>", f"><title>{escape(names[m])}</title></polyline>"))
+        axes.line(places[known], theta[known], COLOURS[m % len(COLOURS)], dots=True, title=names[m])
     here = float(np.interp(np.log(now), np.log(values), places)) if np.isfinite(now) else len(values) - 1
     axes.line([here, here], [0, axes.y[1]], "currentColor", 1.0)
-    shown = [(k, "∞" if np.isinf(values[k]) else f"{values[k]:.3g}") for k in range(0, len(values), 3)]
+    shown = [(k, "∞" if np.isinf(values[k]) else f"{values[k]:.4g}") for k in range(0, len(values), 2)]
     axes.ticks(shown, [(0.0, "0"), (axes.y[1], f"{axes.y[1]:.3g}")])
     axes.text(axes.x[1] / 2, 0.0, what, dy=31)
     return axes.svg()
@@ -153,29 +173,38 @@ def parts(solution: Solution, blocks: Array) -> Array:
     return np.asarray(solution.weights[:, None] * (blocks @ solution.dual_coef))
 
 
-def field(X: Array, y: Array, solution: Solution, values: Array, title: str) -> str:
-    """A function of two variables as colours, with samples; those with a dual variable have a ring of its size."""
-    _, x_side, y_side = grid_of(X)
+def field(X: Array, values: Array, title: str, dots: str) -> str:
+    """A function of two variables as colours, with the dots of its samples."""
+    axes = _plane(X, f"{title}, within ±{float(np.abs(values).max()):.3g}")
     largest = float(np.abs(values).max()) or 1.0
-    title = f"{title}, within ±{largest:.3g}"
-    axes = Axes(x_side, y_side, title, (300, 260))
-    (left, top), (right, bottom) = axes.to(x_side[0], y_side[1]), axes.to(x_side[1], y_side[0])
+    (left, top), (right, bottom) = axes.to(axes.x[0], axes.y[1]), axes.to(axes.x[1], axes.y[0])
     axes.parts.append(
         f'<image href="{png(colours(values.reshape(GRID, GRID) / largest))}" x="{left}" y="{top}" '
-        f'width="{right - left}" height="{bottom - top}" preserveAspectRatio="none"/>'
+        f'width="{right - left}" height="{bottom - top}" preserveAspectRatio="none"/>{dots}'
     )
-    most = max(float(np.abs(solution.dual_coef).max()), 1e-300)
-    for sample, target, beta in zip(X, y, solution.dual_coef, strict=True):
+    axes.text(0.5 * sum(axes.x), axes.y[0], axes.label, dy=20)
+    return axes.svg()
+
+
+def _plane(X: Array, title: str) -> Axes:
+    _, x_side, y_side = grid_of(X)
+    return Axes(x_side, y_side, title, (300, 260))
+
+
+def samples(X: Array, y: Array, solution: Solution) -> str:
+    """Samples as dots; those with a dual variable have a ring of its size."""
+    axes, beta = _plane(X, ""), solution.dual_coef
+    most, dots = max(float(np.abs(beta).max()), 1e-300), []
+    for sample, target, dual in zip(X, y, beta, strict=True):
         px, py = axes.to(*sample)
         fill = "#ffffff" if target > 0 else "#000000"
-        ring = 0.5 + 2.0 * abs(beta) / most if abs(beta) > 1e-6 * most else 0.0
+        ring = 0.5 + 2.0 * abs(dual) / most if abs(dual) > 1e-6 * most else 0.0
         stroke = f'stroke="#ffd21f" stroke-width="{ring:.1f}"' if ring else 'stroke="#555555" stroke-width=".6"'
-        axes.parts.append(
+        dots.append(
             f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{2.2 + ring / 2:.1f}" fill="{fill}" {stroke}>'
-            f"<title>beta = {beta:.4g}</title></circle>"
+            f"<title>beta = {dual:.4g}</title></circle>"
         )
-    axes.text(0.5 * sum(x_side), y_side[0], title, dy=20)
-    return axes.svg()
+    return "".join(dots)
 
 
 def colours(values: Array) -> Array:
@@ -198,16 +227,13 @@ def png(pixels: Array) -> str:
     return f"data:image/png;base64,{b64encode(image).decode()}"
 
 
-def decision(problem: Problem, X: Array, kernels: FamilyStack, solution: Solution) -> str:
-    """The decision function and each kernel's part of it, side by side; nothing unless there are two variables."""
-    if X.shape[1] != 2:
-        return ""
-    points, _, _ = grid_of(X)
-    each = parts(solution, kernels.new(points))
+def decision(X: Array, y: Array, blocks: Array, names: Sequence[str], solution: Solution) -> str:
+    """The decision function and each kernel's part of it, side by side, from the kernels on the grid."""
+    each, dots = parts(solution, blocks), samples(X, y, solution)
     shown = [("f, all together", each.sum(axis=0) + solution.intercept)]
     order = np.argsort(-np.abs(each).max(axis=1), kind="stable")
-    shown += [(f"f[{kernels.names[m]}]", each[m]) for m in order[:5] if np.abs(each[m]).max() > 0.0]
-    pictures = "".join(f"<div>{field(X, problem.y, solution, v, t)}</div>" for t, v in shown)
+    shown += [(f"f[{names[m]}]", each[m]) for m in order[:5] if np.abs(each[m]).max() > 0.0]
+    pictures = "".join(f"<div>{field(X, v, t, dots)}</div>" for t, v in shown)
     return f'<div style="display:grid;grid-template-columns:repeat(auto-fill,minmax(240px,1fr))">{pictures}</div>'
 
 

@@ -232,7 +232,7 @@ class Session:
         """Bring a new holder to where the lost one was before the present call."""
         self._open(k)
         for number, name, arguments in self.log:
-            own = [arguments[k][j] for j in (0, 1, 3)] if name == "assemble" else arguments[k]
+            own = [arguments[k][j] for j in (0, 1, -1)] if name == "assemble" else arguments[k]
             self.attempt += 1
             call = (self.name, number, self.attempt, _REPLAYED[name], own, ())
             self._value(self.cluster.ask(k, "call", *call))

@@ -49,6 +49,9 @@ _DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
 K_ii where float32 does not overflow; and the length of a step that may be short for its rounding."""
 _SAVED = 0.1
 """A point of other processes is fetched when its gap is that share of the one that was fetched before."""
+_ROWS, _OFF = 50, 0.5
+"""Rows of L'DL for each column of L, if there are many more; and the error of a step, relative to it, from which on all
+rows are taken. What is known of the error is made up for by the corrector, so that up to 0.1 costs no steps."""
 _ENOUGH = 0.03
 """Share of the gap that is wanted which the products may have: smaller ones cost digits."""
 
@@ -100,6 +103,8 @@ class Path:
         self.digits = 0 if _RANGE[0] < self.problem.C * self.largest.max() < _RANGE[1] else 2
         """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
         self.poor = False
+        self.rows = float(_ROWS * self.rank)
+        """Rows that L'DL takes."""
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None) -> None:
@@ -177,7 +182,10 @@ class Path:
             self.rounds.rescore(length, self.centred, self.v, self.b)
             length, self.lower, self.upper = 0.0, -np.inf, np.inf
             self.counters["passes"] += 1.0
-        grams, vectors, sums, read = self.rounds.assemble(length, self.centred, largest, self.digits)
+        weights = self.weights()
+        grams, vectors, sums, read = self.rounds.assemble(
+            length, self.centred, weights, largest, self.rows, self.digits
+        )
         self.counters["grams"] += float(read[0]) / (self.first.n_samples * len(self.each))
         self.counters["passes"] += 1.0
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
@@ -255,6 +263,10 @@ class Path:
         left = Left(vectors[:, :, 0], theta[self.owner] * w - self.v, -slope, -theta * z, phi, missing)
         affine = system.solve(left)
         (corrections, along), reach = self.rounds.first(affine.v, affine.b)
+        error, off = system.error(affine, corrections[:, :, 2])
+        if error > _OFF and np.isfinite(self.rows):
+            self.rows = np.inf
+            return
         length = self._longest(affine, reach)
         products = along
         if moving:
@@ -265,7 +277,7 @@ class Path:
             now, then = products[0], products[0] + length * products[1] + length**2 * products[2]
             tau = max((max(then, 0.0) / now) ** 3 * now, min(now, enough)) / self.count
         corrected = left._replace(
-            samples=left.samples + tau * corrections[:, :, 0] + corrections[:, :, 1],
+            samples=left.samples + tau * corrections[:, :, 0] + corrections[:, :, 1] + off,
             v=left.v + affine.theta[self.owner] * affine.w,
             theta=left.theta + 0.5 * self._squares(affine.w),
             z=left.z + tau - affine.theta * affine.z,

@@ -39,9 +39,9 @@ class Rounds:
         """As `Shard.begin`."""
         return self._sum("begin", tau, shift).sums[0]
 
-    def assemble(self, length: float, centred: bool, largest: float, digits: int) -> tuple[Array, ...]:
+    def assemble(self, *arguments: Any) -> tuple[Array, ...]:
         """As `Shard.assemble`."""
-        return self._sum("assemble", length, centred, largest, digits).sums
+        return self._sum("assemble", *arguments).sums
 
     def rescore(self, length: float, centred: bool, v: Array, b: Array) -> float:
         """As `Shard.rescore`."""

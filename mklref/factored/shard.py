@@ -29,6 +29,10 @@ _LITTLE = 1e8
 """Multiplications of which float32 saves nothing."""
 _WORTH = 0.85
 """Share of the rows above which the others are multiplied by 0 instead of left out."""
+_MANY, _CAPPED = 0.5, 3
+"""Share of the rows from which on L'DL takes all of them; rounds that cap the chances at 1."""
+_CACHED, _TOGETHER = 1 << 17, 1024
+"""Entries of rows that are read at a time for products with vectors, and rows that are multiplied at a time in L'DL."""
 _FLUSH = 16
 """Blocks whose L'DL are added in float32 before the sum goes to float64."""
 
@@ -58,7 +62,7 @@ class Shard:
     def __init__(self, stack: FactorStack, machines: Sequence[Own], first: int, last: int, n: int) -> None:
         self.stack, self.machines, self.start, self.stop, self.n = stack, list(machines), first, last, n
         self.D = [np.zeros(len(own.samples.beta)) for own in machines]
-        self.exact, self._room = True, np.empty((0, stack.rank))
+        self.exact, self._room, self.count = True, np.empty((0, stack.rank)), 0
 
     def score(self, v: Array, b: Array) -> Total:
         """The scores of v (P, r) and b (P,), and the sum of their losses."""
@@ -66,7 +70,7 @@ class Shard:
         for rows, owns in self._blocks():
             for p, where, mine in owns:
                 samples = self.machines[p].samples
-                samples.f[where] = _some(rows, mine) @ v[p] + b[p]
+                samples.f[where] = self._product(_some(rows, mine), v[p]) + b[p]
                 total += samples.losses(where)
         return Total((np.array(total),))
 
@@ -85,11 +89,12 @@ class Shard:
                 sums[p] += samples.beta[where].sum()
         return Total((sums,))
 
-    def assemble(self, length: float, centred: bool, largest: float, digits: int) -> Total:
+    def assemble(self, length: float, centred: bool, weights: Array, largest: float, rows: float, digits: int) -> Total:
         """(P, r + 1, r + 1), (P, r + 1, 3), (P, SUMS), and the rows read for L'DL.
 
         The last row and column are those of the intercept, a column of ones. The vectors are D r and beta above and
-        below 0. `largest` is that of the diagonal of sum_m theta_m K_m.
+        below 0. `largest` is that of the diagonal of sum_m theta_m K_m. If there are many more than so many `rows` in
+        all shards, L'DL is that of so many of them, drawn by their part in it, D_i sum_m theta_m K_mii.
         With `digits` = 2, or where that costs little, everything is computed in float64; with 1 or 0, L'DL in float32;
         with 0 also the products of this step with rows in float32, for which the next `rescore` makes up.
         """
@@ -99,15 +104,17 @@ class Shard:
         pulls, sums = self._advanced(length, centred)
         share = (self.stop - self.start) / (self.n * largest)
         least = [_threshold(D, _NEGLIGIBLE * min(share, float(D.sum()))) for D in self.D]
+        drawn = [self._drawn(p, weights, rows * (self.stop - self.start) / self.n) for p in range(P)]
         kind = np.dtype(np.float64 if little or digits == 2 else np.float32)
         products = [_Gram(r, self.stack.sparse, kind) for _ in range(P)]
         read = 0
         for rows, owns in self._blocks():
             for p, where, mine in owns:
-                large = least[p] <= self.D[p][where]
-                D, beta = np.where(large, self.D[p][where], 0.0), self.machines[p].samples.beta[where]
+                D, beta = drawn[p][where], self.machines[p].samples.beta[where]
+                large = least[p] <= D
+                D = np.where(large, D, 0.0)
                 own = _some(rows, mine)
-                made = _transposed(own, pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+                made = self._transposed(own, pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
                 vectors[p] += made[:3].T
                 grams[p, -1] += made[3]
                 read += int(np.count_nonzero(large))
@@ -123,6 +130,27 @@ class Shard:
         self._advanced(length, centred)
         return Total()
 
+    def _drawn(self, p: int, weights: Array, rows: float) -> Array:
+        """D, or where so many rows are few among those of this shard, D_i/p_i of rows drawn with p_i, and 0 of others.
+
+        With p_i in proportion to what a row adds to the trace no row that matters is left to luck.
+        """
+        D = self.D[p]
+        if rows > _MANY * len(D):
+            return D
+        lengths, own = weights @ self.stack.own_diagonals[:, self.start : self.stop], self.machines[p].rows
+        share = D * (lengths if own is None else lengths[own])
+        if not share.sum() > 0.0:
+            return D
+        share /= share.sum()
+        chance = np.minimum(1.0, rows * share)
+        for _ in range(_CAPPED):  # what rows that are certain leave over goes to the others
+            certain = chance >= 1.0
+            left = max(float(share[~certain].sum()), np.finfo(float).tiny)
+            chance = np.where(certain, 1.0, np.minimum(1.0, (rows - np.count_nonzero(certain)) / left * share))
+        taken = np.random.default_rng([self.count, p, len(D)]).random(len(D)) < chance
+        return np.divide(D, chance, out=np.zeros_like(D), where=taken)
+
     def _advanced(self, length: float, centred: bool) -> tuple[list[Array], Array]:
         """D r of each machine after the step, and the sums (P, SUMS)."""
         pulls, sums = [], np.zeros((len(self.machines), SUMS))
@@ -136,13 +164,17 @@ class Shard:
         return pulls, sums
 
     def first(self, dv: Array, db: Array) -> Total:
-        """(P, r + 1, 2) for the right-hand side, and three coefficients of the products along the step."""
-        vectors, along, worst = np.zeros((len(self.machines), self.stack.rank + 1, 2)), np.zeros(3), 0.0
+        """(P, r + 1, 3) for the right-hand side, and three coefficients of the products along the step.
+
+        The last column is L'D(L dv + db), which says how far L'DL of a part of the rows is off.
+        """
+        vectors, along, worst = np.zeros((len(self.machines), self.stack.rank + 1, 3)), np.zeros(3), 0.0
         for rows, owns in self._blocks():
             for p, where, mine in owns:
                 own = _some(rows, mine)
-                reach, products, by_tau, bend = self.machines[p].samples.first(where, _product(own, dv[p]) + db[p])
-                vectors[p] += _transposed(own, by_tau, bend).T
+                df = self._product(own, dv[p]) + db[p]
+                reach, products, by_tau, bend = self.machines[p].samples.first(where, df)
+                vectors[p] += self._transposed(own, by_tau, bend, self.D[p][where] * df).T
                 along, worst = along + products, max(worst, reach)
         return Total((vectors, along), worst)
 
@@ -152,8 +184,8 @@ class Shard:
         for rows, owns in self._blocks():
             for p, where, mine in owns:
                 own = _some(rows, mine)
-                reach, change = self.machines[p].samples.second(where, _product(own, dv[p]) + db[p], tau, trial)
-                vectors[p] += _transposed(own, change)[0]
+                reach, change = self.machines[p].samples.second(where, self._product(own, dv[p]) + db[p], tau, trial)
+                vectors[p] += self._transposed(own, change)[0]
                 worst = max(worst, reach)
         return Total((vectors,), worst)
 
@@ -162,7 +194,9 @@ class Shard:
         worst = 0.0
         for rows, owns in self._blocks():
             for p, where, mine in owns:
-                worst = max(worst, self.machines[p].samples.third(where, _product(_some(rows, mine), dv[p]) + db[p]))
+                worst = max(
+                    worst, self.machines[p].samples.third(where, self._product(_some(rows, mine), dv[p]) + db[p])
+                )
         return Total(worst=worst)
 
     def keep(self) -> Total:
@@ -180,7 +214,7 @@ class Shard:
     def _follows(self, digits: int) -> bool:
         """Set how exact products of this step are; whether float64 costs no more."""
         little = self.stack.sparse or self.stack.rank**2 * (self.stop - self.start) < _LITTLE
-        self.exact = little or digits > 0
+        self.exact, self.count = little or digits > 0, self.count + 1
         return little
 
     def _blocks(self) -> Iterator[tuple[Any, list[tuple[int, slice, Any]]]]:
@@ -194,12 +228,38 @@ class Shard:
                     continue
                 first, last = np.searchsorted(mine, [low, high])
                 owns.append((p, slice(int(first), int(last)), mine[first:last] - low))
-            yield self._double(rows) if self.exact else rows, owns
+            yield rows, owns
 
-    def _double(self, rows: Any) -> Any:
-        """The same rows in float64, in room that stays in the cache."""
-        if rows.dtype == np.float64 or self.stack.sparse:
-            return self.stack.double(rows)
+    def _product(self, rows: Any, v: Array) -> Array:
+        """L v, (k,) in float64."""
+        if self.stack.sparse:
+            return np.asarray(self.stack.double(rows) @ v)
+        made, v = np.empty(rows.shape[0]), v if self.exact else v.astype(rows.dtype)
+        for lines in self._lines(rows):
+            made[lines] = self._double(rows[lines]) @ v
+        return made
+
+    def _transposed(self, rows: Any, *vectors: Array) -> Array:
+        """[L 1]'x of several vectors x, (k, r + 1): that many rows at a time are twice as fast as columns."""
+        given = np.stack(vectors)
+        sums = given.sum(axis=1, keepdims=True)
+        if self.stack.sparse:
+            return np.hstack([given @ self.stack.double(rows), sums])
+        kind = np.float64 if self.exact else rows.dtype
+        own, made = np.ascontiguousarray(given, dtype=kind), np.zeros((len(given), rows.shape[1]))
+        for lines in self._lines(rows):
+            made += own[:, lines] @ self._double(rows[lines])
+        return np.hstack([made, sums])
+
+    @staticmethod
+    def _lines(rows: Any) -> list[slice]:
+        """Few enough rows to stay in the cache beside their copy in float64: a product is then twice as fast."""
+        return _slices(len(rows), max(16, _CACHED // rows.shape[1]))
+
+    def _double(self, rows: Array) -> Array:
+        """The same rows in float64 if that is called for, in room that stays in the cache."""
+        if rows.dtype == np.float64 or not self.exact:
+            return rows
         if len(self._room) < len(rows):
             self._room = np.empty(rows.shape)
         made = self._room[: len(rows)]
@@ -214,8 +274,9 @@ class _Gram:
         self.sparse, self.kind, self.count = sparse, kind, 0
         self.sum = np.zeros((rank, rank))
         self.recent = None if sparse else np.zeros((rank, rank), dtype=kind, order="F")
-        self.scaled: Any = None
-        """Room for D^{1/2}L of a block, which stays in the cache."""
+        self.waiting: Any = None if sparse else np.empty((_TOGETHER, rank), dtype=kind)
+        """Rows of D^{1/2}L that have not been multiplied yet; many at a time are faster."""
+        self.filled = 0
 
     def add(self, rows: Any, D: Array, large: Any) -> None:
         """A block; D is 0 in rows where it is not large, which are left out if they are many."""
@@ -228,12 +289,20 @@ class _Gram:
             scaled = rows.multiply(root).tocsr()
             self.sum += (scaled.T @ scaled).toarray()
             return
-        if self.scaled is None or len(self.scaled) < len(rows):
-            self.scaled = np.empty(rows.shape, dtype=self.kind)
-        own = np.multiply(rows, root.astype(self.kind), out=self.scaled[: len(rows)], casting="same_kind")
+        root, start = root.astype(self.kind), 0
+        while start < len(rows):
+            stop = min(len(rows), start + _TOGETHER - self.filled)
+            own = self.waiting[self.filled : self.filled + stop - start]
+            np.multiply(rows[start:stop], root[start:stop], out=own, casting="same_kind")
+            self.filled, start = self.filled + stop - start, stop
+            if self.filled == _TOGETHER:
+                self._multiply()
+
+    def _multiply(self) -> None:
         multiply = ssyrk if self.kind == np.float32 else dsyrk
-        self.recent = multiply(1.0, own.T, beta=1.0, c=self.recent, overwrite_c=1, lower=1)
-        self.count += 1
+        rows = self.waiting[: self.filled].T
+        self.recent = multiply(1.0, rows, beta=1.0, c=self.recent, overwrite_c=1, lower=1)
+        self.count, self.filled = self.count + 1, 0
         if self.count % _FLUSH == 0 and self.kind == np.float32:
             self._flush()
 
@@ -241,6 +310,8 @@ class _Gram:
         """The sum, symmetric."""
         if self.recent is None:
             return self.sum
+        if self.filled:
+            self._multiply()
         self._flush()
         lower = np.tril(self.sum)
         return np.asarray(lower + np.tril(lower, -1).T)
@@ -249,18 +320,6 @@ class _Gram:
         assert self.recent is not None
         self.sum += self.recent
         self.recent[:] = 0.0
-
-
-def _transposed(rows: Any, *vectors: Array) -> Array:
-    """[L 1]'x of several vectors x, (k, r + 1): that many rows at a time are twice as fast as columns."""
-    given = np.stack(vectors)
-    products = given @ rows if rows.dtype == np.float64 else (given.astype(rows.dtype) @ rows).astype(np.float64)
-    return np.hstack([products, given.sum(axis=1, keepdims=True)])
-
-
-def _product(rows: Any, v: Array) -> Array:
-    """L v in the precision of the rows, (k,) in float64."""
-    return np.asarray(rows @ v.astype(rows.dtype, copy=False)).astype(np.float64, copy=False)
 
 
 def _some(rows: Any, mine: Any) -> Any:

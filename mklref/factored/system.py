@@ -64,7 +64,7 @@ class System:
         self.size = r + 1 if free else r
         self.root = np.sqrt(theta)[owner]
         scale = np.append(self.root, 1.0)[: self.size]
-        self.factors, self.images = [], []
+        self.factors, self.images, self.grams, self.scale = [], [], grams, scale
         H = np.zeros((M, M))
         for gram, own in zip(grams, w, strict=True):
             N = gram[: self.size, : self.size] * scale * scale[:, None]
@@ -87,6 +87,21 @@ class System:
             self.normal = theta * gradient
         self.inner = _factorised(H, 0)
         self.across = cho_solve(self.inner, self.normal)
+
+    def error(self, step: Direction, products: Array) -> tuple[float, Array]:
+        """How far L'DL here is from that of all rows, whose products with a step are given.
+
+        The error of the step, relative to it, in the norm of N + E; and (P, r + 1), what the next right-hand side
+        needs to make up for it.
+        """
+        off = np.stack([G @ np.append(v, b) for G, v, b in zip(self.grams, step.v, step.b, strict=True)]) - products
+        error = size = 0.0
+        for p, factor in enumerate(self.factors):
+            side = self.scale * off[p, : self.size]
+            error += float(side @ cho_solve(factor, side))
+            x = np.divide(step.v[p], self.root, out=np.zeros_like(self.root), where=self.root > 0.0)
+            size += float(x @ x + np.append(step.v[p], step.b[p]) @ (products[p] + off[p]))
+        return float(np.sqrt(error / size)) if size > 0.0 else 0.0, off
 
     def solve(self, left: Left) -> Direction:
         """The step that takes what is left away, to first order."""

@@ -205,14 +205,6 @@ def _indefinite(label: str, smallest: float, allowed: float) -> InvalidKernel:
     )
 
 
-def smallest_eigenvalue_if_negative(matrix: FloatArray, tolerance: float) -> float | None:
-    """The smallest eigenvalue of a symmetric matrix if it is below -tolerance, else None."""
-    if _factorises(matrix, tolerance):
-        return None
-    smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
-    return smallest if smallest < -tolerance else None
-
-
 def _factorises(matrix: FloatArray, shift: float) -> bool:
     """Whether K + shift I has a Cholesky factor in float64."""
     shifted = matrix.astype(np.float64)

@@ -63,7 +63,7 @@ def curved_step(
     offset = float((D - 0.5 * (Q @ centre)).max())
     g = np.sqrt(Q[0])
     size = regularizer.conjugate(2.0 * g)
-    cone = abs(size - 4.0 * regularizer.conjugate(g)) <= _CONE * size < np.inf
+    cone = 0.0 < size < np.inf and abs(size - 4.0 * regularizer.conjugate(g)) <= _CONE * size
     collapsed = _COLLAPSED * float(Q.max()) if cone else -1.0
     scale = members[0].dual_scale(g)
     limit = _WELL_INSIDE * scale**2 * float(Q[0].max())

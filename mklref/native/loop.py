@@ -30,7 +30,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.step import Cut, step
+from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
@@ -145,7 +145,7 @@ class Loop:
         """Go on from this point; why it ended, and the last centre."""
         patience, centre, serious = _Patience(len(self.recorder.records)), point, True
         widen_below = tuning.WIDER * point.working_gap
-        self.unit = self.unit or tuning.UNIT * float(point.weights.max())
+        self.unit, self.trust = self.unit or tuning.UNIT * float(point.weights.max()), 1.0
         while True:
             if (status := self.record(point)) is not None:
                 return status, centre
@@ -262,8 +262,16 @@ class Loop:
         if self._W is None:
             self._watch_the_largest(centre)
             self._W = machine.hessian_root(np.flatnonzero(machine.forms.watched))
-        cuts, kernels, W = self._cuts_at(centre), np.flatnonzero(machine.forms.watched), self.trust * self._W
+        cuts, kernels = self._cuts_at(centre), np.flatnonzero(machine.forms.watched)
+        W = self.trust * self._W
         model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, machine.deadline)
+        if centre.merit - model.value < -max(2.0 * centre.inner_gap, self.target):
+            # The cut of the centre is its merit, which no minimum is above: this one is beyond double precision. With
+            # one cut it is a Newton step, which is shortened; with more, neither they nor what they gave is kept.
+            if self.cuts:
+                self.cuts, self.failures = [], tuning.MOST_FAILURES
+                return centre, False
+            model = shortened(regularizer, cuts[0], W, centre.weights, kernels, model)
         promise = centre.merit - model.value
         if promise <= self.target:
             machine.set_dual(sum(share * cut.beta for share, cut in zip(model.mixture, cuts, strict=True)))
@@ -282,20 +290,14 @@ class Loop:
         Where psi is curved, cuts are kept from the first point on that has not clearly made it.
         """
         noise = 2.0 * max(trial.inner_gap, centre.inner_gap)
-        rise = trial.merit - centre.merit
-        excess = rise + tuning.SERIOUS * promise
-        # No minimum lies above the centre, whose own cut is its merit: such a program is beyond double precision. Where
-        # it leads may still do as a new start, if that is not much worse.
-        beyond = promise < -noise
-        serious = bool(excess <= noise) and not (beyond and rise > abs(centre.merit))
+        excess = trial.merit - centre.merit + tuning.SERIOUS * promise
+        serious = bool(excess <= noise)
         if serious and excess > 0.0:  # only the error of the machines can excuse it
             self.inner_gap *= 0.1
         if not serious:
-            stuck = beyond or np.array_equal(trial.weights, centre.weights)
+            stuck = np.array_equal(trial.weights, centre.weights)
             self.failures = tuning.MOST_FAILURES if stuck else self.failures + 1
-        if beyond and not serious:
-            self.cuts = []
-        elif self.psi is not None or excess > 0.0 or self.cuts or beyond:
+        if self.psi is not None or excess > 0.0 or self.cuts:
             self.cuts = [*self.cuts, centre.cut if serious else trial.cut][-tuning.CUTS :]
         return serious
 

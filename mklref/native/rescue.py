@@ -130,10 +130,11 @@ class Ladder:
             loop.best.point = sparse
         return sparse
 
-    def closed_form(self, point: Point) -> Point:
-        """The weights for the present block norms."""
+    def closed_form(self, point: Point) -> Point | None:
+        """The weights for the present block norms, unless they are no better."""
         regularizer = self.loop.problem.regularizer
-        return self.loop.evaluate(regularizer.weights_from_norms(point.weights * np.sqrt(point.squares)))
+        found = self.loop.evaluate(regularizer.weights_from_norms(point.weights * np.sqrt(point.squares)))
+        return found if found.merit < point.merit else None
 
 
 def _in_memory(machine: Any) -> TypeGuard[SMOMachine]:

@@ -23,6 +23,15 @@ LOOK = """() => ({
   answers: [...document.querySelectorAll("details")].map((d) => d.querySelector("p")?.checkVisibility() ?? false),
 })"""
 """What is asked of every page, at once."""
+CUT = """() => [...document.querySelectorAll("article :is(math, pre, table, img)")].some((part) => {
+  const right = (element) => element.getBoundingClientRect().right;
+  const scrolls = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
+  if (right(part) <= innerWidth + 1) return false;
+  for (let around = part; around; around = around.parentElement)
+    if (scrolls(around) && right(around) <= innerWidth + 1) return false;
+  return true;
+})"""
+"""Whether something reaches beyond the screen where no scrolling shows it."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +65,7 @@ def seen(chromium, html):
         for width in (400, 1024, 1280):
             page.set_viewport_size({"width": width, "height": SCREEN})
             wide = page.evaluate("document.documentElement.scrollWidth")
-            if wide > width:
+            if wide > width or page.evaluate(CUT):
                 found[name]["too wide"][width] = wide
     context.close()
     return found

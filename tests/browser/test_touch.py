@@ -77,7 +77,7 @@ def test_the_bounds_of_the_first_panel_are_those_of_the_certificate(tab, panels)
     for (controls,), seen in zip(visits, visit(tab, "gap", *visits), strict=True):
         this, _ = certified(seen)
         if controls["gap-follow"] and controls["gap-p"]:  # at p = 1 the weights are no function of the dual point
-            g = np.sqrt(this.kernels.quadratic(np.array(seen["beta"])))
+            g = np.sqrt(np.maximum(this.kernels.quadratic(np.array(seen["beta"])), 0.0))
             np.testing.assert_allclose(seen["theta"], this.regularizer.weights_from_dual(g), atol=1e-12)
 
 
@@ -88,7 +88,7 @@ def test_the_gap_closes_by_hand_and_the_page_says_what_that_proves(tab, panels):
     assert certified(end)[1].upper == pytest.approx(2.0, abs=1e-12)
     assert "strong duality" in end["words"]
     assert "Both kernels attain" in end["words"]
-    assert end["words"].count("y f = 1") == 3
+    assert end["words"].count("y (f + b) = 1") == 3
 
 
 def test_the_optimum_that_the_page_shows_is_one(tab, panels):
@@ -101,6 +101,35 @@ def test_the_optimum_that_the_page_shows_is_one(tab, panels):
         assert best.lower - 1e-9 <= certificate.upper
         assert certificate.lower <= best.upper + 1e-9
         assert "strong duality" in seen["words"]
+
+
+def test_a_multiplier_stops_at_the_bound_and_start_again_starts_again(tab, panels):
+    tab.goto(panels)
+    start, stopped, again = visit(tab, "gap", ({},), ({"gap-p": 7, "gap-C": 6, "gap-1": 60},), ({}, "gap-reset"))
+    assert stopped["beta"] == [4.0, -6.0, 2.0]  # the third share stays, the first goes as far as C lets it
+    assert "α₁ stops here" in stopped["words"]
+    assert stopped["lower"] < 0.0
+    assert again == start
+
+
+def test_what_stands_beside_the_sliders_is_the_point(tab, panels):
+    tab.goto(panels)
+    for controls, pressed in (({}, "gap-solve"), ({"gap-p": 4, "gap-follow": 1}, "gap-1"), ({"gap-p": 7}, "gap-solve")):
+        (seen,) = visit(tab, "gap", (controls, pressed))
+        theta = seen["theta"]
+        shown = (seen["beta"][0], seen["beta"][2], theta[0] / sum(theta))
+        for name, value in zip(("1", "3", "share"), shown, strict=True):
+            assert float(tab.locator(f"output[for=gap-{name}]").text_content()) == pytest.approx(value, rel=1e-5)
+    assert "At p = ∞ every weight is 1" in seen["words"]
+
+
+def test_the_bar_of_the_interval_holds_both_bounds(tab, panels):
+    tab.goto(panels)
+    visit(tab, "gap", ({"gap-C": 6, "gap-1": 40},))
+    bar, line = "#panel-gap .verdict rect.gap", "#panel-gap .verdict polyline.axis"
+    low, high = (tab.locator(name).first.bounding_box() for name in (bar, line))
+    assert high["x"] < low["x"] < low["x"] + low["width"] <= high["x"] + high["width"]
+    assert "−" in tab.locator("#panel-gap .verdict svg").text_content().replace("-", "−")
 
 
 @pytest.mark.parametrize("kind", SETS)

@@ -75,6 +75,21 @@ def test_one_class_machines_without_a_function_lose_nothing(regularizer):
     assert -1e-20 < found.lower <= 0.0
 
 
+def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_indefinite():
+    """From any point they enclose those that the kernels K + s I have there, s their slack."""
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=(12, 3))
+    single = make_problem(n=12, M=1, C=50.0, regularizer=Lp(2), seed=3).replace(kernels=[(z @ z.T).astype(np.float32)])
+    shift = single.kernels.slack[0]
+    assert shift > 1e-8
+    near = single.replace(kernels=[np.asarray(single.kernels.dense()[0], dtype=float) + (shift + 2e-12) * np.eye(12)])
+    for _ in range(5):
+        beta = single.y * rng.uniform(0.0, 50.0, size=12)
+        own, other = (certify(problem, beta, weights=[1.0], intercept=0.0) for problem in (single, near))
+        assert own.lower <= other.lower + 1e-7 < own.lower + 1e-3
+        assert own.upper >= other.upper - 1e-7 > own.upper - 1.0
+
+
 def test_nothing_is_found_by_an_attack():
     assert attack(60, np.random.default_rng(1)) == []
 

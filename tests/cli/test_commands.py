@@ -58,7 +58,7 @@ def test_solvers_that_give_up_leave_nothing_checked(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "dual/CLARABEL: the solver gave up; out of luck." in out
     assert out.rstrip().endswith(
-        "FAILED: nothing was checked: no solver stands by the value of a formulation; no verdict of dual/CLARABEL"
+        "UNDECIDED: nothing was checked: no solver stands by the value of a formulation; no verdict of dual/CLARABEL"
     )
 
 

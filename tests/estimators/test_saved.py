@@ -23,7 +23,7 @@ from mklref import (
     MKLRegressorCV,
 )
 from mklref._files import read_arrays, write_arrays
-from mklref.exceptions import InvalidParameter, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
 from mklref.kernels import linear
 
 SPECIFICATION = "linear,rbf:0.5..2:2"
@@ -135,6 +135,16 @@ def test_integers_of_400_digits_are_refused(saved_model, tmp_path):
     write_arrays(tmp_path / "m.npz", arrays, {**facts, "n_features_in": 10**400})
     with pytest.raises(UnsafeFile, match=r"is no JSON: the number 1000.* is beyond float64"):
         MKLClassifier.load(tmp_path / "m.npz")
+
+
+def test_scores_beyond_float64_are_no_predictions(saved_model, tmp_path):
+    """The sign of an infinite score is that of whichever sum overflowed first."""
+    _, arrays, facts = saved_model
+    write_arrays(tmp_path / "m.npz", {**arrays, "dual_coef": np.sign(arrays["dual_coef"]) * 1.7e308}, facts)
+    model = MKLClassifier.load(tmp_path / "m.npz")
+    for scores in (model.decision_function, model.predict, model.contributions):
+        with pytest.raises(InvalidInput, match=r"the score of sample 0 is beyond float64.*fit the model again"):
+            scores(np.ones((1, 2)))
 
 
 def test_files_that_are_refused(three_classes, tmp_path):

@@ -9,6 +9,8 @@ from scipy.sparse import csr_matrix
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.exceptions import NotApplicable
+from mklref.factored.samples import samples_for
+from mklref.factored.shard import Own, Shard
 
 N, RANKS = 48, (3, 5, 2, 4)
 
@@ -140,6 +142,41 @@ def test_the_bits_depend_on_the_shards_alone_and_the_answer_not_on_them():
     one, two, again = (mklref.solve(given.replace(kernels=given.kernels.sharded(k))) for k in (1, 3, 3))
     assert np.array_equal(two.dual_coef, again.dual_coef)
     agree(one, two)
+
+
+def test_rows_are_drawn_without_bias_and_those_that_matter_always():
+    L, score = rows(n=400)
+    stack = kernels.FactorStack(L)
+    samples = samples_for(losses.Hinge(), np.sign(score), np.ones(400))
+    shard = Shard(stack, [Own(samples, None)], 0, 400, 400)
+    D = shard.D[0] = np.where(np.arange(400) == 7, 1e4, np.random.default_rng(1).uniform(0.1, 1.0, 400))
+    drawn = []
+    for shard.count in range(300):
+        drawn.append(shard._drawn(0, np.ones(4), 100.0))
+    drawn = np.array(drawn)
+    assert np.all(drawn[:, 7] == 1e4)
+    assert np.count_nonzero(drawn, axis=1).mean() == pytest.approx(100.0, rel=0.05)
+    assert np.mean(drawn, axis=0) @ stack.own_diagonals.sum(axis=0) == pytest.approx(
+        D @ stack.own_diagonals.sum(axis=0), rel=1e-3
+    )
+    assert np.array_equal(shard._drawn(0, np.ones(4), 300.0), D)
+
+
+@pytest.mark.parametrize("rare", [False, True])
+def test_a_part_of_the_rows_makes_the_step_and_errors_that_matter_are_seen(monkeypatch, rare):
+    """What a few rows alone have is drawn seldom; a step that lacks it is noticed, and taken with all rows."""
+    monkeypatch.setattr("mklref.factored.path._ROWS", 20 if not rare else 2)
+    L, score = rows(n=2000, ranks=(3, 5))
+    if rare:
+        L.append(np.where(np.arange(2000)[:, None] % 100 == 0, 30.0 * L[0], 0.0))
+    given = mklref.Problem(kernels.FactorStack(L), np.sign(score), regularizer=Lp(4 / 3))
+    solution = mklref.solve(given)
+    assert solution.status is mklref.Status.OPTIMAL
+    counters = solution.history.counters
+    assert counters["steps"] <= 30
+    assert rare or counters["grams"] < 0.4 * counters["steps"]
+    monkeypatch.undo()
+    agree(solution, mklref.solve(given))
 
 
 def test_what_the_solver_does_not_take_is_said():

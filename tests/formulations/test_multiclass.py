@@ -207,6 +207,8 @@ MERGED = {
     "objects of two kinds": (np.array([1, "1", 2, 2], dtype=object), InvalidTarget, "int, str"),
     "texts with a last zero": (["a", "a\0", "b", "b"], InvalidTarget, "does not keep apart"),
     "texts and bytes": ([b"1", "1", "2", "2"], InvalidTarget, "bytes, str"),
+    "truth values and numbers": ([1, True, 0, 2], InvalidTarget, "bool, int, which an array of int64 does not keep"),
+    "truth values of NumPy": (np.array([0.5, np.True_, 0, 1], dtype=object), InvalidTarget, "bool"),
     "integers beyond float64": ([2**53, 2**53 + 1, 0.5, 0.5], InvalidTarget, "float, int"),
     "NaN": (np.array([0.0, 1.0, NAN, NAN]), InvalidTarget, r"y\[2\] is nan, which is no class; drop the sample"),
     "NaN in a list": ([0.0, NAN, 1.0, 1.0], InvalidTarget, r"y\[1\] is nan"),

@@ -49,6 +49,8 @@ def test_the_command_prints_findings_and_says_so_by_its_exit_code(monkeypatch, c
     printed = capsys.readouterr().out
     assert "broken, case 1: drew" in printed
     assert "broken: 2 cases, 2 findings" in printed
+    assert __main__.main(["broken", "--cases", "1", "--skip", "1", "--seed", "3"]) == 1
+    assert capsys.readouterr().out.splitlines()[0] == printed.splitlines()[1]  # the same case, by itself
     with pytest.raises(SystemExit, match="2"):
         __main__.main(["nothing"])
     assert "there are broken, healthy" in capsys.readouterr().err

@@ -126,11 +126,11 @@ def test_faults_are_judged_by_the_tests_that_meet_them(tree, monkeypatch, capsys
     monkeypatch.setattr(random_mutants, "copied", lambda target: tree)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist.plugin")
-    found = {drawn.index(mutant): outcome for mutant, outcome, _ in random_mutants.run(drawn)}
+    found = {drawn.index(mutant): outcome for mutant, outcome, _ in random_mutants.run(drawn, tree.parent)}
     assert [found[k] for k in range(len(drawn))] == list(FAULTS.values())
     assert "judge nothing: tests/test_it.py::test_fifth" in capsys.readouterr().err
     assert (tree / "mklref/code.py").read_text() == CODE
-    calls = json.loads((tree.parent / "calls.json").read_text())
+    calls = json.loads((tree.parent / "verify.json").read_text())
     every = [f"test_it.py::test_{name}" for name in ("first", "fourth", "second", "third")]
     assert {function: sorted(tests) for function, tests in calls.items()} == {
         "mklref/code.py:4": every,
@@ -139,11 +139,15 @@ def test_faults_are_judged_by_the_tests_that_meet_them(tree, monkeypatch, capsys
         "failed": ["tests/test_it.py::test_fifth"],
         "everywhere": ["mklref/code.py:6"],
     }
+    killed = [fault for fault in drawn if FAULTS[list(FAULTS)[drawn.index(fault)]] == KILLED and fault.inside][:1]
+    nobody: dict[str, list[str]] = {f"mklref/code.py:{line}": [] for line in (4, 8)}
+    (tree.parent / "verify.json").write_text(json.dumps({**calls, **nobody, "programs": [], "everywhere": []}))
+    assert [found for _, found, _ in random_mutants.run(killed, tree.parent)] == [SURVIVED]  # by what was kept
 
 
 @pytest.mark.parametrize("found", [KILLED, SURVIVED])
 def test_a_survivor_is_counted_and_ends_in_the_exit_code(found, monkeypatch, capsys):
-    monkeypatch.setattr(random_mutants, "run", lambda chosen: ((mutant, found, 0.1) for mutant in chosen))
+    monkeypatch.setattr(random_mutants, "run", lambda chosen, calls: ((mutant, found, 0.1) for mutant in chosen))
     assert random_mutants.main(["--sample", "2", "--only", "verify"]) == int(found == SURVIVED)
     assert f"verify: {2 * (found == KILLED)} of 2 killed" in capsys.readouterr().out
 

@@ -5,12 +5,13 @@ disturbs, steps, Gram matrices (rows that were in them, over n) and reads of L. 
 function of three of them with noise; ten Gaussian kernels of widths 0.5 1.4^m by random Fourier features, 40 each;
 hinge loss, C = 1, and a certified relative gap of 1e-6. With `--stream` the rows lie in a file and are read through a
 memory map. `--peers` adds what a user would take instead, at uniform weights: LinearSVC and LogisticRegression on all
-features.
+features. With `--results FILE` the rows are appended there; those of docs/scale.md are validation/results/factors.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import statistics
 import tempfile
@@ -22,6 +23,8 @@ import numpy as np
 
 import mklref
 from mklref import kernels
+from mklref._files import write_text
+from validation.facts import facts
 
 NORMS = (1.0, 4.0 / 3.0, 2.0)
 KERNELS, RANK, VARIABLES = 10, 40, 20
@@ -49,8 +52,8 @@ def timed(work: Any) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-def peers(L: Any, y: Any, unit: float) -> None:
-    """Linear models at weights 1/M."""
+def peers(L: Any, y: Any, unit: float) -> dict[str, float]:
+    """Linear models at weights 1/M: their passes."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
@@ -59,9 +62,12 @@ def peers(L: Any, y: Any, unit: float) -> None:
         "LinearSVC(hinge), 200 epochs": LinearSVC(loss="hinge", C=1.0, max_iter=200, random_state=0),
         "LogisticRegression(lbfgs)": LogisticRegression(C=1.0, tol=1e-6, max_iter=1000),
     }
+    found = {}
     for name, model in models.items():
         seconds, _ = timed(lambda model=model: model.fit(rows, y))
-        print(f"{name:30s} {seconds / unit:8.1f} passes, no weights of kernels are learned")
+        print(f"{name:30s} {seconds / unit:8.1f} passes, no weights of kernels are learned", flush=True)
+        found[name] = seconds / unit
+    return found
 
 
 def main() -> None:
@@ -72,7 +78,9 @@ def main() -> None:
     parser.add_argument("--norms", nargs="*", type=float, default=NORMS)
     parser.add_argument("--stream", action="store_true", help="read the rows from a file")
     parser.add_argument("--peers", action="store_true", help="LinearSVC and LogisticRegression beside it")
+    parser.add_argument("--results", type=Path)
     options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         shape, file = (options.n, KERNELS * RANK), Path(folder) / "rows"
         L: Any = (
@@ -97,9 +105,16 @@ def main() -> None:
                 f"{counters['passes']:.1f} reads",
                 flush=True,
             )
+            rows.append({"p": p, "status": solution.status.name, "gap": solution.certificate.relative_gap})
+            rows[-1] |= {"unit": unit, "passes": seconds / unit, **counters}
         if options.peers:
-            peers(L, y, unit)
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+            rows.append({"peers": peers(L, y, unit), "unit": unit})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    if options.results:
+        common = {"n": options.n, "dtype": options.dtype, "stream": options.stream, "peak_GiB": peak, **facts()}
+        known = json.loads(options.results.read_text()) if options.results.exists() else []
+        write_text(options.results, json.dumps([*known, *(common | row for row in rows)], indent=1) + "\n")
+    print(f"peak memory {peak:.2f} GiB")
 
 
 if __name__ == "__main__":
