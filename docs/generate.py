@@ -208,13 +208,20 @@ def problem_tables(directory: Path) -> None:
     import json
 
     from mklref.testing import real
-    from validation import proven
+    from validation import checked, proven
 
-    lines = ["| problem | n | M | loss | regulariser | C | P* | hash |", "|---|--:|--:|---|---|--:|---|---|"]
+    seconds = {
+        row["problem"]: f"{row['seconds']:g}" for row in checked.stored(checked.STORED) if row["said"] == "CONFIRMED"
+    }
+    lines = [
+        "| problem | n | M | loss | regulariser | C | P* | hash | checked in |",
+        "|---|--:|--:|---|---|--:|---|---|--:|",
+    ]
     for name, entry in real.published().items():
         cells = [name, str(entry["samples"]), str(entry["kernels"]), entry["loss"].replace("_", " ")]
         cells += [f"`{entry['regularizer']}`", entry["statement"].rpartition(" = ")[2].rstrip(".")]
         cells += [shared_digits(entry["lower"], entry["upper"]), f"`{entry['sha256'][:8]}`"]
+        cells.append(f"{seconds[name]} s" if name in seconds else "")
         lines.append("| " + " | ".join(cells) + " |")
     directory.mkdir(exist_ok=True)
     write(directory / "problems.md", lines)

@@ -10,6 +10,8 @@ from primer.rows import ROWS
 from primer.sources import data
 
 from mklref.regularizers import Lp
+from mklref.testing import real
+from validation import checked
 from validation.primers import statements
 from validation.proven import table_lines, values
 
@@ -41,3 +43,12 @@ def test_the_table_tells_differences_from_silence():
     said = {"a": 1e-9, "b": 2e-5, "c": "SolverError"}
     rows = [{"suite": "real", "problem": name, "off": {"dual": off}} for name, off in said.items()]
     assert table_lines(rows)[-1] == "| `dual` | 3 | 1e-05 | 2e-05 | b | 1 | 1 |"
+
+
+def test_stored_proofs_are_those_of_the_published_problems_and_all_are_confirmed():
+    rows = checked.stored(checked.STORED)
+    names = [row["problem"] for row in rows]
+    assert len(set(names)) == len(names)
+    assert set(names) <= set(real.published())
+    assert {row["said"] for row in rows} == {"CONFIRMED"}
+    assert all(float(row["gap"]) < 1e-9 and "+" not in row["commit"] for row in rows)
