@@ -14,6 +14,7 @@ import mklref
 from mklref.explore import State, state as states
 
 PATIENCE = 120_000
+AGREES = re.compile(r"CLARABEL: (inside|at) the interval")
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear", p="2")
 
 
@@ -52,7 +53,7 @@ def test_the_page_shows_what_is_certified_and_follows_its_controls(tab, explorer
     assert interval(tab)[1] < lower
     assert "p=inf" in tab.url
     tab.locator("pre").filter(has_text="mklref.Lp(float('inf'))").first.wait_for()
-    tab.get_by_text("inside the interval").first.wait_for()
+    tab.get_by_text(AGREES).first.wait_for()
     assert tab.locator("math, .katex").count() > 0
     tab.get_by_role("button", name=re.compile("ivanov to tikhonov")).click()
     tab.get_by_label("1 steps from Ivanov: lp ball, now at Tikhonov").wait_for()
@@ -66,7 +67,7 @@ def test_the_pictures_of_the_documentation_show_the_page(tab, explorer):
         tab, explorer, replace(SMALL, samples=60, walk="ivanov to tikhonov|tikhonov to ivanov|lp: weights and norms")
     )
     tab.get_by_label("3 steps from Ivanov: lp ball, now at block norms").wait_for()
-    tab.get_by_text("inside the interval").nth(3).wait_for()
+    tab.get_by_text(AGREES).nth(3).wait_for()
     picture(tab, "walk", "Walk along equivalences")
     picture(tab, "optimum", "Explore a formulation")
 
@@ -77,8 +78,19 @@ def test_bad_input_is_said_and_the_last_picture_stays(tab, explorer):
     box = control(tab, "kernels")
     box.fill("rbf:")
     box.press("Enter")
-    tab.get_by_role("complementary").get_by_text("is not understood").wait_for()
+    said = tab.get_by_role("complementary").get_by_text("is not understood")
+    said.wait_for()
+    assert said.evaluate("text => text.scrollWidth <= text.clientWidth")
+    tab.get_by_text("last settings that could be solved: moons, 20 samples, kernels rbf:0.5..2:2,linear").wait_for()
     assert interval(tab) == before
+    grey = "text => { for (let e = text; e; e = e.parentElement) if (getComputedStyle(e).opacity < 0.5) return true; }"
+    for heading in ("Paths over C and p", "The code of what is shown"):
+        assert tab.get_by_role("heading", name=heading).evaluate(grey)
+    assert tab.get_by_text(re.compile("≤ P\\*")).first.evaluate(grey)
+    box.fill(SMALL.kernels)
+    box.press("Enter")
+    said.wait_for(state="detached")
+    assert not tab.get_by_role("heading", name="Paths over C and p").evaluate(grey)
 
 
 def test_without_the_token_there_is_no_page(tab, explorer):
