@@ -30,6 +30,7 @@ HINT = (
 STYLE = """<style>
 #App > div { padding-inline: 0.5rem; }
 #App svg { margin-block: 0; }
+#App .marimo-cell p { margin-block: 0.5rem; }
 @media (min-width: 1024px) { #App > div { padding-right: 3.5rem; } }
 @media print { .marimo-cell { break-inside: avoid; } }
 .beside { display: grid; gap: 0 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
@@ -170,7 +171,7 @@ def _how_unique(regularizer: Regularizer) -> str:
     if (isinstance(regularizer, Lp) and regularizer.p > 1.0) or (
         isinstance(regularizer, BlockNorm) and 1.0 < regularizer.q <= 2.0
     ):
-        return "Above 1 no other weights attain the optimum."
+        return "For p above 1 no other weights attain the optimum."
     return "Whether other weights are as good is computed for p = 1 of an lp ball and q = 1 of a block norm alone."
 
 

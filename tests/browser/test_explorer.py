@@ -31,7 +31,7 @@ def control(tab, label):
 
 def picture(tab, name, heading):
     """A picture of the page from a heading on, into the folder MKLREF_SCREENS if there is one."""
-    tab.get_by_role("heading", name=heading).scroll_into_view_if_needed()
+    tab.get_by_role("heading", name=heading).evaluate("heading => heading.scrollIntoView()")
     if folder := os.environ.get("MKLREF_SCREENS"):
         tab.wait_for_timeout(1000)  # until pictures stand still
         tab.screenshot(path=Path(folder) / f"explorer-{name}.png")
