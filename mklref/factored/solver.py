@@ -96,6 +96,10 @@ def solve_factored(
             target = _MARGIN * tol
             while True:
                 status = path.follow(target)
+                if status is Status.STALLED and first is not None:  # no start is worth more than one from nothing
+                    first = None
+                    path.begin(None)
+                    continue
                 solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
                 if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
                     return solution

@@ -73,7 +73,7 @@ class System:
             if psi.fixed is None:
                 U = np.zeros((self.size, M))
                 U[np.arange(r), owner] = self.root * own
-                image = cho_solve(factor, U)
+                image = cho_solve(factor, U, check_finite=False)
                 self.images.append(image)
                 H += (N @ U).T @ image
         if psi.fixed is not None:
@@ -86,7 +86,7 @@ class System:
             H += max(nu, 0.0) * theta * hessian * theta[:, None]
             self.normal = theta * gradient
         self.inner = _factorised(H, 0)
-        self.across = cho_solve(self.inner, self.normal)
+        self.across = cho_solve(self.inner, self.normal, check_finite=False)
 
     def error(self, step: Direction, products: Array) -> tuple[float, Array]:
         """How far L'DL here is from that of all rows, whose products with a step are given.
@@ -98,7 +98,7 @@ class System:
         error = size = 0.0
         for p, factor in enumerate(self.factors):
             side = self.scale * off[p, : self.size]
-            error += float(side @ cho_solve(factor, side))
+            error += float(side @ cho_solve(factor, side, check_finite=False))
             x = np.divide(step.v[p], self.root, out=np.zeros_like(self.root), where=self.root > 0.0)
             size += float(x @ x + np.append(step.v[p], step.b[p]) @ (products[p] + off[p]))
         return float(np.sqrt(error / size)) if size > 0.0 else 0.0, off
@@ -111,7 +111,7 @@ class System:
         back = np.divide(left.v, self.root, out=np.zeros_like(left.v), where=self.root > 0.0)
         for p in range(P):
             right = np.append(self.root * left.samples[p, :r] + back[p], left.samples[p, r] - left.b[p])
-            first.append(cho_solve(self.factors[p], right[: self.size]))
+            first.append(cho_solve(self.factors[p], right[: self.size], check_finite=False))
         deta, dnu, dz = np.zeros_like(theta), 0.0, np.zeros_like(theta)
         if not fixed:
             side = theta * left.theta + left.z
@@ -119,7 +119,7 @@ class System:
             for p in range(P):
                 pulled = self.root * self.w[p] * first[p][:r]
                 side += np.bincount(self.owner, pulled, len(theta))
-            deta = cho_solve(self.inner, side)
+            deta = cho_solve(self.inner, side, check_finite=False)
             if self.psi.constrained:
                 dnu = float((self.normal @ deta - left.phi) / (self.normal @ self.across))
                 deta = deta - dnu * self.across
@@ -138,6 +138,8 @@ class System:
 
 def _factorised(N: Array, ones: int) -> Any:
     """The Cholesky factor of N + diag(1, .., 1, 0, .., 0) with so many ones."""
+    if not np.isfinite(N).all():
+        raise LinAlgError("the Newton system is not finite")
     A = N.copy()
     A.flat[: ones * (len(A) + 1) : len(A) + 1] += 1.0
     diagonal = np.diagonal(A).copy()
