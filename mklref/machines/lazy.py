@@ -190,6 +190,10 @@ class LazyMachine(SMOMachine):
             self.held.weights, self.held.Q = self.weights, Q
         return Q
 
+    def whole(self) -> Array:
+        """Q of all samples, (n, n), to be read."""
+        return self._square(np.arange(len(self.beta)))
+
     def _solve_on(self, chosen: Any, tol: float) -> None:
         """The machine on some of the samples, all others fixed."""
         inner = _OnSamples(self, chosen, self._square(chosen))

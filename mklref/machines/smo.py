@@ -205,6 +205,11 @@ class SMOMachine(Machine):
             solved = scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False)
         return self._without_intercept(solved)
 
+    def whole(self) -> Array:
+        """Q of all samples, (n, n), to be read."""
+        self.form(np.arange(len(self.beta)))
+        return self.rows
+
     def free(self) -> Any:
         """Samples strictly between their bounds and off the kink at 0."""
         inside = (self.beta > self.lower) & (self.beta < self.upper)

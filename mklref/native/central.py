@@ -201,11 +201,10 @@ class _System:
     def __init__(self, path: CentralPath) -> None:
         machine, psi, theta = path.machine, path.psi, path.theta
         self.path, n, M = path, len(machine.beta), len(theta)
-        machine.form(np.arange(n))
         self.barrier = path.s / path.u + path.t / path._room()
         self.stiffness = 1.0 / np.sum(1.0 / self.barrier, axis=0)
         A = np.zeros((n + M + 2, n + M + 2))
-        A[:n, :n] = machine.rows
+        A[:n, :n] = machine.whole()
         A[range(n), range(n)] += machine.shift + self.stiffness
         A[n:-2, :n] = machine.forms.images[path.kernels]
         A[n:-2, n:-2] = -2.0 * psi.mu

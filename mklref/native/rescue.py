@@ -33,7 +33,7 @@ class Ladder:
         self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
         """The kernels of all central paths so far."""
         order = loop.problem.n_samples + loop.problem.n_kernels
-        if loop.psi is not None and _in_memory(loop.machine) and order <= tuning.FACTORISED:
+        if loop.psi is not None and _has_a_path(loop.machine) and order <= tuning.FACTORISED:
             loop.most_failures = min(tuning.FEW_FAILURES + order // tuning.EACH, tuning.MOST_FAILURES)
 
     def climb(self, point: Point) -> Point | None:
@@ -83,7 +83,7 @@ class Ladder:
         What is 0 or at its bound in the limit is set there where the gap allows it.
         """
         loop, machine = self.loop, self.loop.machine
-        if loop.psi is None or not _in_memory(machine):
+        if loop.psi is None or not _has_a_path(machine):
             return None
         point = loop.widen(point, tuning.LIKELY)
         watched = machine.forms.watched
@@ -137,6 +137,8 @@ class Ladder:
         return found if found.merit < point.merit else None
 
 
-def _in_memory(machine: Any) -> TypeGuard[SMOMachine]:
-    """Whether it is a box-constrained quadratic whose rows are at hand, as the central path needs them."""
-    return isinstance(machine, SMOMachine) and not isinstance(machine, LazyMachine)
+def _has_a_path(machine: Any) -> TypeGuard[SMOMachine]:
+    """Whether it is a box-constrained quadratic for whose whole Q there is room, as the central path needs it."""
+    if isinstance(machine, LazyMachine) and len(machine.beta) > machine.most_of(1):
+        return False
+    return isinstance(machine, SMOMachine)

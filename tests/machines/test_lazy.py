@@ -64,6 +64,14 @@ def test_rows_in_single_precision_are_enough_for_coarse_tolerances(data):
     assert solution.status is Status.OPTIMAL
 
 
+def test_more_kernels_than_samples_have_the_central_path_where_the_bundle_goes_in_circles():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 200))
+    lazy = per_variable(linear()).fit(X, storage="lazy")
+    problem = Problem(lazy, np.where(X[:, :8].sum(axis=1) > 0.0, 1.0, -1.0), regularizer="l1")
+    assert solve(problem, tol=1e-4, max_iter=60).status is Status.OPTIMAL
+
+
 class Blocks(KernelStack):
     """A stack of anybody's: it has blocks, and nothing else."""
 
