@@ -27,7 +27,8 @@ from mklref.machines.qp import QuadraticProgram
 from mklref.regularizers import Regularizer
 
 _FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
-"""epsilon of the relatives."""
+"""epsilon of the relatives. At a factor of 0.1 groups take two thirds of the time, but kinks a quarter more points; at
+0.06 the last relatives are too steep."""
 _NEWTON_STEPS = 100
 _ARMIJO, _SMALLEST_STEP = 1e-4, 1e-10
 _ACCURACY, _ROUGHLY = 1e-13, 1e-3
@@ -63,6 +64,7 @@ def curved_step(
     offset = float((D - 0.5 * (Q @ centre)).max())
     g = np.sqrt(Q[0])
     size = regularizer.conjugate(2.0 * g)
+    # Where R* is 0 at both, as it is up to its wall for p near 1, it says nothing about cones.
     cone = 0.0 < size < np.inf and abs(size - 4.0 * regularizer.conjugate(g)) <= _CONE * size
     collapsed = _COLLAPSED * float(Q.max()) if cone else -1.0
     scale = members[0].dual_scale(g)
