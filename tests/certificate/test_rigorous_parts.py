@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from certificate import arithmetic_parts as arithmetic, term_parts as terms
 
+from mklref.certificate import loss_terms
 from mklref.certificate.penalty_terms import conjugate, penalty
+from mklref.certificate.rounding import Interval
 from mklref.exceptions import NotApplicable
 from mklref.regularizers import ElasticNet
 
@@ -45,3 +47,13 @@ def test_part(check):
 def test_a_regularizer_without_a_formula_has_no_bound(bound):
     with pytest.raises(NotApplicable, match="ElasticNet"):
         bound(ElasticNet(0.5), [Fraction(1), Fraction(2)])
+
+
+@pytest.mark.parametrize(
+    "bound", [loss_terms.exact_box, loss_terms.dual_term, loss_terms.primal_losses, loss_terms.slopes]
+)
+def test_a_loss_without_a_formula_has_no_bound(bound):
+    ones = np.ones(2)
+    values = {loss_terms.exact_box: (ones, ones), loss_terms.dual_term: (ones, ones, ones)}
+    with pytest.raises(NotApplicable, match="has no rigorous certificate"):
+        bound(object(), *values.get(bound, (Interval.point(ones), ones)))
