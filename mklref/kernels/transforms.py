@@ -21,9 +21,7 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, require_finite
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
-from mklref.kernels.stack import ArrayStack, KernelStack, stack
+from mklref.exceptions import InvalidKernel, InvalidParameter
 
 Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
 """The names of the normalisations."""
@@ -275,115 +273,6 @@ def checked_method(method: Any) -> Normalization:
     if not isinstance(method, str) or method not in _FITS:
         raise InvalidParameter(f"normalization = {method!r} is unknown; known are {', '.join(map(repr, _FITS))}.")
     return cast(Normalization, method)
-
-
-def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: Any = None) -> Any:
-    """Normalise training kernels, and test kernels with the statistics of the training samples.
-
-        "trace"           k / sum_i k(x_i, x_i)                                 SimpleMKL 5.1
-        "multiplicative"  k / (mean_i k(x_i, x_i) - mean_ij k(x_i, x_j))        Kloft (25)
-        "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))                       Kloft (26)
-
-    Parameters
-    ----------
-    K : array (n, n) or (M, n, n), sequence of (n, n) arrays, or KernelStack
-        Training kernels; never written to.
-    method : {"trace", "multiplicative", "spherical"}
-    K_new : array (k, n) or (M, k, n), or sequence of (k, n) arrays, optional
-        Test kernels k_m(new sample, training sample).
-    diagonal_new : array (k,) or (M, k), optional
-        k_m(x, x) of the new samples; "spherical" needs it.
-
-    Returns
-    -------
-    array (n, n), or ArrayStack unless K is one matrix
-        The normalised training kernels, in the dtype of K. With K_new the pair of them and an array of the
-        shape of K_new.
-
-    Raises
-    ------
-    InvalidKernel
-        K is no Gram matrix, or "multiplicative" meets a kernel that is constant on the samples. What cannot be
-        normalised because it is zero stays zero: a zero kernel, and in "spherical" a sample of norm zero.
-    InvalidParameter
-        An unknown method.
-    InvalidInput
-        K_new or diagonal_new does not fit K.
-    """
-    if checked_method(method) == "spherical" and K_new is not None and diagonal_new is None:
-        raise InvalidInput("diagonal_new is missing: 'spherical' divides by k(x, x) of the new samples, (M, k).")
-    return _transformed(K, K_new, diagonal_new, method, center=False)
-
-
-def center(K: Any, K_new: Any = None) -> Any:
-    """Centre kernels in feature space around the mean of the training samples: H K H with H = I - 11'/n.
-
-    With an intercept this leaves the problem as it is; it matters for normalisation and alignment.
-
-    Parameters
-    ----------
-    K : array (n, n) or (M, n, n), sequence of (n, n) arrays, or KernelStack
-        Training kernels; never written to.
-    K_new : array (k, n) or (M, k, n), or sequence of (k, n) arrays, optional
-        Test kernels, which are centred around the same mean.
-
-    Returns
-    -------
-    array (n, n), or ArrayStack unless K is one matrix
-        The centred training kernels. With K_new the pair of them and an array of the shape of K_new.
-
-    Raises
-    ------
-    InvalidKernel
-        K is no Gram matrix.
-    InvalidInput
-        K_new does not fit K.
-    """
-    return _transformed(K, K_new, None, None, center=True)
-
-
-def _transformed(K: Any, K_new: Any, diagonal_new: Any, method: Normalization | None, *, center: bool) -> Any:
-    if not isinstance(K, KernelStack | list | tuple) and np.ndim(K) == 2:
-        one_new, one_diagonal = (None if part is None else [part] for part in (K_new, diagonal_new))
-        train, new = _transformed_stack(stack([K]), one_new, one_diagonal, method, center)
-        return train.matrices[0] if new is None else (train.matrices[0], new[0])
-    train, new = _transformed_stack(stack(K), K_new, diagonal_new, method, center)
-    return train if new is None else (train, new)
-
-
-def _transformed_stack(
-    given: KernelStack, K_new: Any, diagonal_new: Any, method: Normalization | None, center: bool
-) -> tuple[ArrayStack, FloatArray | None]:
-    grams = given.matrices if isinstance(given, ArrayStack) else tuple(given.dense())
-    fitted = [Transform.fit(gram, f"kernels[{m}]", method, center) for m, gram in enumerate(grams)]
-    train = ArrayStack(
-        [own.train(gram) for own, gram in zip(fitted, grams, strict=True)], getattr(given, "names", None)
-    )
-    if K_new is None:
-        return train, None
-    if len(K_new) != len(grams):
-        raise InvalidInput(f"K_new holds {len(K_new)} kernels, K holds {len(grams)}.")
-    if diagonal_new is None:
-        diagonal_new = [np.zeros(len(rows)) for rows in K_new]  # unread: only 'spherical' asks for it
-    elif len(diagonal_new) != len(grams):
-        raise InvalidInput(f"diagonal_new holds {len(diagonal_new)} kernels, K holds {len(grams)}.")
-    new = [
-        own.new(*_checked_new(rows, diagonal, given.shape[1], m))
-        for m, (own, rows, diagonal) in enumerate(zip(fitted, K_new, diagonal_new, strict=True))
-    ]
-    return train, np.stack(new)
-
-
-def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, Array]:
-    checked = as_float_array(rows, f"K_new[{m}]", InvalidInput)
-    if checked.ndim != 2 or checked.shape[1] != n:
-        raise InvalidInput(f"K_new[{m}] has shape {checked.shape}; expected (k, {n}) for {n} training samples.")
-    require_finite(checked, f"K_new[{m}]", InvalidInput)
-    own = as_float_array(diagonal, f"diagonal_new[{m}]", InvalidInput).astype(np.float64, copy=False)
-    if own.shape != (len(checked),):
-        raise InvalidInput(f"diagonal_new[{m}] has shape {own.shape}; expected ({len(checked)},).")
-    require_finite(own, f"diagonal_new[{m}]", InvalidInput)
-    return checked, own
 
 
 def _means(rows: FloatArray, shares: Array | None) -> Array:
