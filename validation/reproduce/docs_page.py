@@ -44,7 +44,7 @@ def _first(sections: Sequence[Section]) -> Iterator[str]:
     """The first page, with its counts and pictures filled in."""
     counts = {origin: [s.counts(origin) for s in sections] for origin in ("paper", "construction", "besides")}
     figures = {
-        "experiments": len(sections),
+        "experiments": sum(bool(s.results) for s in sections),
         **{f"{origin}-match": sum(yes for yes, _ in found) for origin, found in counts.items()},
         **{f"{origin}-all": sum(yes + no for yes, no in found) for origin, found in counts.items()},
     }
