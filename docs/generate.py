@@ -34,6 +34,7 @@ FIGURES = {
     "native_benchmark": "native-benchmark.svg",
     "peers": "peers.svg",
     "regularization_path": "algorithm-regularization_path.svg",
+    "scale": "scale.svg",
     "touch": "touch-gap.svg",
 }
 """The scripts of figures/ that need nothing but the package and the results in the repository, each with one of its
