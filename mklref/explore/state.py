@@ -247,7 +247,7 @@ def code(state: State, problem: Problem) -> str:
         f"kernels = mklref.kernels.parse({state.kernels!r}).fit(X, normalize='trace')\n"
         f"problem = mklref.Problem(\n    kernels, y, C={problem.C!r}, loss={state.loss!r},\n"
         f"    regularizer=mklref.{source(problem.regularizer)}, intercept={problem.intercept!r},\n)\n"
-        f"solution = mklref.solve(problem{', tol=1e-9' if state.walk else ''})\nprint(solution.certificate)\n"
+        f"solution = mklref.solve(problem{', tol=1e-9, polish=True' if state.walk else ''})\nprint(solution.certificate)\n"
         f"print(mklref.reference.solve(problem, {state.formulation!r}).value)\n"
     ) + (_WALKED.format(names=list(state.walked)) if state.walk else "")
 
@@ -256,7 +256,7 @@ _WALKED = """
 edges = {{edge.name: edge for edge in mklref.equivalences.EQUIVALENCES}}
 for name in {names!r}:
     problem = edges[name](problem, solution).problem
-    solution = mklref.solve(problem, tol=1e-9)
+    solution = mklref.solve(problem, tol=1e-9, polish=True)
     print(name, problem.regularizer, problem.C, solution.certificate, sep="\\n")
 """
 

@@ -70,11 +70,11 @@ def walk(shown: Shown) -> Walk:
 def reached(state: State, names: tuple[str, ...]) -> Reached:
     """The end of a walk; the way to it is remembered, so that a further step is one problem more.
 
-    Parameters are carried by the block norms, which are known to the root of the gap: hence WALK_TOL.
+    Parameters are carried by the block norms, which are known to the root of the gap: hence to the last digits.
     """
     if not names:
         problem, _ = states.problem_of(state)
-        solution = solve(problem, tol=WALK_TOL, max_time=LONGEST)
+        solution = solve(problem, tol=WALK_TOL, max_time=LONGEST, polish=True)
         return Reached(problem, solution, (), (_stop("", problem, solution, "", ""),))
     before = reached(state, names[:-1])
     name, edge = names[-1], {edge.name: edge for edge in EQUIVALENCES}.get(names[-1])
@@ -85,7 +85,7 @@ def reached(state: State, names: tuple[str, ...]) -> Reached:
     except MKLError as wrong:
         return before._replace(rows=(*before.rows, (name, "", "", "", "", str(wrong))), ended=True)
     bounds = certify(carried.problem, carried.dual_coef, weights=carried.weights, intercept=carried.intercept)
-    solution = solve(carried.problem, tol=WALK_TOL, max_time=LONGEST)
+    solution = solve(carried.problem, tol=WALK_TOL, max_time=LONGEST, polish=True)
     changed = "nothing changes" if edge.parameters == NONE else edge.parameters
     step = f"{len(before.walked) + 1}. {name}"
     row = _stop(step, carried.problem, solution, changed, f"{bounds.relative_gap:.1e}")
