@@ -247,11 +247,12 @@ def code(state: State, problem: Problem) -> str:
         f"kernels = mklref.kernels.parse({state.kernels!r}).fit(X, normalize='trace')\n"
         f"problem = mklref.Problem(\n    kernels, y, C={problem.C!r}, loss={state.loss!r},\n"
         f"    regularizer=mklref.{source(problem.regularizer)}, intercept={problem.intercept!r},\n)\n"
-        f"solution = mklref.solve(problem{', tol=1e-9, polish=True' if state.walk else ''})\nprint(solution.certificate)\n"
+        f"solution = mklref.solve(problem{_CLOSELY if state.walk else ''})\nprint(solution.certificate)\n"
         f"print(mklref.reference.solve(problem, {state.formulation!r}).value)\n"
     ) + (_WALKED.format(names=list(state.walked)) if state.walk else "")
 
 
+_CLOSELY = ", tol=1e-9, polish=True"
 _WALKED = """
 edges = {{edge.name: edge for edge in mklref.equivalences.EQUIVALENCES}}
 for name in {names!r}:
