@@ -251,14 +251,20 @@ def _steps(
 
 
 def splits_of(splitter: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
-    """Training and test samples of each fold, as the splitter cuts all samples."""
+    """Training and test samples of each fold, as the splitter cuts all samples.
+
+    Raises
+    ------
+    InvalidParameter
+        The splitter refuses them: it needs groups, or has more folds than a class has samples.
+    """
     try:
         splits = splitter.split(np.empty((len(y), 1)), y, groups)
         return [tuple(np.asarray(chosen) for chosen in split) for split in splits]  # type: ignore[misc]
     except ValueError as refused:
-        if "'groups'" not in str(refused):
-            raise
-        raise InvalidParameter(f"cv = {splitter} needs groups: give fit(X, y, groups=groups).") from refused
+        if "'groups'" in str(refused):
+            raise InvalidParameter(f"cv = {splitter} needs groups: give fit(X, y, groups=groups).") from refused
+        raise InvalidParameter(f"cv = {splitter} cannot cut {len(y)} samples: {refused} Give fewer folds.") from refused
 
 
 def memberships(splits: Sequence[tuple[Any, Any]], n: int) -> Any:

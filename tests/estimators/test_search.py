@@ -183,6 +183,7 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
         ({"scoring": ["accuracy"]}, InvalidParameter, r"scoring = \['accuracy'\] holds several measures; give the one"),
         ({"scoring": "neg_log_loss"}, InvalidParameter, "'neg_log_loss' needs probabilities.*such as 'roc_auc'"),
         ({"cv": GroupKFold(3)}, InvalidParameter, r"needs groups: give fit\(X, y, groups=groups\)"),
+        ({"cv": 1000}, InvalidParameter, r"cannot cut \d+ samples: .*n_splits=1000.* Give fewer folds"),
         ({"norms": []}, InvalidParameter, "norms is empty; give at least one"),
         ({"norms": [0.5]}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]"),
         ({"rule": "1se"}, InvalidParameter, "rule = '1se' is unknown; known are best, one_standard_error"),
