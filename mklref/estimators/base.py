@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import TransformerTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_sample_weight,
@@ -23,6 +25,7 @@ from mklref.certificate import Bounds
 from mklref.estimators import prediction
 from mklref.estimators.blocks import joined
 from mklref.estimators.explained import Explained
+from mklref.estimators.factors import FactorFamily, approximated, checked_approximation, row_blocks
 from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
@@ -62,6 +65,15 @@ class Part(NamedTuple):
     """Indices of its samples among those that were kept."""
 
 
+def _has_features(model: Any) -> bool:
+    """Whether there is a `transform`."""
+    if getattr(model, "approximation", None) is None:
+        raise AttributeError(
+            "transform gives the features of approximated kernels: fit with approximation=Nystroem(n_components=300)."
+        )
+    return True
+
+
 def warn_of_constant(names: list[str], where: str) -> None:
     """Name the kernels that have weight 0 because they are constant."""
     if names:
@@ -96,6 +108,8 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
     _new_kernels: NewKernels
     _folds_at_a_time: tuple[int, int] = (0, 1)
     """Folds of the search that this fit belongs to, and how many of them share the memory."""
+    _factor_stack: Any
+    """Kernels as factors, during a fit."""
     _columns: Any
     """Where the support vectors are among the samples that a fitted model keeps."""
 
@@ -210,6 +224,10 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
         method = None if self.normalize is None else checked_method(self.normalize)
         storage = checked_storage(getattr(self, "storage", "memory"))  # a search slices matrices
         grams: KernelStack
+        approximation = getattr(self, "approximation", None)
+        checked_approximation(approximation)
+        if approximation is not None:
+            return self._factors(X, kept, approximation, method)
         if self._is_precomputed():
             if method == "spherical":
                 raise InvalidParameter(
@@ -229,8 +247,25 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
         self.kernel_names_ = grams.names
         return grams
 
+    def _factors(self, X: Any, kept: Kept, approximation: Any, method: Any) -> KernelStack:
+        """The kernels as factors, normalised."""
+        if self._is_precomputed() or is_sparse(X):
+            raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
+        variables, samples = variables_of(self), X[kept.indices]
+        members = family_of(self.kernels).expand(variables)
+        names = tuple(kernel.name(variables) for kernel in members)
+        self._factor_stack, self._new_kernels = approximated(
+            members, names, samples, approximation, method, bool(self.center), kept.weight
+        )
+        self.kernel_groups_, self.kernel_names_ = grouped(members, variables), names
+        warn_of_scales(members, samples, variables)
+        stack: KernelStack = self._factor_stack
+        return stack
+
     def _normalized(self, raw: KernelStack, weight: Array | None) -> KernelStack:
         """The kernels that are learned with; those of `raw` are not needed after it."""
+        if isinstance(self._new_kernels, FactorFamily):
+            return raw
         grams, self._new_kernels = normalized(raw, self._new_kernels, self.normalize, bool(self.center), weight)
         return grams
 
@@ -248,6 +283,9 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
             raise interrupted
         constant = vanished(self._new_kernels.transforms)
         self._keep(parts, solutions, kept.indices, constant)
+        if isinstance(self._new_kernels, FactorFamily):
+            self._new_kernels = self._new_kernels.of(self._factor_stack, self.dual_coef_, self._columns)
+            del self._factor_stack
         self._new_kernels, self._columns = prediction.held(self._new_kernels, self._columns, self._active)
         for solution in solutions:
             if solution.status is not Status.OPTIMAL:
@@ -334,14 +372,50 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
         shown = bool(self.verbose) and not self._is_of_fold()
         return prediction.scores(self._new_kernels, X, *self._machines(), self.intercept_, shown=shown)
 
+    @available_if(_has_features)  # type: ignore[untyped-decorator]
+    def transform(self, X: Any) -> Array:
+        """The weighted features sqrt(theta_m) L_m of new samples, side by side, for kernels that are approximated.
+
+        Inner products of these rows are those of the learned kernel, so that a pipeline can go on with them.
+
+        Returns
+        -------
+        array (k, sum of the r_m of the kernels with a weight)
+
+        Raises
+        ------
+        AttributeError
+            There is no `approximation`.
+        InvalidParameter
+            The model was fitted without one, or has machines with weights of their own.
+        """
+        check_is_fitted(self)
+        if not isinstance(self._new_kernels, FactorFamily) or self.weights_.ndim > 1:
+            raise InvalidParameter(
+                "transform gives the features of approximated kernels with common weights: fit with "
+                "approximation=Nystroem(n_components=300) and multiclass='joint'."
+            )
+        X, own = self._checked_new(X), self._new_kernels.features
+        weights = np.sqrt(self.weights_[self._active])
+        found = np.empty((len(X), sum(len(image) for image in self._new_kernels.images)))
+        for rows in row_blocks(len(X), found.shape[1]):
+            found[rows] = np.hstack([w * one(X[rows]) for w, one in zip(weights, own, strict=True)] or [found[rows]])
+        return found
+
+    @available_if(_has_features)  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """`fit`, and the features of the training samples."""
+        features: Array = cast(Any, self).fit(X, y, sample_weight=sample_weight).transform(X)
+        return features
+
     def _is_of_fold(self) -> bool:
         """Whether a search scores this machine by kernels that it has cut out."""
-        return not isinstance(self._new_kernels, FittedFamily | SparseFamily | Precomputed)
+        return not isinstance(self._new_kernels, FittedFamily | SparseFamily | Precomputed | FactorFamily)
 
     def _machines(self) -> tuple[Array, Array]:
         """theta (P, active kernels) or (1, active kernels), and beta (P, samples that are kept)."""
         weights = np.atleast_2d(self.weights_)[:, self._active]
-        if self._is_of_fold() or not self._new_kernels.centred:
+        if self._is_of_fold() or isinstance(self._new_kernels, FactorFamily) or not self._new_kernels.centred:
             return weights, self.dual_coef_
         dual = np.zeros((len(self.dual_coef_), self._new_kernels.n_samples))
         dual[:, self._columns] = self.dual_coef_
@@ -350,5 +424,7 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         """Precomputed kernels have an axis of samples twice: cross-validation slices both."""
         tags = super().__sklearn_tags__()
+        if getattr(self, "approximation", None) is not None:
+            tags.transformer_tags = TransformerTags(preserves_dtype=[])
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed()
         return tags

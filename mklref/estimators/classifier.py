@@ -57,6 +57,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     storage : {"auto", "memory", "lazy"}
         Whether kernels are held in memory or evaluated when they are read, as in `KernelFamily.fit`; "auto" decides by
         the memory that is free. Lazy kernels take losses with bounds, "hinge" and "squared_hinge" among them.
+    approximation : sklearn.kernel_approximation.Nystroem, int or None
+        Kernels as factors, for hundreds of thousands of samples: features k(x, z) k(z, z)^{-1/2} of n_components
+        samples z for each of `kernels`, of which the other parameters of Nystroem say nothing, or pivoted Cholesky
+        factors with so many columns. All losses are taken, predictions cost a product, and `transform` gives features.
     n_jobs : int, optional
         Independent machines that are solved at a time, in threads, by joblib; the result is the same for any.
     tol : float
@@ -110,6 +114,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         strategy: str = "one_vs_rest",
         class_weight: Any = None,
         storage: str = "auto",
+        approximation: Any = None,
         n_jobs: int | None = None,
         tol: float = 1e-4,
         max_iter: int = 500,
@@ -126,6 +131,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         self.strategy = strategy
         self.class_weight = class_weight
         self.storage = storage
+        self.approximation = approximation
         self.n_jobs = n_jobs
         self.tol = tol
         self.max_iter = max_iter

@@ -12,6 +12,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
+from mklref.estimators.factors import FactorFamily
 from mklref.estimators.sparse import SparseFamily, is_sparse
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
@@ -146,7 +147,7 @@ class Precomputed:
         )
 
 
-NewKernels = FittedFamily | SparseFamily | Precomputed
+NewKernels = FittedFamily | SparseFamily | Precomputed | FactorFamily
 """What a fitted estimator keeps of its kernels."""
 
 

@@ -18,6 +18,7 @@ from mklref._typing import Array
 from mklref._untrusted import numbers_of
 from mklref.certificate import Bounds, Certificate
 from mklref.estimators import formats
+from mklref.estimators.factors import FactorFamily
 from mklref.estimators.gram import PRECOMPUTED, NewKernels, Precomputed, family_of
 from mklref.estimators.saved import require_model
 from mklref.estimators.sparse import SparseFamily
@@ -86,6 +87,8 @@ class Persistent:
                 "kernels are functions or families, which a file of numbers cannot hold: write them as a specification "
                 "such as 'linear,rbf:0.5..20:8', or save with joblib.dump."
             )
+        if isinstance(model._new_kernels, FactorFamily):
+            raise InvalidParameter("a model of approximated kernels is saved with joblib.dump.")
         if isinstance(model._new_kernels, SparseFamily):
             raise InvalidParameter("a model of sparse samples is saved with joblib.dump; or fit it to X.toarray().")
         arrays = {name.strip("_"): getattr(model, name) for name in _FITTED}

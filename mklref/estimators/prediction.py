@@ -14,6 +14,7 @@ import numpy as np
 
 from mklref._progress import Steps
 from mklref._typing import Array
+from mklref.estimators.factors import FactorFamily
 from mklref.estimators.gram import NewKernels
 from mklref.exceptions import InvalidInput
 
@@ -67,9 +68,9 @@ def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, s
     progress = Steps(shown and len(parts) > 1, "predict", len(parts))
     try:
         for rows in parts:
-            for m, kernel in enumerate(new.rows(X[rows], range(weights.shape[1]))):
+            for m, values in enumerate(_values(new, X[rows], weights.shape[1], dual)):
                 with np.errstate(over="ignore", invalid="ignore"):
-                    found[rows] += weights[:, m] * (kernel @ dual.T)
+                    found[rows] += weights[:, m] * values
             progress.advance()
     finally:
         progress.close()
@@ -80,9 +81,9 @@ def contributions(new: Any, X: Any, weights: Array, dual: Array) -> Array:
     """f_mp(x) of new samples, (k, M, P); parameters and errors as for `scores`."""
     found = np.zeros((X.shape[0], weights.shape[1], len(dual)))
     for rows in blocks(X, dual.shape[1]) if dual.size else ():
-        for m, kernel in enumerate(new.rows(X[rows], range(weights.shape[1]))):
+        for m, values in enumerate(_values(new, X[rows], weights.shape[1], dual)):
             with np.errstate(over="ignore", invalid="ignore"):
-                found[rows, m] = weights[:, m] * (kernel @ dual.T)
+                found[rows, m] = weights[:, m] * values
     return _within_float64(found)
 
 
@@ -96,3 +97,16 @@ def _within_float64(found: Array) -> Array:
             "Scale its variables, or fit the model again."
         )
     return found
+
+
+def _values(new: Any, X: Any, count: int, dual: Array) -> Iterator[Array]:
+    """sum_i beta_pi k_m(x_i, x) of each kernel, (k, P)."""
+    if isinstance(new, FactorFamily):
+        return (_product(own(X), image) for own, image in zip(new.features, new.images, strict=True))
+    return (_product(kernel, dual.T) for kernel in new.rows(X, range(count)))
+
+
+def _product(kernel: Array, coefficients: Array) -> Array:
+    """The scores say what overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(kernel @ coefficients)

@@ -29,7 +29,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
     scale_y : bool
         Whether the machine learns (y - y_mean_) / y_scale_, the targets in units of their standard deviation, so that
         C and the width of the tube mean the same for targets of any size. Predictions come in the units of y.
-    kernels, norm, C, normalize, center, storage, tol, max_iter, random_state, verbose
+    kernels, norm, C, normalize, center, storage, approximation, tol, max_iter, random_state, verbose
         As for `MKLClassifier`.
 
     Attributes
@@ -66,6 +66,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         center: bool = False,
         scale_y: bool = True,
         storage: str = "auto",
+        approximation: Any = None,
         tol: float = 1e-4,
         max_iter: int = 500,
         random_state: Any = None,
@@ -79,6 +80,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         self.center = center
         self.scale_y = scale_y
         self.storage = storage
+        self.approximation = approximation
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

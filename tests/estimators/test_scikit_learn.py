@@ -34,6 +34,7 @@ from mklref.kernels.transforms import Transform
 SEARCH = {"kernels": "linear, rbf(2)", "Cs": [1.0], "norms": [1.0], "cv": 2}
 ESTIMATORS = (
     MKLClassifier(),
+    MKLRegressor(approximation=20),
     MKLRegressor(),
     MKLOneClass(),
     MKLClassifierCV(**SEARCH),

@@ -1,0 +1,176 @@
+"""Kernels of an estimator as factors: K_m = L_m L_m', approximated by features that new samples have as well.
+
+    Nystroem(n_components=r, random_state=s)    r samples z drawn at random    L_m = k_m(x, z) k_m(z, z)^{-1/2}
+    r                                           pivoted Cholesky factorisation with r columns at most
+
+Both approximate from below. The features are centred and scaled as `normalize` and `center` would centre and scale
+their kernel, by statistics of the training samples in which k(x, x) is that of the kernel itself. A fitted model keeps
+w_mp = L_m'beta_p, of r_m numbers, and of the samples those that the features need:
+
+    f_mp(x) = theta_pm L_m(x) w_mp
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.kernel_approximation import Nystroem
+from sklearn.utils import check_random_state
+
+from mklref._typing import Array
+from mklref._validate import checked_count
+from mklref.exceptions import InvalidType
+from mklref.kernels import FactorStack
+from mklref.kernels.approximations import CholeskyFactor
+from mklref.kernels.base import Kernel
+from mklref.kernels.transforms import VANISHING, Transform, checked_method
+
+_BLOCK = 1 << 20
+_LEAST = 1e-12
+"""Rounding: of eigenvalues of k(z, z) beside the largest, and of variances beside the mean of k(x, x)."""
+
+
+class NystroemFactor:
+    """Rows k(x, z) U S^{-1/2} of samples x, where U S U' = k(z, z) of some training samples z."""
+
+    def __init__(self, kernel: Kernel, points: Array) -> None:
+        self.kernel, self.points = kernel, points
+        among = kernel.cross(points, points)
+        values, vectors = np.linalg.eigh(0.5 * (among + among.T))
+        seen = values > max(_LEAST * values[-1], 0.0)
+        self.root = vectors[:, seen] / np.sqrt(values[seen]) if seen.any() else np.zeros((len(points), 1))
+
+    def transform(self, X: Array) -> Array:
+        """Rows of L, (k, rank)."""
+        return np.asarray(self.kernel.cross(X, self.points) @ self.root)
+
+
+@dataclass(frozen=True)
+class Features:
+    """The normalised features of one kernel: factor (phi(x) - mean), of length 1 where they are spherical."""
+
+    maker: Any
+    mean: Any = 0.0
+    factor: float = 1.0
+    spherical: bool = False
+
+    def __call__(self, X: Array) -> Array:
+        """The rows of samples X."""
+        return self.normalized(self.maker.transform(X), self.maker.kernel.diagonal(X))
+
+    def normalized(self, raw: Array, diagonal: Array) -> Array:
+        """The rows of features that are there already, with k(x, x) of their samples."""
+        rows = np.asarray(self.factor * (raw - self.mean))
+        if not self.spherical:
+            return rows
+        centred = np.any(self.mean)
+        own = diagonal - 2.0 * raw @ self.mean + self.mean @ self.mean if centred else diagonal
+        lengths = np.sqrt(np.maximum(own, 0.0))[:, None]
+        return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0.0))
+
+
+@dataclass(frozen=True)
+class FactorFamily:
+    """What a fitted estimator keeps of kernels as factors."""
+
+    features: tuple[Features, ...]
+    transforms: tuple[Transform, ...]
+    """Which of them are constant."""
+    images: tuple[Array, ...] = ()
+    """w_m (r_m, P) of each kernel."""
+
+    centred = False
+    """No mean over training samples is left to take."""
+
+    def of(self, stack: FactorStack, dual: Array, columns: Any) -> FactorFamily:
+        """With the images of beta (P, s) of the samples in these columns of the stack."""
+        beta = np.zeros((stack.shape[1], len(dual)))
+        beta[columns] = dual.T
+        return replace(self, images=tuple(np.split(stack.transposed(beta), np.cumsum(stack.ranks)[:-1])))
+
+    def reduced(self, samples: Any, kernels: Any) -> FactorFamily:
+        """With these kernels alone; samples are not kept."""
+        own: dict[str, Any] = {
+            name: tuple(getattr(self, name)[m] for m in kernels) for name in ("features", "transforms", "images")
+        }
+        return replace(self, **own)
+
+
+def checked_approximation(approximation: Any) -> None:
+    """Refuse what is neither None, nor a number of columns, nor Nystroem.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Something else, or less than one column.
+    """
+    if approximation is None:
+        return
+    if isinstance(approximation, int | np.integer) and approximation is not True:
+        checked_count("approximation", int(approximation), 1, "columns of each factor.")
+        return
+    if not isinstance(approximation, Nystroem):
+        raise InvalidType(
+            f"approximation is {approximation!r}; give sklearn.kernel_approximation.Nystroem(n_components=300), whose "
+            "kernels are those of `kernels`, a number of columns for pivoted Cholesky factorisation, or None. Other "
+            "features make a mklref.kernels.factors(...), for mklref.solve."
+        )
+    checked_count("n_components of approximation", approximation.n_components, 1, "columns of each factor.")
+
+
+def approximated(
+    kernels: Sequence[Kernel],
+    names: Sequence[str],
+    X: Array,
+    approximation: Any,
+    method: Any,
+    center: bool,
+    weight: Any,
+) -> tuple[FactorStack, FactorFamily]:
+    """The normalised features of training samples X (n, d), in memory, and those of new ones."""
+    if method is not None:
+        checked_method(method)
+    if isinstance(approximation, Nystroem):
+        random, count = check_random_state(approximation.random_state), min(approximation.n_components, len(X))
+        points = X[np.sort(random.permutation(len(X))[:count])]
+        makers: list[Any] = [NystroemFactor(kernel, points) for kernel in kernels]
+    else:
+        makers = [CholeskyFactor(kernel, int(approximation), _LEAST).fit(X) for kernel in kernels]
+    features, transforms, rows = [], [], []
+    for maker in makers:
+        raw = np.concatenate([maker.transform(X[part]) for part in row_blocks(len(X), len(maker.transform(X[:1])[0]))])
+        diagonal = maker.kernel.diagonal(X)
+        own, constant = _normalized(maker, raw, diagonal, method, center, weight)
+        features.append(own)
+        transforms.append(VANISHING if constant else Transform())
+        rows.append(own.normalized(raw, diagonal))
+    return FactorStack(rows, names), FactorFamily(tuple(features), tuple(transforms))
+
+
+def row_blocks(n: int, columns: int) -> list[slice]:
+    """Rows whose features take 8 MB at a time."""
+    step = max(64, _BLOCK // max(1, columns))
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
+def _normalized(
+    maker: Any, raw: Array, diagonal: Array, method: Any, center: bool, weight: Any
+) -> tuple[Features, bool]:
+    """Statistics of the features, as `Transform.fit` takes them of the matrix; whether the kernel is constant."""
+    total = float(len(raw)) if weight is None else float(weight.sum())
+    mean = np.average(raw, axis=0, weights=weight)
+    size = float(diagonal.sum() if weight is None else weight @ diagonal) / total
+    variance = size - float(mean @ mean)
+    constant = variance <= _LEAST * size
+    if constant and (method == "multiplicative" or (method is not None and center)):
+        return Features(maker, factor=0.0), True
+    held = variance if center else size
+    factor = 1.0
+    if method == "multiplicative":
+        factor = variance**-0.5
+    elif method == "trace" and held > 0.0:
+        factor = (held * total) ** -0.5
+    return Features(maker, mean if center else 0.0, factor, method == "spherical"), False
