@@ -1,19 +1,26 @@
-"""Samples beyond memory: `python -m validation.benchmarks.scale DIRECTORY [--n 5000] [--p 1 2] [--tol 1e-3] [--svc]`.
+"""Samples beyond memory: `python -m validation.benchmarks.scale DIRECTORY [--n 5000] [--machines p=2 p=1 one average]`.
 
 MNIST, the first n training images, even against odd, 12 Gaussian widths from 2 to 30, hinge, C = 10. DIRECTORY has the
-four files of the data set (`train-images-idx3-ubyte.gz` and so on). Kernels are evaluated when they are read. With
-several tolerances each solution is the start of the next, and the seconds are those of all so far. Prints rows of the
-table in docs/scale.md, and with --results FILE appends them there:
+four files of the data set (`train-images-idx3-ubyte.gz` and so on). The machines:
 
-- processor seconds, of one thread with MKLREF_NUM_THREADS=1;
-- the same in evaluations: seconds of one evaluation of the upper triangles of all kernels in the same precision,
-  measured on some of the rows before and after, the mean of both;
+p=...      kernel weights learned at this p; kernels are evaluated when they are read. With several tolerances each
+           solution is the start of the next, and the seconds are those of all so far
+one        scikit-learn's `SVC` with one of the kernels (gamma = 0.03), and a cache as large as ours
+average    its `SVC` on the average kernel, a matrix of 8 n^2 bytes that is evaluated for it as fast as we can; so long
+           that n is 20,000 at most
+fixed      the same machine solved here, `Fixed` equal weights, for any n
+
+Prints rows of the table in docs/scale.md. With --results FILE they are also kept there, each as soon as it is known,
+and those that are there already are not measured again:
+
+- processor seconds, of one thread with MKLREF_NUM_THREADS=1, and seconds on the clock;
+- the processor seconds in evaluations: of the upper triangles of all kernels in the same precision, by some of the
+  rows before and after, the mean of both;
 - entries that were evaluated, or made of cached distances, over M n^2;
-- peak memory of the process; error on the 10,000 test images;
-- with --svc, at the end, scikit-learn's `SVC` with one of the kernels (gamma = 0.03).
+- peak memory of the process so far; error on the 10,000 test images.
 
 `--letter` takes the data set letter instead, from a table: 26 classes, one against the rest, joint weights, 12 widths.
-The first n samples, 16,000 at most, are trained on.
+Of more than 16,000 samples, of the 20,000, none are left for the error.
 """
 
 from __future__ import annotations
@@ -23,22 +30,29 @@ import gzip
 import json
 import resource
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from mklref import Lp, MulticlassProblem, Problem, solve
+from mklref import Fixed, Lp, MulticlassProblem, Problem, solve
 from mklref._files import write_text
 from mklref.kernels import LazyStack, gaussian
 from mklref.kernels.evaluation import Block
+from validation.facts import facts, results_file
+
+Array = np.ndarray
+Row = dict[str, Any]
 
 WIDTHS = np.geomspace(2.0, 30.0, 12)
 LETTER_WIDTHS = np.geomspace(0.5, 8.0, 12)
 C, GAMMA = 10.0, 0.03
+PEERS, _PEER_TOL = ("one", "average"), 1e-3
 _ROWS = 256
 _TRAINING = 16000
-"""Samples of letter that may be trained on, as in its first publication; the last 4,000 are tested."""
+"""Samples of letter that are trained on, as in its first publication; the last 4,000 are tested."""
 
 
 def images(directory: Path, which: str) -> tuple[np.ndarray, np.ndarray]:
@@ -59,13 +73,15 @@ def letters(file: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def evaluation(stack: LazyStack) -> float:
     """Processor seconds of the upper triangles of all kernels, in the precision of the solver, by some of the rows."""
-    n = stack.shape[1]
+    n, evaluated = stack.shape[1], stack.evaluated
     index = np.arange(0, n, max(1, n // _ROWS))
     samples, weights = stack.samples(stack.precision), np.ones(len(stack))
     stack.combined(Block(samples, None, index[:8]), index[:8], None, weights)
     start = time.process_time()
     stack.combined(Block(samples, None, index), index, None, weights)
-    return 0.5 * (time.process_time() - start) * n / len(index)
+    seconds = time.process_time() - start
+    stack.evaluated = evaluated  # these do not count
+    return 0.5 * seconds * n / len(index)
 
 
 def scores(stack: LazyStack, solution: Any, X_new: np.ndarray) -> np.ndarray:
@@ -80,101 +96,147 @@ def scores(stack: LazyStack, solution: Any, X_new: np.ndarray) -> np.ndarray:
     return found + np.reshape(solution.intercept, (-1, 1))
 
 
-def rows(problem: Any, tolerances: list[float], wrong: Any) -> Any:
+class Clock:
+    """Processor seconds and seconds on the clock since the last `start`."""
+
+    def __init__(self) -> None:
+        self.seconds = self.wall = 0.0
+
+    def __enter__(self) -> Clock:
+        self._began = time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.process_time() - self._began[0]
+        self.wall += time.perf_counter() - self._began[1]
+
+
+Error = Callable[[LazyStack, Any], float | None]
+
+
+def learned(problem: Any, tolerances: list[float], error: Error) -> Iterator[Row]:
     """Solve to one tolerance after the other; yields what was measured of each."""
-    stack, start, seconds = problem.kernels, None, 0.0
+    stack, start, clock = problem.kernels, None, Clock()
     before = evaluation(stack)
     stack.evaluated = 0.0
     for tol in sorted(tolerances, reverse=True):
-        began = time.process_time()
-        if start is None or not start.certificate.is_optimal(tol):
-            start = solve(problem, tol=tol, start=start)
-        seconds += time.process_time() - began
+        with clock:
+            if start is None or not start.certificate.is_optimal(tol):
+                start = solve(problem, tol=tol, start=start)
         entries = stack.evaluated / (len(stack) * stack.shape[1] ** 2)
         unit = 0.5 * (before + evaluation(stack))
         yield {
-            "n": stack.shape[1],
-            "p": problem.regularizer.p,
-            "precision": stack.precision,
             "tol": tol,
             "gap": start.certificate.relative_gap,
-            "seconds": seconds,
-            "evaluations": seconds / unit,
+            "seconds": clock.seconds,
+            "wall": clock.wall,
+            "evaluations": clock.seconds / unit,
             "entries": entries,
             "peak GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
             "support": int(np.count_nonzero(np.atleast_2d(start.dual_coef).any(axis=0))),
             "active": int(np.count_nonzero(start.weights)),
-            "error": float(wrong(stack, start)),
+            "error": error(stack, start),
         }
 
 
-def single(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, y_new: np.ndarray) -> dict[str, Any]:
-    """scikit-learn's SVC with one of the kernels."""
+def peer(stack: LazyStack, X: Array, y: Array, X_new: Array, y_new: Array, average: bool) -> Iterator[Row]:
+    """scikit-learn's SVC, with one of the kernels or on the average of all."""
     from sklearn.svm import SVC
 
-    start = time.process_time()
-    machine = SVC(C=C, gamma=GAMMA).fit(X, y)
-    seconds = time.process_time() - start
-    return {
-        "n": len(X),
-        "p": "SVC",
-        "seconds": seconds,
+    equal, clock, before = np.full(len(stack), 1.0 / len(stack)), Clock(), evaluation(stack)
+    machine = SVC(C=C, gamma=GAMMA, cache_size=stack.cache / 2**20)
+    with clock:
+        if average:
+            machine.set_params(kernel="precomputed")
+            machine.fit(stack.reader.square(equal, np.arange(len(X))), y)
+        else:
+            machine.fit(X, y)
+    if average:
+        found = SimpleNamespace(dual_coef=np.zeros(len(X)), weights=equal, intercept=machine.intercept_)
+        found.dual_coef[machine.support_] = machine.dual_coef_[0]
+        wrong = np.sign(scores(stack, found, X_new)[0]) != y_new
+    else:
+        wrong = machine.predict(X_new) != y_new
+    yield {
+        "tol": machine.tol,
+        "gap": None,
+        "seconds": clock.seconds,
+        "wall": clock.wall,
+        "evaluations": clock.seconds / (0.5 * (before + evaluation(stack))),
+        "entries": None,
+        "peak GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
         "support": len(machine.support_),
-        "active": 1,
-        "error": float(np.mean(machine.predict(X_new) != y_new)),
+        "active": len(stack) if average else 1,
+        "error": float(np.mean(wrong)),
     }
 
 
-def mnist(given: argparse.Namespace) -> Any:
-    """The rows of MNIST."""
+def regularizer(machine: str) -> Any:
+    """Of the name of a machine whose weights are learned, or fixed."""
+    equal = np.full(len(WIDTHS), 1.0 / len(WIDTHS))
+    return Fixed(equal) if machine == "fixed" else Lp(float(machine.removeprefix("p=")))
+
+
+def mnist(given: argparse.Namespace, n: int, machine: str) -> Iterator[Row]:
+    """The rows of one machine on MNIST."""
     X_new, y_new = images(given.data, "t10k")
-    for n in given.n:
-        X, y = (part[:n] for part in images(given.data, "train"))
-        X = X.copy()  # the others go
-        for p in given.p:
-            stack = gaussian(WIDTHS).fit(X, storage="lazy", cache=given.cache, precision=given.precision)
-            problem = Problem(stack, y, C=C, regularizer=Lp(p))
-            yield from rows(
-                problem, given.tol, lambda stack, found: np.mean(np.sign(scores(stack, found, X_new)[0]) != y_new)
-            )
-        if given.svc:
-            yield single(X, y, X_new, y_new)
+    X, y = (part[:n] for part in images(given.data, "train"))
+    X = X.copy()  # the others go
+    stack = gaussian(WIDTHS).fit(X, storage="lazy", cache=given.cache, precision=given.precision)
+    if machine in PEERS:
+        return peer(stack, X, y, X_new, y_new, machine == "average")
+    problem = Problem(stack, y, C=C, regularizer=regularizer(machine))
+    return learned(
+        problem, given.tol, lambda stack, found: float(np.mean(np.sign(scores(stack, found, X_new)[0]) != y_new))
+    )
 
 
-def letter(given: argparse.Namespace) -> Any:
-    """The rows of letter."""
+def letter(given: argparse.Namespace, n: int, machine: str) -> Iterator[Row]:
+    """The rows of one machine on letter."""
     X, names = letters(given.data)
     _, codes = np.unique(names, return_inverse=True)
-    train, test = slice(None, min(given.n[0], _TRAINING)), slice(_TRAINING, None)
-    for p in given.p:
-        stack = gaussian(LETTER_WIDTHS).fit(X[train], storage="lazy", cache=given.cache, precision=given.precision)
-        problem = MulticlassProblem(stack, names[train], C=C, regularizer=Lp(p))
-        yield from rows(
-            problem,
-            given.tol,
-            lambda stack, found: np.mean(scores(stack, found, X[test]).argmax(axis=0) != codes[test]),
-        )
+    test = slice(_TRAINING, None)
+    stack = gaussian(LETTER_WIDTHS).fit(X[:n], storage="lazy", cache=given.cache, precision=given.precision)
+    problem = MulticlassProblem(stack, names[:n], C=C, regularizer=regularizer(machine))
+
+    def error(stack: LazyStack, found: Any) -> float | None:
+        return float(np.mean(scores(stack, found, X[test]).argmax(axis=0) != codes[test])) if n <= _TRAINING else None
+
+    return learned(problem, given.tol, error)
+
+
+def shown(row: Row) -> str:
+    """A row of the table."""
+    texts = [f"{value:.3g}" if isinstance(value, float) else str(value) for key, value in row.items() if key != "facts"]
+    return f"| {' | '.join(texts)} |"
 
 
 def main() -> None:
-    """Measure and print."""
-    options = argparse.ArgumentParser(description=__doc__)
+    """Measure what is missing, print and keep it."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("data", type=Path)
     options.add_argument("--n", type=int, nargs="+", default=[5000])
-    options.add_argument("--p", type=float, nargs="+", default=[2.0])
-    options.add_argument("--tol", type=float, nargs="+", default=[1e-3])
+    options.add_argument("--machines", nargs="+", default=["p=2", "p=1"])
+    options.add_argument("--tol", type=float, nargs="+", default=[1e-3, 1e-4])
     options.add_argument("--precision", default="float32")
-    options.add_argument("--cache", default="2GB")
-    options.add_argument("--svc", action="store_true")
+    options.add_argument("--cache", default="2500MB")
     options.add_argument("--letter", action="store_true")
-    options.add_argument("--results", type=Path)
+    options.add_argument("--results", type=results_file)
     given = options.parse_args()
-    for row in letter(given) if given.letter else mnist(given):
-        shown = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()]
-        print("|", " | ".join(shown), "|", flush=True)
-        if given.results:
-            known = json.loads(given.results.read_text()) if given.results.exists() else []
-            write_text(given.results, json.dumps([*known, row], indent=1) + "\n")
+    name, measure = ("letter", letter) if given.letter else ("mnist", mnist)
+    known = json.loads(given.results.read_text()) if given.results and given.results.exists() else []
+    done = {(row["data"], row["n"], row["machine"], row["tol"]) for row in known}
+    for n, machine in ((n, machine) for n in given.n for machine in given.machines):
+        if all((name, n, machine, tol) in done for tol in ([_PEER_TOL] if machine in PEERS else given.tol)):
+            continue
+        for found in measure(given, n, machine):
+            row = {"data": name, "n": n, "machine": machine, **found, "facts": facts()}
+            print(shown(row), flush=True)
+            if given.results:
+                known = json.loads(given.results.read_text()) if given.results.exists() else []
+                same = [all(old[key] == row[key] for key in ("data", "n", "machine", "tol")) for old in known]
+                known = [old for old, is_same in zip(known, same, strict=True) if not is_same]
+                write_text(given.results, json.dumps([*known, row], indent=1) + "\n")
 
 
 if __name__ == "__main__":
