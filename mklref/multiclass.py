@@ -8,6 +8,7 @@ in it where the labels of the machine p belong, y_{i,p} y_{j,p} (erratum R6).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -138,6 +139,21 @@ class MulticlassProblem(Problem):
             f"MulticlassProblem(M={self.n_kernels}, n={self.n_samples}, classes={len(self.classes)}, "
             f"strategy={self.strategy}, C={self.C:g}, loss={self.loss}, regularizer={self.regularizer})"
         )
+
+
+def restricted(problem: MulticlassProblem, samples: Sequence[Any], kernels: Sequence[Any]) -> MulticlassProblem:
+    """The problem with each machine on some of its samples alone, index arrays into them, all other beta_ip = 0.
+
+    The kernels are those of each machine's samples. Its optimum is a lower bound of that of the whole.
+    """
+    made, machines = problem.replace(), []
+    for machine, index, stack in zip(problem.machines, samples, kernels, strict=True):
+        whole = machine.problem
+        weight = None if whole.sample_weight is None else whole.sample_weight[index]
+        part = whole.replace(kernels=stack, y=whole.y[index], sample_weight=weight)
+        machines.append(machine._replace(problem=part, samples=machine.samples[index]))
+    object.__setattr__(made, "machines", tuple(machines))
+    return made
 
 
 def votes(scores: Array, n_classes: int) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import certify_images, dual_objective
 from mklref.kernels import KernelStack
+from mklref.machines.lazy import LazyMachine
 from mklref.machines.loops import threads
 from mklref.machines.machine import Machine, rounding
 from mklref.machines.quadratic_forms import QuadraticForms
@@ -70,6 +71,8 @@ class JointMachine:
         for machine in self.machines:
             if machine.problem.kernels is first.problem.kernels:
                 machine.rows, machine.ready = first.rows, first.ready
+                if isinstance(machine, LazyMachine) and isinstance(first, LazyMachine):
+                    machine.held = first.held
 
     @property
     def beta(self) -> Array:
@@ -110,6 +113,15 @@ class JointMachine:
     def warm(self, warm: bool) -> None:
         for machine in self.machines:
             machine.warm = warm
+
+    def begin(self, samples: Any, beta: Array, intercepts: Array) -> None:
+        """Know from a solution for some of the samples who matters to each machine, where kernels are costly."""
+        first = 0
+        for machine, part, intercept in zip(self.machines, self.problem.machines, intercepts, strict=True):
+            own = np.flatnonzero(np.isin(part.samples, samples))
+            if isinstance(machine, LazyMachine):
+                machine.begin(own, beta[first : first + len(own)], intercept)
+            first += len(own)
 
     def solve(self, gap: float) -> None:
         """Solve every machine to its share of this duality gap."""

@@ -13,6 +13,7 @@ violates its conditions by more than the tolerance, as everywhere (Joachims 1999
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,10 +49,10 @@ class LazyForms(QuadraticForms):
         self.room = stack.cache if isinstance(stack, LazyStack) else _DEFAULT
         super().__init__(stack)
 
-    def part(self, samples: Any) -> KernelStack:
-        """The kernels of some of the samples, in memory if there is room."""
+    def part(self, samples: Any, parts: int = 1) -> KernelStack:
+        """The kernels of some of the samples, in memory if there is room for so many parts."""
         M, n = self.kernels.shape[0], len(samples)
-        if self.reader.itemsize * M * n * n > self.room:
+        if self.reader.itemsize * M * n * n > self.room / parts:
             return self.kernels.part(samples)
         return ArrayStack.trusted(list(self.reader.dense(samples)))
 
@@ -69,15 +70,26 @@ class LazyForms(QuadraticForms):
         return float(np.count_nonzero(step))
 
 
+@dataclass(slots=True, eq=False)
+class Held:
+    """Weights, and Q of all samples at them, where there is room for it."""
+
+    weights: Array
+    Q: Array | None = None
+
+
 class LazyMachine(SMOMachine):
     """Solved by working sets, each of them by the machine in memory."""
 
     forms: LazyForms
+    held: Held
+    """Shared by all machines on the same kernels."""
 
     def _new_forms(self) -> LazyForms:
         return LazyForms(self.problem.kernels)
 
     def _new_rows(self, n: int) -> Array:
+        self.held = Held(np.empty(0))
         return np.empty((0, 0))
 
     def form(self, index: Any) -> None:
@@ -138,14 +150,13 @@ class LazyMachine(SMOMachine):
         """None on all samples: working sets have theirs."""
         return False
 
-    @property
-    def most(self) -> int:
-        """Samples of the largest working set that there is room for."""
-        return max(_FEWEST, int(np.sqrt(self.forms.room / 16.0)))
+    def most_of(self, machines: int) -> int:
+        """Samples of the largest working set, if there is room for those of so many machines at a time."""
+        return max(_FEWEST, int(np.sqrt(self.forms.room / (16.0 * machines))))
 
     def _working_set(self, low: float, high: float) -> Any:
         """The samples to be solved for together: off their bounds, or violating the most, ascending."""
-        n, most = len(self.beta), self.most
+        n, most = len(self.beta), self.most_of(1)
         if n <= most:
             return np.arange(n)
         middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0
@@ -166,21 +177,17 @@ class LazyMachine(SMOMachine):
         count = min(most, max(count, _FEWEST))
         return np.sort(np.argpartition(-score, count - 1)[:count])
 
-    _held: tuple[Array, Array] | None = None
-    """Weights, and Q of all samples at them, where there is room for it."""
-
     def _square(self, samples: Any) -> Array:
         """Q of some of the samples; that of all is held until the weights change."""
         n = len(self.beta)
-        if self._held is not None and np.array_equal(self._held[0], self.weights):
-            Q = self._held[1]
-            return Q if len(samples) == n else Q[np.ix_(samples, samples)]
-        self._held = None  # before the next one is made
+        if self.held.Q is not None and np.array_equal(self.held.weights, self.weights):
+            return self.held.Q if len(samples) == n else self.held.Q[np.ix_(samples, samples)]
+        self.held.Q = None  # before the next one is made
         with blas_threads(len(samples)):
             Q = self.forms.reader.square(self.weights, samples)
         self.rows_read += 0.5 * np.count_nonzero(self.weights) * len(samples) * len(samples) / n
         if len(samples) == n:
-            self._held = self.weights, Q
+            self.held.weights, self.held.Q = self.weights, Q
         return Q
 
     def _solve_on(self, chosen: Any, tol: float) -> None:

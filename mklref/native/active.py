@@ -7,22 +7,29 @@
        left. Those that are in or near the support now are the next A.
 
 Machines are solved for many weights, all of them on A; the others are read once in a round, of which there are few.
-It is chunking (Vapnik 1982; Osuna, Freund and Girosi 1997), of the problem in beta and theta at once.
+It is chunking (Vapnik 1982; Osuna, Freund and Girosi 1997), of the problem in beta and theta at once. Several machines
+that share their weights have samples of their own, A_p, which are few even where most samples matter to some machine.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.machines import machine_for
+from mklref.machines.joint import JointMachine
 from mklref.machines.lazy import LazyForms, LazyMachine
+from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
+from mklref.multiclass import MulticlassProblem, restricted
 from mklref.native.loop import Loop, Point
+from mklref.problem import Problem
 from mklref.solution import Record
 
 _NEAR = 0.05, 0.03
@@ -43,51 +50,87 @@ _ALMOST_ALL = 0.8
 def on_active_samples(loop: Loop, weights: Array) -> Point | None:
     """The best point that rounds on active samples reach, noted and recorded; None where they are no use."""
     machine, problem = loop.machine, loop.problem
-    known = isinstance(machine, LazyMachine) and (machine.likely is not None or machine.beta.any())
-    if not known or problem.intercept_cost:
+    machines = _lazy(machine)
+    if problem.intercept_cost or not machines or not all(m.likely is not None or m.beta.any() for m in machines):
         return None
-    assert isinstance(machine, LazyMachine)
     warm, gap = bool(machine.beta.any()), np.inf
     point: Point | None = None
     if warm and loop.first is not None:
         gap = loop.first.gap / max(abs(loop.first.upper), loop.zero)
         if gap <= loop.tol:
             return loop.first
-    samples = machine.near(_NEAR[warm], machine.most)
+    samples = _near(machines, _NEAR[warm])
     for _ in range(_MOST_ROUNDS):
-        if len(samples) > _ALMOST_ALL * len(machine.beta) or len(np.unique(problem.y[samples])) < 2:
+        if _too_many_or_alike(machines, samples):
             return point
         tol = max(_INSIDE * loop.tol, _AHEAD * min(gap, _FIRST_GAP))
-        weights, beta = _solved_on(loop, machine, samples, weights, warm, tol)
-        machine.likely, warm = None, True
+        weights, beta = _solved_on(loop, machines, samples, weights, warm, tol)
+        warm = True
+        for own in machines:
+            own.likely = None
         machine.move(weights)
-        machine.set_dual(_on_all(machine, samples, beta))
+        machine.set_dual(_on_all(machines, samples, beta))
         point = loop.best.note(loop.assess(weights))
         last, gap = gap, point.gap / max(abs(point.upper), loop.zero)
         if loop.record(point) or gap <= loop.tol or gap > _SLOW * last:
             return point
-        samples = machine.near(_NEAR[1], machine.most)
+        samples = _near(machines, _NEAR[1])
     return point
 
 
-def _solved_on(
-    loop: Loop, machine: LazyMachine, samples: Array, weights: Array, warm: bool, tol: float
-) -> tuple[Array, Array]:
-    """The problem of these samples alone, from these weights to that gap: weights (M,) and beta (k,).
+def _lazy(machine: Machine | JointMachine) -> list[LazyMachine]:
+    """The machines, if all of them read kernels that are costly; else none."""
+    every = machine.machines if isinstance(machine, JointMachine) else (machine,)
+    machines = [own for own in every if isinstance(own, LazyMachine)]
+    return machines if len(machines) == len(every) else []
 
-    If `warm`, from the beta that the machine has as well.
+
+def _near(machines: Sequence[LazyMachine], distance: float) -> list[Any]:
+    """The samples of each machine that are in the support or near it; Q of all of them has room together."""
+    return [machine.near(distance, machine.most_of(len(machines))) for machine in machines]
+
+
+def _too_many_or_alike(machines: Sequence[LazyMachine], samples: Sequence[Any]) -> bool:
+    """Whether the others are hardly fewer than all, or a machine has no two labels to tell apart.
+
+    Machines on the same kernels share Q of all samples where there is room for it: then theirs have to be smaller.
     """
-    problem, beta = machine.problem, machine.beta[samples] if warm else None
-    kernels = machine.forms.part(samples)
-    part = problem.replace(
-        kernels=kernels,
-        y=problem.y[samples],
-        sample_weight=None if problem.sample_weight is None else problem.sample_weight[samples],
-    )
-    forms = LazyForms(kernels) if kernels.costly else QuadraticForms(kernels)
-    if beta is not None:
-        forms.adopt(machine.forms.images[:, samples], beta)
-    small = machine_for(part, beta, forms)
+    n, counts = len(machines[0].beta), np.array([len(index) for index in samples])
+    if counts.sum() > _ALMOST_ALL * sum(len(machine.beta) for machine in machines):
+        return True
+    shared = len(machines) > 1 and all(machine.held is machines[0].held for machine in machines)
+    if shared and n <= machines[0].most_of(1) and int((counts**2).sum()) > n * n:
+        return True
+    each = zip(machines, samples, strict=True)
+    return any(len(np.unique(machine.problem.y[index])) < 2 for machine, index in each)
+
+
+def _solved_on(
+    loop: Loop, machines: Sequence[LazyMachine], samples: Sequence[Any], weights: Array, warm: bool, tol: float
+) -> tuple[Array, Array]:
+    """The problem of these samples alone, from these weights to that gap: weights (M,), and beta of all machines.
+
+    If `warm`, from the beta that the machines have as well.
+    """
+    each = list(zip(machines, samples, strict=True))
+    kernels = [machine.forms.part(index, len(machines)) for machine, index in each]
+    small: Machine | JointMachine
+    if isinstance(loop.problem, MulticlassProblem):
+        problem = restricted(loop.problem, samples, kernels)
+        parts = [part.problem for part in problem.machines]
+        own = [_begun(*one, part, warm) for one, part in zip(each, parts, strict=True)]
+        small = JointMachine(problem, own)
+    else:
+        weight = loop.problem.sample_weight
+        small = _begun(
+            *each[0],
+            loop.problem.replace(
+                kernels=kernels[0],
+                y=loop.problem.y[samples[0]],
+                sample_weight=None if weight is None else weight[samples[0]],
+            ),
+            warm,
+        )
     small.warm = True
     left = loop.recorder.deadline - time.perf_counter()
     recorder: Recorder[Record] = Recorder("active samples", tol=tol, max_iter=loop.recorder.max_iter, max_time=left)
@@ -97,15 +140,28 @@ def _solved_on(
     except KeyboardInterrupt:
         found = inner.best.point
         if found is not None and found.lower > loop.best.lower:  # what is returned is certified from scratch
-            loop.best.point = replace(found, beta=_on_all(machine, samples, found.beta))
+            loop.best.point = replace(found, beta=_on_all(machines, samples, found.beta))
         raise
     best = inner.best.point
     assert best is not None
     return best.weights, best.beta
 
 
-def _on_all(machine: LazyMachine, samples: Array, beta: Array) -> Array:
-    """beta (n,), 0 for all other samples."""
-    whole = np.zeros_like(machine.beta)
-    whole[samples] = beta
-    return whole
+def _begun(machine: LazyMachine, samples: Any, part: Problem, warm: bool) -> Machine:
+    """The machine of the part that these samples are, from the beta and images of the whole if `warm`."""
+    kernels, beta = part.kernels, machine.beta[samples] if warm else None
+    forms = LazyForms(kernels) if kernels.costly else QuadraticForms(kernels)
+    if beta is not None:
+        forms.adopt(machine.forms.images[:, samples], beta)
+    begun = machine_for(part, beta, forms)
+    assert isinstance(begun, Machine)
+    return begun
+
+
+def _on_all(machines: Sequence[LazyMachine], samples: Sequence[Any], beta: Array) -> Array:
+    """beta of all machines, one after the other, 0 for all other samples."""
+    whole = [np.zeros_like(machine.beta) for machine in machines]
+    parts = np.split(beta, np.cumsum([len(index) for index in samples])[:-1])
+    for row, index, part in zip(whole, samples, parts, strict=True):
+        row[index] = part
+    return np.concatenate(whole)

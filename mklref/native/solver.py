@@ -17,6 +17,7 @@ from mklref.factored import solve_factored
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads
+from mklref.machines.joint import JointMachine
 from mklref.machines.lazy import LazyMachine
 from mklref.machines.newton import NewtonMachine
 from mklref.native import tuning
@@ -239,7 +240,7 @@ def weights_of_a_part(loop: Loop) -> Array | None:
     of_part.iterate(of_part.begin(_first_weights(of_part, None)))
     best, share, costs = of_part.best.point, k / n, of_part.counters()
     loop.spend({**costs, "passes": share**2 * costs["passes"] + share})
-    if best is not None and isinstance(machine, NewtonMachine | LazyMachine):
+    if best is not None and isinstance(machine, NewtonMachine | LazyMachine | JointMachine):
         machine.move(best.weights)
         machine.begin(chosen, best.beta, best.intercept)
     return None if best is None else best.weights

@@ -64,18 +64,6 @@ def test_rows_in_single_precision_are_enough_for_coarse_tolerances(data):
     assert solution.status is Status.OPTIMAL
 
 
-def test_several_machines_share_their_weights_and_their_rows(data):
-    X, _, values = data
-    y = np.digitize(values, [-0.5, 0.5])
-    held, lazy = (
-        MulticlassProblem(gaussian([1.0, 3.0]).fit(X, storage=storage), y, C=1.0) for storage in ("memory", "lazy")
-    )
-    found, expected = solve(lazy, tol=1e-5), solve(held, tol=1e-5)
-    assert found.status is Status.OPTIMAL
-    assert found.certificate.lower <= expected.certificate.upper
-    assert expected.certificate.lower <= found.certificate.upper
-
-
 class Blocks(KernelStack):
     """A stack of anybody's: it has blocks, and nothing else."""
 
@@ -165,6 +153,27 @@ def test_the_others_are_read_once_in_a_round(separable, monkeypatch):
     orders.clear()
     assert solve(problem, tol=1e-5, start=found).status is Status.OPTIMAL
     assert not orders, "what is optimal is not solved again"
+
+
+@pytest.mark.parametrize(
+    ("cache", "cuts", "largest", "entries"),
+    [("32MB", [-0.5, 0.5, 1.5], 800, 13.0), ("400MB", [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0], 1200, 9.0)],
+    ids=["own samples", "one matrix"],
+)
+def test_several_machines_have_samples_of_their_own_or_one_matrix(
+    separable, monkeypatch, cache, cuts, largest, entries
+):
+    """Each machine has those that matter to it, unless one Q of all samples, which serves all machines, costs less."""
+    X, orders = separable[1], machines_of(monkeypatch)
+    lazy = gaussian([2.0, 4.0, 8.0]).fit(X, storage="lazy", cache=cache)
+    problem = MulticlassProblem(lazy, np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2, cuts), C=10.0)
+    found = solve(problem, tol=1e-3)
+    assert max(orders, default=0) <= largest
+    assert lazy.evaluated < entries * lazy.shape[0] * 1200**2
+    expected = solve(problem.replace(kernels=gaussian([2.0, 4.0, 8.0]).fit(X)), tol=1e-3)
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.lower <= expected.certificate.upper
+    assert expected.certificate.lower <= found.certificate.upper
 
 
 def test_ctrl_c_within_a_round_returns_what_was_found_in_it(separable, monkeypatch):
