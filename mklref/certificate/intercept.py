@@ -61,7 +61,7 @@ def _first_rising(problem: Problem, scores: Array, probes: Array) -> int:
     """The index of the first probe, in increasing order, where h' >= 0: several are tried at a time."""
     low, high, at_once = 0, len(probes), max(1, _AT_ONCE // len(scores))
     while low < high:
-        tried = np.arange(low, high, -(-(high - low) // at_once))
+        tried = np.unique(low + (high - low) * np.arange(1, at_once + 1) // (at_once + 1))
         t = scores + probes[tried][:, None]
         y = np.broadcast_to(problem.y, t.shape).ravel()
         slopes = problem.loss.subgradient(t.ravel(), y).reshape(t.shape) @ problem.costs

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from mklref.certificate import best_intercept
 from mklref.certificate.intercept import intercept_objective
+from mklref.kernels import FactorStack
 from mklref.losses import SquaredHinge
 from mklref.problem import Problem
 
@@ -145,3 +146,15 @@ def test_an_intercept_far_from_the_median_is_found_at_any_cost(C, outlier):
     y[3] = outlier
     problem = Problem([np.eye(12)], y, C=C, loss="squared")
     assert best_intercept(problem, np.zeros(12)) == pytest.approx(outlier / 12.0, rel=1e-9)
+
+
+def test_many_samples_are_searched_by_halving(rng, monkeypatch):
+    n = 6000
+    problem = Problem(FactorStack([np.ones((n, 1))]), np.where(rng.random(n) < 0.7, 1.0, -1.0), loss="hinge")
+    scores, calls, honest = rng.normal(size=n), [], type(problem.loss).subgradient
+    monkeypatch.setattr(type(problem.loss), "subgradient", lambda *given: calls.append(1) or honest(*given))
+    b = best_intercept(problem, scores)
+    assert len(calls) < 2 * np.log2(n)
+    assert all(
+        intercept_objective(problem, scores, b) <= intercept_objective(problem, scores, b + s) for s in (-1e-3, 1e-3)
+    )
