@@ -50,10 +50,10 @@ const Draw = (() => {
     made.addEventListener("click", pressed);
     return made;
   };
-  // The interval from lower to upper on a line that holds both, and 0
-  const interval = (low, high) => {
-    const largest = Math.max(Math.abs(low), Math.abs(high)), step = Math.max(4, 2 ** Math.ceil(Math.log2(largest || 1))) / 4;
-    const begin = Math.min(0, Math.floor(low / step) * step), end = Math.max(step, Math.ceil(high / step) * step);
+  // The interval from lower to upper on a line that holds both, 0, and what is usual, so that it stands still
+  const interval = (low, high, usual = 0) => {
+    const largest = Math.max(Math.abs(low), Math.abs(high), usual), step = Math.max(4, 2 ** Math.ceil(Math.log2(largest || 1))) / 4;
+    const begin = Math.min(0, Math.floor(low / step) * step), end = Math.max(step, Math.ceil(Math.max(high, usual) / step) * step);
     const picture = chart(`P* lies between ${short(low)} and ${short(high)}`, [begin, end], [0, 1], 360, 84);
     line(picture, [[begin, 0], [end, 0]], "axis");
     for (let tick = begin; tick <= end; tick += step) {
@@ -121,7 +121,8 @@ function gapPanel(place) {
     [element("p", { class: "hint" }, KEYS), p.row, cost.row, first.row, third.row, share.row, checkbox, solve]);
   const views = element("div", { class: "views" });
   const verdict = element("div", { class: "verdict", "aria-live": "polite" });
-  place.replaceChildren(controls, views, verdict);
+  const remarks = element("div", { class: "verdict", "aria-live": "polite" });
+  place.replaceChildren(controls, verdict, views, remarks);
 
   const weightsOf = (s, norm) => { const n = MKL.norm([s, 1 - s], norm); return [s / n, (1 - s) / n]; };
   const state = () => {
@@ -164,9 +165,11 @@ function gapPanel(place) {
     const point = MKL.point(now.beta, now.theta, now.C, now.set);
     place.dataset.state = JSON.stringify({ ...now, set: undefined, norm: String(now.norm) });
     views.replaceChildren(dualPicture(now), functionPicture(now, point), partsPicture(point));
-    verdict.replaceChildren(Draw.interval(point.lower, point.upper),
+    // f = 0 and the best b cost 2 C: the usual end of the line
+    verdict.replaceChildren(Draw.interval(point.lower, point.upper, 2 * now.C),
       element("p", {}, [number("lower", point.lower), " ≤ P* ≤ ", number("upper", point.upper), ", gap ",
-        number("gap", point.gap), "."]),
+        number("gap", point.gap), "."]));
+    remarks.replaceChildren(
       element("p", {}, ["Dual point α = (", number("alpha1", now.beta[0]), ", ", number("alpha2", -now.beta[1]), ", ",
         number("alpha3", now.beta[2]), "), weights θ = (", number("theta1", now.theta[0]), ", ", number("theta2", now.theta[1]),
         "), to six digits; hold the pointer over a number for all of them."]),
@@ -221,14 +224,14 @@ function gapPanel(place) {
   };
 
   const partsPicture = ({ parts, gap }) => {
-    const names = ["sample at −1", "sample at 0.5", "sample at 1.5", "weights"], largest = Math.max(...parts, 1e-9);
+    const names = ["sample at −1", "sample at 0.5", "sample at 1.5", "norms and weights"], largest = Math.max(...parts, 1e-9);
     const picture = Draw.chart("What the gap is made of", [0, 1.25], [4, 0], 360, 220);
     parts.forEach((part, i) => {
       const [x, y] = picture.to(0, i + 0.45), [end] = picture.to(Math.max(0, part) / Math.max(largest, 0.5), 0);
       picture.root.append(element("rect", { class: "part", x, y, width: Math.max(1, end - x), height: 20 }));
       Draw.text(picture, [0, i + 0.3], `${names[i]}: ${short(part < 1e-9 ? 0 : part)}`, { anchor: "start", cls: "start" });
     });
-    return figure(picture.root, "The gap, sample by sample; no part is ever negative");
+    return figure(picture.root, "The gap in parts, each what an inequality gives away: none is ever negative");
   };
 
   const words = ({ C, norm, beta }, { lower: low, upper, gap, t, q }) => {
@@ -244,7 +247,7 @@ function gapPanel(place) {
       : `Only the ${q[0] > q[1] ? "linear" : "quadratic"} kernel attains the largest β′Kₘβ: the other constraint is slack, its weight 0.`)
       : norm === Infinity ? "At p = ∞ every weight is 1, whatever β is: nothing is chosen, the kernels are added up."
       : "At p > 1 every kernel with β′Kₘβ > 0 takes part: θₘ grows with (β′Kₘβ)^{1/(p−1)}.";
-    return [`Closed: the largest lower bound and the smallest upper bound meet at ${short(low)}. This is strong duality, and the proof that no other point is better.`,
+    return [`Closed${gap < 1e-12 ? "" : `, to ${gap.toExponential(0)}`}: this lower bound and this upper bound meet at ${short(low)}, so neither can be improved. That there is such a pair is strong duality.`,
       `${where.join("; ")}.`, tie];
   };
   draw();

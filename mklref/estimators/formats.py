@@ -6,6 +6,7 @@ mklref-estimator-2    support vectors and kernels of positive weight; all sample
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,14 @@ import numpy as np
 from mklref.certificate.verdict import saved
 
 FIRST = "mklref-estimator-1"
+LATER: dict[str, Any] = {"storage": "memory", "n_jobs": None, "approximation": None}
+"""Parameters that came after the first files, and what a file without them means."""
+
+
+def completed(facts: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The facts with those of the named parameters that came after the file was written."""
+    later = {name: LATER[name] for name in names if name in LATER}
+    return {**facts, "parameters": later | saved(facts, "parameters", dict)}
 
 
 def upgraded(arrays: dict[str, Any], facts: dict[str, Any], now: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -23,10 +32,8 @@ def upgraded(arrays: dict[str, Any], facts: dict[str, Any], now: str) -> tuple[d
     KeyError, TypeError, ValueError, IndexError
         Something is missing, or does not fit the rest.
     """
-    given = {**saved(facts, "parameters", dict), "storage": "memory"}
-    if facts["estimator"] == "MKLClassifier":
-        given["n_jobs"] = None
-    facts = {**facts, "format": now, "parameters": given}
+    given = facts["parameters"]
+    facts = {**facts, "format": now}
     if facts["estimator"].startswith("MKLRegressor"):
         facts |= {"parameters": {**given, "scale_y": False}, "y_mean": 0.0, "y_scale": 1.0}
     active = np.flatnonzero(np.atleast_2d(arrays["weights"]).any(axis=0))

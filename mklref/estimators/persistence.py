@@ -134,9 +134,11 @@ class Persistent:
         if facts.get("estimator") != cls.__name__:
             raise UnsafeFile(f"{path} holds a {facts.get('estimator')}; load it with {facts.get('estimator')}.load.")
         try:
+            names = cast(Any, cls)._get_param_names()
+            facts = formats.completed(facts, names)
             if facts["format"] == formats.FIRST:
                 arrays, facts = formats.upgraded(arrays, facts, _FORMAT)
-            require_model(cast(Any, cls)._get_param_names(), "classes_" in cls.__annotations__, arrays, facts)
+            require_model(names, "classes_" in cls.__annotations__, arrays, facts)
             return cls._restored(arrays, facts)
         except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, RecursionError) as damaged:
             raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged

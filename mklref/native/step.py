@@ -33,6 +33,8 @@ _NEGLIGIBLE = 1e-10
 _RIDGE = 1e-13
 _GOLDEN, _SECTIONS = 0.5 * (5.0**0.5 - 1.0), 60
 """So many leave 3e-13 of an interval."""
+_SHRINK, _SHORTEST = 16.0, 1e-300
+"""How an interval is shortened before, to one that holds the minimum in its outer part: it may be 1e-93."""
 _MOST = 60
 """With more active kernels than this at the centre, they have to earn their place in the program again."""
 _CANDIDATES = 20
@@ -111,6 +113,9 @@ def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kerne
         return cut.at(centre) - t * slope + 0.5 * bend * t**2 + regularizer.weight_penalty(centre + t * moved)
 
     low, high = 0.0, 1.0
+    while high > _SHORTEST and model(high / _SHRINK) <= model(high):
+        high /= _SHRINK
+    high = min(1.0, _SHRINK * high)
     for _ in range(_SECTIONS):
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
         low, high = (low, right) if model(left) <= model(right) else (left, high)

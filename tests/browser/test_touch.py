@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mklref
 
+LESSON = Path(__file__).parents[2] / "docs" / "lessons" / "proof.md"
 X, Y = np.array([-1.0, 0.5, 1.5]), np.array([1.0, -1.0, 1.0])
 KERNELS = np.stack([np.outer(X, X), np.outer(X, X) ** 2, np.exp(-2 * (X[:, None] - X) ** 2)])
 SETS = {
@@ -33,7 +35,7 @@ VISIT = """([panel, visits]) => visits.map(([controls, pressed]) => {
   const place = document.getElementById(`panel-${panel}`), seen = JSON.parse(place.dataset.state);
   const outputs = [...place.querySelectorAll("[data-number]")];
   seen.numbers = outputs.map((output) => [output.dataset.number, output.dataset.value, output.textContent]);
-  seen.words = place.querySelector(".verdict").textContent;
+  seen.words = [...place.querySelectorAll(".verdict")].map((words) => words.textContent).join(" ");
   return seen;
 })"""
 """Sets controls, presses buttons, and reads the panel, many times."""
@@ -83,7 +85,10 @@ def test_the_bounds_of_the_first_panel_are_those_of_the_certificate(tab, panels)
 
 def test_the_gap_closes_by_hand_and_the_page_says_what_that_proves(tab, panels):
     tab.goto(panels)
-    start, end = visit(tab, "gap", ({},), ({"gap-1": 32, "gap-3": 8, "gap-share": 20},))  # 1.6, 0.4 and 1/3
+    start, first, third, end = visit(tab, "gap", ({},), ({"gap-1": 32},), ({"gap-3": 8},), ({"gap-share": 20},))
+    stated = [f"${seen['lower']:.6g} \\le P^* \\le {seen['upper']:.6g}$" for seen in (start, first, third, end)]
+    lesson = LESSON.read_text(encoding="utf-8")
+    assert [interval for interval in stated if interval not in lesson] == []  # 1.6, 0.4 and 1/3, as it says
     assert "move on" in start["words"]
     assert certified(end)[1].upper == pytest.approx(2.0, abs=1e-12)
     assert "strong duality" in end["words"]

@@ -325,3 +325,12 @@ def test_files_of_the_first_format_are_read(name, kind, tmp_path):
         write_arrays(tmp_path / "damaged.npz", left, facts)
         with pytest.raises(UnsafeFile, match="is not a saved"):
             kind.load(tmp_path / "damaged.npz")
+
+
+def test_a_file_from_before_a_parameter_has_what_was_done_then(rng, tmp_path):
+    model = MKLRegressor().fit(rng.normal(size=(20, 3)), rng.normal(size=20))
+    model.save(tmp_path / "model.npz")
+    arrays, facts = read_arrays(tmp_path / "model.npz")
+    del facts["parameters"]["approximation"], facts["parameters"]["storage"]
+    write_arrays(tmp_path / "older.npz", arrays, facts)
+    assert MKLRegressor.load(tmp_path / "older.npz").get_params() == {**model.get_params(), "storage": "memory"}
