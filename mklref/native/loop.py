@@ -267,11 +267,15 @@ class Loop:
         model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, machine.deadline)
         if centre.merit - model.value < -max(2.0 * centre.inner_gap, self.target):
             # The cut of the centre is its merit, which no minimum is above: this one is beyond double precision. With
-            # one cut it is a Newton step, which is shortened; with more, neither they nor what they gave is kept.
+            # one cut it is a Newton step, which is shortened, or where it leads up all the way gives place to a bundle;
+            # with more, neither they nor what they gave is kept.
             if self.cuts:
                 self.cuts, self.failures = [], tuning.MOST_FAILURES
                 return centre, False
             model = shortened(regularizer, cuts[0], W, centre.weights, kernels, model)
+            if centre.merit - model.value <= self.target:
+                self.cuts, self.failures = [centre.cut], self.failures + 1
+                return centre, False
         promise = centre.merit - model.value
         if promise <= self.target:
             machine.set_dual(sum(share * cut.beta for share, cut in zip(model.mixture, cuts, strict=True)))
