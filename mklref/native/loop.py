@@ -276,6 +276,9 @@ class Loop:
             if centre.merit - model.value <= self.target:
                 self.cuts, self.failures = [centre.cut], self.failures + 1
                 return centre, False
+        if not model.weights.any():
+            # What f = 0 is worth has been noted. At 0 J has no slope: a step goes that far towards it at most.
+            model = model._replace(weights=tuning.TOWARDS_ZERO * centre.weights)
         promise = centre.merit - model.value
         if promise <= self.target:
             machine.set_dual(sum(share * cut.beta for share, cut in zip(model.mixture, cuts, strict=True)))

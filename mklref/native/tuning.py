@@ -36,6 +36,8 @@ CUTS = 15
 takes a fifth longer, lines (200 samples, C = 0.01) 27 % more reads."""
 UNIT = 1e-3
 """Share of the first weights that is the order of the weights where those of the centre are much smaller."""
+TOWARDS_ZERO = 1e-5
+"""Share of the weights that a step to 0 leaves, as an interior point keeps its distance from the boundary."""
 NOTHING, LESS = 1e-5, 0.1
 """A model that promises less than this share of a gap which stays has misled: factor on its root W each time."""
 
