@@ -165,7 +165,8 @@ class Loop:
                 ahead = tuning.AHEAD * patience.smallest if self.machine.warm else patience.smallest
                 ahead = max(self.target, min(ahead, tuning.COARSE * abs(self.best.upper)))
                 self.inner_gap = min(self.inner_gap, ahead)
-                if centre.inner_gap > 0.5 * centre.working_gap:  # the machine, not the weights, is what is far off
+                finer = self.inner_gap > tuning.FINEST * abs(centre.merit)
+                if finer and centre.inner_gap > 0.5 * centre.working_gap:  # the machine, not the weights, is far off
                     outer_done = centre.working_gap - centre.inner_gap <= 0.5 * self.target
                     self.inner_gap = min(0.1 * self.inner_gap, self.target if outer_done else np.inf)
                     point = self.evaluate(centre.weights)

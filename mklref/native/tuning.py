@@ -38,6 +38,8 @@ UNIT = 1e-3
 """Share of the first weights that is the order of the weights where those of the centre are much smaller."""
 TOWARDS_ZERO = 1e-5
 """Share of the weights that a step to 0 leaves, as an interior point keeps its distance from the boundary."""
+FINEST = 1e-18
+"""Share of the merit below which no machine is asked to be solved again: rounding is what keeps its gap open."""
 NOTHING, LESS = 1e-5, 0.1
 """A model that promises less than this share of a gap which stays has misled: factor on its root W each time."""
 
