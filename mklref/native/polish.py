@@ -95,12 +95,11 @@ def _refinements(machine: Machine | JointMachine, point: Point, gap: float) -> I
     """
     problem = machine.problem
     parts = problem.split(point.dual_coef)
-    ends = np.cumsum([len(part) for part in parts])[:-1]
     with suppress(FloatingPointError, np.linalg.LinAlgError):
         machine.set_dual(np.concatenate(parts))
         machine.move(point.weights)
         machine.solve(gap)
-        dual_coef = problem.join(np.split(machine.beta, ends))
+        dual_coef = problem.join(machine.split(machine.beta))
         found = Point(dual_coef, point.weights, machine.scores()[1])
         yield found
         yield from _finite(newton(problem, problem.regularizer, found))

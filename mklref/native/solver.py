@@ -186,7 +186,7 @@ def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
 
 def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record]) -> Loop:
     machine = machine_for(problem, None if start is None else start.dual_coef, forms)
-    check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
+    check_range(problem.C, max(own.forms.diagonals.max(initial=0.0) for own in machine.machines))
     return Loop(machine, tol, recorder, cold=start is None)
 
 
@@ -263,7 +263,7 @@ def weights_of_a_part(loop: Loop) -> Array | None:
             sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],
         )
     )
-    left, rough = machine.deadline - time.perf_counter(), tuning.ACCURACY
+    rough, left = tuning.ACCURACY, loop.recorder.left
     of_part = Loop(small, rough, Recorder("a part", tol=rough, max_iter=tuning.MOST_MACHINES, max_time=left))
     of_part.iterate(of_part.begin(_first_weights(of_part, None)))
     best, share, costs = of_part.best.point, k / n, of_part.counters()
@@ -283,18 +283,15 @@ def _inside_the_domain(loop: Loop) -> Solution | None:
     problem = loop.problem
     if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(loop.machine.forms.squares))):
         return None
-    relative = solve(problem.replace(regularizer=Lp(1)), tol=tuning.ROUGHLY, max_time=_left(loop))
-    if not _outside(problem, relative.certificate.upper) and _outside(
-        problem, tuning.BEYOND * relative.certificate.lower
-    ):
+    smallest, left = problem.replace(regularizer=Lp(1)), loop.recorder.left
+    relative = solve(smallest, tol=tuning.ROUGHLY, max_time=max(left, 1e-3))
+    refused = _outside(problem, relative.certificate.upper)
+    if not refused and _outside(problem, tuning.BEYOND * relative.certificate.lower):
         # At the end of the domain, but for rounding: there no bound is finite.
-        relative = solve(
-            problem.replace(regularizer=Lp(1)), tol=tuning.EXACTLY, max_time=_left(loop), start=relative, polish=True
-        )
+        left = max(loop.recorder.left, 1e-3)
+        relative = solve(smallest, tol=tuning.EXACTLY, max_time=left, start=relative, polish=True)
         narrow = relative.certificate.is_optimal(tuning.EXACTLY)
         refused = narrow and _outside(problem, tuning.BEYOND * relative.certificate.lower)
-    else:
-        refused = _outside(problem, relative.certificate.upper)
     if refused:
         least = _norm(relative.certificate.upper)
         raise InvalidParameter(
@@ -304,12 +301,6 @@ def _inside_the_domain(loop: Loop) -> Solution | None:
             f"{least**2:.3g}, or use a squared norm such as Lp(1)."
         )
     return relative
-
-
-def _left(loop: Loop) -> float | None:
-    """Seconds until the deadline, if there is one."""
-    deadline = loop.recorder.deadline
-    return None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
 
 
 def _outside(problem: Problem, bound: float) -> bool:
