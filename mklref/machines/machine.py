@@ -65,8 +65,7 @@ class Together:
 
     def rounding(self, intercept: Any, upper: float) -> float:
         """What a certificate adds to the gap of the bounds that the present weights and beta gave."""
-        weights, squares = self.machines[0].weights, self.forms.squares
-        return rounding(self.machines, weights, squares, np.atleast_1d(intercept), upper, self.dual_objective)
+        return rounding(self.machines, np.atleast_1d(intercept), upper, self.dual_objective)
 
     def weights_error(self) -> Array:
         """What rounding adds to the losses for each unit of theta_m, (M,)."""
@@ -183,13 +182,12 @@ class Machine(Together, ABC):
 
 def rounding(
     machines: Sequence[Machine],
-    weights: Array,
-    squares: Array,
     intercepts: Sequence[float] | Array,
     upper: float,
     dual_objective: Callable[[Array], float],
 ) -> float:
-    """What the certificate adds to the gap, for the weights, beta_p and sums of squares at which the machines are."""
+    """What the certificate adds to the gap, for the weights and beta_p at which the machines are."""
+    weights, squares = machines[0].weights, np.sum([machine.forms.squares for machine in machines], axis=0)
     noise, worst = np.zeros_like(squares), 0.0
     for machine, b in zip(machines, intercepts, strict=True):
         problem, beta, images = machine.problem, machine.beta, machine.forms.images

@@ -70,9 +70,9 @@ class SMOMachine(Machine):
 
     def solve(self, gap: float) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
-        total, (low, high) = float(np.abs(self.beta).sum()), self._multipliers()
-        loosest = np.inf
+        total, loosest = float(np.abs(self.beta).sum()), np.inf
         if not self.solves or total == 0.0:
+            low, high = self._multipliers()
             loosest = (_FIRST if self.warm else _LOOSE) * (high - low)
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
         least = _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max())
