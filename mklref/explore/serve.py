@@ -35,17 +35,19 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
     browser : bool
         Whether to open it.
     data : str, optional
-        A bundled data set, "moons", "rings" or "toy", or a CSV file.
+        "moons", "rings", "toy", a bundled data set, or a CSV file.
 
     Raises
     ------
     MissingExtra
         marimo is not installed.
     InvalidParameter
-        No port is free, or it is no port.
+        No port is free, or it is no port; no such data.
     """
     if find_spec("marimo") is None:
         raise MissingExtra("the explorer needs marimo; install it by: pip install 'mklref[explore]'.")
+    if data:
+        _check(data)
     listener = listen(port)
     token = secrets.token_urlsafe(16)
     query = urlencode({"access_token": token, **({"data": data} if data else {})})
@@ -60,6 +62,14 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
         # While the browser reads the scripts of the page, what its first cell needs is imported.
         threading.Thread(target=import_module, args=["mklref.explore.page"], daemon=True).start()
         server.run(sockets=[listener])
+
+
+def _check(data: str) -> None:
+    from mklref.explore.state import BUNDLED, GENERATED  # which need NumPy: whoever gives no data does not wait for it
+
+    known = (*GENERATED, *BUNDLED)
+    if data not in known and not Path(data).is_file():
+        raise InvalidParameter(f"data = {data!r} is neither a file nor one of {', '.join(known)}; give a CSV file.")
 
 
 def listen(port: int) -> socket.socket:
