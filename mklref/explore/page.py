@@ -37,6 +37,7 @@ STYLE = """<style>
 .beside > * { min-width: 0; overflow-x: auto; }
 @media (min-width: 1024px) { .narrow { display: none; } }
 .beside pre { font-size: 0.8rem; line-height: 1.35; white-space: pre-wrap; overflow-wrap: anywhere; }
+.report { font-size: 0.75rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .complaint { border-left: 4px solid #c62828; padding: 0.2rem 0 0.2rem 0.6rem; font-size: 0.9rem;
   overflow-wrap: anywhere; }
 </style>"""
@@ -58,7 +59,7 @@ def read(state: State) -> str:
         report = states.sample_of(state).report
     except (MKLError, OSError):  # said beside the control
         return ""
-    return f"<details><summary>How it was read</summary><pre>{escape(report)}</pre></details>" if report else ""
+    return f"<details><summary>How it was read</summary><pre class="report">{escape(report)}</pre></details>" if report else ""
 
 
 def groups(shown: Shown) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import socket
 import sys
@@ -98,6 +99,8 @@ def _server(token: str) -> Any:
     import marimo
     import uvicorn
 
+    # What the cells of a page say that was closed meanwhile goes nowhere, and asyncio would say so for every line.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     page = Path(__file__).with_name("app.py")
     app = (
         marimo.create_asgi_app(quiet=True, token=token, session_ttl=PATIENCE).with_app(path="", root=str(page)).build()
