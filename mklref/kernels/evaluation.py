@@ -118,7 +118,9 @@ class Block:
         whole, columns = kernel.on_columns()
         if whole.rate is not None:
             out = np.empty((1, *self.shape), self._X.dtype)
-            self.exponentials(Run(whole.shares, columns, (0,), np.array([whole.rate]), np.ones(1)), out)
+            run = Run(whole.shares, columns, (0,), np.array([whole.rate]), np.ones(1))
+            evaluate = self.gram if self._whole and out.dtype == np.float64 else self.exponentials
+            evaluate(run, out)
             return np.asarray(out[0])
         if whole.shares:
             return whole.of_shared(self.shared(whole.shares, columns))
@@ -131,6 +133,16 @@ class Block:
     def exponentials(self, run: Run, out: FloatArray) -> None:
         """out[m] = f_m exp(r_m D), (M, k, n), of the dtype of the samples and contiguous."""
         compiled.exponentials(self.shared(run.shares, run.columns), run.rates, run.factors, out, threads())
+
+    def gram(self, run: Run, out: Array) -> None:
+        """The same for whole matrices in float64, from the upper triangle."""
+        compiled.symmetric_exponentials(self.shared(run.shares, run.columns), run.rates, run.factors, out, threads())
+
+    def means(self, run: Run, shares: Array) -> Array:
+        """sum_ij s_i s_j exp(r_m D_ij) of whole matrices in float64, (M,), for shares s (n,) that sum to 1."""
+        terms = np.empty((len(shares), len(run.members)))
+        compiled.exponential_forms(self.shared(run.shares, run.columns), run.rates, shares, terms, threads())
+        return np.asarray(terms.sum(axis=0))
 
     def add(self, run: Run, weights: Array, out: Array) -> None:
         """out += sum_m weights_m f_m exp(r_m D), float64 (k, n)."""
