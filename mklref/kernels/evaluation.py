@@ -118,9 +118,7 @@ class Block:
         whole, columns = kernel.on_columns()
         if whole.rate is not None:
             out = np.empty((1, *self.shape), self._X.dtype)
-            run = Run(whole.shares, columns, (0,), np.array([whole.rate]), np.ones(1))
-            evaluate = self.gram if self._whole and out.dtype == np.float64 else self.exponentials
-            evaluate(run, out)
+            self.exponentials(Run(whole.shares, columns, (0,), np.array([whole.rate]), np.ones(1)), out)
             return np.asarray(out[0])
         if whole.shares:
             return whole.of_shared(self.shared(whole.shares, columns))
@@ -134,12 +132,12 @@ class Block:
         """out[m] = f_m exp(r_m D), (M, k, n), of the dtype of the samples and contiguous."""
         compiled.exponentials(self.shared(run.shares, run.columns), run.rates, run.factors, out, threads())
 
-    def gram(self, run: Run, out: Array) -> None:
-        """The same for whole matrices in float64, from the upper triangle."""
-        compiled.symmetric_exponentials(self.shared(run.shares, run.columns), run.rates, run.factors, out, threads())
-
     def means(self, run: Run, shares: Array) -> Array:
-        """sum_ij s_i s_j exp(r_m D_ij) of whole matrices in float64, (M,), for shares s (n,) that sum to 1."""
+        """sum_ij s_i s_j exp(r_m D_ij) of whole matrices in float64, (M,), for shares s (n,) that sum to 1.
+
+        From the upper triangle. Matrices that are written are evaluated whole: to write the other half of an entry
+        once more, across the rows, takes longer than its exponential.
+        """
         terms = np.empty((len(shares), len(run.members)))
         compiled.exponential_forms(self.shared(run.shares, run.columns), run.rates, shares, terms, threads())
         return np.asarray(terms.sum(axis=0))

@@ -2,7 +2,6 @@
 
     squares            D_ij = max(0, a_i + b_j - 2 P_ij)                          from products P = X Z', in place
     exponentials       K_mij = f_m exp(r_m D_ij)
-    symmetric_exponentials  the same for D = D', from the upper triangle
     exponential_forms  v'E v for E = exp(r_m D), D = D', by its terms v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), whose
                        sums may differ in the last bits
     exponential_sum    Q_ij += sum_m w_m exp(r_m D_ij)
@@ -63,13 +62,6 @@ class Twin:
         """out[m, i, j] = factors[m] exp(rates[m] squares[i, j])."""
         for rate, factor, part in zip(rates.astype(squares.dtype), factors.astype(squares.dtype), out, strict=True):
             part[:] = factor * exponential(rate * squares)
-
-    @staticmethod
-    def symmetric_exponentials(squares: Array, rates: Array, factors: Array, out: Array, threads: int) -> None:
-        """out[m, i, j] = out[m, j, i] = factors[m] exp(rates[m] squares[i, j]) for i <= j."""
-        Twin.exponentials(squares, rates, factors, out, threads)
-        for part in out:
-            part[:] = np.triu(part) + np.triu(part, 1).T
 
     @staticmethod
     def exponential_forms(squares: Array, rates: Array, v: Array, out: Array, threads: int) -> None:

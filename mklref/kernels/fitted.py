@@ -150,7 +150,7 @@ def _exponential(
 def _evaluate(block: Block, run: Run, grams: Array) -> None:
     """The matrices of exponentials, those of consecutive kernels at a time."""
     for part in np.split(np.array(run.members), np.flatnonzero(np.diff(run.members) > 1) + 1):
-        block.gram(run.of(part), grams[part[0] : part[-1] + 1])
+        block.exponentials(run.of(part), grams[part[0] : part[-1] + 1])
 
 
 def expanded(

@@ -21,8 +21,7 @@ using mklref::parallel;
 namespace {
 
 constexpr Index kColumns = 512;  // of a block: its partial sums stay in the first levels of the cache
-constexpr Index kTile = 64;      // order of the tiles in which a triangle is mirrored
-constexpr Index kLanes = 8;      // partial sums of a dot product
+constexpr Index kLanes = 8;  // partial sums of a dot product
 
 template <class Real>
 struct Digits;
@@ -135,7 +134,6 @@ using Any3 = nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Any1 = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Doubles1 = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Doubles2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Doubles3 = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Given2 = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void require(bool condition, const char *message) {
@@ -202,36 +200,6 @@ NB_MODULE(_evaluation, m) {
         },
         "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
         "out[m, i, j] = factors[m] exp(rates[m] squares[i, j]).");
-
-    m.def(
-        "symmetric_exponentials",
-        [](Given2 squares, Doubles1 rates, Doubles1 factors, Doubles3 out, int threads) {
-            const auto n = static_cast<Index>(squares.shape(0)), M = static_cast<Index>(rates.shape(0));
-            require(static_cast<Index>(squares.shape(1)) == n && static_cast<Index>(factors.shape(0)) == M &&
-                        static_cast<Index>(out.shape(0)) == M && static_cast<Index>(out.shape(1)) == n && static_cast<Index>(out.shape(2)) == n,
-                    "squares must be (n, n), rates and factors (M,) and out (M, n, n)");
-            const double *d = squares.data();
-            double *x = out.data();
-            nb::gil_scoped_release nogil;
-            parallel((n + kTile - 1) / kTile, M * n * n / 2, threads, [&](Index tile) {
-                double part[kTile][kTile + kLanes];  // rows that do not compete for places in the cache
-                const Index first = tile * kTile, last = std::min(n, first + kTile);
-                for (Index from = first; from < n; from += kTile)
-                    for (Index m = 0; m < M; ++m) {
-                        double *K = x + m * n * n;
-                        const Index to = std::min(n, from + kTile);
-                        for (Index i = first; i < last; ++i) {
-                            write_row(d + i * n + from, rates.data()[m], factors.data()[m], part[i - first], to - from);
-                            const Index own = std::max(i, from);
-                            std::memcpy(K + i * n + own, part[i - first] + (own - from), sizeof(double) * static_cast<std::size_t>(to - own));
-                        }
-                        for (Index j = from; j < to; ++j)
-                            for (Index i = first; i < std::min(last, j); ++i) K[j * n + i] = part[i - first][j - from];
-                    }
-            });
-        },
-        "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
-        "out[m, i, j] = out[m, j, i] = factors[m] exp(rates[m] squares[i, j]) for i <= j.");
 
     m.def(
         "exponential_forms",

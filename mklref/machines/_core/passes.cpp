@@ -61,12 +61,12 @@ MKLREF_CLONES void fold_rows(const float *const *x, const double *a, const doubl
     fold(x, a, y, sum, dots, n);
 }
 
-// The beginnings of four rows on their way into the cache, while those before them are read: each is a stream of its own.
-template <class Number>
-inline void ahead(const Number *K, Index from, Index n) {
+// Rows that are read next on their way into the cache, where they are so short that each is another stream.
+constexpr Index kShort = 256, kLine = 64;
+
+inline void ahead(const void *row, Index bytes) {
 #if defined(__GNUC__)
-    for (Index i = from; i < std::min(n, from + 4); ++i)
-        for (Index j = 0; j < std::min<Index>(i, 64); j += 8) __builtin_prefetch(K + i * n + j);
+    for (Index at = 0; at < bytes; at += kLine) __builtin_prefetch(static_cast<const char *>(row) + at);
 #endif
 }
 
@@ -79,7 +79,8 @@ void apply_symmetric(const Number *K, const double *y, double *image, Index n) {
         double a[4] = {}, dots[4] = {};
         for (Index r = 0; r < 4; ++r) x[r] = K + (i + std::min(r, count - 1)) * n;
         for (Index r = 0; r < count; ++r) a[r] = y[i + r];
-        ahead(K, i + 4, n);
+        if (n <= kShort)
+            for (Index next = i + 4; next < std::min(n, i + 8); ++next) ahead(K + next * n, static_cast<Index>(sizeof(Number)) * next);
         fold_rows(x, a, y, image, dots, i);
         for (Index r = 0; r < count; ++r) {
             for (Index c = 0; c < r; ++c) dots[r] += x[r][i + c] * y[i + c], image[i + c] += x[r][i + c] * y[i + r];
