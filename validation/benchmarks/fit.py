@@ -1,7 +1,8 @@
 """One fit from samples to machine: `python -m validation.benchmarks.fit [--n 3000] [--kernels 10] [--d 21] [--search]`.
 
 The lower limit of a fit is one product X X', 1.5 ns for each entry of each kernel, and what the solver itself takes on
-the same problem, whose samples are in the order in which a fit sees them (`mklref.estimators.samples`): `MKLClassifier` is compared with it, with `SVC` on the average kernel of the same widths, its matrices being made by
+the same problem, whose samples are in the order in which a fit sees them (`mklref.estimators.samples`).
+`MKLClassifier` is compared with it, with `SVC` on the average kernel of the same widths, its matrices being made by
 scikit-learn, and with `GridSearchCV` of `SVC` over the widths. Processor seconds, the least of three runs.
 """
 
