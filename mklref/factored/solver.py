@@ -32,6 +32,9 @@ _ROUGHLY, _STEPS = 1e-2, 30
 """Relative gap of the small problem, and the steps that it may take."""
 _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
+_ALONE = 1e10
+"""Multiplications of L'DL below which several threads of the linear algebra library wait for each other longer than they
+work."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 
@@ -49,8 +52,8 @@ def solve_factored(
 ) -> Solution:
     """Solve a problem with a `FactorStack`, on the workers of a client if there is one; see `mklref.solve`.
 
-    With several shards, here or elsewhere, the linear algebra library has one thread, and the bits of the solution
-    depend on the rows of the shards alone.
+    With several shards, here or elsewhere, and with few rows the linear algebra library has one thread, and the bits of
+    the solution depend on the rows of the shards alone.
     """
     given, stack = problem, problem.kernels
     assert isinstance(stack, FactorStack)
@@ -83,7 +86,7 @@ def solve_factored(
     with ExitStack() as around:
         around.enter_context(recorder.running(interrupted))
         around.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))
-        if len(stack.edges) > 2:
+        if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
         try:
             before: dict[str, float] = {}

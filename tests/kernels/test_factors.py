@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mklref
 from mklref import kernels
-from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, UnsafeFile
 
 RNG = np.random.default_rng(5)
 N = 31
@@ -133,6 +133,25 @@ def test_groups_of_columns_are_linear_kernels(form):
     for wrong, says in (({"none": []}, "no column"), ({"far": [4]}, "0 to 3")):
         with pytest.raises(InvalidInput, match=says):
             kernels.column_groups(X, wrong)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("method", ["trace", "multiplicative"])
+def test_groups_are_normalised_as_their_matrices_are(form, method):
+    X, groups = RNG.normal(size=(N, 4)) + 1.0, [[0, 1], [3], [1, 2, 3]]
+    matrices = np.stack([X[:, group] @ X[:, group].T for group in groups])
+    expected = kernels.normalize(matrices, method=method)
+    whole = form(X)
+    for options in ({}, {"keep": True}):
+        stack = kernels.column_groups(whole, groups, normalize=method, **options)
+        assert np.allclose(stack.dense(), expected.dense() if hasattr(expected, "dense") else expected)
+        assert np.allclose(stack.part(np.arange(3, 9)).read(0, 6), stack.read(3, 9)) if form is np.asarray else True
+    assert kernels.column_groups(X, groups, keep=True, dtype=np.float32).dtype == np.float32
+    X[:, 3] = 2.0 if method == "multiplicative" else 0.0
+    with pytest.raises(InvalidInput, match="group 'K1' cannot be normalised"):
+        kernels.column_groups(form(X), groups, normalize=method)
+    with pytest.raises(InvalidParameter, match="spherical"):
+        kernels.column_groups(X, groups, normalize="spherical")
 
 
 def test_gene_sets_are_read_from_gmt_files(tmp_path):
