@@ -33,8 +33,7 @@ _ROUGHLY, _STEPS = 1e-2, 30
 _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
-"""Multiplications of L'DL below which several threads of the linear algebra library wait for each other longer than they
-work."""
+"""Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 
