@@ -18,7 +18,7 @@ from mklref.exceptions import Interrupted
 from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
-from mklref.factored.rounds import Rounds
+from mklref.factored.rounds import Rounds, machines_of
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines.blas import blas_threads
 from mklref.problem import Problem
@@ -34,6 +34,8 @@ _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
 """Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
+_SETTLED = 1e-4
+"""Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 
@@ -160,19 +162,50 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
 def _solution(problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float) -> Solution:
     """A point with a certificate computed from scratch, without the kernels that vanish if it allows that."""
     psi, b = path.psi, point.b if problem.intercept else np.zeros_like(point.b)
-    own = beta.reshape(problem.dual_shape), problem.intercepts(b.tolist())
-    candidates: list[Array] = [psi.inside(point.theta)]
+    intercept = problem.intercepts(b.tolist())
+    each = [psi.inside(point.theta)]
     if point.vanishing.any() and not point.vanishing.all():
-        candidates.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta)))
-    judged: list[tuple[Array, Certificate]] = []
-    for theta in candidates:
-        weights = np.asarray(theta[psi.member])
-        judged.append((weights, certify(problem, own[0], weights=weights, intercept=own[1])))
-        if judged[-1][1].is_optimal(tol):
+        each.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta)))
+    candidates = [(settled(problem, beta), each[0]), *((beta, theta) for theta in each)]
+    judged: list[tuple[Array, Array, Certificate]] = []
+    for dual, theta in candidates:
+        weights, own = np.asarray(theta[psi.member]), dual.reshape(problem.dual_shape)
+        judged.append((own, weights, certify(problem, own, weights=weights, intercept=intercept)))
+        if judged[-1][2].is_optimal(tol):
             break
-    weights, certificate = min(judged, key=lambda one: one[1].gap)
+    own, weights, certificate = min(judged, key=lambda one: one[2].gap)
     status, history = (
         status.confirmed(certificate.is_optimal(tol)),
         History(tuple(path.recorder.records), path.counters),
     )
-    return Solution(own[0], weights, own[1], certificate.objective, certificate, status, history, "factored")
+    return Solution(own, weights, intercept, certificate.objective, certificate, status, history, "factored")
+
+
+def settled(problem: Problem, beta: Array) -> Array:
+    """beta (P, n) with what the path brings near to an end of the box, or to a kink at 0, put there.
+
+    What that adds to 1'beta is spread over the variables between, in proportion to their room. Without it every
+    sample would be a support vector, and the exact kernels would be asked for all of their entries.
+    """
+    made = beta.copy()
+    for row, (samples, machine) in zip(made, machines_of(problem), strict=True):
+        rows = slice(None) if samples is None else samples
+        row[rows] = _at_the_ends(machine, row[rows])
+    return made
+
+
+def _at_the_ends(machine: Any, beta: Array) -> Array:
+    form = machine.loss.quadratic_dual(machine.y)
+    if form is None:
+        return beta
+    lower, upper = machine.loss.box(machine.y, machine.costs)
+    width = upper - lower
+    size = _SETTLED * np.where(np.isfinite(width), width, np.abs(beta).max(initial=0.0))
+    made, free = beta, np.ones(len(beta), dtype=bool)
+    for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
+        near = np.abs(beta - end) < size
+        made, free = np.where(near, end + 0.0, made), free & ~near
+    missing = machine.intercept_cost - float(made.sum()) if machine.intercept else 0.0
+    room = np.where(free, np.minimum(np.abs(made), upper - made if missing > 0.0 else made - lower), 0.0)
+    total = float(room.sum())
+    return made + missing * room / total if total > abs(missing) else made

@@ -188,6 +188,20 @@ def test_what_the_solver_does_not_take_is_said():
     assert mklref.solve(matrices(given)).status is mklref.Status.OPTIMAL
 
 
+@pytest.mark.parametrize("loss", [losses.Hinge(), losses.SquaredHinge(), losses.EpsilonInsensitive(0.2)], ids=str)
+def test_samples_that_do_not_matter_have_a_dual_variable_of_zero(loss):
+    """As in the solver on matrices, or exact kernels would be read whole from there; 1'beta = 0 stays."""
+    given = problem(loss, Lp(2), C=1.0)
+    found, other = mklref.solve(given), mklref.solve(matrices(given))
+    zero = found.dual_coef == 0.0
+    assert zero.any()
+    assert np.all(np.abs(other.dual_coef[zero]) <= 1e-3)
+    assert np.count_nonzero(zero) >= 0.9 * np.count_nonzero(other.dual_coef == 0.0)
+    assert abs(found.dual_coef.sum()) < 1e-10
+    free = problem(losses.Logistic(), Lp(2))
+    assert np.all(mklref.solve(free).dual_coef != 0.0)
+
+
 def test_limits_end_in_the_best_certified_point():
     given = problem(losses.Hinge(), Lp(1))
     short = mklref.solve(given, max_iter=4)

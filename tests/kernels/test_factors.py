@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -181,21 +184,29 @@ def test_pivoted_cholesky_says_what_is_missing():
 
 
 def test_a_solution_on_factors_bounds_the_problem_with_the_exact_kernels():
-    """The interval holds at every rank, and closes."""
+    """The interval holds at every rank, and closes; it asks for what lies between support vectors, once."""
+    study = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "figures" / "factors.py"))["study"]
+    optimum, *rows = study(60, (3, 15, 60))
+    for row in rows:
+        assert row["lower"] <= optimum["upper"]
+        assert optimum["lower"] <= row["upper"]
+        assert row["refined upper"] - row["refined lower"] <= 1e-6 * row["refined upper"]
+        assert row["refined lower"] <= optimum["upper"]
+        assert row["interval"] <= 2.0
+    gaps = [row["upper"] - row["lower"] for row in rows]
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 1e-5 * optimum["upper"]
+
+
+def test_an_interval_is_that_of_certificates_of_each_multiple_of_the_dual_point():
     X = np.random.default_rng(8).normal(size=(60, 2))
     family, y = kernels.gaussian([0.5, 1.0, 2.0]), np.where(X[:, 0] * X[:, 1] > 0.0, 1.0, -1.0)
     exact = mklref.Problem(family.fit(X), y, regularizer="l2")
-    optimum = mklref.solve(exact).certificate
-    gaps = []
-    for rank in (3, 15, 60):
-        approximation = exact.replace(kernels=kernels.cholesky(family, X, rank=rank, tol=0.0))
-        solution = mklref.solve(approximation)
-        assert mklref.certify(exact, solution).lower <= optimum.upper
-        interval = mklref.exact_interval(exact, approximation, solution)
-        assert interval.lower <= optimum.upper
-        assert optimum.lower <= interval.upper
-        gaps.append(interval.relative_gap)
-    assert gaps[0] > gaps[1] > gaps[2]
-    assert gaps[2] < 1e-5
+    approximation = exact.replace(kernels=kernels.cholesky(family, X, rank=9, tol=0.0))
+    solution = mklref.solve(approximation)
+    interval = mklref.exact_interval(exact, approximation, solution)
+    each = [mklref.certify(exact, scale * solution.dual_coef) for scale in 0.5 ** np.arange(0.0, 8.0, 0.5)]
+    assert interval.lower == pytest.approx(max(one.lower for one in each), rel=1e-9)
+    assert interval.upper <= solution.certificate.upper * (1.0 + 1e-12)
     with pytest.raises(InvalidInput, match="one problem"):
         mklref.exact_interval(exact, exact, solution)
