@@ -1,4 +1,4 @@
-"""The certified interval for exact kernels over the rank of their factors: `PYTHONPATH=. python docs/figures/factors.py`.
+"""The certified interval for exact kernels over the rank: `PYTHONPATH=. python docs/figures/factors.py [N]`.
 
 Kernels are evaluated when they are read, so that what is asked of them is counted: in units of all their entries. Of
 each rank: the problem on pivoted Cholesky factors, `exact_interval`, and `solve` on the exact kernels from there.

@@ -9,7 +9,6 @@ not see how large beta'K_m beta is.
 from __future__ import annotations
 
 from dataclasses import replace
-
 from typing import Any
 
 import numpy as np
