@@ -66,14 +66,14 @@ def solve_factored(
         "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
     )
     path: Any = None
-    saved: Callable[[], Solution] | None = None
+    saved: Callable[..., Solution] | None = None
 
     def save() -> None:
-        """Fetch a point from the workers, and judge it while its rows can be reached."""
+        """Fetch a point from the workers, and judge it as it is while its rows can be reached."""
         nonlocal saved
         saved = partial(_solution, given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
         if isinstance(given.kernels, DistributedStack):
-            judged = saved()
+            judged = saved(as_it_is=True)
             saved = lambda: judged  # noqa: E731 - it is what it was
 
     def interrupted() -> Solution | None:
@@ -159,14 +159,18 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     return None if best is None else Start(best.v, best.b, best.theta, 1.0)
 
 
-def _solution(problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float) -> Solution:
-    """A point with a certificate computed from scratch, without the kernels that vanish if it allows that."""
+def _solution(
+    problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float, as_it_is: bool = False
+) -> Solution:
+    """A point with a certificate computed from scratch, without what vanishes if it allows that."""
     psi, b = path.psi, point.b if problem.intercept else np.zeros_like(point.b)
     intercept = problem.intercepts(b.tolist())
     each = [psi.inside(point.theta)]
     if point.vanishing.any() and not point.vanishing.all():
         each.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta)))
     candidates = [(settled(problem, beta), each[0]), *((beta, theta) for theta in each)]
+    if as_it_is:
+        candidates = candidates[-1:]
     judged: list[tuple[Array, Array, Certificate]] = []
     for dual, theta in candidates:
         weights, own = np.asarray(theta[psi.member]), dual.reshape(problem.dual_shape)
