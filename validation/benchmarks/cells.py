@@ -2,8 +2,9 @@
 
 The data of docs/single-cells.md at their size: N = 20,000 cells for training, 300 sets of genes, peaks and proteins as
 groups of columns, 2,500 cells to choose C by and 2,500 for the accuracy. Hinge loss; weights learned at p = 1 and
-uniform ones, each along a path of C on the first 4,000 cells, with warm starts, to a gap of 1e-3, and at the best C on all
-of them to 1e-6. Beside them `LinearSVC` on the same columns, the machine with uniform weights without a certificate.
+uniform ones, each along a path of C on the first 4,000 cells, with warm starts, to a gap of 1e-3, and at the best C
+on all of them to 1e-6. Beside them `LinearSVC` on the same columns, the machine with uniform weights without a
+certificate.
 
 With --results FILE each row is kept as soon as it is known, and what is there is not measured again.
 """
