@@ -80,7 +80,7 @@ def measured(cells: datasets.Cells, parts: tuple[Any, Any, Any], n: int, regular
         "lower": solution.certificate.lower,
         "upper": solution.certificate.upper,
         "accuracy": accuracy(stack, test, cells.y[own.stop :], solution),
-        "sets": int(np.count_nonzero(weights > 1e-3 * weights.max())),
+        "sets with weight": int(np.count_nonzero(weights > 1e-3 * weights.max())),
         "share of the relevant": share,
         "largest": [stack.names[m] for m in order],
     }
