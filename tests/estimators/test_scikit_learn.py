@@ -12,8 +12,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
-from sklearn.kernel_approximation import Nystroem
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
