@@ -171,6 +171,7 @@ def single_cells(
     *,
     sets: tuple[int, int, int] = (200, 80, 20),
     relevant: tuple[int, int, int] = (3, 2, 1),
+    sizes: tuple[int, int] = (4, 12),
     noise: float = 1.0,
 ) -> Cells:
     """Cells of which genes, peaks and proteins are counted, in sets that are active together; y is made of a few sets.
@@ -181,7 +182,7 @@ def single_cells(
         proteins   log(1 + g_ij),                       g ~ Poisson(d_i exp(3 + b_j / 3 + s_ij / 2))
         label      the sign of sum_k sigma_k a_ik + noise e_i over the relevant sets, around its median
 
-    where s_ij is the sum of the activities of the sets that feature j is in. A set has 4 to 12 features of one
+    where s_ij is the sum of the activities of the sets that feature j is in. The features of a set are of one
     modality, drawn from six for each of its sets, so that sets overlap. Nothing about it is fitted to recordings.
 
     Parameters
@@ -191,6 +192,8 @@ def single_cells(
         Number of cells.
     sets, relevant : tuple of int
         Sets of genes, of peaks and of proteins, and how many of each y is made of.
+    sizes : tuple of int
+        Features of the smallest and of the largest set.
     noise : float
         Standard deviation of what y has of its own, beside 1 for each relevant set.
 
@@ -209,6 +212,8 @@ def single_cells(
     for kind, count, few in zip(_MODALITIES, sets, relevant, strict=True):
         _require_count(f"sets of {kind}", count, 2)
         _require_count(f"relevant sets of {kind}", few, 0, count)
+    _require_count("sizes[0]", sizes[0], 1)
+    _require_count("sizes[1]", sizes[1], sizes[0], 6 * min(sets))
     first, total = np.cumsum([0, *sets]), sum(sets)
     programmes = rng.normal(size=(n, -(-total // 10)))
     activity = 0.6 * programmes[:, rng.integers(programmes.shape[1], size=total)] + 0.8 * rng.normal(size=(n, total))
@@ -222,7 +227,7 @@ def single_cells(
         own = [f"{kind[:-1]} {j + 1}" for j in range(6 * count)]
         inside = np.zeros((count, len(own)))
         for k in range(count):
-            picked = np.sort(rng.permutation(len(own))[: rng.integers(4, 13)])
+            picked = np.sort(rng.permutation(len(own))[: rng.integers(sizes[0], sizes[1] + 1)])
             inside[k, picked] = 1.0
             members[f"{kind} set {k + 1}"] = tuple(own[j] for j in picked)
         values.append(_counted(rng, kind, activity[:, start : start + count] @ inside, depth))

@@ -25,6 +25,8 @@ from mklref._files import write_text
 from validation.facts import facts, results_file
 
 HELD_OUT = 2500
+SIZES = 3, 8
+"""Features of a set."""
 FEW = 4000
 """Cells that C is chosen on, with all of them C n / 4000 as large."""
 CS = 10.0 ** np.arange(-3.0, -0.4, 0.5)
@@ -110,17 +112,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("n", nargs="?", type=int, default=20_000)
     parser.add_argument("--sets", nargs=3, type=int, default=(200, 80, 20), help="of genes, peaks and proteins")
+    parser.add_argument("--only", nargs="*", help="some of the rows: 'p = 1', uniform, LinearSVC")
     parser.add_argument("--results", type=results_file)
     options = parser.parse_args()
     kept: list[Row] = json.loads(options.results.read_text()) if options.results and options.results.exists() else []
     cells = datasets.single_cells(
-        np.random.default_rng(0), options.n + 2 * min(HELD_OUT, options.n), sets=tuple(options.sets)
+        np.random.default_rng(0), options.n + 2 * min(HELD_OUT, options.n), sets=tuple(options.sets), sizes=SIZES
     )
     parts = stacks(cells, options.n)
     same = {"n": options.n, "sets": sum(options.sets), "columns": int(parts[0].rank)}
     uniform = None
     for name, regularizer in [*regularizers(len(parts[0])).items(), ("LinearSVC", None)]:
         row = next((row for row in kept if row["weights"] == name and same.items() <= row.items()), None)
+        if row is None and options.only and name not in options.only:
+            continue
         if row is None:
             made = (
                 linear(cells, parts, options.n, uniform["C"])
