@@ -52,7 +52,7 @@ def study(n: int, ranks: Sequence[int]) -> Iterator[dict[str, float]]:
         yield row | {"solve": evaluations(before), "refined lower": refined.lower, "refined upper": refined.upper}
 
 
-def main(n: int = 2000, ranks: Sequence[int] = RANKS) -> None:
+def main(n: int = 1000, ranks: Sequence[int] = RANKS) -> None:
     """Interval at the left, how far it is open in the middle, what is read of the exact kernels at the right."""
     cold, *rows = study(n, ranks)
     each = [row["rank"] for row in rows]

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from mklref._checks import check_start
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.certificate.numerical import certify_images
 from mklref.exceptions import InvalidInput
 from mklref.kernels.factor_stack import FactorStack
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.solution import Solution
 
 _SCALES = 0.5 ** np.arange(0.0, 8.0, 0.5)
@@ -44,9 +45,14 @@ def exact_interval(exact: Problem, approximation: Problem, solution: Solution) -
 
     Raises
     ------
+    InvalidType
+        What is no problem, or no solution.
     InvalidInput
-        Problems with different samples, numbers of kernels, costs or targets.
+        A solution of another problem; problems with different samples, numbers of kernels, costs or targets.
     """
+    require_problem(exact)
+    require_problem(approximation)
+    check_start(approximation, solution, "solution")
     stack = approximation.kernels
     same = exact.kernels.shape == stack.shape and np.array_equal(exact.y, approximation.y)
     if not isinstance(stack, FactorStack) or not same or not np.array_equal(exact.costs, approximation.costs):

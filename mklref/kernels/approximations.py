@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -70,6 +71,8 @@ def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype
         if not hasattr(part, "transform") or isinstance(part, np.ndarray):
             sources.append(part)
             continue
+        if isinstance(part, type):
+            raise InvalidType(f"factor {name!r} is the class {part.__name__}; give an instance: {part.__name__}().")
         own = X[name] if isinstance(X, Mapping) and name in X else X
         if own is None:
             raise InvalidInput(f"factor {name!r} is a transformer; give X, the data that it takes.")
@@ -159,6 +162,10 @@ def column_groups(
     """
     if normalize not in (None, "trace", "multiplicative"):
         raise InvalidParameter(f"normalize = {normalize!r}; groups of columns take 'trace', 'multiplicative' or None.")
+    if dtype is not None and not keep:
+        raise InvalidParameter(f"dtype = {dtype!r} is of rows that are kept; give keep=True, or X in that dtype.")
+    if not isinstance(groups, Mapping | Sequence) or isinstance(groups, str):
+        raise InvalidType(f"groups is {type(groups).__name__}; give a dict of names and columns, or a list of columns.")
     named = dict(groups) if isinstance(groups, Mapping) else {f"K{m}": group for m, group in enumerate(groups)}
     places = {name: j for j, name in enumerate(X.columns)} if hasattr(X, "columns") else {}
     there = Counter(X.columns) if len(places) < len(getattr(X, "columns", ())) else {}
@@ -341,12 +348,16 @@ def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3
 
 def _fitted(transformer: Any, X: Any) -> Any:
     """The transformer if it is fitted, else a clone that is fitted to X."""
-    from sklearn.base import clone
+    from sklearn.base import BaseEstimator, clone
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
     if not hasattr(transformer, "fit"):
         return transformer
+    if not isinstance(transformer, BaseEstimator):  # as scikit-learn tells
+        fitted = any(name.endswith("_") and not name.startswith("_") for name in vars(transformer))
+        own = transformer if fitted else deepcopy(transformer)
+        return own if fitted else own.fit(X) or own
     try:
         check_is_fitted(transformer)
     except NotFittedError:

@@ -74,6 +74,9 @@ class Restless:
     def __init__(self):
         self.rng = np.random.default_rng(0)
 
+    def fit(self, X):  # no estimator of scikit-learn, and returns nothing
+        self.seen = True
+
     def transform(self, X):
         return self.rng.normal(size=(len(X), 2))
 
@@ -94,6 +97,8 @@ LATE[-1, 1] = np.nan
         ([csr_matrix(LATE)], InvalidInput, "row 30 holds NaN"),
         ([np.ones((4, 1), dtype=complex)], InvalidType, "complex"),
         ([np.ma.masked_array(np.ones((4, 1)))], InvalidType, "mask"),
+        ([np.full((4, 1), 1e200)], InvalidInput, "squares overflow"),
+        (3, InvalidType, "factors is int"),
     ],
 )
 def test_bad_factors_are_refused_in_a_sentence(given, error, says):
@@ -117,8 +122,11 @@ def test_transformers_make_factors_now_or_whenever_they_are_read():
         [1.0, 0.0, 1.0, 0.0],
         [0.0, 0.0, 0.0, 1.0],
     ]
-    with pytest.raises(InvalidInput, match="another one when it is read again"):
-        kernels.factors({"noise": Restless()}, X)
+    for keep in (True, False):
+        with pytest.raises(InvalidInput, match="another one when it is read again"):
+            kernels.factors({"noise": Restless()}, X, keep=keep)
+    with pytest.raises(InvalidType, match=r"the class Nystroem; give an instance: Nystroem\(\)"):
+        kernels.factors({"class": Nystroem}, X)
     with pytest.raises(InvalidInput, match="give X"):
         kernels.factors(parts)
     with pytest.raises(InvalidInput, match="transform"):
@@ -159,6 +167,10 @@ def test_groups_are_normalised_as_their_matrices_are(form, method):
     X[:, 3] = 2.0 if method == "multiplicative" else 0.0
     with pytest.raises(InvalidInput, match="group 'K1' cannot be normalised"):
         kernels.column_groups(form(X), groups, normalize=method)
+    with pytest.raises(InvalidParameter, match="keep=True"):
+        kernels.column_groups(X, groups, dtype=np.float32)
+    with pytest.raises(InvalidType, match="groups is int"):
+        kernels.column_groups(X, 3)
     with pytest.raises(InvalidParameter, match="spherical"):
         kernels.column_groups(X, groups, normalize="spherical")
 
@@ -216,3 +228,5 @@ def test_an_interval_is_that_of_certificates_of_each_multiple_of_the_dual_point(
     assert interval.upper <= solution.certificate.upper * (1.0 + 1e-12)
     with pytest.raises(InvalidInput, match="one problem"):
         mklref.exact_interval(exact, exact, solution)
+    with pytest.raises(InvalidType, match="solution is NoneType"):
+        mklref.exact_interval(exact, approximation, None)
