@@ -169,6 +169,7 @@ def test_rows_are_drawn_without_bias_and_those_that_matter_always():
 def test_a_part_of_the_rows_makes_the_step_and_errors_that_matter_are_seen(monkeypatch, rare):
     """What a few rows alone have is drawn seldom; a step that lacks it is noticed, and taken with all rows."""
     monkeypatch.setattr("mklref.factored.path._ROWS", 20 if not rare else 2)
+    monkeypatch.setattr("mklref.factored.path._CHEAP", 0.0)
     L, score = rows(n=2000, ranks=(3, 5))
     if rare:
         L.append(np.where(np.arange(2000)[:, None] % 100 == 0, 30.0 * L[0], 0.0))
@@ -180,6 +181,18 @@ def test_a_part_of_the_rows_makes_the_step_and_errors_that_matter_are_seen(monke
     assert rare or counters["grams"] < 0.4 * counters["steps"]
     monkeypatch.undo()
     agree(solution, mklref.solve(given))
+
+
+@pytest.mark.parametrize("cheap", [0.0, np.inf])
+def test_features_that_say_nothing_of_the_labels_have_no_part_in_the_answer(monkeypatch, cheap):
+    """f = b is best: L'beta has to vanish, which it does not where L'DL is that of a few rows only."""
+    monkeypatch.setattr("mklref.factored.path._CHEAP", cheap)
+    rng = np.random.default_rng(0)
+    y, L = np.sign(rng.normal(size=(500, 3))[:, 0]), rng.normal(size=(500, 2))
+    for factors in ([L], [0.0 * L, L]):
+        solution = mklref.solve(mklref.Problem(kernels.FactorStack(factors), y))
+        assert solution.status is mklref.Status.OPTIMAL
+        assert solution.objective == pytest.approx(438.0, rel=1e-6)
 
 
 def test_what_the_solver_does_not_take_is_said():
