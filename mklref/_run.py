@@ -74,9 +74,14 @@ class Recorder(Generic[R]):
         return time.perf_counter() - self.began
 
     @property
+    def left(self) -> float:
+        """Seconds until its time is over; inf without a limit."""
+        return self.deadline - time.perf_counter()
+
+    @property
     def late(self) -> bool:
         """Whether its time is over."""
-        return time.perf_counter() > self.deadline
+        return self.left < 0.0
 
     def again(self) -> None:
         """From another start: `max_iter` counts anew."""

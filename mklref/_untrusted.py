@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +19,8 @@ LIMIT = "MKLREF_MAX_BYTES"
 """Environment variable with the number of bytes that a file may unpack to."""
 _DEFAULT = 4 * 2**30
 _CHUNK = 1 << 20
+_LONGEST = 1 << 26
+"""Characters of a line: millions of columns."""
 _INTEGER_DIGITS = 19
 """Of the integers that are kept as such; longer ones become floats, as in every other language."""
 _NONFINITE = ("inf", "-inf", "nan")
@@ -77,7 +80,7 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
     """
     require_room(path, path.stat().st_size, max_bytes)
     with path.open("rb") as file:
-        return b"".join(_chunks(file, path, max_bytes))
+        return b"".join(chunks(file, path, max_bytes))
 
 
 def unpacked(path: Path, max_bytes: int) -> bytes:
@@ -93,22 +96,33 @@ def unpacked(path: Path, max_bytes: int) -> bytes:
     size = gzip_size(path, max_bytes)
     require_room(path, size, max_bytes)
     with gzip.open(path, "rb") as file:
-        return b"".join(_chunks(file, path, size))
+        return b"".join(chunks(file, path, size))
 
 
 def gzip_size(path: Path, max_bytes: int) -> int:
     """To how many bytes a gzip file unpacks, found by unpacking it piece by piece; errors as of `unpacked`."""
     with gzip.open(path, "rb") as file:
-        return sum(map(len, _chunks(file, path, max_bytes)))
+        return sum(map(len, chunks(file, path, max_bytes)))
 
 
-def _chunks(file: IO[bytes] | gzip.GzipFile, where: object, most: int) -> Any:
+def chunks(file: IO[bytes] | gzip.GzipFile, where: object, most: int) -> Iterator[bytes]:
+    """The content of a file piece by piece; `UnsafeFile` once there were more than `most` bytes."""
     left = most
     while chunk := file.read(_CHUNK):
         left -= len(chunk)
         if left < 0:
             require_room(where, most - left, most)
         yield chunk
+
+
+def lines_of(file: IO[str], where: object) -> Iterator[str]:
+    """The lines of a text; `UnsafeFile` for one that is so long that the file is no text, before it is in memory."""
+    number = 0
+    while line := file.readline(_LONGEST):
+        number += 1
+        if len(line) == _LONGEST and not line.endswith("\n"):
+            raise UnsafeFile(f"{where}, line {number} is longer than {_LONGEST} characters.")
+        yield line
 
 
 def parse_json(text: bytes, where: str | PathLike[str], *, nonfinite: bool = False) -> Any:

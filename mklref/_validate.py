@@ -60,6 +60,13 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def written(x: float) -> str:
+    """A parameter as its reader would write it, no two of them alike: 2, inf, 0.05, 4/3, 1.000000001."""
+    text = repr(float(x)).removesuffix(".0")
+    quotients = ((round(d * x), d) for d in range(3, 13) if len(text) > 12 and abs(x) < 100.0)
+    return next((f"{k}/{d}" for k, d in quotients if k / d == x), text)
+
+
 def checked_positive(label: str, value: Any, remedy: str = "give a positive finite number.") -> float:
     """`value` as a float if it is positive and finite, else `InvalidParameter`."""
     return checked_number(label, value, "(0, inf)", lambda x: 0.0 < x < np.inf, remedy)

@@ -196,7 +196,7 @@ def test_kernels_in_single_precision_are_checked_to_what_they_hold(problem):
 
 
 def test_values_are_compared_where_rounding_limits_every_point(problem):
-    """Optima of 1e-5 for a box of 1e3: bounds allow for rounding of 1e-5 of them, and conic points certify nothing."""
+    """P* = 2e-4 for a box of 1e3: errors of scores on kinks cost 1e-5 of it, and conic points certify nothing."""
     single = {"formulations": ["mixed_norm"], "solvers": ["CLARABEL"]}
     large = problem.replace(kernels=1e6 * problem.kernels.dense(), C=1e3)
     check = crosscheck(large, **single)

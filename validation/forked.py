@@ -5,10 +5,11 @@ function (`validation.calls`); those that fail judge nothing. Then each mutant g
 fault into the functions that are there, by their code objects, and runs the tests that call the function around it, the
 fastest first, until one fails. Meanwhile the fault is also in the file, for programs that tests start. A new process
 judges what a fork cannot: faults outside of bodies, which importing executes, and survivors in functions that no test
-calls, or that a module of tests calls when it is imported.
+calls, or that a module of tests calls when it is imported. With a budget for the first fork, tests that it does not
+reach are not asked: of each module it runs one case of every test first.
 
-$MKLREF_MUTANTS is a file of JSON, the mutants and the tests of their part; $MKLREF_RESULTS the number of a pipe to
-which a line goes for each: its number, how it ended, and seconds.
+$MKLREF_MUTANTS is a file of JSON, the mutants, the tests of their part and the budget in seconds of a processor;
+$MKLREF_RESULTS the number of a pipe to which a line goes for each: its number, how it ended, and seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import os
 import resource
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -36,7 +39,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     facts = json.loads(Path(os.environ["MKLREF_MUTANTS"]).read_text(encoding="utf-8"))
 
     def healthy() -> int:
-        _run(session, session.items)
+        _run_within(session, facts["budget"])
         calls.write()
         return 0
 
@@ -115,6 +118,38 @@ def _run(session: pytest.Session, items: list[pytest.Item], *, until_one_fails: 
         if until_one_fails and session.testsfailed:
             break
     return int(session.testsfailed > 0)
+
+
+def _run_within(session: pytest.Session, budget: float) -> None:
+    """Run as many tests as so many seconds of a processor allow, of which each module has the same share."""
+    modules: dict[str, list[pytest.Item]] = {}
+    for item in session.items:
+        modules.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    end = _processor() + budget
+    for k, own in enumerate(modules.values()):
+        last = _processor() + (end - _processor()) / (len(modules) - k)
+        for item, following in pairwise([*in_turn(own), None]):
+            if _processor() > last:
+                break
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        session._setupstate.teardown_exact(None)
+
+
+def in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The first case of each test, then the second one of each, and so on."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        turns.append(seen[test])
+        seen[test] += 1
+    return [items[k] for k in sorted(range(len(items)), key=turns.__getitem__)]
+
+
+def _processor() -> float:
+    """Seconds of a processor of this process and of its children."""
+    own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
 def in_a_fork(run: Callable[[], int], seconds: int = LIMIT) -> int:

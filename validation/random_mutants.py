@@ -240,24 +240,29 @@ def _walk(node: ast.AST, function: str, inside: bool = False) -> Iterator[tuple[
                 yield from _walk(child, function, body)
 
 
-def run(chosen: list[Mutant], calls: Path | None = None) -> Iterator[tuple[Mutant, str, float]]:
-    """Each mutant with its outcome and the seconds it took, in the order of the parts; see `judged` for `calls`."""
+def run(chosen: list[Mutant], calls: Path | None = None, budget: float = np.inf) -> Iterator[tuple[Mutant, str, float]]:
+    """Each mutant with its outcome and the seconds it took, in the order of the parts; see `judged` for the rest."""
     with tempfile.TemporaryDirectory() as folder:
         tree = copied(Path(folder) / "tree")
         for part, (_, tests) in PARTS.items():
             own = [mutant for mutant in chosen if mutant.part == part]
             table = (calls or Path(folder)).absolute() / f"{part}.json"
-            for number, found, seconds in judged(tree, own, tests, table) if own else ():
+            for number, found, seconds in judged(tree, own, tests, table, budget) if own else ():
                 yield own[number], found, seconds
 
 
-def judged(tree: Path, chosen: list[Mutant], tests: tuple[str, ...], table: Path) -> Iterator[tuple[int, str, float]]:
+def judged(
+    tree: Path, chosen: list[Mutant], tests: tuple[str, ...], table: Path, budget: float = np.inf
+) -> Iterator[tuple[int, str, float]]:
     """Number, outcome and seconds of each mutant of one part, from a process that collects its tests once.
 
-    Which tests call which function is in `table`, or is found and written there, which takes longest.
+    Which tests call which function is in `table`, or is found and written there, which takes longest; with a budget,
+    in seconds of a processor, only tests that are reached by then are asked.
     """
     mutants, log = tree.parent / "mutants.json", tree.parent / "log.txt"
-    mutants.write_text(json.dumps({"tests": tests, "mutants": list(map(asdict, chosen))}), encoding="utf-8")
+    mutants.write_text(
+        json.dumps({"tests": tests, "mutants": list(map(asdict, chosen)), "budget": budget}), encoding="utf-8"
+    )
     receive, send = os.pipe()
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKLREF_NUM_THREADS"), "1")
     files = {"MKLREF_MUTANTS": str(mutants), "MKLREF_CALLS": str(table), "MKLREF_RESULTS": str(send)}
@@ -290,12 +295,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="WORD", help="files whose path contains this word")
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="the first ones of the sample, run before (0)")
     parser.add_argument("--calls", type=Path, metavar="DIR", help="keep which tests call what here for another run")
+    parser.add_argument(
+        "--budget", type=float, default=np.inf, metavar="SECONDS", help="of a processor for the run without a fault"
+    )
     options = parser.parse_args(arguments)
     every = mutants(options.only)
     order = np.random.default_rng(options.seed).permutation(len(every))[options.skip : options.sample]
     ends: Counter[tuple[str, bool]] = Counter()
     print(f"{len(order)} of {len(every)} mutants, seed {options.seed}", flush=True)
-    for mutant, found, seconds in run([every[k] for k in order], options.calls):
+    for mutant, found, seconds in run([every[k] for k in order], options.calls, options.budget):
         survived = found == SURVIVED
         ends[mutant.part, survived] += 1
         print(f"{seconds:5.1f} s  {found:8}  {mutant}", flush=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref.certificate import Certificate
+from mklref.certificate.allowance import weights_error
 from mklref.certificate.unit import relative
 from mklref.problem import Problem
 from mklref.solution import Solution, Status
@@ -200,7 +201,8 @@ class CrossCheck:
             return ""
         if row.solution is None:
             return "the solver gave up"
-        rounded = self.narrow and self._allowance > self.tol * self.size  # then its value agrees, and has to do
+        limited = max(self._allowance, self._at_kinks) > self.tol * self.size
+        rounded = self.narrow and limited  # then its value agrees, and has to do
         if not row.certifies and not (rounded and row.sure and row.formulation != NATIVE):
             return self._gap(row)
         accurate = row.sure or not self.off(row) > self.value_tol
@@ -260,6 +262,15 @@ class CrossCheck:
         below, above = self._deciding
         sums = {id(c): c.rounding for c in (below.deciding[0], above.deciding[1]) if c is not None}
         return below.rounding + above.rounding + sum(sums.values())
+
+    @property
+    def _at_kinks(self) -> float:
+        """What rounding costs a point near the best one, with samples on kinks of the loss, where conic points lie."""
+        best = self._deciding[1].solution
+        if best is None:
+            return 0.0
+        each = zip(self.problem.machines, self.problem.split(best.dual_coef), strict=True)
+        return float(np.abs(best.weights) @ np.sum([weights_error(own.problem, beta) for own, beta in each], axis=0))
 
     @property
     def _deciding(self) -> tuple[Row, Row]:

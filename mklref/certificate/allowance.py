@@ -55,16 +55,22 @@ def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
 
 def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> float:
     """sum_i c_i V(t_i, y_i) + c_b b at (beta, theta, b), K_m beta = images, and what rounding may have taken off."""
-    stack, loss, y = problem.kernels, problem.loss, problem.y
+    loss, y = problem.loss, problem.y
+    low, high = score_bounds(problem, beta, theta, images, b)
+    losses = float(problem.costs @ np.maximum(loss.value(low, y), loss.value(high, y)))
+    cost = problem.intercept_cost * b
+    return losses + cost + UNIT * ((growth(problem.n_samples) + ELEMENTWISE) * losses + abs(cost))
+
+
+def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> tuple[Array, Array]:
+    """t_i - e_i and t_i + e_i, (n,) each; wider on one side by what the slack of float32 kernels may move t_i."""
+    stack = problem.kernels
     reach, t = stack.lengths_against(np.abs(beta)), theta @ images + b
     size = np.abs(theta)  # of a signed problem some are negative
     error = growth(_support(beta)) * UNIT * stack.lengths(size * reach)
     error += UNIT * (growth(_support(theta)) * (size @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
-    shift = float(theta @ problem.kernels.slack) * beta
-    low, high = t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
-    losses = float(problem.costs @ np.maximum(loss.value(low, y), loss.value(high, y)))
-    cost = problem.intercept_cost * b
-    return losses + cost + UNIT * ((growth(problem.n_samples) + ELEMENTWISE) * losses + abs(cost))
+    shift = float(theta @ stack.slack) * beta
+    return t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
 
 
 def most_penalty(regularizer: Regularizer, theta: Array, squares: Array) -> float:

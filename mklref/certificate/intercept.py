@@ -61,9 +61,12 @@ def _first_rising(problem: Problem, scores: Array, probes: Array) -> int:
     """The index of the first probe, in increasing order, where h' >= 0: several are tried at a time."""
     low, high, at_once = 0, len(probes), max(1, _AT_ONCE // len(scores))
     while low < high:
-        tried = np.unique(low + (high - low) * np.arange(1, at_once + 1) // (at_once + 1))
+        if high - low <= at_once:
+            tried = np.arange(low, high)
+        else:
+            tried = low + (high - low) * np.arange(1, at_once + 1) // (at_once + 1)
         t = scores + probes[tried][:, None]
-        y = np.broadcast_to(problem.y, t.shape).ravel()
+        y = problem.y[None].repeat(len(tried), axis=0).ravel()
         slopes = problem.loss.subgradient(t.ravel(), y).reshape(t.shape) @ problem.costs
         rising = slopes + problem.intercept_cost >= 0.0
         first = int(rising.argmax()) if rising.any() else len(tried)

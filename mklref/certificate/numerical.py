@@ -240,9 +240,10 @@ def certify_images(
     above = primal.most_losses(b) + most_penalty(regularizer, theta, squares + errors) - objective
     certain, within = dual_objective(problem, insides, inside_squares + noise)
     certain -= fitted.dual_losses_error(within, fitted_intercepts)
-    gaps = [part.sample_gaps(scale, scores + own) for part, scores, own in zip(parts, primal.scores, b, strict=True)]
-    p = int(np.argmax([np.nan_to_num(own, nan=np.inf).max() for own in gaps]))
-    i = int(machines[p].samples[np.argmax(np.nan_to_num(gaps[p], nan=np.inf))])
+    each = zip(parts, primal.scores, b, strict=True)
+    gaps = [np.nan_to_num(part.sample_gaps(scale, scores + own), nan=np.inf) for part, scores, own in each]
+    p = int(np.argmax([own.max() for own in gaps]))
+    i = int(machines[p].samples[gaps[p].argmax()])
     several = problem.several
     return Certificate(
         lower=finite_or(certain, -np.inf),

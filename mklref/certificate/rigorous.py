@@ -17,6 +17,7 @@ safe side; sums over samples and norms over kernels are taken in rational arithm
     definite.py       K_m + s_m I is semidefinite, s_m <= delta_m
     feasible.py       beta in the box and 1'beta = c_b, exactly
     products.py       K_m beta and beta'K_m beta
+    kinks.py          the function beside the given one that keeps off the kinks
     loss_terms.py     V, |V'|, V* and the box
     penalty_terms.py  R and R*
 """
@@ -40,6 +41,7 @@ from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.exact import Unbounded, dot, root_up, round_down, round_up, total
 from mklref.certificate.feasible import exactly_feasible
 from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.kinks import Scores, stretch, stretched
 from mklref.certificate.loss_terms import dual_term, exact_box, primal_losses, slopes
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
@@ -49,15 +51,10 @@ from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import INDEFINITE_REMEDY
-from mklref.losses import DensityLevelSet, Hinge, OneClass
 
 if TYPE_CHECKING:
     from mklref.problem import Problem
 
-_NEAR = 8.0
-"""Scores within so many times their error of the kink may be on it."""
-_FARTHEST = 1e-6
-"""Relative change of a function beyond which it would be another point, and not the given one without its kinks."""
 _SHARE = 0.1
 """Share of the tolerance that rounding may cost before a sharper backend takes over."""
 
@@ -79,15 +76,6 @@ class Enclosure(NamedTuple):
     weights: Array
     intercepts: list[float]
     slack: float
-
-
-class Scores(NamedTuple):
-    """What one machine has to be bounded from above: its problem, scores without b, b, and how far delta moves them."""
-
-    problem: Problem
-    scores: Interval
-    intercept: float
-    moved: float
 
 
 def certify_rigorously(
@@ -188,11 +176,8 @@ def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backen
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = [float(theta @ delta) * math.sqrt(float(beta @ beta)) for beta in point.betas]
         scores = [weighted_sum(theta, images) for images, _ in found]
-        eta = _stretch(problem, list(map(Scores, machines, scores, b, lengths)), theta, np.sqrt(middle))
-    if isinstance(problem.loss, OneClass):
-        b = [own + eta for own in b]
-    else:
-        theta, b = (1.0 + eta) * theta, [(1.0 + eta) * own for own in b]
+        eta = stretch(problem, list(map(Scores, machines, scores, b, lengths)), theta, np.sqrt(middle))
+    theta, b = stretched(problem, theta, b, eta)
 
     lower = _lower(problem, point.betas, q) if point.feasible else -math.inf
     radius = sum((Fraction(t) * Fraction(d) for t, d in zip(theta.tolist(), delta.tolist(), strict=True)), Fraction(0))
@@ -213,39 +198,6 @@ def _stacks(problem: Problem) -> Iterator[KernelStack]:
     for machine in problem.machines:
         whole = machine.problem.kernels is problem.kernels
         yield problem.kernels if whole else problem.kernels.part(machine.samples)
-
-
-def _stretch(problem: Problem, machines: Sequence[Scores], theta: Array, g: Array) -> float:
-    """eta: the function times 1 + eta keeps free samples off the kink of max(0, m - y t) by the error of their scores.
-
-    On the kink an error of r costs c_i r, which is much where c_i is large. The function times 1 + eta, eta about r,
-    has no loss there, and since the point is nearly optimal that costs eta sum |beta_i| over the free samples. Where
-    m = 0 (one class) eta is added to the intercept. Matrices within delta move the scores further, by `moved` at most.
-    Taken where float64 says that it pays; any point has a bound.
-    """
-    if not isinstance(problem.loss, Hinge | DensityLevelSet | OneClass):
-        return 0.0
-    margin = 0.0 if isinstance(problem.loss, OneClass) else 1.0
-    bands = []
-    for own, scores, b, moved in machines:
-        t = scores + b
-        bands.append((own, margin - own.y * (0.5 * t.lower + 0.5 * t.upper), 0.5 * (t.upper - t.lower), moved))
-
-    def estimate(eta: float) -> float:
-        stretch, shift = (1.0 + eta, 0.0) if margin else (1.0, eta)
-        value = problem.regularizer.value(stretch * theta * g) + problem.intercept_cost * shift
-        for own, z, r, moved in bands:
-            excess = margin - stretch * (margin - z) - shift + stretch * r
-            pull = moved * float(np.linalg.norm(own.costs[excess + moved > 0.0]))
-            value += float(own.costs @ np.maximum(0.0, excess)) + pull
-        return value
-
-    candidates = [0.0]
-    for share in (0.0, 1.0):
-        reaches = [(z, r + share * moved) for _, z, r, moved in bands]
-        nearest = (float(np.max(z + reach, initial=0.0, where=abs(z) <= _NEAR * reach)) for z, reach in reaches)
-        candidates.append(1.01 * max(nearest))
-    return min((eta for eta in candidates if eta <= _FARTHEST), key=estimate)
 
 
 def _lower(problem: Problem, betas: Sequence[Array], q: list[Fraction]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
@@ -10,6 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from mklref._untrusted import chunks, limit
 from mklref.datasets.table import check_header, rows_of
 from mklref.exceptions import InvalidInput, MissingExtra
 
@@ -68,14 +70,16 @@ def read_frame(path: str | os.PathLike[str], *, encoding: str | None = None, sep
 
 
 def encoding_of(path: Path) -> str:
-    """UTF-16 by its mark, UTF-8 if all bytes are so, else Windows-1252."""
+    """UTF-16 by its mark, UTF-8 if all bytes are so, else Windows-1252; found piece by piece, of a bomb no further."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
             if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
                 return "utf-16"
             file.seek(0)
-            for line in file:
-                line.decode("utf-8")
+            for chunk in chunks(file, path, limit()):
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return "cp1252"
     except (gzip.BadGzipFile, zlib.error, EOFError) as damaged:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._untrusted import gzip_size, limit, require_room
+from mklref._untrusted import gzip_size, limit, lines_of, require_room
 from mklref.datasets.record import Dataset
 from mklref.exceptions import InvalidInput, InvalidParameter
 
@@ -151,9 +151,9 @@ def _cells(path: Path, encoding: str, separator: str | None) -> Rows:
         packed = path.suffix == ".gz"
         require_room(path, gzip_size(path, limit()) if packed else path.stat().st_size, limit())
         with (gzip.open if packed else open)(path, "rt", encoding=encoding, newline="") as file:
-            delimiter = separator or _delimiter(file)
+            delimiter = separator or _delimiter(lines_of(file, path))
             file.seek(0)
-            reader = csv.reader(file, delimiter=delimiter)
+            reader = csv.reader(lines_of(file, path), delimiter=delimiter)
             for cells in reader:
                 if any("\0" in cell for cell in cells):
                     raise InvalidInput(f"{path}, line {reader.line_num}: a zero byte, which no text has.")

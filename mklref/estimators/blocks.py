@@ -9,16 +9,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
+from math import prod
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mklref._untrusted import require_room
 from mklref.estimators.sparse import is_sparse
-from mklref.exceptions import InvalidInput, MissingExtra
+from mklref.exceptions import InvalidInput, MissingExtra, UnsafeFile
 
 
 class Joined:
@@ -86,18 +89,20 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
         Something else, or modalities without a common sample.
     MissingExtra
         A file, and the package that reads it is not installed.
+    UnsafeFile
+        A damaged file, or a block for which there is no memory.
     """
     if isinstance(data, str | PathLike):
         data = _annotated_file(Path(data))
     if hasattr(data, "mod"):
-        frames = {name: one.to_df() for name, one in data.mod.items()}
+        frames = {name: _frame(one, name) for name, one in data.mod.items()}
         shared = [name for name in data.obs_names if all(name in frame.index for frame in frames.values())]
         if not shared:
             raise InvalidInput("the modalities have no sample in common.")
         return {name: frame.loc[shared] for name, frame in frames.items()}
     if not hasattr(data, "to_df"):
         raise InvalidInput(f"{type(data).__name__} is neither an AnnData nor a MuData.")
-    blocks = {"X": data.to_df()}
+    blocks = {"X": _frame(data, "X")}
     if obsm:
         blocks |= {name: block for name, block in data.obsm.items() if np.ndim(block) == 2}
     return blocks
@@ -109,11 +114,23 @@ def _annotated_file(path: Path) -> Any:
         raise InvalidInput(f"{path} ends in neither .h5ad nor .h5mu, the files of AnnData and MuData.")
     module, function = reader
     try:
-        return getattr(import_module(module), function)(path)
+        read = getattr(import_module(module), function)
     except ImportError:
         raise MissingExtra(
             f"{path.suffix} files are read by {module}, which is not installed: pip install 'mklref[annotated]'."
         ) from None
+    try:
+        return read(path)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as damaged:  # whatever the packages raise, and those that they call
+        raise UnsafeFile(f"{path} is not a readable {path.suffix} file: {damaged}.") from damaged
+
+
+def _frame(data: Any, name: str) -> Any:
+    """The data frame of a modality, for which there has to be room: a file holds it packed or sparse."""
+    require_room(f"the block {name!r}", 8 * prod(getattr(data, "shape", ())), sys.maxsize)
+    return data.to_df()
 
 
 def _columns(block: Any) -> list[str]:

@@ -11,12 +11,14 @@ missing is small: the trace of K - L L' is the sum of d, and K - L L' is semidef
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref._untrusted import lines_of
 from mklref._validate import as_float_array, checked_count, checked_number, require_finite
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
@@ -25,8 +27,6 @@ from mklref.kernels.factor_stack import FactorStack
 
 _LEAST = 1e-12
 """Share of the largest K_jj below which what is missing is rounding."""
-_LONGEST = 1 << 26
-"""Characters of a line of a GMT file."""
 
 
 def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype: Any = None) -> FactorStack:
@@ -134,21 +134,30 @@ def column_groups(X: Any, groups: Mapping[str, Any] | Sequence[Any]) -> FactorSt
     Raises
     ------
     InvalidInput
-        An empty group, columns that X does not have, or what `FactorStack` refuses.
+        An empty group, columns that X does not have or has twice, or what `FactorStack` refuses.
     """
     named = dict(groups) if isinstance(groups, Mapping) else {f"K{m}": group for m, group in enumerate(groups)}
     places = {name: j for j, name in enumerate(X.columns)} if hasattr(X, "columns") else {}
+    there = Counter(X.columns) if len(places) < len(getattr(X, "columns", ())) else {}
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     whole = source_of(values, "X")
     assert isinstance(whole, Held | Sparse)
     parts: list[Any] = []
     for name, group in named.items():
+        twice = next((one for one in group if there.get(one, 0) > 1), None)
+        if twice is not None:
+            raise InvalidInput(f"group {name!r}: X has {there[twice]} columns {twice!r}; rename or drop all but one.")
         columns = [places.get(one, one) for one in group]
         columns = [j for j in columns if not isinstance(j, str)]
         if not columns:
             raise InvalidInput(f"group {name!r} has no column that X has; drop it.")
-        if not all(isinstance(j, int | np.integer) and 0 <= j < whole.shape[1] for j in columns):
-            raise InvalidInput(f"group {name!r} = {group!r}: X has the columns 0 to {whole.shape[1] - 1}.")
+        if not all(isinstance(j, int | np.integer) and 0 <= j < whole.shape[1] for j in columns) or any(
+            isinstance(j, bool) for j in columns
+        ):
+            raise InvalidInput(
+                f"group {name!r} = {group!r}: X has the columns 0 to {whole.shape[1] - 1}; of a mask give "
+                "np.flatnonzero(mask)."
+            )
         first, last = int(columns[0]), int(columns[-1]) + 1
         if isinstance(whole, Held) and columns == list(range(first, last)):
             parts.append(whole.array[:, first:last])
@@ -192,12 +201,8 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Lines that are not empty, with their numbers."""
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a path of any kind
-            number = 0
-            while line := file.readline(_LONGEST):
-                number += 1
-                if not line.endswith("\n") and len(line) == _LONGEST:
-                    raise UnsafeFile(f"{path}, line {number} is longer than {_LONGEST} characters.")
+        with open(path, encoding="utf-8-sig") as file:  # noqa: PTH123 - a path of any kind
+            for number, line in enumerate(lines_of(file, path), start=1):
                 if line.strip():
                     yield number, line.rstrip("\r\n")
     except UnicodeDecodeError as damaged:

@@ -12,6 +12,10 @@ import numpy as np
 from mklref._typing import FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType, KernelsLost
 from mklref.kernels.stack import KernelStack
+from mklref.kernels.validation import symmetry_tolerance
+
+_SEEN = 8
+"""Samples whose entries are compared with those across the diagonal."""
 
 
 class DiskStack(KernelStack):
@@ -21,30 +25,35 @@ class DiskStack(KernelStack):
     ----------
     matrices : array-like (M, n, n), or sequence of array-likes (n, n)
         Anything with `shape`, `dtype` (float32 or float64) and slices of rows: `np.memmap`, `h5py.Dataset`,
-        `zarr.Array`. They are taken to be symmetric and positive semidefinite, which certificates say they assume.
+        `zarr.Array`. They are taken to be symmetric and positive semidefinite, which certificates say they assume; of a
+        few samples it is seen that they are symmetric.
     names : sequence of str, optional
         One name for each kernel.
 
     Raises
     ------
     InvalidType
-        Entries that are no float32 or float64.
+        No arrays, or entries that are no float32 or float64.
     InvalidKernel
-        Not square, or of different orders.
+        Not square, of different orders, or not symmetric.
     """
 
     costly = losable = True
 
     def __init__(self, matrices: Any, names: Sequence[str] | None = None) -> None:
+        parts = list(matrices) if isinstance(matrices, list | tuple) else [matrices]
+        for part in parts:
+            if not isinstance(getattr(part, "shape", None), tuple):
+                raise InvalidType(f"matrices holds {part!r}; give np.memmap, h5py.Dataset or zarr.Array.")
         self._whole = None if isinstance(matrices, list | tuple) else matrices
-        self._matrices = list(matrices) if self._whole is None else []
-        shapes = {tuple(part.shape) for part in self._matrices} if self._whole is None else {tuple(matrices.shape[1:])}
-        M = len(self._matrices) if self._whole is None else matrices.shape[0]
-        n = max(max(shapes, default=(0,)), default=0)
-        if not M or shapes != {(n, n)}:
-            raise InvalidKernel(f"matrices have the shapes {sorted(shapes)}; expected M of (n, n), or one (M, n, n).")
+        self._matrices = parts if self._whole is None else []
+        shapes = {part.shape if self._whole is None else part.shape[1:] for part in parts}
+        M = len(parts) if self._whole is None else max(matrices.shape[:1], default=0)
+        n = max(max(shapes, default=()), default=0)
+        if not M or not n or shapes != {(n, n)}:
+            found = sorted({part.shape for part in parts})
+            raise InvalidKernel(f"matrices have the shapes {found}; expected M of (n, n), or one (M, n, n).")
         self._shape = M, n, n
-        parts = self._matrices if self._whole is None else [matrices]
         self._dtype = np.result_type(*(part.dtype for part in parts))
         if self._dtype not in (np.float32, np.float64):
             raise InvalidType(f"matrices are {self._dtype}; give float32 or float64.")
@@ -52,6 +61,21 @@ class DiskStack(KernelStack):
         if len(self.names) != M:
             raise InvalidKernel(f"{len(self.names)} names for {M} kernels; give one for each.")
         self._files = {path: _state(path) for part in parts for path in _watched(part)}
+        self._require_symmetry()
+
+    def _require_symmetry(self) -> None:
+        """Raise `InvalidKernel` if K_ij is not K_ji for a few samples, which to read all of it would cost."""
+        n = self.shape[1]
+        some = np.unique(np.linspace(0, n - 1, _SEEN).astype(int))
+        for m, name in enumerate(self.names):
+            K = self.block(some, some, [m])[0]
+            apart = np.abs(K - K.T)
+            if apart.max() > symmetry_tolerance(K) * np.sqrt(n / len(some)):
+                i, j = (int(some[k]) for k in np.unravel_index(apart.argmax(), K.shape))
+                raise InvalidKernel(
+                    f"kernel {name!r} is not symmetric: [{i}, {j}] and [{j}, {i}] differ by {apart.max():.3g}. Give "
+                    "Gram matrices of the same samples in the same order."
+                )
 
     @property
     def shape(self) -> tuple[int, int, int]:

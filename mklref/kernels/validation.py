@@ -27,6 +27,8 @@ INDEFINITE_REMEDY = (
 
 _SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
+_WORTH_AN_IMPORT = 128
+"""Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
 _TILE = 512
 """Order of the tiles in which a matrix is compared with its transpose."""
 
@@ -209,8 +211,12 @@ def _factorises(matrix: FloatArray, shift: float) -> bool:
     """Whether K + shift I has a Cholesky factor in float64."""
     shifted = matrix.astype(np.float64)
     shifted.flat[:: len(shifted) + 1] += shift
+    if len(shifted) >= _WORTH_AN_IMPORT:
+        from scipy.linalg.lapack import dpotrf
+
+        return not dpotrf(shifted.T, lower=True, overwrite_a=True, clean=False)[1]
     try:
-        np.linalg.cholesky(shifted)  # SciPy's, which needs no second copy, takes longer to import than all of this
+        np.linalg.cholesky(shifted)
     except np.linalg.LinAlgError:
         return False
     return True

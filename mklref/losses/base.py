@@ -10,13 +10,15 @@ All quadratics carry 1/2. `beta` is signed, as `dual_coef` everywhere: beta_i = 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import NotApplicable
+
+_ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 
 class Costs(NamedTuple):
@@ -134,13 +136,15 @@ class Loss(ABC):
         lower, upper = self.domain(y)
         s = -beta / costs
         # c * bound / c may miss the bound by a rounding error: such a point is on the boundary, not outside.
-        nearest = np.clip(s, lower, upper)
-        s = np.where(np.abs(s - nearest) <= 4 * np.finfo(float).eps * np.abs(s), nearest, s)
+        nearest = np.minimum(np.maximum(s, lower), upper)
+        s = np.where(np.abs(s - nearest) <= _ROUNDING * np.abs(s), nearest, s)
         return -costs * self.conjugate(s, y)
 
     def dual_value(self, beta: Array, y: Array, costs: Array) -> float:
         """The loss part of the dual objective, the sum of `dual_terms`."""
-        return float(np.sum(self.dual_terms(beta, y, costs)))
+        return float(self.dual_terms(beta, y, costs).sum())
 
     def __str__(self) -> str:
-        return self.name
+        """As `as_loss` reads it: the name, and the parameter after a colon."""
+        values = (getattr(self, entry.name) for entry in fields(self))
+        return ":".join([self.name, *(str(x).removesuffix(".0") for x in values)])

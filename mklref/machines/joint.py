@@ -10,27 +10,22 @@ its rows, so that one against the rest forms each row once for all classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import certify_images, dual_objective
 from mklref.kernels import KernelStack
 from mklref.machines.lazy import LazyMachine
-from mklref.machines.loops import threads
-from mklref.machines.machine import Machine, rounding
+from mklref.machines.machine import Machine, Together
 from mklref.machines.quadratic_forms import QuadraticForms
-from mklref.multiclass import MulticlassProblem, MulticlassSolution
-from mklref.solution import History, Status
+from mklref.multiclass import MulticlassProblem
 
 
 class JointQuadraticForms:
     """The sums of the squares of all machines; one choice of watched kernels for all."""
 
     def __init__(self, problem: MulticlassProblem, parts: Sequence[QuadraticForms]) -> None:
-        self.threads = threads()
         self.watched = np.ones(problem.n_kernels, dtype=bool)
         self._kernels = problem.kernels
         self.parts = tuple(parts)
@@ -42,31 +37,23 @@ class JointQuadraticForms:
         """q_m = sum_p beta_p'K_m beta_p, (M,); upper bounds for kernels that are not watched."""
         return np.asarray(np.sum([part.squares for part in self.parts], axis=0))
 
-    @property
-    def diagonals(self) -> Array:
-        """Diagonals of the kernels, (M, n): those of the machine with most samples."""
-        return max((part.diagonals for part in self.parts), key=np.size)
-
-    @property
-    def rows_read(self) -> float:
-        """Rows of kernels that were read, by all machines."""
-        return sum(part.rows_read for part in self.parts)
-
     def part(self, samples: Any) -> KernelStack:
         """The kernels of some of the samples, index array (k,), in memory if there is room."""
         whole = next((part for part in self.parts if part.images.shape[1] == self._kernels.shape[1]), None)
         return self._kernels.part(samples) if whole is None else whole.part(samples)
 
 
-class JointMachine:
+class JointMachine(Together):
     """The machines of a multiclass problem, moved together."""
+
+    problem: MulticlassProblem
+    forms: JointQuadraticForms
+    machines: tuple[Machine, ...] = ()
 
     def __init__(self, problem: MulticlassProblem, machines: Sequence[Machine]) -> None:
         self.problem = problem
         self.machines = tuple(machines)
         self.forms = JointQuadraticForms(problem, [machine.forms for machine in self.machines])
-        ends = np.cumsum([0, *(len(machine.beta) for machine in self.machines)])
-        self._parts = [slice(start, end) for start, end in pairwise(ends)]
         first = self.machines[0]
         for machine in self.machines:
             if machine.problem.kernels is first.problem.kernels:
@@ -78,31 +65,6 @@ class JointMachine:
     def beta(self) -> Array:
         """The dual points of all machines, one after the other."""
         return np.concatenate([machine.beta for machine in self.machines])
-
-    @property
-    def steps(self) -> int:
-        """Steps of the inner solvers."""
-        return sum(machine.steps for machine in self.machines)
-
-    @property
-    def solves(self) -> int:
-        """Binary machines solved."""
-        return sum(machine.solves for machine in self.machines)
-
-    @property
-    def rows_read(self) -> float:
-        """Rows of kernels that were read to form Q."""
-        return sum(machine.rows_read for machine in self.machines)
-
-    @property
-    def deadline(self) -> float:
-        """When to stop."""
-        return self.machines[0].deadline
-
-    @deadline.setter
-    def deadline(self, deadline: float) -> None:
-        for machine in self.machines:
-            machine.deadline = deadline
 
     @property
     def warm(self) -> bool:
@@ -143,48 +105,10 @@ class JointMachine:
 
     def set_dual(self, beta: Array) -> None:
         """Go to another feasible dual point."""
-        for machine, part in zip(self.machines, self._parts, strict=True):
-            machine.set_dual(beta[part])
+        for machine, own in zip(self.machines, self.split(beta), strict=True):
+            machine.set_dual(own)
 
     def scores(self) -> tuple[Array, Array, float]:
         """Scores without intercepts, one machine after the other, the best intercepts (P,), and all losses there."""
         scores, intercepts, losses = zip(*(machine.scores() for machine in self.machines), strict=True)
         return np.concatenate(scores), np.array(intercepts), sum(losses)
-
-    def images(self) -> list[Array] | None:
-        """Copies of K_m beta_p, (M, n_p), where all are known."""
-        return [machine.forms.images.copy() for machine in self.machines] if self.forms.watched.all() else None
-
-    def dual_objective(self, squares: Array) -> float:
-        """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
-        known = sum(machine.dual_term() for machine in self.machines)
-        return dual_objective(self.problem, [machine.beta for machine in self.machines], squares, known)[0]
-
-    def rounding(self, intercept: Array, upper: float) -> float:
-        """What the bounds at the present weights and dual points add to their gap."""
-        weights = self.machines[0].weights
-        return rounding(self.machines, weights, self.forms.squares, intercept, upper, self.dual_objective)
-
-    def weights_error(self) -> Array:
-        """What rounding adds to the losses of all machines for each unit of theta_m, (M,)."""
-        return np.asarray(np.sum([machine.weights_error() for machine in self.machines], axis=0))
-
-    def solution(
-        self,
-        beta: Array,
-        weights: Array,
-        intercept: Array,
-        status: Status,
-        history: History,
-        tol: float,
-        images: list[Array] | None = None,
-    ) -> MulticlassSolution:
-        """The point with bounds from these images, or from scratch; they decide about the status OPTIMAL."""
-        betas = [beta[part] for part in self._parts]
-        rows = self.problem.join(betas)
-        if images is None:
-            bounds = self.problem.certify(rows, weights, intercept)
-        else:
-            bounds = certify_images(self.problem, betas, images, weights, intercept)
-        status = status.confirmed(bounds.is_optimal(tol))
-        return MulticlassSolution(rows, weights, intercept, bounds.objective, bounds, status, history, "native")

@@ -38,11 +38,70 @@ _FEWER = 0.75
 """Share of the watched kernels down to which all of them stay watched."""
 
 
-class Machine(ABC):
+class Together:
+    """One machine, or several that share their weights: what both say of the point at which they are.
+
+    The dual points beta_p of several machines lie one after the other in one vector.
+    """
+
+    problem: Any
+    forms: Any
+
+    @property
+    def machines(self) -> Sequence[Any]:
+        """Only this one, or all of them."""
+        return (self,)
+
+    def split(self, beta: Array) -> list[Array]:
+        """The dual point of each machine, from those of all."""
+        return np.split(beta, np.cumsum([len(machine.beta) for machine in self.machines])[:-1])
+
+    def images(self) -> list[Array] | None:
+        """Copies of K_m beta_p, (M, n_p), where all are known."""
+        return [machine.forms.images.copy() for machine in self.machines] if self.forms.watched.all() else None
+
+    def dual_objective(self, squares: Array) -> float:
+        """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
+        known = sum(machine.dual_term() for machine in self.machines)
+        return dual_objective(self.problem, [machine.beta for machine in self.machines], squares, known)[0]
+
+    def rounding(self, intercept: Any, upper: float) -> float:
+        """What a certificate adds to the gap of the bounds that the present weights and beta gave."""
+        return rounding(self.machines, np.atleast_1d(intercept), upper, self.dual_objective)
+
+    def weights_error(self) -> Array:
+        """What rounding adds to the losses for each unit of theta_m, (M,)."""
+        return np.asarray(sum(weights_error(machine.problem, machine.beta) for machine in self.machines))
+
+    def solution(
+        self,
+        beta: Array,
+        weights: Array,
+        intercept: Any,
+        status: Status,
+        history: History,
+        tol: float,
+        images: list[Array] | None = None,
+    ) -> Solution:
+        """The point with a certificate from these images, or from scratch; it decides about the status OPTIMAL."""
+        betas = self.split(beta)
+        rows = self.problem.join(betas)
+        if images is None:
+            certificate = certify(self.problem, rows, weights=weights, intercept=intercept)
+        else:
+            certificate = certify_images(self.problem, betas, images, weights, intercept)
+        status = status.confirmed(certificate.is_optimal(tol))
+        return Solution(rows, weights, intercept, certificate.objective, certificate, status, history)
+
+
+class Machine(Together, ABC):
     """State of one kernel machine: weights, dual point, forms. Warm-started from one set of weights to the next.
 
     `warm` says that the first weights are more than a guess, and their machine worth an accurate solution.
     """
+
+    problem: Problem
+    forms: QuadraticForms
 
     def __init__(self, problem: Problem, start: Array, forms: QuadraticForms | None = None) -> None:
         M, n, _ = problem.kernels.shape
@@ -127,40 +186,6 @@ class Machine(ABC):
         intercept = best_intercept(self.problem, scores)
         return scores, intercept, intercept_objective(self.problem, scores, intercept)
 
-    def images(self) -> list[Array] | None:
-        """A copy of K_m beta, (M, n) in a list of one, where all are known."""
-        return [self.forms.images.copy()] if self.forms.watched.all() else None
-
-    def dual_objective(self, squares: Array) -> float:
-        """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
-        return dual_objective(self.problem, [self.beta], squares, self.dual_term())[0]
-
-    def rounding(self, intercept: float, upper: float) -> float:
-        """What a certificate adds to the gap of the bounds that the present weights and beta gave."""
-        return rounding([self], self.weights, self.forms.squares, [intercept], upper, self.dual_objective)
-
-    def weights_error(self) -> Array:
-        """What rounding adds to the losses for each unit of theta_m, (M,)."""
-        return weights_error(self.problem, self.beta)
-
-    def solution(
-        self,
-        beta: Array,
-        weights: Array,
-        intercept: float,
-        status: Status,
-        history: History,
-        tol: float,
-        images: list[Array] | None = None,
-    ) -> Solution:
-        """The point with a certificate from these images, or from scratch; it decides about the status OPTIMAL."""
-        if images is None:
-            certificate = certify(self.problem, beta, weights=weights, intercept=intercept)
-        else:
-            certificate = certify_images(self.problem, [beta], images, weights, intercept)
-        status = status.confirmed(certificate.is_optimal(tol))
-        return Solution(beta, weights, intercept, certificate.objective, certificate, status, history)
-
     def _without_intercept(self, solved: Array) -> Array:
         """Drop the last column, L^{-1} 1, after projecting it out of the others if there is an intercept."""
         W, ones = solved[:, :-1], solved[:, -1]
@@ -171,13 +196,12 @@ class Machine(ABC):
 
 def rounding(
     machines: Sequence[Machine],
-    weights: Array,
-    squares: Array,
     intercepts: Sequence[float] | Array,
     upper: float,
     dual_objective: Callable[[Array], float],
 ) -> float:
-    """What the certificate adds to the gap, for the weights, beta_p and sums of squares at which the machines are."""
+    """What the certificate adds to the gap, for the weights and beta_p at which the machines are."""
+    weights, squares = machines[0].weights, np.sum([machine.forms.squares for machine in machines], axis=0)
     noise, worst = np.zeros_like(squares), 0.0
     for machine, b in zip(machines, intercepts, strict=True):
         problem, beta, images = machine.problem, machine.beta, machine.forms.images

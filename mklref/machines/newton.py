@@ -15,13 +15,12 @@ import time
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from scipy.linalg import lapack
 
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.machines.blas import blas_threads
-from mklref.machines.cholesky import factorised
+from mklref.machines.cholesky import factorised, halfway
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.problem import Problem
@@ -179,8 +178,7 @@ class NewtonMachine(Machine):
         root_w, root, _ = self._root
         sides = np.vstack([self.forms.images[kernels] * root_w, root_w]).T
         with blas_threads(len(root)):
-            solved = scipy.linalg.solve_triangular(root, sides, trans="T", check_finite=False)
-        return self._without_intercept(solved)
+            return self._without_intercept(halfway(root.T, sides))
 
     def refresh(self) -> None:
         """Factorise at exactly this point; the factor of the half square is that of the weights."""

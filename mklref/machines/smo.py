@@ -10,14 +10,13 @@ import time
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.certificate.intercept import intercept_objective
 from mklref.losses import QuadraticDual
 from mklref.machines.blas import blas_threads
-from mklref.machines.cholesky import factorised, substituted
+from mklref.machines.cholesky import factorised, halfway, substituted
 from mklref.machines.loops import loops
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
@@ -71,9 +70,9 @@ class SMOMachine(Machine):
 
     def solve(self, gap: float) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
-        total, (low, high) = float(np.abs(self.beta).sum()), self._multipliers()
-        loosest = np.inf
+        total, loosest = float(np.abs(self.beta).sum()), np.inf
         if not self.solves or total == 0.0:
+            low, high = self._multipliers()
             loosest = (_FIRST if self.warm else _LOOSE) * (high - low)
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
         least = _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max())
@@ -102,12 +101,11 @@ class SMOMachine(Machine):
 
         They are the smallest right and the largest left derivative of the objective, 0 among them without intercept.
         """
-        low = np.where(
-            self.beta < self.upper, self.gradient + np.where(self.beta >= 0.0, 1.0, -1.0) * self.absolute, np.inf
-        )
-        high = np.where(
-            self.beta > self.lower, self.gradient + np.where(self.beta > 0.0, 1.0, -1.0) * self.absolute, -np.inf
-        )
+        right = left = self.gradient
+        if self.absolute > 0.0:
+            right = right + np.where(self.beta >= 0.0, self.absolute, -self.absolute)
+            left = left + np.where(self.beta > 0.0, self.absolute, -self.absolute)
+        low, high = np.where(self.beta < self.upper, right, np.inf), np.where(self.beta > self.lower, left, -np.inf)
         ends = float(low.min()), float(high.max())
         return ends if self.problem.intercept else (min(ends[0], 0.0), max(ends[1], 0.0))
 
@@ -202,8 +200,7 @@ class SMOMachine(Machine):
         sides = np.vstack([self.forms.images[np.ix_(kernels, free)], np.ones(len(free))]).T
         root = self._factor(free)
         with blas_threads(len(free)):
-            solved = scipy.linalg.solve_triangular(root, sides, lower=True, check_finite=False)
-        return self._without_intercept(solved)
+            return self._without_intercept(halfway(root, sides))
 
     def whole(self) -> Array:
         """Q of all samples, (n, n), to be read."""

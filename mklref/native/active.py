@@ -13,7 +13,6 @@ that share their weights have samples of their own, A_p, which are few even wher
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -80,9 +79,8 @@ def on_active_samples(loop: Loop, weights: Array) -> Point | None:
 
 def _lazy(machine: Machine | JointMachine) -> list[LazyMachine]:
     """The machines, if all of them read kernels that are costly; else none."""
-    every = machine.machines if isinstance(machine, JointMachine) else (machine,)
-    machines = [own for own in every if isinstance(own, LazyMachine)]
-    return machines if len(machines) == len(every) else []
+    machines = [own for own in machine.machines if isinstance(own, LazyMachine)]
+    return machines if len(machines) == len(machine.machines) else []
 
 
 def _near(machines: Sequence[LazyMachine], distance: float) -> list[Any]:
@@ -132,8 +130,8 @@ def _solved_on(
             warm,
         )
     small.warm = True
-    left = loop.recorder.deadline - time.perf_counter()
-    recorder: Recorder[Record] = Recorder("active samples", tol=tol, max_iter=loop.recorder.max_iter, max_time=left)
+    outer = loop.recorder
+    recorder: Recorder[Record] = Recorder("active samples", tol=tol, max_iter=outer.max_iter, max_time=outer.left)
     inner = Loop(small, tol, recorder, cold=False)
     try:
         inner.iterate(inner.begin(weights))

@@ -101,7 +101,8 @@ class Loop:
     ) -> None:
         self.machine, self.problem = machine, machine.problem
         self.tol, self.recorder, self.cold = tol, recorder, cold
-        machine.deadline = recorder.deadline
+        for own in machine.machines:
+            own.deadline = recorder.deadline
         regularizer, M = self.problem.regularizer, self.problem.n_kernels
         self.psi = regularizer.polyhedral(M)
         self.large_q: LargeQ | None = None
@@ -265,7 +266,7 @@ class Loop:
             self._W = machine.hessian_root(np.flatnonzero(machine.forms.watched))
         cuts, kernels = self._cuts_at(centre), np.flatnonzero(machine.forms.watched)
         W = self.trust * self._W
-        model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, machine.deadline)
+        model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, self.recorder.deadline)
         if centre.merit - model.value < -max(2.0 * centre.inner_gap, self.target):
             # The cut of the centre is its merit, which no minimum is above: this one is beyond double precision. With
             # one cut it is a Newton step, which is shortened, or where it leads up all the way gives place to a bundle;
@@ -350,7 +351,7 @@ class Loop:
         machines = len(self.recorder.records)
         if not self.cold or self.problem.intercept_cost or machines < tuning.BEGINNING:
             return False
-        arduous = self.machine.steps > tuning.ARDUOUS * self.problem.n_samples * machines
+        arduous = self.steps > tuning.ARDUOUS * self.problem.n_samples * machines
         return arduous and self.psi is not None and self.best.lower <= 0.0 < self.best.upper
 
     # --- the end ----------------------------------------------------------------------------------------------
@@ -388,13 +389,18 @@ class Loop:
         """All records, and what was counted."""
         return History(tuple(self.recorder.records), self.counters())
 
+    @property
+    def steps(self) -> int:
+        """Steps of the inner solvers."""
+        return sum(machine.steps for machine in self.machine.machines)
+
     def counters(self) -> dict[str, float]:
         """Machines solved, inner steps and passes, with those of the first weights and of every help."""
-        M, n, _ = self.problem.kernels.shape
+        (M, n, _), machines = self.problem.kernels.shape, self.machine.machines
         own = {
-            "machines": float(self.machine.solves),
-            "inner_steps": float(self.machine.steps),
-            "passes": (self.machine.rows_read + self.machine.forms.rows_read) / (M * n),
+            "machines": float(sum(machine.solves for machine in machines)),
+            "inner_steps": float(self.steps),
+            "passes": sum(machine.rows_read + machine.forms.rows_read for machine in machines) / (M * n),
         }
         return {name: value + self.spent.get(name, 0.0) for name, value in own.items()}
 

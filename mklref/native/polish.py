@@ -9,11 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from mklref._polish import improved, newton
-from mklref.certificate import Certificate
+from mklref.certificate import Certificate, certify
+from mklref.certificate.allowance import score_bounds
+from mklref.certificate.kinks import Scores, stretch, stretched
+from mklref.certificate.rounding import Interval
+from mklref.losses import EpsilonInsensitive
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
-from mklref.problem import Point
+from mklref.problem import Point, Problem
 from mklref.solution import Solution, Status
 
 _ROUNDS = 4
@@ -36,6 +40,11 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float) ->
             best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
             if certificate is before:
                 break
+        if not certificate.is_optimal(tol) and 2.0 * certificate.rounding > certificate.gap:
+            for candidate in _off_the_kinks(problem, best):
+                found = certify(problem, candidate.dual_coef, weights=candidate.weights, intercept=candidate.intercept)
+                if abs(found.gap) < abs(certificate.gap):
+                    best, certificate = candidate, found
     if certificate is solution.certificate:
         return solution
     return replace(
@@ -51,19 +60,46 @@ def _at_the_limit(certificate: Certificate) -> bool:
     return bool(certificate.gap - certificate.rounding <= _ENOUGH * abs(certificate.upper))
 
 
+def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
+    """Functions beside that of the point on which no kink of a loss is within rounding of the scores.
+
+    Of max(0, m - y t) it is the stretched one; of a tube that of a tube which is narrower by the errors of the scores.
+    """
+    bounded, squares = [], np.zeros(problem.n_kernels)
+    intercepts = np.atleast_1d(point.intercept).tolist()
+    for (own, *_), beta, b in zip(problem.machines, problem.split(point.dual_coef), intercepts, strict=True):
+        images = own.kernels.images(beta)
+        squares += np.maximum(images @ beta, 0.0)
+        scores = Interval(*score_bounds(own, beta, point.weights, images, b))
+        bounded.append(Scores(own, scores, intercept=0.0, moved=0.0))
+    if isinstance(problem.loss, EpsilonInsensitive):
+        error = max(float((scores.upper - scores.lower).max()) for _, scores, *_ in bounded)
+        if error < problem.loss.epsilon:
+            narrower = problem.replace(loss=EpsilonInsensitive(problem.loss.epsilon - error))
+            yield from _finite(newton(narrower, problem.regularizer, point))
+    elif eta := stretch(problem, bounded, point.weights, np.sqrt(squares)):
+        weights, moved = stretched(problem, point.weights, intercepts, eta)
+        yield Point(point.dual_coef, weights, problem.intercepts(moved))
+
+
+def _finite(points: Iterator[Point]) -> Iterator[Point]:
+    """The points up to where a factorisation breaks down, as it may at extreme scales."""
+    with suppress(FloatingPointError, np.linalg.LinAlgError):
+        yield from (point for point in points if all(np.all(np.isfinite(part)) for part in point))
+
+
 def _refinements(machine: Machine | JointMachine, point: Point, gap: float) -> Iterator[Point]:
     """The solution of the machines at these weights, and feasible points after each Newton step from there.
 
-    They find the samples at their bounds. At extreme scales a factorisation breaks down: then there are no more points.
+    They find the samples at their bounds.
     """
     problem = machine.problem
     parts = problem.split(point.dual_coef)
-    ends = np.cumsum([len(part) for part in parts])[:-1]
     with suppress(FloatingPointError, np.linalg.LinAlgError):
         machine.set_dual(np.concatenate(parts))
         machine.move(point.weights)
         machine.solve(gap)
-        dual_coef = problem.join(np.split(machine.beta, ends))
+        dual_coef = problem.join(machine.split(machine.beta))
         found = Point(dual_coef, point.weights, machine.scores()[1])
         yield found
-        yield from newton(problem, problem.regularizer, found)
+        yield from _finite(newton(problem, problem.regularizer, found))

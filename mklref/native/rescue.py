@@ -7,7 +7,6 @@ closed_form    the weights for the present block norms: J + psi falls, however f
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
@@ -60,7 +59,7 @@ class Ladder:
             "a smaller box",
             tol=loop.tol,
             max_iter=max(1, left // 2),
-            max_time=recorder.deadline - time.perf_counter(),
+            max_time=recorder.left,
             # The bounds that are told are those of this problem.
             callback=None if tell is None else lambda _: tell(recorder.records[-1]),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from mklref._checks import check_options, check_range, check_start
 from mklref._run import Recorder
 from mklref._typing import Array
+from mklref.certificate import certify
 from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApplicable
 from mklref.factored import solve_factored
 from mklref.kernels.factor_stack import FactorStack
@@ -19,6 +21,7 @@ from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.lazy import LazyMachine
+from mklref.machines.machine import Machine
 from mklref.machines.newton import NewtonMachine
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
@@ -106,9 +109,34 @@ def solve(
     if not polish and (solution.status is not Status.STALLED or order > tuning.REFINED or late):
         return solution
     try:
-        return polished(machine, solution, tol)
+        solution = polished(machine, solution, tol)
+        bounds = solution.certificate
+        stalled = bounds.gap - bounds.rounding > tol * bounds.size  # and not for rounding
+        if stalled and problem.kernels.slack.any():
+            solution = _by_way_of_semidefinite_kernels(machine, solution, tol, max_iter, deadline)
+        return solution
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
+
+
+def _by_way_of_semidefinite_kernels(
+    machine: Machine | JointMachine, solution: Solution, tol: float, max_iter: int, deadline: float
+) -> Solution:
+    """The solution, or a better one from where it is for K_m + s_m I, if rounding to float32 left K_m indefinite.
+
+    On K_m itself J is no convex function, and from weights that are too large no step may lead down.
+    """
+    problem, stack = machine.problem, machine.problem.kernels
+    shifts = 1.01 * stack.slack[:, None, None] * np.eye(problem.n_samples)  # up to rounding of s_m itself
+    left = None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
+    near = solve(problem.replace(kernels=stack.dense() + shifts), tol=tol, max_iter=max_iter, max_time=left)
+    found = certify(problem, near)
+    begin = replace(
+        solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
+        objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
+    )  # fmt: skip
+    other = polished(machine, begin, tol)
+    return other if other.certificate.gap < solution.certificate.gap else solution
 
 
 def run_from(
@@ -158,7 +186,7 @@ def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
 
 def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record]) -> Loop:
     machine = machine_for(problem, None if start is None else start.dual_coef, forms)
-    check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
+    check_range(problem.C, max(own.forms.diagonals.max(initial=0.0) for own in machine.machines))
     return Loop(machine, tol, recorder, cold=start is None)
 
 
@@ -235,7 +263,7 @@ def weights_of_a_part(loop: Loop) -> Array | None:
             sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],
         )
     )
-    left, rough = machine.deadline - time.perf_counter(), tuning.ACCURACY
+    rough, left = tuning.ACCURACY, loop.recorder.left
     of_part = Loop(small, rough, Recorder("a part", tol=rough, max_iter=tuning.MOST_MACHINES, max_time=left))
     of_part.iterate(of_part.begin(_first_weights(of_part, None)))
     best, share, costs = of_part.best.point, k / n, of_part.counters()
@@ -255,18 +283,15 @@ def _inside_the_domain(loop: Loop) -> Solution | None:
     problem = loop.problem
     if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(loop.machine.forms.squares))):
         return None
-    relative = solve(problem.replace(regularizer=Lp(1)), tol=tuning.ROUGHLY, max_time=_left(loop))
-    if not _outside(problem, relative.certificate.upper) and _outside(
-        problem, tuning.BEYOND * relative.certificate.lower
-    ):
+    smallest, left = problem.replace(regularizer=Lp(1)), loop.recorder.left
+    relative = solve(smallest, tol=tuning.ROUGHLY, max_time=max(left, 1e-3))
+    refused = _outside(problem, relative.certificate.upper)
+    if not refused and _outside(problem, tuning.BEYOND * relative.certificate.lower):
         # At the end of the domain, but for rounding: there no bound is finite.
-        relative = solve(
-            problem.replace(regularizer=Lp(1)), tol=tuning.EXACTLY, max_time=_left(loop), start=relative, polish=True
-        )
+        left = max(loop.recorder.left, 1e-3)
+        relative = solve(smallest, tol=tuning.EXACTLY, max_time=left, start=relative, polish=True)
         narrow = relative.certificate.is_optimal(tuning.EXACTLY)
         refused = narrow and _outside(problem, tuning.BEYOND * relative.certificate.lower)
-    else:
-        refused = _outside(problem, relative.certificate.upper)
     if refused:
         least = _norm(relative.certificate.upper)
         raise InvalidParameter(
@@ -276,12 +301,6 @@ def _inside_the_domain(loop: Loop) -> Solution | None:
             f"{least**2:.3g}, or use a squared norm such as Lp(1)."
         )
     return relative
-
-
-def _left(loop: Loop) -> float | None:
-    """Seconds until the deadline, if there is one."""
-    deadline = loop.recorder.deadline
-    return None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
 
 
 def _outside(problem: Problem, bound: float) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_number, written
 from mklref.exceptions import NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
@@ -57,7 +57,7 @@ class BlockNorm(Regularizer):
     @property
     def name(self) -> str:
         """BlockNorm(q)."""
-        return f"BlockNorm({self.q:.6g})"
+        return f"BlockNorm({written(self.q)})"
 
     @property
     def weight_form(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_number, written
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, quotient
@@ -64,7 +64,7 @@ class ElasticNet(Regularizer):
     @property
     def name(self) -> str:
         """ElasticNet(lam, form)."""
-        return f"ElasticNet({self.lam:.6g}, {self.form})"
+        return f"ElasticNet({written(self.lam)}, {self.form})"
 
     @property
     def degree(self) -> float | None:

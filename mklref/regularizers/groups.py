@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number
+from mklref._validate import check_length, checked_number, written
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, conjugate_exponent, norm_gradient, p_norm, quotient
@@ -73,7 +73,7 @@ class Groups(Regularizer):
     @property
     def name(self) -> str:
         """Groups(L, p, q)."""
-        return f"Groups({len(self.groups)}, p={self.p:.6g}, q={self.q:.6g})"
+        return f"Groups({len(self.groups)}, p={written(self.p)}, q={written(self.q)})"
 
     @property
     def degree(self) -> float:

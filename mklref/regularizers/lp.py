@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number
+from mklref._validate import check_length, checked_number, written
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, block_exponent, conjugate_exponent, norm_gradient, p_norm, quotient
@@ -58,8 +58,8 @@ class Lp(Regularizer):
 
     @property
     def name(self) -> str:
-        """Lp(1), Lp(1.33333), Lp(inf)."""
-        return f"Lp({self.p:.6g})"
+        """Lp(1), Lp(4/3), Lp(inf)."""
+        return f"Lp({written(self.p)})"
 
     @property
     def degree(self) -> float:
@@ -83,7 +83,7 @@ class Lp(Regularizer):
 
     def weight_penalty(self, theta: Array) -> float:
         """0 in the ball, +inf outside."""
-        inside = bool(np.all(theta >= 0.0)) and p_norm(theta, self.p) <= 1.0 + FEASIBILITY
+        inside = bool((theta >= 0.0).all()) and p_norm(theta, self.p) <= 1.0 + FEASIBILITY
         return 0.0 if inside else np.inf
 
     def weights_from_norms(self, rho: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mklref._typing import Array
@@ -12,13 +14,15 @@ FEASIBILITY = 1e-9
 TIE = 1e-9
 """Relative distance from the largest entry within which an entry counts as maximal."""
 
+_TINY = float(np.finfo(float).tiny)
+
 
 def p_norm(x: Array, p: float) -> float:
     """||x||_p for x >= 0 and p in [1, inf], without overflow for any scale or exponent."""
-    top = float(x.max(initial=0.0))
-    if top == 0.0 or np.isinf(p) or not np.isfinite(top):
+    top = float(np.maximum.reduce(x, initial=0.0))
+    if top == 0.0 or p == np.inf or not math.isfinite(top):
         return top
-    return float(top * np.sum((x / top) ** p) ** (1.0 / p))
+    return float(top * np.add.reduce((x / top) ** p) ** (1.0 / p))
 
 
 def norm_gradient(x: Array, p: float) -> Array:
@@ -30,13 +34,13 @@ def norm_gradient(x: Array, p: float) -> Array:
     if top == 0.0:
         return np.full(len(x), float(len(x)) ** (-1.0 / conjugate_exponent(p)))
     ratio = x / top
-    raw = (ratio >= 1.0 - TIE).astype(float) if np.isinf(p) else ratio ** (p - 1.0)
+    raw = (ratio >= 1.0 - TIE).astype(float) if p == np.inf else ratio ** (p - 1.0)
     return raw / p_norm(raw, conjugate_exponent(p))
 
 
 def quotient(x: Array, y: Array) -> Array:
     """x/y for x, y >= 0, and 0 where y is 0 or too small to divide by."""
-    divisible = y > np.finfo(float).tiny
+    divisible = y > _TINY
     return np.divide(x, y, out=np.zeros_like(x), where=divisible)
 
 
@@ -50,12 +54,12 @@ def conjugate_exponent(p: float) -> float:
     """p* with 1/p + 1/p* = 1, for p in [1, inf]."""
     if p == 1.0:
         return np.inf
-    return 1.0 if np.isinf(p) else p / (p - 1.0)
+    return 1.0 if p == np.inf else p / (p - 1.0)
 
 
 def block_exponent(p: float) -> float:
     """q = 2p/(p+1): weights in the unit ball of lp penalise the squared q-norm of the block norms (Kloft (27))."""
-    return 2.0 if np.isinf(p) else 2.0 * (p / (p + 1.0))  # 2p alone may overflow
+    return 2.0 if p == np.inf else 2.0 * (p / (p + 1.0))  # 2p alone may overflow
 
 
 def ball_exponent(q: float) -> float:

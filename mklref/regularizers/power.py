@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_number, written
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, TIE, block_exponent, conjugate_exponent, power_sum, quotient
 from mklref.regularizers.polyhedral import Polyhedral
@@ -52,7 +52,7 @@ class Power(Regularizer):
     @property
     def name(self) -> str:
         """Power(p)."""
-        return f"Power({self.p:.6g})"
+        return f"Power({written(self.p)})"
 
     @property
     def degree(self) -> float:

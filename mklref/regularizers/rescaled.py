@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number, positive_vector
+from mklref._validate import check_length, checked_number, positive_vector, written
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import ball_exponent
@@ -136,7 +136,7 @@ class HalfPower(Rescaled):
     @property
     def name(self) -> str:
         """HalfPower(q)."""
-        return f"HalfPower({self.q:.6g})"
+        return f"HalfPower({written(self.q)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class WeightedLp(Rescaled):
     @property
     def name(self) -> str:
         """WeightedLp(p, M)."""
-        return f"WeightedLp({self.p:.6g}, {len(self.scale)})"
+        return f"WeightedLp({written(self.p)}, {len(self.scale)})"
 
     def check(self, kernels: int) -> None:
         """One scale for each kernel."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_number, written
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import p_norm
@@ -54,7 +54,7 @@ class Tikhonov(Regularizer):
     @property
     def name(self) -> str:
         """Tikhonov(p, mu)."""
-        return f"Tikhonov({self.p:.6g}, mu={self.mu:.6g})"
+        return f"Tikhonov({written(self.p)}, mu={written(self.mu)})"
 
     @property
     def degree(self) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mklref._validate import written
 from mklref.certificate import certify
 from mklref.certificate.verdict import apart
 from mklref.exceptions import InvalidParameter
@@ -227,8 +228,8 @@ def _relabelled(problem: Problem, point: Point, flipped: Mask) -> Iterator[Readi
 
 
 def _described(loss: Loss) -> str:
-    parameters = ", ".join(f"{name} = {value:g}" for name, value in vars(loss).items())
-    return f"the loss {loss}" + (f" ({parameters})" if parameters else "")
+    parameters = ", ".join(f"{name} = {written(value)}" for name, value in vars(loss).items())
+    return f"the loss {loss.name}" + (f" ({parameters})" if parameters else "")
 
 
 EXACT: tuple[Suspect, ...] = (

@@ -49,7 +49,7 @@ def test_ordinary_problems_lose_no_digit_that_a_solver_has(loss):
 
 
 def test_a_point_whose_rounding_exceeds_the_tolerance_is_not_optimal():
-    problem = make_problem(seed=3, n=24, M=5, C=1e15)
+    problem = make_problem(seed=3, n=24, M=5, C=1e15, loss="pinball")
     solution = solve(problem)
     assert solution.certificate.rounding > 1e-6 * solution.certificate.size
     assert not solution.certificate.is_optimal()

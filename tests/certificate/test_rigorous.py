@@ -418,7 +418,7 @@ def fuzz():
 def test_no_interval_misses_an_optimum_of_80_digits(fuzz, first):
     results = [fuzz.check(seed) for seed in range(first, first + 10)]
     assert [line for result in results for line in result["wrong"]] == []
-    assert sum(result["width"] < 1e-14 for result in results) >= 6
+    assert sum(result.get("width", 1.0) < 1e-14 for result in results) >= 6  # of those solved in time
 
 
 def test_the_fuzz_can_see_a_wrong_bound(fuzz, monkeypatch):

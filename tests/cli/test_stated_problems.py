@@ -32,7 +32,7 @@ def test_the_problem_of_the_file_is_solved(stated, suffix, capsys):
     problem, folder = stated
     vectors.write_record(folder / f"problem{suffix}", record_of_problem(problem))
     assert main(["solve", "--data", str(folder / f"problem{suffix}"), "--save", str(folder / "found.npz")]) == 0
-    assert "epsilon_insensitive, Lp(1.5), C = 2.5" in capsys.readouterr().out
+    assert "epsilon_insensitive:0.2, Lp(1.5), C = 2.5" in capsys.readouterr().out
     found = Solution.load(folder / "found.npz")
     assert certify(problem, found.dual_coef, weights=found.weights, intercept=found.intercept).is_optimal(1e-6)
 

@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pytest
 
-from mklref import datasets
+from mklref import _untrusted, datasets
 from mklref.exceptions import DataUnavailable, InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile
 
 TABLE = "a,b,class\n1,2.5,yes\n-3,4e1,no\n5,6,yes\n"
@@ -167,6 +167,23 @@ def test_tables_beyond_the_limit_are_not_unpacked(csv, monkeypatch):
     monkeypatch.setenv("MKLREF_MAX_BYTES", "100000")
     with pytest.raises(UnsafeFile, match="at most 100000 are read"):
         datasets.read_csv(path)
+
+
+@pytest.mark.parametrize("read", [datasets.read_csv, datasets.read_frame])
+def test_files_without_ends_of_lines_are_never_held(csv, monkeypatch, read):
+    """Whoever looks for the encoding or for the separator reads them piece by piece."""
+    monkeypatch.setattr(_untrusted, "_LONGEST", 1000)
+    bomb = csv("a,b\n" + "1" * 10**4, "bomb.csv.gz")
+    with pytest.raises(UnsafeFile, match="line 2 is longer than 1000 characters"):
+        read(bomb)
+    monkeypatch.setenv("MKLREF_MAX_BYTES", "9000")
+    with pytest.raises(UnsafeFile, match="at most 9000 are read"):
+        read(bomb)
+
+
+def test_the_encoding_is_found_of_characters_across_pieces(csv, monkeypatch):
+    monkeypatch.setattr(_untrusted, "_CHUNK", 3)
+    assert datasets.read_frame(csv("aé,ü\nß,ö\n")).columns.tolist() == ["aé", "ü"]
 
 
 @pytest.mark.parametrize("target", ["Infinity", "+inf", "-nan", "1e999"])

@@ -20,7 +20,7 @@ from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, mo
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
 from mklref.estimators.notations import dates, flags, numbers
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra, ScaleWarning
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra, ScaleWarning, UnsafeFile
 from mklref.kernels import check_psd, matching, parse
 from mklref.model_selection import Evaluation, evaluate, stability
 
@@ -177,6 +177,19 @@ def test_annotated_data_is_read_by_what_it_has():
         from_annotated(3)
     with pytest.raises(InvalidInput, match=r"samples\.csv ends in neither \.h5ad nor \.h5mu"):
         from_annotated("samples.csv")
+
+
+def test_damaged_and_boundless_annotated_data_are_refused(monkeypatch):
+    def damaged(path):
+        raise KeyError("X")
+
+    monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=damaged))
+    with pytest.raises(UnsafeFile, match=r"cells\.h5ad is not a readable \.h5ad file"):
+        from_annotated("cells.h5ad")
+    sparse = SimpleNamespace(shape=(10**8, 10**8), to_df=lambda: pytest.fail("made"), obsm={})
+    monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=lambda path: sparse))
+    with pytest.raises(UnsafeFile, match="the block 'X' unpacks to 8"):
+        from_annotated("cells.h5ad")
 
 
 def test_files_of_annotated_data_need_their_packages(monkeypatch):

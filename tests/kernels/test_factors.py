@@ -130,14 +130,20 @@ def test_groups_of_columns_are_linear_kernels(form):
     names = isinstance(form(X), pd.DataFrame)
     stack = kernels.column_groups(form(X), {"first": ["a", "b", "gene"] if names else [0, 1], "overlap": [1, 3]})
     assert np.allclose(stack.dense(), [X[:, :2] @ X[:, :2].T, X[:, [1, 3]] @ X[:, [1, 3]].T])
-    for wrong, says in (({"none": []}, "no column"), ({"far": [4]}, "0 to 3")):
+    for wrong, says in (
+        ({"none": []}, "no column"),
+        ({"far": [4]}, "0 to 3"),
+        ({"mask": [True, False]}, "flatnonzero"),
+    ):
         with pytest.raises(InvalidInput, match=says):
             kernels.column_groups(X, wrong)
+    with pytest.raises(InvalidInput, match="2 columns 'a'"):
+        kernels.column_groups(pd.DataFrame(X, columns=list("abca")), {"first": ["b", "a"]})
 
 
 def test_gene_sets_are_read_from_gmt_files(tmp_path):
     path = tmp_path / "sets.gmt"
-    path.write_text("APOPTOSIS\tabout\tTP53\tBAX\tTP53\n\nSMALL\t\tMYC\n")
+    path.write_text("APOPTOSIS\tabout\tTP53\tBAX\tTP53\n\nSMALL\t\tMYC\n", encoding="utf-8-sig")
     assert kernels.gene_sets(path) == {"APOPTOSIS": ["TP53", "BAX"], "SMALL": ["MYC"]}
     assert list(kernels.gene_sets(path, smallest=2)) == ["APOPTOSIS"]
     for text in ("ONLY\tabout\n", "A\t\tx\nA\t\ty\n"):

@@ -286,7 +286,16 @@ def test_a_bad_entry_on_disk_is_named_when_it_is_read(X):
     stack.rows(np.arange(20))
     with pytest.raises(InvalidInput, match=r"kernel 'wide' is nan at \[30, 2\]"):
         stack.rows(np.arange(40))
+    K[0, 0, 39] += 1.0
+    with pytest.raises(InvalidKernel, match=r"kernel 'narrow' is not symmetric: \[0, 39\] and \[39, 0\] differ by 1"):
+        DiskStack(K, names=["narrow", "wide"])
+    for nothing in (h5py.Empty("f8"), "K.npy", [np.eye(2), "K.npy"], None):
+        with pytest.raises(InvalidType, match=r"give np\.memmap"):
+            DiskStack(nothing)
     with pytest.raises(InvalidType, match="matrices are int64"):
         DiskStack(np.ones((2, 3, 3), dtype=np.int64))
     with pytest.raises(InvalidKernel, match="expected M of"):
         DiskStack(np.ones((2, 3, 4)))
+    for shape in ((), (3,), (0, 3, 3), (2, 0, 0)):
+        with pytest.raises(InvalidKernel, match="expected M of"):
+            DiskStack(np.ones(shape))

@@ -49,6 +49,13 @@ def inside(loss, y, rng, margin=0.02):
     return lower + (upper - lower) * rng.uniform(margin, 1.0 - margin, size=len(y))
 
 
+@every_loss
+def test_the_text_of_a_loss_reads_back_as_it(loss):
+    assert as_loss(str(loss)) == loss
+    near = [1 / 3, 1 / 3 + 1e-9, np.nextafter(1 / 3, 1.0)]
+    assert len({str(type(loss)(x)) for x in near}) == len(near) if vars(loss) else str(loss) == loss.name
+
+
 def test_every_loss_is_here():
     assert {type(loss) for loss in LOSSES} == set(BY_NAME.values())
 

@@ -36,6 +36,27 @@ def test_laws(regularizer, law):
     law(regularizer, M)
 
 
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (Lp, "Lp(4/3)"),
+        (Power, "Power(4/3)"),
+        (lambda p: Tikhonov(2.0, p), "Tikhonov(2, mu=4/3)"),
+        (lambda p: HalfPower(p), "HalfPower(4/3)"),
+        (lambda p: BlockNorm(p), "BlockNorm(4/3)"),
+        (lambda p: ElasticNet(p - 1.0, "ivanov"), "ElasticNet(0.33333333333333326, ivanov)"),
+        (lambda p: Groups(PAIRS, p - 1.0, 0.5), "Groups(2, p=0.33333333333333326, q=0.5)"),
+        (lambda p: WeightedLp(p, SCALE), "WeightedLp(4/3, 4)"),
+        (lambda p: ConcaveBlock(PowerRoot(p)), "ConcaveBlock(PowerRoot(p=1.3333333333333333))"),
+    ],
+    ids=str,
+)
+def test_different_parameters_look_different(made, text):
+    assert str(made(4 / 3)) == text
+    near = [1.0 + 1e-9, np.nextafter(1.0 + 1e-9, 2.0), 1.3, 1.3 + 1e-9, np.nextafter(4 / 3, 2.0), 4 / 3]
+    assert len({str(made(p)) for p in near}) == len(near)
+
+
 def test_at_q_inf_the_weights_from_the_dual_attain_the_conjugate():
     """BlockNorm(inf) stands outside the laws of the norms: those leave its weights open."""
     for g in points(M, seed=1):

@@ -16,6 +16,27 @@ def test_a_handful_of_cases_finds_nothing(part):
     assert not found, "\n".join(map(str, found))
 
 
+@pytest.mark.parametrize(
+    ("part", "seed", "case"),
+    [
+        (
+            "equivalences",
+            23,
+            945,
+        ),  # an optimum of 1e-15, which on the left the unit of the gap exceeds, on the right not
+        ("evidence", 23, 256),  # phi rises in float64 and falls in rational arithmetic
+        ("solves", 5, 40),  # a tube on whose edge all samples are
+        ("solves", 17, 301),  # a float32 kernel with negative eigenvalues, whose J is not convex
+        ("solves", 29, 903),  # two samples on the edge of a tube, an optimum of 1e-23
+    ],
+)
+def test_cases_that_broke_a_promise_once_keep_it(part, seed, case):
+    rng = generator(seed, part)
+    rng.spawn(case)
+    found = parts()[part](1, rng)
+    assert not found, "\n".join(map(str, found))
+
+
 def broken(cases, rng):
     return each("broken", lambda own: [f"drew {own.integers(1000)}"], cases, rng)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from validation import random_mutants
+from validation.forked import in_turn
 from validation.mutants import KILLED, SURVIVED, mutants as fixed
 from validation.random_mutants import ROOT, mutants, mutants_of
 
@@ -145,9 +147,15 @@ def test_faults_are_judged_by_the_tests_that_meet_them(tree, monkeypatch, capsys
     assert [found for _, found, _ in random_mutants.run(killed, tree.parent)] == [SURVIVED]  # by what was kept
 
 
+def test_one_case_of_every_test_comes_first():
+    names = ["m.py::a[1]", "m.py::a[2]", "m.py::a[3]", "m.py::b", "m.py::c[1]", "m.py::c[2]"]
+    items = in_turn([SimpleNamespace(nodeid=name) for name in names])
+    assert [item.nodeid for item in items] == [names[k] for k in (0, 3, 4, 1, 5, 2)]
+
+
 @pytest.mark.parametrize("found", [KILLED, SURVIVED])
 def test_a_survivor_is_counted_and_ends_in_the_exit_code(found, monkeypatch, capsys):
-    monkeypatch.setattr(random_mutants, "run", lambda chosen, calls: ((mutant, found, 0.1) for mutant in chosen))
+    monkeypatch.setattr(random_mutants, "run", lambda chosen, *_: ((mutant, found, 0.1) for mutant in chosen))
     assert random_mutants.main(["--sample", "2", "--only", "verify"]) == int(found == SURVIVED)
     assert f"verify: {2 * (found == KILLED)} of 2 killed" in capsys.readouterr().out
 
