@@ -101,8 +101,8 @@ def _times(sets: list[Result]) -> dict[str, Evidence]:
             bool(1.0 < slower <= SLIGHTLY),
             f"MKL takes {bound}{slower:.1f} times as long as GKL (slightly: at most {SLIGHTLY:g} times, our bound): "
             f"seconds {seconds['MKL'].mean():.1f} and {seconds['GKL'].mean():.1f}, where the limit of {GRADIENTS} "
-            f"gradients (or a minute) ended {len(sets) - finished} of {len(sets)} runs of MKL{_older(sets)}; with the native solver "
-            f"{seconds['MKL, native'].mean():.2f} and {seconds['GKL, native'].mean():.2f}",
+            f"gradients (or a minute) ended {len(sets) - finished} of {len(sets)} runs of MKL{_older(sets)}; with the "
+            f"native solver {seconds['MKL, native'].mean():.2f} and {seconds['GKL, native'].mean():.2f}",
         ),
         "svm-fastest": Evidence(
             bool(least >= MUCH),
