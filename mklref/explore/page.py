@@ -59,7 +59,8 @@ def read(state: State) -> str:
         report = states.sample_of(state).report
     except (MKLError, OSError):  # said beside the control
         return ""
-    return f"<details><summary>How it was read</summary><pre class="report">{escape(report)}</pre></details>" if report else ""
+    folded = f'<details><summary>How it was read</summary><pre class="report">{escape(report)}</pre></details>'
+    return folded if report else ""
 
 
 def groups(shown: Shown) -> str:
