@@ -13,7 +13,7 @@ from scipy.io import loadmat, savemat
 
 from mklref import solve
 from mklref.exceptions import InvalidInput, MissingExtra
-from mklref.regularizers import Lp, Mahalanobis
+from mklref.regularizers import Groups, Lp, Mahalanobis
 from mklref.testing.cases.regularizers import REGULARIZERS
 from mklref.testing.vectors import (
     answer_from_record,
@@ -51,6 +51,11 @@ def test_every_regulariser_survives(tmp_path, ending, regularizer, rng):
     assert same(problem, back)
     rho = rng.uniform(0.2, 1.0, size=4)
     assert back.regularizer.value(rho) == problem.regularizer.value(rho)
+
+
+def test_groups_are_counted_from_one():
+    record = record_of_problem(make_problem(regularizer=Groups([[0, 2], [1, 3]], 0.5, 0.5), n=6))
+    np.testing.assert_array_equal(record["regularizer_groups"], [1, 2, 1, 2])
 
 
 @pytest.mark.parametrize("ending", FORMATS)
