@@ -29,6 +29,7 @@ FIGURES = {
     "bounds": "bounds-complexity.svg",
     "confusion": "confusion.svg",
     "evidence": "evidence-paths.svg",
+    "factors": "factors-rank.svg",
     "formulations": "formulation-sdp.svg",
     "gallery": "gallery-weights.svg",
     "native_benchmark": "native-benchmark.svg",

@@ -44,6 +44,7 @@ from .exceptions import (
     MKLError as MKLError,
 )
 from .factored import (
+    DistributedLazyStack as DistributedLazyStack,
     DistributedStack as DistributedStack,
     exact_interval as exact_interval,
     local_client as local_client,

@@ -13,10 +13,10 @@ from pathlib import Path
 from mklref.datasets.bundled import BUNDLED, load_bundled
 from mklref.datasets.directory import DIRECTORY, entry_of, load_from_directory, manifest
 from mklref.datasets.frames import read_frame, read_frames
-from mklref.datasets.generators import kloft_toy, noisy_signal, p300, two_norm, waveform
+from mklref.datasets.generators import kloft_toy, noisy_signal, p300, single_cells, two_norm, waveform
 from mklref.datasets.labels import encode
 from mklref.datasets.published import PUBLISHED
-from mklref.datasets.record import Dataset, Generated, Split
+from mklref.datasets.record import Cells, Dataset, Generated, Split
 from mklref.datasets.remote import fetch, with_standard_split
 from mklref.datasets.signals import SIGNALS, signal
 from mklref.datasets.table import read_csv, read_samples
@@ -27,6 +27,7 @@ __all__ = [
     "DIRECTORY",
     "PUBLISHED",
     "SIGNALS",
+    "Cells",
     "Dataset",
     "Generated",
     "Split",
@@ -40,6 +41,7 @@ __all__ = [
     "read_frames",
     "read_samples",
     "signal",
+    "single_cells",
     "two_norm",
     "waveform",
 ]

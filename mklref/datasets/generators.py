@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._typing import Array
-from mklref.datasets.record import Generated
+from mklref.datasets.record import Cells, Generated
 from mklref.datasets.signals import LENGTH, signal
 from mklref.exceptions import InvalidParameter
 
@@ -163,6 +163,94 @@ def p300(
     names = tuple(f"channel {c + 1}[{frame + 1}]" for c in range(channels) for frame in t)
     groups = np.repeat(np.arange(channels), frames)
     return Generated("P300-like", X.reshape(n, -1), y, names, SOURCE, truth=response.ravel(), groups=groups)
+
+
+def single_cells(
+    rng: np.random.Generator,
+    n: int,
+    *,
+    sets: tuple[int, int, int] = (200, 80, 20),
+    relevant: tuple[int, int, int] = (3, 2, 1),
+    sizes: tuple[int, int] = (4, 12),
+    noise: float = 1.0,
+) -> Cells:
+    """Cells of which genes, peaks and proteins are counted, in sets that are active together; y is made of a few sets.
+
+        activity   a_ik = 0.6 u_{i,q(k)} + 0.8 e_ik     of set k in cell i, with one programme q for ten sets
+        genes      log(1 + 10^4 g_ij / sum_j g_ij),     g ~ Poisson(d_i exp(b_j + s_ij / 2)), depth d and level b
+        peaks      0 or 1, open with the odds exp(s_ij - 1.5)
+        proteins   log(1 + g_ij),                       g ~ Poisson(d_i exp(3 + b_j / 3 + s_ij / 2))
+        label      the sign of sum_k sigma_k a_ik + noise e_i over the relevant sets, around its median
+
+    where s_ij is the sum of the activities of the sets that feature j is in. The features of a set are of one
+    modality, drawn from six for each of its sets, so that sets overlap. Nothing about it is fitted to recordings.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n : int
+        Number of cells.
+    sets, relevant : tuple of int
+        Sets of genes, of peaks and of proteins, and how many of each y is made of.
+    sizes : tuple of int
+        Features of the smallest and of the largest set.
+    noise : float
+        Standard deviation of what y has of its own, beside 1 for each relevant set.
+
+    Returns
+    -------
+    Cells
+        y in {-1, +1}; `sets` has the features of each set, `relevant` the sets that matter, and `truth` of how many of
+        these each feature is a part.
+
+    Raises
+    ------
+    InvalidParameter
+        A number is out of its range.
+    """
+    _require_count("n", n, 4)
+    for kind, count, few in zip(_MODALITIES, sets, relevant, strict=True):
+        _require_count(f"sets of {kind}", count, 2)
+        _require_count(f"relevant sets of {kind}", few, 0, count)
+    _require_count("sizes[0]", sizes[0], 1)
+    _require_count("sizes[1]", sizes[1], sizes[0], 6 * min(sets))
+    first, total = np.cumsum([0, *sets]), sum(sets)
+    programmes = rng.normal(size=(n, -(-total // 10)))
+    activity = 0.6 * programmes[:, rng.integers(programmes.shape[1], size=total)] + 0.8 * rng.normal(size=(n, total))
+    depth = np.exp(0.3 * rng.normal(size=(n, 1)))
+    chosen = np.concatenate(
+        [start + rng.permutation(k)[:few] for start, k, few in zip(first[:-1], sets, relevant, strict=True)]
+    )
+    score = activity[:, chosen] @ rng.choice([-1.0, 1.0], size=len(chosen)) + noise * rng.normal(size=n)
+    values, members, names = [], {}, []
+    for kind, start, count in zip(_MODALITIES, first[:-1], sets, strict=True):
+        own = [f"{kind[:-1]} {j + 1}" for j in range(6 * count)]
+        inside = np.zeros((count, len(own)))
+        for k in range(count):
+            picked = np.sort(rng.permutation(len(own))[: rng.integers(sizes[0], sizes[1] + 1)])
+            inside[k, picked] = 1.0
+            members[f"{kind} set {k + 1}"] = tuple(own[j] for j in picked)
+        values.append(_counted(rng, kind, activity[:, start : start + count] @ inside, depth))
+        names += own
+    every = list(members)
+    matters = tuple(every[k] for k in sorted(chosen.tolist()))
+    truth = np.array([sum(name in members[one] for one in matters) for name in names], dtype=float)
+    y, X = np.where(score > np.median(score), 1.0, -1.0), np.hstack(values)
+    return Cells("single cells", X, y, tuple(names), SOURCE, truth=truth, sets=members, relevant=matters)
+
+
+_MODALITIES = ("genes", "peaks", "proteins")
+
+
+def _counted(rng: np.random.Generator, kind: str, s: Array, depth: Array) -> Array:
+    """What is seen of one modality."""
+    level = rng.normal(size=s.shape[1])
+    if kind == "peaks":
+        return (rng.random(s.shape) < 1.0 / (1.0 + np.exp(1.5 - s))).astype(float)
+    if kind == "proteins":
+        return np.asarray(np.log1p(rng.poisson(depth * np.exp(3.0 + level / 3.0 + s / 2.0))))
+    counts = rng.poisson(depth * np.exp(level + s / 2.0))
+    return np.asarray(np.log1p(1e4 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)))
 
 
 def _numbered(d: int) -> tuple[str, ...]:

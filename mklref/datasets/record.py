@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,3 +107,13 @@ class Generated(Dataset):
     """How much each variable contributes, (d,); a kernel on that variable alone deserves a weight like it."""
     groups: NDArray[np.intp] | None = None
     """The group of each variable, (d,), counted from 0."""
+
+
+@dataclass(frozen=True)
+class Cells(Generated):
+    """Cells of which several modalities were measured, side by side in X, with sets of their features."""
+
+    sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The features of each set, by its name, as `kernels.column_groups` takes them; sets overlap."""
+    relevant: tuple[str, ...] = ()
+    """The sets that y is made of."""

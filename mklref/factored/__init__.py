@@ -7,6 +7,7 @@ rounds.py     a method of every shard, and the sum of the answers
 holder.py     a shard on a worker of Dask
 cluster.py    shards on workers, and what happens when one is lost
 remote.py     the stack whose rows are there
+tiles.py      products of lazy kernels there
 system.py     the Newton system of order r + M + 2
 path.py       steps, bounds, when it is done
 solver.py     the door: starts, options, the certificate
@@ -16,5 +17,6 @@ interval.py   what a solution says of the kernels that the factors approximate
 from mklref.factored.interval import exact_interval
 from mklref.factored.remote import DistributedStack, local_client
 from mklref.factored.solver import solve_factored
+from mklref.factored.tiles import DistributedLazyStack
 
-__all__ = ["DistributedStack", "exact_interval", "local_client", "solve_factored"]
+__all__ = ["DistributedLazyStack", "DistributedStack", "exact_interval", "local_client", "solve_factored"]

@@ -124,32 +124,43 @@ class Holder:
         """Forget it."""
         self.sessions.pop(session, None)
         self.parts.pop(session, None)
-        self.totals.pop(session, None)
+        for left in self.totals.pop(session, {}).values():
+            self._give_up(left)
 
     async def call(
         self, session: str, number: int, attempt: int, name: str, arguments: Sequence[Any], below: Sequence[Place]
     ) -> Answer:
         """A method of the session, the call of this number, and the sum with those of the holders below."""
-        totals = self.totals.setdefault(session, {})
-        total = totals[attempt] = asyncio.get_running_loop().create_future()
-        totals.pop(attempt - 2, None)
+        total = self._total(session, attempt)
         answer = await self._part(session, number, name, arguments)
         for place in below:
             if answer.value is None:
                 break
             other = await self._fetched(place, session, attempt)
             answer = other if other.value is None else Answer(answer.value + other.value)
-        total.set_result(answer)
+        if not total.done():
+            total.set_result(answer)
         return Answer(True) if self.shard and isinstance(answer.value, Total) else answer
 
     async def total(self, session: str, attempt: int) -> Answer:
-        """The sum below this holder, when it is there."""
-        while attempt not in self.totals.get(session, {}):
-            if session not in self.sessions:
-                return Answer(lost=self.shard)
-            await asyncio.sleep(0.001)  # the call is on its way
-        found: Answer = await asyncio.shield(self.totals[session][attempt])
+        """The sum below this holder, when it is there; its own call may still be on its way."""
+        if session not in self.sessions:
+            return Answer(lost=self.shard)
+        found: Answer = await asyncio.shield(self._total(session, attempt))
         return found
+
+    def _total(self, session: str, attempt: int) -> asyncio.Future[Any]:
+        """What the call of this attempt, and those who ask for its sum, wait for; attempts before the last are over."""
+        totals = self.totals.setdefault(session, {})
+        if attempt not in totals:
+            totals[attempt] = asyncio.get_running_loop().create_future()
+            for old in [one for one in totals if one < attempt - 1]:
+                self._give_up(totals.pop(old))
+        return totals[attempt]
+
+    def _give_up(self, total: asyncio.Future[Any]) -> None:
+        if not total.done():
+            total.set_result(Answer(lost=self.shard))
 
     async def _part(self, session: str, number: int, name: str, arguments: Sequence[Any]) -> Answer:
         """Its own part, computed once."""

@@ -9,14 +9,17 @@ not see how large beta'K_m beta is.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from mklref._checks import check_start
+from mklref._typing import Array
 from mklref.certificate import Certificate, certify
-from mklref.certificate.numerical import certify_each
+from mklref.certificate.numerical import certify_images
 from mklref.exceptions import InvalidInput
 from mklref.kernels.factor_stack import FactorStack
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.solution import Solution
 
 _SCALES = 0.5 ** np.arange(0.0, 8.0, 0.5)
@@ -42,9 +45,14 @@ def exact_interval(exact: Problem, approximation: Problem, solution: Solution) -
 
     Raises
     ------
+    InvalidType
+        What is no problem, or no solution.
     InvalidInput
-        Problems with different samples, numbers of kernels, costs or targets.
+        A solution of another problem; problems with different samples, numbers of kernels, costs or targets.
     """
+    require_problem(exact)
+    require_problem(approximation)
+    check_start(approximation, solution, "solution")
     stack = approximation.kernels
     same = exact.kernels.shape == stack.shape and np.array_equal(exact.y, approximation.y)
     if not isinstance(stack, FactorStack) or not same or not np.array_equal(exact.costs, approximation.costs):
@@ -53,7 +61,31 @@ def exact_interval(exact: Problem, approximation: Problem, solution: Solution) -
             "make it by exact.replace(kernels=kernels.cholesky(family, X))."
         )
     below = certify(approximation, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
-    points = [(exact, scale * solution.dual_coef, solution.weights, None) for scale in _SCALES]
-    found = certify_each(points)
+    machines = list(zip(exact.machines, exact.split(solution.dual_coef), strict=True))
+    images = [machine.problem.kernels.images(beta) for machine, beta in machines]
+    found = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for scale in _SCALES:
+            parts = [(scale * beta, Multiple(image, scale)) for (_, beta), image in zip(machines, images, strict=True)]
+            betas, own = zip(*parts, strict=True)
+            found.append(certify_images(exact, betas, own, solution.weights, None))
     best = max(found, key=lambda certificate: certificate.lower)
     return replace(best, upper=min(below.upper, *(certificate.upper for certificate in found)))
+
+
+class Multiple:
+    """The images of scale beta, from those of beta."""
+
+    __array_ufunc__ = None  # an array on the left leaves the product to the class
+
+    def __init__(self, images: Any, scale: float) -> None:
+        self.images, self.scale = images, scale
+
+    def __rmatmul__(self, weights: Array) -> Array:
+        return np.asarray(self.scale * (weights @ self.images))
+
+    def __matmul__(self, u: Array) -> Array:
+        return np.asarray(self.scale * (self.images @ u))
+
+    def __abs__(self) -> Multiple:
+        return Multiple(abs(self.images), self.scale)

@@ -42,6 +42,9 @@ _GOOD, _FARTHER = 0.9, (1.2, 0.3)
 """A shorter step is centred, for one that is so much longer than the first one says."""
 _SHORT, _PATIENCE = 1e-6, 12
 """A step that moves nothing, and so many steps without a better gap: rounding has the last word."""
+_DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
+"""Steps without a better gap after which so many times the rows are drawn: where L'beta has to vanish, they leave of it
+what the error of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
 _BALANCED = 1e-9
 _HALVINGS = 40
 _DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
@@ -103,7 +106,7 @@ class Path:
         self.digits = 0 if _RANGE[0] < self.problem.C * self.largest.max() < _RANGE[1] else 2
         """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
         self.poor = False
-        self.rows = float(_ROWS * self.rank)
+        self.rows = float(_ROWS * self.rank) if self.first.n_samples * self.rank**2 > _CHEAP else np.inf
         """Rows that L'DL takes."""
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
@@ -160,6 +163,8 @@ class Path:
             shown = min(gap, shown)
             if status is not None:
                 return status
+            if worse >= _DOUBTFUL:
+                self.rows *= _MORE
             if worse >= _PATIENCE or self.stuck:
                 return Status.STALLED
             try:

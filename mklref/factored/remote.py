@@ -142,6 +142,9 @@ class DistributedStack(FactorStack):
         self.edges = edges_of(rows)
         self.block_rows = max(1, min((1 << 22) // len(self.owner), 1 << 13))
         self._products: Session | None = None
+        self._traces: Array | None = None
+        self._largest: Array | None = None
+        self._against: tuple[Array, Array] | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -176,20 +179,26 @@ class DistributedStack(FactorStack):
         return np.concatenate(self._asked.each("product", w))
 
     def traces(self) -> Array:
-        """The trace of each matrix, (M,)."""
-        return self._asked.sum("traces").sums[0]
+        """The trace of each matrix, (M,); asked for once."""
+        if self._traces is None:
+            self._traces = self._asked.sum("traces").sums[0]
+        return self._traces.copy()
 
     def largest_diagonals(self) -> Array:
-        """The largest entry of each diagonal, (M,)."""
-        return np.asarray(np.concatenate(self._asked.each("largest_diagonals")).max(axis=0))
+        """The largest entry of each diagonal, (M,); asked for once."""
+        if self._largest is None:
+            self._largest = np.asarray(np.concatenate(self._asked.each("largest_diagonals")).max(axis=0))
+        return self._largest.copy()
 
     def lengths(self, weights: Array) -> Array:
         """sum_m weights_m ||L_mi|| of every sample, (n,)."""
         return np.concatenate(self._asked.each("lengths", weights))
 
     def lengths_against(self, u: Array) -> Array:
-        """sum_i ||L_mi|| u_i of every kernel, (M,)."""
-        return self._summed("lengths_against", u)
+        """sum_i ||L_mi|| u_i of every kernel, (M,); a certificate asks for those of |beta| several times in a row."""
+        if self._against is None or not np.array_equal(self._against[0], u):
+            self._against = u.copy(), self._summed("lengths_against", u)
+        return self._against[1].copy()
 
     def part(self, samples: Any) -> FactorStack:
         """Some of the samples: where they are, if they are in order, else in this process."""

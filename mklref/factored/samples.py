@@ -86,7 +86,8 @@ def samples_for(loss: Loss, y: Array, costs: Array) -> Samples:
     form = loss.quadratic_dual(y)
     lower, upper = loss.box(y, costs)
     bounded = np.isfinite(lower) & np.isfinite(upper)
-    if form is None or (bounded.any() and not bounded.all()) or (not bounded.any() and form.curvature == 0.0):
+    mixed = bounded.any() and not bounded.all()
+    if form is None or (len(y) and (mixed or (not bounded.any() and form.curvature == 0.0))):
         raise NotApplicable(
             f"the solver for kernels as factors takes losses whose dual is a quadratic on a box; {loss} is none. "
             "For small n solve the matrices: problem.replace(kernels=problem.kernels.dense_stack())."

@@ -18,7 +18,7 @@ from mklref.exceptions import Interrupted
 from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
-from mklref.factored.rounds import Rounds
+from mklref.factored.rounds import Rounds, machines_of
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines.blas import blas_threads
 from mklref.problem import Problem
@@ -32,6 +32,10 @@ _ROUGHLY, _STEPS = 1e-2, 30
 """Relative gap of the small problem, and the steps that it may take."""
 _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
+_ALONE = 1e10
+"""Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
+_SETTLED = 1e-4
+"""Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 
@@ -49,8 +53,8 @@ def solve_factored(
 ) -> Solution:
     """Solve a problem with a `FactorStack`, on the workers of a client if there is one; see `mklref.solve`.
 
-    With several shards, here or elsewhere, the linear algebra library has one thread, and the bits of the solution
-    depend on the rows of the shards alone.
+    With several shards, here or elsewhere, and with few rows the linear algebra library has one thread, and the bits of
+    the solution depend on the rows of the shards alone.
     """
     given, stack = problem, problem.kernels
     assert isinstance(stack, FactorStack)
@@ -62,14 +66,14 @@ def solve_factored(
         "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
     )
     path: Any = None
-    saved: Callable[[], Solution] | None = None
+    saved: Callable[..., Solution] | None = None
 
     def save() -> None:
-        """Fetch a point from the workers, and judge it while its rows can be reached."""
+        """Fetch a point from the workers, and judge it as it is while its rows can be reached."""
         nonlocal saved
         saved = partial(_solution, given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
         if isinstance(given.kernels, DistributedStack):
-            judged = saved()
+            judged = saved(as_it_is=True)
             saved = lambda: judged  # noqa: E731 - it is what it was
 
     def interrupted() -> Solution | None:
@@ -83,7 +87,7 @@ def solve_factored(
     with ExitStack() as around:
         around.enter_context(recorder.running(interrupted))
         around.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))
-        if len(stack.edges) > 2:
+        if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
         try:
             before: dict[str, float] = {}
@@ -155,22 +159,57 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     return None if best is None else Start(best.v, best.b, best.theta, 1.0)
 
 
-def _solution(problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float) -> Solution:
-    """A point with a certificate computed from scratch, without the kernels that vanish if it allows that."""
+def _solution(
+    problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float, as_it_is: bool = False
+) -> Solution:
+    """A point with a certificate computed from scratch, without what vanishes if it allows that."""
     psi, b = path.psi, point.b if problem.intercept else np.zeros_like(point.b)
-    own = beta.reshape(problem.dual_shape), problem.intercepts(b.tolist())
-    candidates: list[Array] = [psi.inside(point.theta)]
+    intercept = problem.intercepts(b.tolist())
+    each = [psi.inside(point.theta)]
     if point.vanishing.any() and not point.vanishing.all():
-        candidates.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta)))
-    judged: list[tuple[Array, Certificate]] = []
-    for theta in candidates:
-        weights = np.asarray(theta[psi.member])
-        judged.append((weights, certify(problem, own[0], weights=weights, intercept=own[1])))
-        if judged[-1][1].is_optimal(tol):
+        each.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta)))
+    candidates = [(settled(problem, beta), each[0]), *((beta, theta) for theta in each)]
+    if as_it_is:
+        candidates = candidates[-1:]
+    judged: list[tuple[Array, Array, Certificate]] = []
+    for dual, theta in candidates:
+        weights, own = np.asarray(theta[psi.member]), dual.reshape(problem.dual_shape)
+        judged.append((own, weights, certify(problem, own, weights=weights, intercept=intercept)))
+        if judged[-1][2].is_optimal(tol):
             break
-    weights, certificate = min(judged, key=lambda one: one[1].gap)
+    own, weights, certificate = min(judged, key=lambda one: one[2].gap)
     status, history = (
         status.confirmed(certificate.is_optimal(tol)),
         History(tuple(path.recorder.records), path.counters),
     )
-    return Solution(own[0], weights, own[1], certificate.objective, certificate, status, history, "factored")
+    return Solution(own, weights, intercept, certificate.objective, certificate, status, history, "factored")
+
+
+def settled(problem: Problem, beta: Array) -> Array:
+    """beta (P, n) with what the path brings near to an end of the box, or to a kink at 0, put there.
+
+    What that adds to 1'beta is spread over the variables between, in proportion to their room. Without it every
+    sample would be a support vector, and the exact kernels would be asked for all of their entries.
+    """
+    made = beta.copy()
+    for row, (samples, machine) in zip(made, machines_of(problem), strict=True):
+        rows = slice(None) if samples is None else samples
+        row[rows] = _at_the_ends(machine, row[rows])
+    return made
+
+
+def _at_the_ends(machine: Any, beta: Array) -> Array:
+    form = machine.loss.quadratic_dual(machine.y)
+    if form is None:
+        return beta
+    lower, upper = machine.loss.box(machine.y, machine.costs)
+    width = upper - lower
+    size = _SETTLED * np.where(np.isfinite(width), width, np.abs(beta).max(initial=0.0))
+    made, free = beta, np.ones(len(beta), dtype=bool)
+    for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
+        near = np.abs(beta - end) < size
+        made, free = np.where(near, end + 0.0, made), free & ~near
+    missing = machine.intercept_cost - float(made.sum()) if machine.intercept else 0.0
+    room = np.where(free, np.minimum(np.abs(made), upper - made if missing > 0.0 else made - lower), 0.0)
+    total = float(room.sum())
+    return made + missing * room / total if total > abs(missing) else made

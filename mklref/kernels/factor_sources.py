@@ -118,20 +118,21 @@ class Transformed:
 
 
 class Columns:
-    """Some columns of an array or of a sparse matrix."""
+    """Some columns of an array or of a sparse matrix, times a factor."""
 
-    def __init__(self, whole: Held | Sparse, columns: Any) -> None:
-        self.whole, self.columns = whole, np.asarray(columns, dtype=np.intp)
+    def __init__(self, whole: Held | Sparse, columns: Any, factor: float = 1.0) -> None:
+        self.whole, self.columns, self.factor = whole, np.asarray(columns, dtype=np.intp), factor
         self.shape: tuple[int, int] = (whole.shape[0], len(self.columns))
         self.dtype, self.sparse = whole.dtype, whole.sparse
 
     def read(self, start: int, stop: int) -> Rows:
         """Rows start to stop of these columns."""
-        return self.whole.read(start, stop)[:, self.columns]
+        rows = self.whole.read(start, stop)[:, self.columns]
+        return rows if self.factor == 1.0 else rows * self.dtype.type(self.factor)
 
     def part(self, samples: Any) -> Columns:
         """A copy of some of the rows."""
-        return Columns(self.whole.part(samples), self.columns)
+        return Columns(self.whole.part(samples), self.columns, self.factor)
 
 
 def rows_of(X: Any, rows: Any) -> Any:

@@ -13,7 +13,7 @@ bits wherever the shards are; a stack has one shard unless `sharded` says otherw
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -22,7 +22,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_count
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, NotApplicable
 from mklref.kernels.factor_images import FactorImages
 from mklref.kernels.factor_sources import Rows, Source, source_of
 from mklref.kernels.stack import ArrayStack, KernelStack
@@ -62,6 +62,10 @@ class FactorStack(KernelStack):
     """
 
     def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
+        if not isinstance(factors, Iterable) or isinstance(factors, str):
+            raise InvalidType(
+                f"factors is {type(factors).__name__}; give a list of arrays L of shape (n, r), for K = L L'."
+            )
         given = list(factors)
         if not given:
             raise InvalidInput("factors is empty; give at least one array L of shape (n, r), for K = L L'.")
@@ -96,8 +100,8 @@ class FactorStack(KernelStack):
             if start == 0:
                 _require_repeatable(self, rows, labels)
             rows = self.double(rows)
-            squares = rows.multiply(rows).toarray() if self.sparse else rows * rows
             with np.errstate(over="ignore", invalid="ignore"):
+                squares = rows.multiply(rows).toarray() if self.sparse else rows * rows
                 sums = np.add.reduceat(squares, starts, axis=1).T
             if not np.isfinite(sums).all():
                 m, i = (int(k) for k in np.argwhere(~np.isfinite(sums))[0])

@@ -202,19 +202,19 @@ class LazyStack(OnSamples, KernelStack):
             steps.close()
         return images
 
-    def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array) -> None:
-        """images[k] += sum_i v_i K_m[index_i, :] for each of the kernels m, from the block of these rows."""
-        place = {int(m): k for k, m in enumerate(kernels)}
+    def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array, columns: Any = None) -> None:
+        """images[k] += sum_i v_i K_m[index_i, columns] for each of the kernels m, from the block of these entries."""
+        place, width = {int(m): k for k, m in enumerate(kernels)}, block.shape[1]
         for run in (run.of(kernels) for run in self.runs):
             if len(run.members):
-                sums = np.zeros((len(run.members), self.shape[1]))
+                sums = np.zeros((len(run.members), width))
                 block.dots(run, v, sums)
                 images[[place[m] for m in run.members]] += sums
         for m in self.others(kernels):
-            images[place[m]] += v @ self.values(block, m, index, None)
-        self.count(len(kernels) * len(index) * self.shape[1])
+            images[place[m]] += v @ self.values(block, m, index, columns)
+        self.count(len(kernels) * len(index) * width)
         if not np.isfinite(images.sum()):
-            self.require_finite(self.block(index, None, kernels), index, None, kernels)
+            self.require_finite(self.block(index, columns, kernels), index, columns, kernels)
 
     def combined(self, block: Block, rows: Any, columns: Any, weights: Array) -> Array:
         """sum_m weights_m K_m[rows, columns], float64, from that block."""

@@ -88,9 +88,22 @@ def test_p300_like_data_respond_in_few_channels_around_one_time(rng):
     assert data.features[15] == "channel 2[2]"
 
 
+def test_labels_of_single_cells_are_made_of_the_relevant_sets(rng):
+    data = datasets.single_cells(rng, 4000, sets=(5, 4, 3), relevant=(1, 1, 0), noise=0.5)
+    assert data.shape == (4000, 72)
+    assert [name for name in data.features if name.endswith(" 1")] == ["gene 1", "peak 1", "protein 1"]
+    assert set(np.unique(data.X[:, 30:54])) == {0.0, 1.0}
+    assert list(np.unique(data.y, return_counts=True)[1]) == [2000, 2000]
+    assert all(4 <= len(set(members)) == len(members) <= 12 for members in data.sets.values())
+    w = np.linalg.lstsq(data.standardized().X, data.y)[0] ** 2
+    assert w[data.truth > 0.0].mean() > 5.0 * w[data.truth == 0.0].mean()
+    assert data.truth.sum() == sum(len(data.sets[name]) for name in data.relevant)
+
+
 @pytest.mark.parametrize(
     "make",
     [
+        lambda rng: datasets.single_cells(rng, 20, sets=(3, 2, 2), relevant=(1, 1, 0)),
         lambda rng: datasets.kloft_toy(rng, 20, relevant=3),
         lambda rng: datasets.two_norm(rng, 20),
         lambda rng: datasets.waveform(rng, 20),
@@ -104,7 +117,7 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
     assert not np.array_equal(one.X, other.X)
     assert one.X.shape == (len(one.y), len(one.features))
     part = one.standardized().subset(10, 0)
-    assert (type(part), len(part.y)) == (datasets.Generated, 10)
+    assert (type(part), len(part.y)) == (type(one), 10)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +130,8 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
         (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
         (lambda rng: datasets.noisy_signal(rng, "Wave", snr=0.0), "snr = 0.0 must be positive"),
         (lambda rng: datasets.signal("Wave", [0.5, 1.5]), r"outside of \[0, 1\]"),
+        (lambda rng: datasets.single_cells(rng, 9, sizes=(4, 121)), r"sizes\[1\] = 121 .* \[4, 120\]"),
+        (lambda rng: datasets.single_cells(rng, 9, relevant=(0, 81, 0)), r"relevant sets of peaks = 81 .* \[0, 80\]"),
         (lambda rng: datasets.p300(rng, relevant=65), r"relevant = 65 must be an integer in \[0, 64\]"),
         (lambda rng: datasets.p300(rng, correlation=1.0), "correlation = 1.0 lies outside"),
     ],

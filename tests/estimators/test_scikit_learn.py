@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -34,6 +35,7 @@ from mklref.kernels.transforms import Transform
 SEARCH = {"kernels": "linear, rbf(2)", "Cs": [1.0], "norms": [1.0], "cv": 2}
 ESTIMATORS = (
     MKLClassifier(),
+    MKLClassifier(approximation=Nystroem(n_components=20, random_state=0)),
     MKLRegressor(approximation=20),
     MKLRegressor(),
     MKLOneClass(),

@@ -142,6 +142,9 @@ def test_the_bits_depend_on_the_shards_alone_and_the_answer_not_on_them():
     one, two, again = (mklref.solve(given.replace(kernels=given.kernels.sharded(k))) for k in (1, 3, 3))
     assert np.array_equal(two.dual_coef, again.dual_coef)
     agree(one, two)
+    few = np.arange(90)  # the last of three shards is empty
+    part = given.replace(kernels=given.kernels.part(few), y=given.y[few])
+    agree(mklref.solve(part), mklref.solve(part.replace(kernels=given.kernels.sharded(3).part(few))))
 
 
 def test_rows_are_drawn_without_bias_and_those_that_matter_always():
@@ -166,6 +169,7 @@ def test_rows_are_drawn_without_bias_and_those_that_matter_always():
 def test_a_part_of_the_rows_makes_the_step_and_errors_that_matter_are_seen(monkeypatch, rare):
     """What a few rows alone have is drawn seldom; a step that lacks it is noticed, and taken with all rows."""
     monkeypatch.setattr("mklref.factored.path._ROWS", 20 if not rare else 2)
+    monkeypatch.setattr("mklref.factored.path._CHEAP", 0.0)
     L, score = rows(n=2000, ranks=(3, 5))
     if rare:
         L.append(np.where(np.arange(2000)[:, None] % 100 == 0, 30.0 * L[0], 0.0))
@@ -179,6 +183,18 @@ def test_a_part_of_the_rows_makes_the_step_and_errors_that_matter_are_seen(monke
     agree(solution, mklref.solve(given))
 
 
+@pytest.mark.parametrize("cheap", [0.0, np.inf])
+def test_features_that_say_nothing_of_the_labels_have_no_part_in_the_answer(monkeypatch, cheap):
+    """f = b is best: L'beta has to vanish, which it does not where L'DL is that of a few rows only."""
+    monkeypatch.setattr("mklref.factored.path._CHEAP", cheap)
+    rng = np.random.default_rng(0)
+    y, L = np.sign(rng.normal(size=(500, 3))[:, 0]), rng.normal(size=(500, 2))
+    for factors in ([L], [0.0 * L, L]):
+        solution = mklref.solve(mklref.Problem(kernels.FactorStack(factors), y))
+        assert solution.status is mklref.Status.OPTIMAL
+        assert solution.objective == pytest.approx(438.0, rel=1e-6)
+
+
 def test_what_the_solver_does_not_take_is_said():
     given = problem(losses.Hinge(), mklref.Power(1.5))
     with pytest.raises(NotApplicable, match="dense_stack"):
@@ -186,6 +202,20 @@ def test_what_the_solver_does_not_take_is_said():
     with pytest.raises(NotApplicable, match="lower tol"):
         mklref.solve(problem(losses.Hinge(), Lp(1)), polish=True)
     assert mklref.solve(matrices(given)).status is mklref.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("loss", [losses.Hinge(), losses.SquaredHinge(), losses.EpsilonInsensitive(0.2)], ids=str)
+def test_samples_that_do_not_matter_have_a_dual_variable_of_zero(loss):
+    """As in the solver on matrices, or exact kernels would be read whole from there; 1'beta = 0 stays."""
+    given = problem(loss, Lp(2), C=1.0)
+    found, other = mklref.solve(given), mklref.solve(matrices(given))
+    zero = found.dual_coef == 0.0
+    assert zero.any()
+    assert np.all(np.abs(other.dual_coef[zero]) <= 1e-3)
+    assert np.count_nonzero(zero) >= 0.9 * np.count_nonzero(other.dual_coef == 0.0)
+    assert abs(found.dual_coef.sum()) < 1e-10
+    free = problem(losses.Logistic(), Lp(2))
+    assert np.all(mklref.solve(free).dual_coef != 0.0)
 
 
 def test_limits_end_in_the_best_certified_point():

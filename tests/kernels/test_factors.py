@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mklref
 from mklref import kernels
-from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, UnsafeFile
 
 RNG = np.random.default_rng(5)
 N = 31
@@ -71,6 +74,9 @@ class Restless:
     def __init__(self):
         self.rng = np.random.default_rng(0)
 
+    def fit(self, X):  # no estimator of scikit-learn, and returns nothing
+        self.seen = True
+
     def transform(self, X):
         return self.rng.normal(size=(len(X), 2))
 
@@ -91,6 +97,8 @@ LATE[-1, 1] = np.nan
         ([csr_matrix(LATE)], InvalidInput, "row 30 holds NaN"),
         ([np.ones((4, 1), dtype=complex)], InvalidType, "complex"),
         ([np.ma.masked_array(np.ones((4, 1)))], InvalidType, "mask"),
+        ([np.full((4, 1), 1e200)], InvalidInput, "squares overflow"),
+        (3, InvalidType, "factors is int"),
     ],
 )
 def test_bad_factors_are_refused_in_a_sentence(given, error, says):
@@ -114,8 +122,11 @@ def test_transformers_make_factors_now_or_whenever_they_are_read():
         [1.0, 0.0, 1.0, 0.0],
         [0.0, 0.0, 0.0, 1.0],
     ]
-    with pytest.raises(InvalidInput, match="another one when it is read again"):
-        kernels.factors({"noise": Restless()}, X)
+    for keep in (True, False):
+        with pytest.raises(InvalidInput, match="another one when it is read again"):
+            kernels.factors({"noise": Restless()}, X, keep=keep)
+    with pytest.raises(InvalidType, match=r"the class Nystroem; give an instance: Nystroem\(\)"):
+        kernels.factors({"class": Nystroem}, X)
     with pytest.raises(InvalidInput, match="give X"):
         kernels.factors(parts)
     with pytest.raises(InvalidInput, match="transform"):
@@ -139,6 +150,29 @@ def test_groups_of_columns_are_linear_kernels(form):
             kernels.column_groups(X, wrong)
     with pytest.raises(InvalidInput, match="2 columns 'a'"):
         kernels.column_groups(pd.DataFrame(X, columns=list("abca")), {"first": ["b", "a"]})
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("method", ["trace", "multiplicative"])
+def test_groups_are_normalised_as_their_matrices_are(form, method):
+    X, groups = RNG.normal(size=(N, 4)) + 1.0, [[0, 1], [3], [1, 2, 3]]
+    matrices = np.stack([X[:, group] @ X[:, group].T for group in groups])
+    expected = kernels.normalize(matrices, method=method)
+    whole = form(X)
+    for options in ({}, {"keep": True}):
+        stack = kernels.column_groups(whole, groups, normalize=method, **options)
+        assert np.allclose(stack.dense(), expected.dense() if hasattr(expected, "dense") else expected)
+        assert np.allclose(stack.part(np.arange(3, 9)).read(0, 6), stack.read(3, 9)) if form is np.asarray else True
+    assert kernels.column_groups(X, groups, keep=True, dtype=np.float32).dtype == np.float32
+    X[:, 3] = 2.0 if method == "multiplicative" else 0.0
+    with pytest.raises(InvalidInput, match="group 'K1' cannot be normalised"):
+        kernels.column_groups(form(X), groups, normalize=method)
+    with pytest.raises(InvalidParameter, match="keep=True"):
+        kernels.column_groups(X, groups, dtype=np.float32)
+    with pytest.raises(InvalidType, match="groups is int"):
+        kernels.column_groups(X, 3)
+    with pytest.raises(InvalidParameter, match="spherical"):
+        kernels.column_groups(X, groups, normalize="spherical")
 
 
 def test_gene_sets_are_read_from_gmt_files(tmp_path):
@@ -168,21 +202,31 @@ def test_pivoted_cholesky_says_what_is_missing():
 
 
 def test_a_solution_on_factors_bounds_the_problem_with_the_exact_kernels():
-    """The interval holds at every rank, and closes."""
+    """The interval holds at every rank, and closes; it asks for what lies between support vectors, once."""
+    study = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "figures" / "factors.py"))["study"]
+    optimum, *rows = study(60, (3, 15, 60))
+    for row in rows:
+        assert row["lower"] <= optimum["upper"]
+        assert optimum["lower"] <= row["upper"]
+        assert row["refined upper"] - row["refined lower"] <= 1e-6 * row["refined upper"]
+        assert row["refined lower"] <= optimum["upper"]
+        assert row["interval"] <= 2.0
+    gaps = [row["upper"] - row["lower"] for row in rows]
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 1e-5 * optimum["upper"]
+
+
+def test_an_interval_is_that_of_certificates_of_each_multiple_of_the_dual_point():
     X = np.random.default_rng(8).normal(size=(60, 2))
     family, y = kernels.gaussian([0.5, 1.0, 2.0]), np.where(X[:, 0] * X[:, 1] > 0.0, 1.0, -1.0)
     exact = mklref.Problem(family.fit(X), y, regularizer="l2")
-    optimum = mklref.solve(exact).certificate
-    gaps = []
-    for rank in (3, 15, 60):
-        approximation = exact.replace(kernels=kernels.cholesky(family, X, rank=rank, tol=0.0))
-        solution = mklref.solve(approximation)
-        assert mklref.certify(exact, solution).lower <= optimum.upper
-        interval = mklref.exact_interval(exact, approximation, solution)
-        assert interval.lower <= optimum.upper
-        assert optimum.lower <= interval.upper
-        gaps.append(interval.relative_gap)
-    assert gaps[0] > gaps[1] > gaps[2]
-    assert gaps[2] < 1e-5
+    approximation = exact.replace(kernels=kernels.cholesky(family, X, rank=9, tol=0.0))
+    solution = mklref.solve(approximation)
+    interval = mklref.exact_interval(exact, approximation, solution)
+    each = [mklref.certify(exact, scale * solution.dual_coef) for scale in 0.5 ** np.arange(0.0, 8.0, 0.5)]
+    assert interval.lower == pytest.approx(max(one.lower for one in each), rel=1e-9)
+    assert interval.upper <= solution.certificate.upper * (1.0 + 1e-12)
     with pytest.raises(InvalidInput, match="one problem"):
         mklref.exact_interval(exact, exact, solution)
+    with pytest.raises(InvalidType, match="solution is NoneType"):
+        mklref.exact_interval(exact, approximation, None)

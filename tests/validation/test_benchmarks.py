@@ -14,7 +14,7 @@ from mklref.native import solver
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from validation.benchmarks import native, native_profile, turns
+from validation.benchmarks import cells, cluster, native, native_profile, turns
 from validation.benchmarks.native_profile import STAGES, Stopwatch, stages
 from validation.benchmarks.problems import digits, lines
 
@@ -166,3 +166,42 @@ def test_profile_counts_support_vectors(capsys):
     assert row["free"] * 60 == pytest.approx(np.count_nonzero(alpha) - np.count_nonzero(alpha >= 0.05))
     assert 0.0 < row["free"] < row["support"] < 1.0
     assert f"support vectors {row['support']:.0%}" in capsys.readouterr().out
+
+
+def test_the_cost_of_a_cluster_is_fitted_and_added_up():
+    """Constants that made the seconds are found; without spread, pauses and losses the simulation is the model."""
+    truth = {"gram": 3e-11, "read": 3e-9, "sample": 7e-7, "solve": 2e-10, "step": 6e-3}
+    rows = []
+    for n, r in cluster.SIZES:
+        counts = {"grams": 0.3 * r, "reads": 40.0 + n / 1000.0, "steps": 12.0}
+        seconds = np.dot(cluster.terms(n, r, *counts.values()), list(truth.values()))
+        rows.append({"n": n, "r": r, "seconds": float(seconds)} | counts)
+    model = cluster.fitted(rows)
+    assert model == pytest.approx(truth | {"worst": 0.0}, rel=1e-6, abs=1e-9)
+    model |= {"call": 0.01, "hop": 0.005, "network": 1e9}
+    few, many = (cluster.predicted(model, 1e8, 1000.0, workers) for workers in (64, 1024))
+    assert few["reads"] == pytest.approx(16.0 * many["reads"]) == pytest.approx(3e-9 * 4e11 / 64)
+    assert many["rounds"] == pytest.approx(5 * 0.06)
+    rng = np.random.default_rng(0)
+    calm = cluster.simulated(many, 1024, rng, spread=0.0, pause=0.0, days=np.inf, solves=2)
+    assert calm == pytest.approx({"mean": 1.0, "95 %": 1.0, "lost": 0.0})
+    one, other = (cluster.simulated(few, workers, rng, days=np.inf, solves=3)["mean"] for workers in (8, 512))
+    assert 1.0 < one < other
+
+
+def test_weights_of_gene_sets_in_small_form(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(cells, "CS", np.array([0.1, 0.3]))
+    monkeypatch.setattr(
+        sys, "argv", ["cells", "300", "--sets", "9", "4", "3", "--results", str(tmp_path / "cells.json")]
+    )
+    cells.main()
+    rows = {row["weights"]: row for row in json.loads((tmp_path / "cells.json").read_text())}
+    assert list(rows) == ["p = 1", "uniform", "LinearSVC"]
+    for name in ("p = 1", "uniform"):
+        assert rows[name]["gap"] <= 1e-6
+        assert rows[name]["lower"] <= rows[name]["upper"]
+    assert rows["p = 1"]["share of the relevant"] > rows["uniform"]["share of the relevant"] == pytest.approx(6 / 16)
+    assert rows["LinearSVC"]["upper"] >= rows["uniform"]["lower"]
+    capsys.readouterr()
+    cells.main()  # nothing is measured again
+    assert len(json.loads((tmp_path / "cells.json").read_text())) == 3

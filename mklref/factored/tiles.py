@@ -1,0 +1,121 @@
+"""`DistributedLazyStack`: products of kernels that are evaluated when they are read, by tiles on the workers of Dask.
+
+    K_m v = [K_m[S, T_1]'v_S, K_m[S, T_2]'v_S, ...]        S where v is not 0, T the samples in order, cut into tiles
+
+Samples go to every worker once, v_S with each product; a tile comes back as its part of K_m v. A tile is a function of
+the samples and v, so that Dask computes it again elsewhere if a worker is lost, with the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref._typing import Array
+from mklref._validate import checked_count, checked_number
+from mklref.exceptions import InvalidType
+from mklref.factored.cluster import ClusterLost, check_client
+from mklref.factored.remote import TIMEOUT
+from mklref.kernels.evaluation import Block
+from mklref.kernels.lazy import LazyStack
+from mklref.machines.blas import blas_threads
+
+_EACH = 4
+"""Tiles for each worker: the last ones are for those that were quicker."""
+
+
+class DistributedLazyStack(LazyStack):
+    """Kernels that are evaluated when they are read, whose products the workers of a Dask cluster compute.
+
+    Parameters
+    ----------
+    stack : LazyStack
+        `family.fit(X, storage="lazy")`.
+    client : distributed.Client
+        Every worker gets the samples.
+    tiles : int, optional
+        Pieces that a product is cut into, four for each worker by default; the bits depend on them alone.
+    timeout : float
+        Seconds that a product may take.
+
+    Raises
+    ------
+    InvalidType
+        No lazy stack, or no client.
+    InvalidInput
+        A client that is closed.
+    NotApplicable
+        Workers that have other versions than this process.
+
+    Notes
+    -----
+    `certify` and all products K_m v run on the workers; the rows that `solve` reads are evaluated in this process.
+    """
+
+    def __init__(self, stack: LazyStack, *, client: Any, tiles: int | None = None, timeout: float = TIMEOUT) -> None:
+        if not isinstance(stack, LazyStack):
+            raise InvalidType(f"stack is {type(stack).__name__}; give a LazyStack: family.fit(X, storage='lazy').")
+        checked_number("timeout", timeout, "(0, inf)", lambda x: x > 0.0, "seconds that a product may take.")
+        check_client(client)
+        super().__init__(stack.fitted, stack.groups, cache=stack.cache, precision=stack.precision)
+        self.client, self.timeout = client, timeout
+        most = stack.shape[1]
+        self.tiles = min(most, checked_count("tiles", tiles or _EACH * len(client.ncores()), 1, "pieces of a product."))
+        self.own: LazyStack = LazyStack(stack.fitted, stack.groups, cache=stack.cache, precision=stack.precision)
+        self.chosen = np.arange(most)
+        self.there = client.scatter(self.own, broadcast=True, hash=False)
+
+    def apply(self, v: Array, kernels: Any = None) -> Array:
+        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n).
+
+        Raises
+        ------
+        ClusterLost
+            A RuntimeError with a sentence: no worker is left, or the time is over.
+        """
+        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
+        support = np.flatnonzero(v)
+        self.count(len(some) * len(support) * len(v))
+        rows, weights = self.chosen[support], v[support]
+        futures = [
+            self.client.submit(tile, self.there, rows, weights, columns, some, pure=False)
+            for columns in np.array_split(self.chosen, min(self.tiles, len(v)))
+        ]
+        return np.concatenate(self._gathered(futures), axis=1)
+
+    def _gathered(self, futures: list[Any]) -> list[Array]:
+        from distributed import wait
+        from distributed.scheduler import KilledWorker
+        from distributed.utils import TimeoutError as Late
+
+        try:
+            wait(futures, timeout=self.timeout)
+            found: list[Array] = self.client.gather(futures)
+        except (KilledWorker, Late, TimeoutError, OSError) as failure:
+            self.client.cancel(futures)
+            raise ClusterLost(
+                f"a product of lazy kernels was not finished by the workers within {self.timeout:g} s: "
+                f"{type(failure).__name__}: {failure}"
+            ) from failure
+        return found
+
+    def part(self, samples: Any) -> LazyStack:
+        """The stack of some of the samples, on the same workers."""
+        made = super().part(samples)
+        other = DistributedLazyStack.__new__(DistributedLazyStack)
+        other.__dict__.update(made.__dict__)
+        other.client, other.timeout, other.tiles = self.client, self.timeout, self.tiles
+        other.own, other.there, other.chosen = self.own, self.there, self.chosen[samples]
+        return other
+
+
+def tile(stack: LazyStack, rows: Array, v: Array, columns: Array, kernels: Array) -> Array:
+    """sum_i v_i K_m[rows_i, columns] of these kernels, (k, len(columns))."""
+    images = np.zeros((len(kernels), len(columns)))
+    with blas_threads():
+        for part in stack._batches(len(rows), 1):
+            index = rows[part]
+            block = Block(stack.samples("float64"), None, index, columns)
+            stack.add_rows(block, index, kernels, v[part], images, columns)
+    return images
