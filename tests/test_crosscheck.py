@@ -207,6 +207,18 @@ def test_values_are_compared_where_rounding_limits_every_point(problem):
     assert CrossCheck(large, (check.rows[0], wrong)).verdict.startswith("FAILED: mixed_norm/CLARABEL states the value")
 
 
+@pytest.mark.parametrize(("off", "verdict"), [(5e-6, "PASSED"), (2e-5, "FAILED")])
+def test_a_value_whose_point_certifies_nothing_has_no_verdict_where_it_is_a_little_off(problem, solution, off, verdict):
+    """As those of SCS at kernels of 1e6: it stops, and calls it optimal, where its own point is 7 % off."""
+    rows = (
+        made_up(solution, 10.0, 10.00001),
+        made_up(solution, 8.0, 12.0, formulation="qcqp", value=10.00001 + 10 * off),
+    )
+    check = check_of(problem, *rows)
+    assert check.verdict.startswith(verdict), check.verdict
+    assert check.undecided(rows[1]).startswith("certifies a relative gap") == (verdict == "PASSED")
+
+
 def test_native_and_reference_have_tolerances_of_their_own(problem):
     check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"], tol=1e-5, reference_tol=1e-2)
     assert [row.allowed for row in check.rows] == [1e-5, 1e-2]

@@ -56,7 +56,7 @@ def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_cod
     [
         ({"kernels": "rbf:"}, "kernels", "is not understood"),
         ({"data": "/no/such.csv"}, "data", "No such file"),
-        ({"data": "iris"}, "data", "3 classes"),
+        ({"data": "iris"}, "data", "3 classes (setosa, versicolor, virginica); write into the box 'positive class'"),
         ({"regularizer": "groups", "groups": "0 | x"}, "problem", "numbers of kernels"),
         ({"regularizer": "groups", "groups": "0 | 9"}, "problem", "9"),
         ({"p": "one"}, "problem", "no number"),
@@ -83,6 +83,27 @@ def test_a_table_is_read(tmp_path):
     assert complaint == {}
     assert shown.problem.n_samples == 20
     assert page.decision(shown).count("<svg") == 1 + np.sum(shown.solution.weights > 0)
+
+
+def test_what_became_of_empty_and_mixed_cells_is_said(tmp_path):
+    pytest.importorskip("pandas", reason="the extra 'tables' is not installed")
+    rows = [f"{k},{'' if k == 3 else k % 5},{'red' if k % 2 else 'blue'},{k % 2}" for k in range(24)]
+    (tmp_path / "mixed.csv").write_text("\n".join(["a,b,colour,class", *rows]))
+    state = replace(SMALL, data=str(tmp_path / "mixed.csv"))
+    assert work.solved(state, {})[1] == {}
+    assert "colour" in page.read(state)
+    assert page.read(SMALL) == page.read(replace(SMALL, data="/no/such.csv")) == ""
+
+
+def test_the_groups_that_are_shown_can_be_typed():
+    shown, _ = work.solved(replace(SMALL, regularizer="groups"), {})
+    assert "<code>0 1 | 2</code>" in page.groups(shown)
+    assert states.grouping("0 1 | 2", 3) == [list(group) for group in shown.problem.regularizer.groups]
+
+
+def test_data_that_are_nowhere_start_no_server():
+    with pytest.raises(InvalidParameter, match="neither a file nor one of moons"):
+        serve.explore(0, browser=False, data="moonz")
 
 
 def test_pictures_hold_the_numbers():
@@ -157,6 +178,18 @@ def test_a_walk_goes_on_where_it_ends_when_its_steps_do_not_apply_any_more():
     assert "0 steps from elastic net" in steps.picture
     assert steps.leaving
     assert not [way for _, way in steps.leaving if "lp to power" in way]
+    assert steps.taken == ""
+
+
+def test_what_changes_nothing_is_walked_once():
+    steps = walk.walk(work.solved(SMALL, {})[0])
+    unchanged = {edge.name for edge in mklref.equivalences.EQUIVALENCES if edge.parameters == mklref.equivalences.NONE}
+    names = [way for _, way in steps.leaving if way in unchanged]
+    assert names
+    for name in names:
+        further = walk.walk(work.solved(replace(SMALL, walk=name), {})[0])
+        assert further.taken == name
+        assert f"{name}|{name}" not in [way for _, way in further.leaving]
 
 
 def test_the_walk_from_ivanov_to_tikhonov_to_block_norms_ends_at_the_optimum_of_its_start():

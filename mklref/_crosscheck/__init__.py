@@ -8,7 +8,8 @@ of the formulation that its point comes from. So all certificates together place
                        the claim that the problem is infeasible or unbounded, or a native answer that calls itself
                        optimal and certifies a larger gap than tol;
     no verdict         has a solver that gave up, that says itself that it is inaccurate (its value may then be off by
-                       reference_tol), or whose point certifies a larger gap than reference_tol.
+                       reference_tol), or whose point certifies a larger gap than reference_tol (its value may be off by
+                       1e-5 then).
 
 The check passes if there is no contradiction, and if at least one value with a verdict could be compared with a common
 interval that is narrower than tol. A row without a verdict does not fail the check, and is named by it. Rounding makes

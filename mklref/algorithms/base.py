@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -128,15 +128,20 @@ class Run:
 
     def svm(self, weights: Array) -> Point:
         """Solve the machines at these weights, from where they were left; counts as SVM evaluations."""
-        if self.recorder.records and self.recorder.late:
-            raise OutOfTime
-        self.svm_calls += len(self.machines)
-        for machine in self.machines:
-            before = machine.steps
-            machine.move(weights)
-            self._solve(machine)
-            self.inner_steps += machine.steps - before
+        self._evaluate(weights, np.ones(len(weights), dtype=bool))
         return self._point(weights)
+
+    def trial(self, weights: Array) -> Point:
+        """`svm` for a line search, which asks for J alone: kernels without weight are not read.
+
+        Their `squares` are upper bounds, far too large to certify anything; `completed` reads them.
+        """
+        self._evaluate(weights, weights > 0.0)
+        return point_of(self.problem, self.machines, weights)
+
+    def completed(self, trial: Point) -> Point:
+        """The point of a trial with the squares of all kernels; nothing is solved and nothing counted."""
+        return self.assess(trial.weights, tuple(beta.copy() for beta in trial.betas))
 
     def gradient(self, point: Point) -> Array:
         """dJ/dtheta_m = -1/2 sum_p beta_p'K_m beta_p (SimpleMKL (13), (20)-(22)); counts as a gradient evaluation."""
@@ -146,6 +151,7 @@ class Run:
     def assess(self, weights: Array, betas: tuple[Array, ...]) -> Point:
         """The point with these weights and these feasible dual variables; nothing is solved and nothing counted."""
         for machine, beta in zip(self.machines, betas, strict=True):
+            machine.forms.watched = np.ones(len(weights), dtype=bool)
             machine.set_dual(beta)
             machine.move(weights)
         return self._point(weights)
@@ -179,9 +185,22 @@ class Run:
     def _interrupted(self) -> Solution | None:
         return None if self.best.point is None else self._solution(Status.INTERRUPTED)
 
+    def _evaluate(self, weights: Array, needed: Any) -> None:
+        """Solve the machines at these weights, and read the kernels that are needed, (M,) of bool."""
+        if self.recorder.records and self.recorder.late:
+            raise OutOfTime
+        self.svm_calls += len(self.machines)
+        for machine in self.machines:
+            before = machine.steps
+            machine.watch(needed)
+            machine.move(weights)
+            self._solve(machine)
+            self.inner_steps += machine.steps - before
+
     def _solve(self, machine: Machine) -> None:
         """Solve one machine until its own certified gap is negligible."""
-        asked = left = np.inf
+        asked = self.precision * abs(machine.value()) if machine.solves else np.inf
+        left = np.inf
         while True:
             machine.solve(asked)
             _, _, losses = machine.scores()

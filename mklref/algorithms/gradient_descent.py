@@ -48,7 +48,8 @@ def gradient_descent(run: Run, *, stop: str = "gap") -> Iterator[Point]:
         if not D.any():
             return
         nu, longest = longest_step(point.weights, D)
-        end = run.svm(moved(point.weights, D, longest, nu))
+        end = run.trial(moved(point.weights, D, longest, nu))
         point = min(end, line_search(run, point, D, longest), key=lambda candidate: candidate.value)
         if point is before:
             return
+        point = run.completed(point)

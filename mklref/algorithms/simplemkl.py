@@ -69,7 +69,7 @@ def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
         #   while J_dagger < J(d) do {descent direction update}
         while True:
             nu, longest = longest_step(point.weights, D)
-            trial = run.svm(moved(point.weights, D, longest, nu))
+            trial = run.trial(moved(point.weights, D, longest, nu))
             if trial.value >= point.value:
                 #   line search along D for gamma in [0, gamma_max]
                 point = line_search(run, point, D, longest)
@@ -83,6 +83,7 @@ def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
                 break
         if point is before:
             return
+        point = run.completed(point)
 
 
 def stops_at(run: Run, stop: str) -> None:
@@ -147,7 +148,7 @@ def line_search(run: Run, point: Point, D: Array, longest: float) -> Point:
     """
 
     def trial(gamma: float) -> tuple[float, Point]:
-        return gamma, run.svm(moved(point.weights, D, gamma))
+        return gamma, run.trial(moved(point.weights, D, gamma))
 
     low, high = 0.0, longest
     left, right = trial((1.0 - _GOLDEN) * longest), trial(_GOLDEN * longest)

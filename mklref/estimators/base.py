@@ -31,6 +31,7 @@ from mklref.estimators.gram import (
     NewKernels,
     Precomputed,
     family_of,
+    is_definite,
     n_kernels,
     n_precomputed,
     normalized,
@@ -217,8 +218,18 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
                 )
         return as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
 
-    def _raw_kernels(self, X: Any, kept: Kept) -> KernelStack:
-        """The kernels of the samples that are kept, not yet normalised; remembers what new samples need."""
+    def _learned_kernels(self, X: Any, kept: Kept) -> KernelStack:
+        """The kernels of the samples that are kept, normalised; remembers what new samples need.
+
+        Those that need no check are evaluated as they are needed, the others before they are normalised.
+        """
+        of_samples = not self._is_precomputed() and getattr(self, "approximation", None) is None and not is_sparse(X)
+        at_once = of_samples and is_definite(self.kernels, variables_of(self))
+        grams = self._raw_kernels(X, kept, normalized=at_once)
+        return grams if at_once else self._normalized(grams, kept.weight)
+
+    def _raw_kernels(self, X: Any, kept: Kept, *, normalized: bool = False) -> KernelStack:
+        """The kernels of the samples that are kept, normalised if asked; remembers what new samples need."""
         if not isinstance(self.center, bool | np.bool_):
             raise InvalidType(f"center is {self.center!r}; give True or False.")
         method = None if self.normalize is None else checked_method(self.normalize)
@@ -240,7 +251,8 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
             names = getattr(self, "feature_names_in_", None)
             if storage == "memory":
                 require_memory(len(kept.indices), n_kernels(self.kernels, variables_of(self)), *self._folds_at_a_time)
-            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage)
+            wanted = (method, bool(self.center), kept.weight) if normalized else (None, False, None)
+            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage, wanted)
             self._new_kernels = fitted
             self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
             warn_of_scales(fitted.kernels, fitted.samples, variables_of(self))

@@ -163,7 +163,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
             X, y = self._checked_data(X, y)
             kept = self._kept(X, sample_weight, y)
             self._require_targets(y[kept.indices])
-            grams = self._normalized(self._raw_kernels(X, kept), kept.weight)
+            grams = self._learned_kernels(X, kept)
             self._fit_parts(self._parts(grams, y[kept.indices], kept.weight), kept)
         return self
 

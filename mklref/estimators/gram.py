@@ -26,7 +26,7 @@ from mklref.kernels import (
     parse,
     stack,
 )
-from mklref.kernels.transforms import VANISHING, ConstantKernel, Transform, is_constant
+from mklref.kernels.transforms import VANISHING, Transform, fitted_or_vanishing
 
 PRECOMPUTED = "precomputed"
 
@@ -62,11 +62,19 @@ def n_kernels(kernels: Any, variables: Sequence[str]) -> int:
     return len(family_of(kernels).expand(list(variables)))
 
 
-def raw_family(kernels: Any, X: Any, names: Any, storage: str) -> tuple[KernelStack, FittedFamily | SparseFamily]:
+def is_definite(kernels: Any, variables: Sequence[str]) -> bool:
+    """Whether all kernels are positive semidefinite by a theorem."""
+    return all(kernel.definite for kernel in family_of(kernels).expand(list(variables)))
+
+
+def raw_family(
+    kernels: Any, X: Any, names: Any, storage: str, normalization: tuple[Any, bool, Array | None] = (None, False, None)
+) -> tuple[KernelStack, FittedFamily | SparseFamily]:
     """The kernels on samples X (n, d) whose columns have these names, and those of new samples.
 
     Kernels that are positive semidefinite by a theorem need no check; functions and kernels of the user's get one.
-    Those of sparse samples are in memory.
+    Those of sparse samples are in memory. The normalisation, `center` and the weights of samples are those of
+    `normalized`, for dense samples: where they are known before, kernels are evaluated as they will be.
     """
     if is_sparse(X):
         variables = [f"x{j}" for j in range(X.shape[1])] if names is None else list(names)
@@ -74,7 +82,9 @@ def raw_family(kernels: Any, X: Any, names: Any, storage: str) -> tuple[KernelSt
         named = tuple(kernel.name(variables) for kernel in own)
         fitted = SparseFamily(X, own, (Transform(),) * len(own), named)
         return ArrayStack.trusted(list(fitted.grams()), named), fitted
-    given = family_of(kernels).fit(X if names is None else _Named(X, names), storage=storage)
+    method, center, weight = normalization
+    labelled = X if names is None else _Named(X, names)
+    given = family_of(kernels).fit_weighted(labelled, weight, method, center, storage, vanish=True)
     if isinstance(given, FamilyStack):
         given.require_psd()
     return given, given.fitted
@@ -183,25 +193,13 @@ def normalized(
     assert isinstance(raw, ArrayStack)
     matrices, transforms = [], []
     for gram, name in zip(raw.matrices, raw.names, strict=True):
-        transforms.append(_transform(gram, f"kernel {name!r}", method, center, weight))
+        transforms.append(fitted_or_vanishing(gram, f"kernel {name!r}", method, center, weight))
         if isinstance(raw, FamilyStack):
             transforms[-1].train_in_place(gram)
             matrices.append(gram)
         else:
             matrices.append(transforms[-1].train(gram))
     return ArrayStack.trusted(matrices, raw.names), replace(new, transforms=tuple(transforms))
-
-
-def _transform(gram: FloatArray, label: str, method: Any, center: bool, weight: Array | None) -> Transform:
-    """The statistics of one kernel; one that is constant becomes 0 where it would be divided by its variance of 0."""
-    if method == "multiplicative" and not center:  # one read of the matrix says both
-        try:
-            return Transform.fit(gram, label, method, center, weight)
-        except ConstantKernel:
-            return VANISHING
-    if method is not None and center and is_constant(gram, weight):
-        return VANISHING
-    return Transform.fit(gram, label, method, center, weight)
 
 
 def vanished(transforms: Sequence[Transform]) -> list[int]:
@@ -220,7 +218,7 @@ def part(
     transforms, matrices, rows = [], [], np.empty((len(raw), len(test), len(train)))
     for m, (gram, name) in enumerate(zip(raw, names, strict=True)):
         inner = gram.take(train, axis=0).take(train, axis=1)  # three times as fast as both at once
-        fitted = _transform(inner, f"in a fold kernel {name!r}", method, center, weight)
+        fitted = fitted_or_vanishing(inner, f"in a fold kernel {name!r}", method, center, weight)
         transforms.append(fitted)
         matrices.append(fitted.train(inner))
         rows[m] = fitted.new(gram.take(test, axis=0).take(train, axis=1), gram[test, test])

@@ -99,7 +99,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         with self._fitting():
             X = self._checked_samples(X)
             kept = self._kept(X, sample_weight)
-            grams = self._normalized(self._raw_kernels(X, kept), kept.weight)
+            grams = self._learned_kernels(X, kept)
             n = len(kept.indices)
             total = float(n if kept.weight is None else kept.weight.sum())
             problem = Problem(

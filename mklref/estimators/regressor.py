@@ -112,7 +112,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         with self._fitting():
             X, y = self._checked_data(X, y)
             kept = self._kept(X, sample_weight, y)
-            grams = self._normalized(self._raw_kernels(X, kept), kept.weight)
+            grams = self._learned_kernels(X, kept)
             self._fit_parts(self._parts(grams, y[kept.indices], kept.weight), kept)
         self._warn_if_constant()
         return self

@@ -7,13 +7,15 @@ app = marimo.App(width="full", app_title="mklref explorer")
 
 @app.cell
 def _():
+    from dataclasses import replace
+
     import marimo as mo
 
     from mklref.explore import page, walk, work
     from mklref.explore.state import BUNDLED, COSTS, GENERATED, NORMS, RANGES, REGULARIZERS, State
     from mklref.losses import LOSSES
 
-    return BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, State, mo, page, walk, work
+    return BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, State, mo, page, replace, walk, work
 
 
 @app.cell
@@ -28,7 +30,7 @@ def _(State, mo, walk, work):
 
 
 @app.cell
-def _(BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, mo, page, start):
+def _(BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, State, mo, page, start):
     known = [*GENERATED, *BUNDLED, *([] if start.data in (*GENERATED, *BUNDLED) else [start.data])]
     data = mo.ui.dropdown(known, value=start.data, label="data")
     samples = mo.ui.slider(*RANGES["samples"], 10, value=start.samples, label="samples", show_value=True)
@@ -36,14 +38,14 @@ def _(BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, mo, page, 
     noise = mo.ui.slider(*RANGES["noise"], 0.05, value=start.noise, label="noise", show_value=True)
     positive = mo.ui.text(value=start.positive, label="positive class")
     kernels = mo.ui.text(value=start.kernels, label="kernels", full_width=True)
-    loss = mo.ui.dropdown(list(LOSSES), value=page.one_of(start.loss, LOSSES), label="loss")
+    loss = mo.ui.dropdown(list(LOSSES), value=page.one_of(start.loss, LOSSES, State.loss), label="loss")
     regularizer = mo.ui.dropdown(
-        list(REGULARIZERS), value=page.one_of(start.regularizer, REGULARIZERS), label="regulariser"
+        list(REGULARIZERS), value=page.one_of(start.regularizer, REGULARIZERS, State.regularizer), label="regulariser"
     )
-    p = mo.ui.dropdown(list(NORMS), value=page.one_of(start.p, NORMS), label="p (or q of a block norm)")
+    p = mo.ui.dropdown(list(NORMS), value=page.one_of(start.p, NORMS, State.p), label="p (or q of a block norm)")
     lam = mo.ui.slider(*RANGES["lam"], 0.05, value=start.lam, label="λ of the elastic net", show_value=True)
     C = mo.ui.slider(steps=COSTS, value=start.C, label="C", show_value=True)
-    groups = mo.ui.text(value=start.groups, label="groups, such as 0 1 | 2 3")
+    groups = mo.ui.text(value=start.groups, label="groups, with bars between", placeholder="two halves")
     return C, data, groups, kernels, lam, loss, noise, p, positive, regularizer, samples, share
 
 
@@ -87,17 +89,38 @@ def _(has_finished, memory, mo, shown, work):
 
 
 @app.cell
-def _(C, complaint, data, groups, kernels, lam, loss, mo, noise, p, page, positive, regularizer, samples, share):
+def _(
+    C,
+    chosen,
+    complaint,
+    data,
+    groups,
+    kernels,
+    lam,
+    loss,
+    mo,
+    noise,
+    p,
+    page,
+    positive,
+    regularizer,
+    samples,
+    share,
+    shown,
+):
     places = {
         "data": {"data": data, "samples": samples, "noise": noise, "share": share, "positive": positive},
-        "kernels": {"kernels": kernels, "hint": mo.Html(page.HINT)},
+        "kernels": {"kernels": kernels},
         "problem": {"loss": loss, "regularizer": regularizer, "p": p, "lam": lam, "groups": groups, "C": C},
     }
+    hints = {"data": page.read(chosen), "kernels": page.HINT, "problem": page.groups(shown)}
     idle, rows = page.idle(data.value, regularizer.value), []
     for place, controls in places.items():
         rows += [control for name, control in controls.items() if name not in idle]
         if place in complaint:
             rows.append(mo.Html(page.complained(complaint[place])))
+        if hints[place]:
+            rows.append(mo.Html(hints[place]))
     mo.sidebar(rows, width="300px")
     return
 
@@ -125,8 +148,8 @@ def _(mo, page, shown, start):
 
 
 @app.cell
-def _(chosen, formulation, mo, page):
-    page.remember(mo.query_params(), chosen, formulation.value)
+def _(chosen, formulation, mo, page, replace, steps):
+    page.remember(mo.query_params(), replace(chosen, walk=steps.taken), formulation.value)
     return
 
 
@@ -152,7 +175,7 @@ def _(mo, shown, walk, walk_to):
         return lambda _: walk_to(way)
 
     walks = mo.ui.array([mo.ui.button(label=words, on_click=to(way)) for words, way in steps.leaving])
-    back = mo.ui.button(label="back", on_click=to(steps.before), disabled=not shown.state.walk)
+    back = mo.ui.button(label="back", on_click=to(steps.before), disabled=not steps.taken)
     mo.vstack(
         [
             mo.md("## Walk along equivalences"),
@@ -161,7 +184,7 @@ def _(mo, shown, walk, walk_to):
             mo.Html(walk.NOTE + steps.table),
         ]
     )
-    return
+    return (steps,)
 
 
 @app.cell

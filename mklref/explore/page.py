@@ -17,15 +17,15 @@ from mklref._latex import PRIMERS, problem_statement, statement as latex
 from mklref._ranges import weight_ranges
 from mklref._typing import Array
 from mklref.certificate import Certificate
-from mklref.exceptions import NotApplicable
+from mklref.exceptions import MKLError, NotApplicable
 from mklref.explore import state as states, views, work
 from mklref.explore.state import State
 from mklref.explore.work import Shown
-from mklref.regularizers import BlockNorm, Lp, Regularizer
+from mklref.regularizers import BlockNorm, Groups, Lp, Regularizer
 
 HINT = (
-    "<small><code>rbf:0.2..4:5</code> is five Gaussians with widths from 0.2 to 4, <code>poly:2</code> a polynomial, "
-    "<code>linear</code> without any; commas between them.</small>"
+    "<small><code>rbf(0.2..4, 5)</code>, in short <code>rbf:0.2..4:5</code>, is five Gaussians with widths from 0.2 to "
+    "4, <code>poly(2)</code> a polynomial, <code>linear</code> without any; commas between them.</small>"
 )
 STYLE = """<style>
 #App > div { padding-inline: 0.5rem; }
@@ -37,6 +37,7 @@ STYLE = """<style>
 .beside > * { min-width: 0; overflow-x: auto; }
 @media (min-width: 1024px) { .narrow { display: none; } }
 .beside pre { font-size: 0.8rem; line-height: 1.35; white-space: pre-wrap; overflow-wrap: anywhere; }
+.report { font-size: 0.75rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .complaint { border-left: 4px solid #c62828; padding: 0.2rem 0 0.2rem 0.6rem; font-size: 0.9rem;
   overflow-wrap: anywhere; }
 </style>"""
@@ -47,9 +48,29 @@ FADED = """<style>
 OVER_DUAL_VARIABLES = ("dual", "qcqp", "silp", "semi_infinite")
 
 
-def one_of(value: str, names: Collection[str]) -> str:
-    """A value from an address, or the first that there is."""
-    return value if value in names else next(iter(names))
+def one_of(value: str, names: Collection[str], default: str) -> str:
+    """A value from an address, or what the page begins with."""
+    return value if value in names else default
+
+
+def read(state: State) -> str:
+    """How a file was read, folded below its name; nothing for data without a report, or that cannot be read."""
+    try:
+        report = states.sample_of(state).report
+    except (MKLError, OSError):  # said beside the control
+        return ""
+    folded = f'<details><summary>How it was read</summary><pre class="report">{escape(report)}</pre></details>'
+    return folded if report else ""
+
+
+def groups(shown: Shown) -> str:
+    """The groups of kernels that are shown, in the notation of their control."""
+    regularizer = shown.problem.regularizer
+    if not isinstance(regularizer, Groups):
+        return ""
+    kernels = "; ".join(f"{m} {escape(name)}" for m, name in enumerate(shown.names))
+    now = states.written(regularizer.groups)
+    return f"<small>The groups are <code>{now}</code>, every kernel in one of them: {kernels}.</small>"
 
 
 def idle(data: str, regularizer: str) -> set[str]:
@@ -127,8 +148,8 @@ def again(complaint: dict[str, str], shown: Shown) -> str:
         return '<p class="narrow"><small>The controls are behind ☰.</small></p>'
     said = " ".join(map(escape, complaint.values()))
     return (
-        f'{FADED}<div class="complaint" role="alert"><p>{said}</p><p>What is grey below are the results of the last '
-        f"settings that could be solved: {escape(settings(shown))}.</p></div>"
+        f'{FADED}<div class="complaint" role="alert"><p>{said}</p><p>What is grey below belongs to other settings: '
+        f"{escape(settings(shown))}.</p></div>"
     )
 
 

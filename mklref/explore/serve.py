@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import socket
 import sys
@@ -35,17 +36,19 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
     browser : bool
         Whether to open it.
     data : str, optional
-        A bundled data set, "moons", "rings" or "toy", or a CSV file.
+        "moons", "rings", "toy", a bundled data set, or a CSV file.
 
     Raises
     ------
     MissingExtra
         marimo is not installed.
     InvalidParameter
-        No port is free, or it is no port.
+        No port is free, or it is no port; no such data.
     """
     if find_spec("marimo") is None:
         raise MissingExtra("the explorer needs marimo; install it by: pip install 'mklref[explore]'.")
+    if data:
+        _check(data)
     listener = listen(port)
     token = secrets.token_urlsafe(16)
     query = urlencode({"access_token": token, **({"data": data} if data else {})})
@@ -60,6 +63,14 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
         # While the browser reads the scripts of the page, what its first cell needs is imported.
         threading.Thread(target=import_module, args=["mklref.explore.page"], daemon=True).start()
         server.run(sockets=[listener])
+
+
+def _check(data: str) -> None:
+    from mklref.explore.state import BUNDLED, GENERATED  # which need NumPy: whoever gives no data does not wait for it
+
+    known = (*GENERATED, *BUNDLED)
+    if data not in known and not Path(data).is_file():
+        raise InvalidParameter(f"data = {data!r} is neither a file nor one of {', '.join(known)}; give a CSV file.")
 
 
 def listen(port: int) -> socket.socket:
@@ -88,6 +99,8 @@ def _server(token: str) -> Any:
     import marimo
     import uvicorn
 
+    # What the cells of a page say that was closed meanwhile goes nowhere, and asyncio would say so for every line.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     page = Path(__file__).with_name("app.py")
     app = (
         marimo.create_asgi_app(quiet=True, token=token, session_ttl=PATIENCE).with_app(path="", root=str(page)).build()

@@ -12,7 +12,7 @@ import numpy as np
 
 from mklref import datasets
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels import parse
 from mklref.kernels.fitted import FamilyStack
 from mklref.losses import LOSSES
@@ -37,6 +37,8 @@ class Sample(NamedTuple):
     names: tuple[str, ...]
     labels: bool
     """Whether y holds -1 and +1."""
+    report: str = ""
+    """How the columns of a file became numbers, and what was left out."""
 
 
 REGULARIZERS: dict[str, Callable[[State, int], Regularizer]] = {
@@ -136,6 +138,11 @@ def number(name: str, text: str) -> float:
         raise InvalidParameter(f"{name} = {text!r} is no number; write 1, 4/3, 2.5 or inf.") from None
 
 
+def written(groups: Any) -> str:
+    """Groups of kernels as `grouping` reads them."""
+    return " | ".join(" ".join(map(str, group)) for group in groups)
+
+
 def grouping(text: str, M: int) -> list[list[int]]:
     """Numbers of kernels, groups between bars: 0 1 | 2 3. Without any, the first half and the second.
 
@@ -168,16 +175,25 @@ def sample(data: str, samples: int, share: float, noise: float, positive: str, t
     from mklref.estimators.tabular import read_any  # scikit-learn is not for every state
 
     known = data in datasets.BUNDLED
-    table = datasets.load(data) if known else read_any(data, target)[0]
-    table = table.complete()
+    table, encoder = (datasets.load(data), None) if known else read_any(data, target)
+    rows, table = len(table), table.complete()
+    report = "" if encoder is None else encoder.report()
+    if len(table) < rows:
+        report = f"{rows - len(table)} of {rows} rows have cells without a value and are left out.\n{report}"
     chosen = np.sort(np.random.default_rng(0).permutation(len(table))[:samples])
     table = table.take(chosen).standardized()
     y = np.asarray(table.y)
     real = y.dtype.kind == "f" and len(np.unique(y)) > 10 and not positive
+    if not real and not positive and len(classes := np.unique(y)) > 2:
+        shown = ", ".join([*map(str, classes[:8]), *["..."] * (len(classes) > 8)])
+        raise InvalidTarget(
+            f"the target has {len(classes)} classes ({shown}); write into the box 'positive class' "
+            "which one is told from the others."
+        )
     labels = y.astype(float) if real else datasets.encode(y, positive or None)[0]
     if real:
         labels = (labels - labels.mean()) / (labels.std() or 1.0)
-    return Sample(table.X, labels, table.features, not real)
+    return Sample(table.X, labels, table.features, not real, report)
 
 
 def generated(data: str, samples: int, share: float, noise: float) -> Sample:

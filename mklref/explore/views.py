@@ -147,7 +147,7 @@ def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: flo
     axes.line([here, here], [0, axes.y[1]], "currentColor", 1.0)
     shown = [(k, "∞" if np.isinf(values[k]) else f"{values[k]:.4g}") for k in range(0, len(values), 2)]
     axes.ticks(shown, [(0.0, "0"), (axes.y[1], f"{axes.y[1]:.3g}")])
-    axes.text(axes.x[1] / 2, 0.0, what, dy=31)
+    axes.text(axes.x[1] / 2, 0.0, f"weights of the kernels over {what}", dy=31)
     return axes.svg()
 
 

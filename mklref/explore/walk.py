@@ -34,6 +34,8 @@ class Walk(NamedTuple):
     """A row for each problem."""
     leaving: tuple[tuple[str, str], ...]
     """The steps from where it ends: words, and the walk with that step."""
+    taken: str
+    """The walk without steps that do not apply any more."""
     before: str
     """The walk without its last step."""
 
@@ -57,13 +59,13 @@ def walk(shown: Shown) -> Walk:
     else:
         walked, rows = (), (_stop("", problem, shown.solution, "", ""),)
     taken = replace(shown.state, walk="|".join(edge.name for edge in walked))  # others do not apply here any more
-    ahead = leaving(problem)
+    ahead = [edge for edge in leaving(problem) if not (edge.parameters == NONE and edge in walked)]  # said already
     columns = ("step", "problem", "C", "optimum, computed again", "parameters", "gap of the point carried here")
     start = type(shown.problem.regularizer).__name__
     picture = graph.walk(start, walked, ahead)
     here = graph.end(start, walked)
     steps = tuple((f"{e.name} → {graph.PLACES[graph.ends(e, here)[1]][2]}", taken.after(e.name)) for e in ahead)
-    return Walk(picture, _display.table(columns, rows), steps, taken.before())
+    return Walk(picture, _display.table(columns, rows), steps, taken.walk, taken.before())
 
 
 @lru_cache(maxsize=64)

@@ -108,6 +108,23 @@ class KernelFamily(ABC):
         InvalidType
             A cache that is neither a number nor a text.
         """
+        return self.fit_weighted(X, None, normalize, center, storage, cache=cache, precision=precision)
+
+    def fit_weighted(
+        self,
+        X: Any,
+        weight: Array | None,
+        normalize: Normalization | None,
+        center: bool,
+        storage: str,
+        *,
+        vanish: bool = False,
+        **lazy: Any,
+    ) -> FamilyStack | LazyStack:
+        """What `fit` does, with samples that count `weight` (n,) times in the statistics of the normalisation.
+
+        If they `vanish`, constant kernels become 0 where they cannot be normalised, and are refused otherwise.
+        """
         from mklref.kernels.fitted import FamilyStack, expanded
         from mklref.kernels.lazy import LazyStack
         from mklref.kernels.storage import checked_storage, chosen
@@ -118,9 +135,9 @@ class KernelFamily(ABC):
             kept, choice = chosen(len(kernels), len(samples))
         made: FamilyStack | LazyStack
         if kept == "memory":
-            made = FamilyStack(self, X, normalize, center)
+            made = FamilyStack(self, X, normalize, center, weight, vanish=vanish)
         else:
-            made = LazyStack.fit(self, X, normalize, center, cache, precision)
+            made = LazyStack.fit(self, X, normalize, center, weight, vanish=vanish, **lazy)
         made.choice = choice
         return made
 

@@ -132,6 +132,16 @@ class Block:
         """out[m] = f_m exp(r_m D), (M, k, n), of the dtype of the samples and contiguous."""
         compiled.exponentials(self.shared(run.shares, run.columns), run.rates, run.factors, out, threads())
 
+    def means(self, run: Run, shares: Array) -> Array:
+        """sum_ij s_i s_j exp(r_m D_ij) of whole matrices in float64, (M,), for shares s (n,) that sum to 1.
+
+        From the upper triangle. Matrices that are written are evaluated whole: to write the other half of an entry
+        once more, across the rows, takes longer than its exponential.
+        """
+        terms = np.empty((len(shares), len(run.members)))
+        compiled.exponential_forms(self.shared(run.shares, run.columns), run.rates, shares, terms, threads())
+        return np.asarray(terms.sum(axis=0))
+
     def add(self, run: Run, weights: Array, out: Array) -> None:
         """out += sum_m weights_m f_m exp(r_m D), float64 (k, n)."""
         shared = self.shared(run.shares, run.columns)

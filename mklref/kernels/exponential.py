@@ -2,6 +2,8 @@
 
     squares            D_ij = max(0, a_i + b_j - 2 P_ij)                          from products P = X Z', in place
     exponentials       K_mij = f_m exp(r_m D_ij)
+    exponential_forms  v'E v for E = exp(r_m D), D = D', by its terms v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), whose
+                       sums may differ in the last bits
     exponential_sum    Q_ij += sum_m w_m exp(r_m D_ij)
     exponential_dots   images_mj += sum_i v_i f_m exp(r_m D_ij)
 
@@ -60,6 +62,13 @@ class Twin:
         """out[m, i, j] = factors[m] exp(rates[m] squares[i, j])."""
         for rate, factor, part in zip(rates.astype(squares.dtype), factors.astype(squares.dtype), out, strict=True):
             part[:] = factor * exponential(rate * squares)
+
+    @staticmethod
+    def exponential_forms(squares: Array, rates: Array, v: Array, out: Array, threads: int) -> None:
+        """out[i, m] = v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), E = exp(rates[m] squares)."""
+        for rate, terms in zip(rates, out.T, strict=True):
+            E = exponential(rate * squares)
+            terms[:] = v * (E.diagonal() * v + 2.0 * (np.triu(E, 1) @ v))
 
     @staticmethod
     def exponential_sum(squares: FloatArray, rates: Array, weights: Array, out: Array, threads: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -16,7 +16,14 @@ from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
 from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
-from mklref.kernels.transforms import Normalization, Transform, checked_method
+from mklref.kernels.transforms import (
+    VANISHING,
+    ConstantKernel,
+    Normalization,
+    Transform,
+    checked_method,
+    fitted_or_vanishing,
+)
 
 
 class OnSamples:
@@ -75,25 +82,38 @@ class FamilyStack(OnSamples, ArrayStack):
     kernel, and what its normalisation takes.
     """
 
-    def __init__(self, family: KernelFamily, X: Any, normalize: Normalization | None, center: bool) -> None:
+    def __init__(
+        self,
+        family: KernelFamily,
+        X: Any,
+        normalize: Normalization | None,
+        center: bool,
+        weight: Array | None = None,
+        *,
+        vanish: bool = False,
+    ) -> None:
+        """Evaluate; `weight` (n,) and `vanish` as of `LazyStack.normalized`."""
         kernels, names, samples, variables, columns = expanded(family, X, normalize)
         grams = np.empty((len(names), len(samples), len(samples)))
+        labels = [f"kernel {name!r}" for name in names]
         transforms: list[Any] = [None] * len(kernels)
-        if not center and normalize != "multiplicative":
-            for m, (kernel, name) in enumerate(zip(kernels, names, strict=True)):
-                if kernel.rate is not None or kernel.on_columns()[0].rate is not None:
-                    diagonal, label = kernel.diagonal(samples), f"kernel {name!r}"
-                    transforms[m] = Transform.of_statistics(diagonal, None, np.float64, label, normalize, False)
         block = Block(Samples(samples))
         with np.errstate(over="ignore"):
-            for run in runs_of(kernels, [None if own is None else own.factor for own in transforms]):
-                _evaluate(block, run, grams, names)
-            for m, (kernel, name, out) in enumerate(zip(kernels, names, grams, strict=True)):
+            for run in [] if center else runs_of(kernels, [1.0] * len(kernels)):
+                if np.isnan(block.shared(run.shares, run.columns).sum()):
+                    raise _overflow(names[run.members[0]])
+                for m, mean in zip(run.members, _means(block, run, normalize, weight), strict=True):
+                    transforms[m] = _exponential(
+                        kernels[m].diagonal(samples), mean, labels[m], normalize, weight, vanish
+                    )
+                _evaluate(block, replace(run, factors=np.array([transforms[m].factor for m in run.members])), grams)
+            for m, (kernel, out) in enumerate(zip(kernels, grams, strict=True)):
                 if transforms[m] is None:
-                    gram = block.values(kernel)
-                    require_no_overflow(gram, name)
-                    transforms[m] = Transform.fit(gram, f"kernel {name!r}", normalize, center)
-                    out[:] = transforms[m].train(gram)
+                    out[:] = block.values(kernel)
+                    require_no_overflow(out, names[m])
+                    fit = fitted_or_vanishing if vanish else Transform.fit
+                    transforms[m] = fit(out, labels[m], normalize, center, weight)
+                    transforms[m].train_in_place(out)
         self.fitted = FittedFamily(samples, kernels, tuple(transforms), names, columns)
         self.groups = grouped(kernels, variables)
         super().__init__(list(grams), names)
@@ -107,10 +127,28 @@ class FamilyStack(OnSamples, ArrayStack):
         return "by theorem" if not others else ArrayStack([self.matrices[m] for m in others]).definiteness
 
 
-def _evaluate(block: Block, run: Run, grams: Array, names: Sequence[str]) -> None:
+def _means(block: Block, run: Run, normalize: Normalization | None, weight: Array | None) -> Array:
+    """The mean of each matrix of the run over pairs of samples, where the normalisation asks for it."""
+    if normalize != "multiplicative":
+        return run.factors
+    n = block.shape[0]
+    return block.means(run, np.full(n, 1.0 / n) if weight is None else weight / weight.sum())
+
+
+def _exponential(
+    diagonal: Array, mean: float, label: str, normalize: Normalization | None, weight: Array | None, vanish: bool
+) -> Transform:
+    """The normalisation of an exponential, which is a factor since its diagonal is 1."""
+    try:
+        return Transform.of_statistics(diagonal, mean, np.float64, label, normalize, False, weight)
+    except ConstantKernel:
+        if not vanish:
+            raise
+        return VANISHING
+
+
+def _evaluate(block: Block, run: Run, grams: Array) -> None:
     """The matrices of exponentials, those of consecutive kernels at a time."""
-    if np.isnan(block.shared(run.shares, run.columns).sum()):
-        raise _overflow(names[run.members[0]])
     for part in np.split(np.array(run.members), np.flatnonzero(np.diff(run.members) > 1) + 1):
         block.exponentials(run.of(part), grams[part[0] : part[-1] + 1])
 

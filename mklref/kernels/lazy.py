@@ -67,8 +67,11 @@ class LazyStack(OnSamples, KernelStack):
         X: Any,
         normalize: Normalization | None,
         center: bool,
-        cache: Any,
-        precision: Any,
+        weight: Array | None = None,
+        *,
+        vanish: bool = False,
+        cache: Any = None,
+        precision: Any = "float64",
     ) -> LazyStack:
         """What `KernelFamily.fit(..., storage="lazy")` does; parameters and errors are documented there."""
         kernels, names, samples, variables, columns = expanded(family, X, normalize)
@@ -76,7 +79,7 @@ class LazyStack(OnSamples, KernelStack):
         nothing = tuple(Transform() for _ in kernels)
         fitted = FittedFamily(samples, kernels, nothing, names, columns)
         raw = cls(fitted, grouped(kernels, variables), cache=limit, precision=precision)
-        return raw if normalize is None and not center else raw.normalized(normalize, center)
+        return raw if normalize is None and not center else raw.normalized(normalize, center, weight, vanish=vanish)
 
     def normalized(
         self, method: Normalization | None, center: bool, weight: Array | None = None, *, vanish: bool = False

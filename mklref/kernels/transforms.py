@@ -167,7 +167,7 @@ class Transform:
     def of_statistics(
         cls,
         diagonal: Array,
-        means: Array | None,
+        means: Array | float | None,
         dtype: Any,
         label: str,
         method: Normalization | None,
@@ -176,11 +176,11 @@ class Transform:
     ) -> Transform:
         """What `fit` finds, from the diagonal of a training matrix and the means of its rows, each (n,).
 
-        The means are read by centring and by "multiplicative" alone.
+        The means are read by centring and by "multiplicative" alone, which takes their mean in their place.
         """
         centering, shares = None, None if weight is None else weight / weight.sum()
         if center:
-            assert means is not None
+            assert isinstance(means, np.ndarray)
             total = float(means.mean() if shares is None else shares @ means)
             centering = Centering(means, total, shares)
             diagonal, means = diagonal - 2.0 * means + centering.total, np.zeros_like(means)
@@ -192,8 +192,9 @@ class Transform:
             trace = float(diagonal.sum() if weight is None else weight @ diagonal)
             return cls(centering, Scaling.of_trace(trace, dtype, label))
         assert means is not None
-        spread, mean = (float(x.mean() if shares is None else shares @ x) for x in (diagonal, means))
-        unseen = _unseen(len(means), dtype, spread)
+        spread = _mean(diagonal, shares)
+        mean = _mean(means, shares) if isinstance(means, np.ndarray) else float(means)
+        unseen = _unseen(len(diagonal), dtype, spread)
         return cls(centering, Scaling.of_variance(spread - mean, unseen, dtype, label))
 
     @property
@@ -262,6 +263,20 @@ _FITS: dict[str, Callable[[FloatArray, str, Array | None], Scaling | Projection]
 }
 
 
+def fitted_or_vanishing(
+    gram: FloatArray, label: str, method: Normalization | None, center: bool, weight: Array | None = None
+) -> Transform:
+    """`Transform.fit`, but a constant kernel becomes 0 where it would be divided by its variance of 0."""
+    if method == "multiplicative" and not center:  # one read of the matrix says both
+        try:
+            return Transform.fit(gram, label, method, center, weight)
+        except ConstantKernel:
+            return VANISHING
+    if method is not None and center and is_constant(gram, weight):
+        return VANISHING
+    return Transform.fit(gram, label, method, center, weight)
+
+
 def is_constant(gram: FloatArray, weight: Array | None = None) -> bool:
     """Whether a kernel has no variance on the training samples, but for rounding."""
     variance, rounding = _variance(gram, weight)
@@ -278,6 +293,11 @@ def checked_method(method: Any) -> Normalization:
 def _means(rows: FloatArray, shares: Array | None) -> Array:
     """mean_j k(x, x_j), (k,), in float64."""
     return rows.mean(axis=1, dtype=np.float64) if shares is None else np.asarray(rows @ shares)
+
+
+def _mean(values: Array, shares: Array | None) -> float:
+    """Over the training samples."""
+    return float(values.mean() if shares is None else shares @ values)
 
 
 def _variance(gram: FloatArray, weight: Array | None) -> tuple[float, float]:

@@ -34,6 +34,8 @@ from mklref.solution import History, Solution, Status
 
 SPARE = 0.9
 """Share of the wanted gap up to which an allowance for rounding, which the certificate adds to it, is made up for."""
+_FEWER = 0.75
+"""Share of the watched kernels down to which all of them stay watched."""
 
 
 class Together:
@@ -154,6 +156,18 @@ class Machine(Together, ABC):
         if not np.array_equal(weights, self.weights):
             self.weights = weights
             self.ready[:] = 0
+
+    def watch(self, kernels: Any) -> None:
+        """Read these kernels, (M,) of bool, and few besides; the images of those that come back catch up.
+
+        Kernels are dropped many at a time: all that were dropped together share the beta of their images.
+        """
+        forms = self.forms
+        if np.count_nonzero(kernels) <= _FEWER * np.count_nonzero(forms.watched):
+            forms.watched &= kernels
+        if np.any(kernels & ~forms.watched):
+            forms.watched |= kernels
+            forms.update(self.beta)
 
     def set_dual(self, beta: Array) -> None:
         """Go to another feasible dual point."""

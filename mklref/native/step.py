@@ -38,7 +38,7 @@ _SHRINK, _SHORTEST = 16.0, 1e-300
 _MOST = 60
 """With more active kernels than this at the centre, they have to earn their place in the program again."""
 _CANDIDATES = 20
-"""Kernels of largest q that join the active ones before the first solve; all violators join later."""
+"""Kernels of largest q that join the active ones before the first solve; violators join later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kerne
 
 
 def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float = 0.0) -> Step:
-    """The quadratic program for cuts D - 1/2 Q theta, on few kernels first, to which all violators are added."""
+    """The quadratic program for cuts D - 1/2 Q theta, on few kernels first, to which violators are added."""
     active = centre > _NEGLIGIBLE * centre.max()
     candidates = active if np.count_nonzero(active) <= _MOST else np.zeros_like(active)
     if len(centre) > _CANDIDATES:
@@ -146,7 +146,11 @@ def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, un
         if not missing.any():
             largest = float((D - 0.5 * (Q @ weights)).max())
             return Step(weights, largest + 0.5 * float(moved @ moved) + psi.penalty(weights), mixture)
-        candidates |= missing
+        # Those that violate most first, as many as there are: mostly few of all violators have a weight in the end.
+        most = max(_CANDIDATES, int(np.count_nonzero(candidates)))
+        if np.count_nonzero(missing) > most:
+            missing = np.argpartition(np.where(missing, slope, np.inf), most)[:most]
+        candidates[missing] = True
 
 
 def _on_face(

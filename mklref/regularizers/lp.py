@@ -120,8 +120,8 @@ class Lp(Regularizer):
         if self.p == 1.0 or top == 0.0 or np.isinf(self.p):
             return super().jacobian_product(g, V)
         theta, ratio = self.weights_from_dual(g), (g / top) ** 2
-        along = V @ theta
-        product = (V * quotient(theta, ratio)) @ V.T - np.outer(along, along) / (theta @ ratio)
+        along, U = V @ theta, V * np.sqrt(quotient(theta, ratio))
+        product = U @ U.T - np.outer(along, along) / (theta @ ratio)  # of a matrix and itself BLAS computes half
         return np.asarray(product / (self.p - 1.0) / top / top)
 
     def smoothed(self, epsilon: float) -> Lp:

@@ -58,8 +58,8 @@ def test_signatures(name):
 def test_counters_against_a_count_of_machines(name, monkeypatch):
     """SVM evaluations are the weights at which machines were solved; gradients one an iteration, as in Table 1."""
     moves = []
-    original = Run.svm
-    monkeypatch.setattr(Run, "svm", lambda run, weights: moves.append(weights) or original(run, weights))
+    original = Run._evaluate
+    monkeypatch.setattr(Run, "_evaluate", lambda run, d, read: moves.append(d) or original(run, d, read))
     solution = solve(name)
     history = solution.history
     assert history.counters["svm"] == len(moves) == history.records[-1].svm_calls
@@ -223,6 +223,24 @@ def test_assess_is_no_svm_evaluation(rng):
     assert mixed.lower == pytest.approx(second.lower, rel=1e-12)
     assert mixed.upper > first.upper
     assert run.svm(second.weights).value == pytest.approx(second.value, rel=1e-10)
+
+
+def test_a_trial_reads_kernels_with_weight_and_what_comes_after_it_reads_the_others():
+    problem = make_problem(seed=2, M=5, C=3.0)
+    sparse, dense = np.array([0.3, 0.0, 0.7, 0.0, 0.0]), np.full(5, 0.2)
+    run, whole = Run("test", problem, 1e-6, 10), Run("test", problem, 1e-6, 10)
+    known, trial = whole.svm(sparse), run.trial(sparse)
+    assert run.best.point is None  # too large squares certify nothing
+    assert not run.machines[0].forms.images[[1, 3, 4]].any()
+    assert trial.value == pytest.approx(known.value, rel=1e-10)
+    assert np.all(trial.squares >= known.squares * (1 - 1e-6))
+    found = run.completed(trial)
+    assert found.squares == pytest.approx(known.squares, rel=1e-5)
+    assert found is run.best.point
+    assert (run.svm_calls, run.gradient_calls) == (1, 0)
+    run.trial(sparse[::-1].copy())
+    assert run.trial(dense).value == pytest.approx(whole.svm(dense).value, rel=1e-10)
+    assert trial.betas[0] is not run.machines[0].beta
 
 
 def test_machines_are_solved_to_the_square_of_the_tolerance(monkeypatch):

@@ -81,7 +81,7 @@ def test_bad_input_is_said_and_the_last_picture_stays(tab, explorer):
     said = tab.get_by_role("complementary").get_by_text("is not understood")
     said.wait_for()
     assert said.evaluate("text => text.scrollWidth <= text.clientWidth")
-    tab.get_by_text("last settings that could be solved: moons, 20 samples, kernels rbf:0.5..2:2,linear").wait_for()
+    tab.get_by_text("belongs to other settings: moons, 20 samples, kernels rbf:0.5..2:2,linear").wait_for()
     assert interval(tab) == before
     grey = "text => { for (let e = text; e; e = e.parentElement) if (getComputedStyle(e).opacity < 0.5) return true; }"
     for heading in ("Paths over C and p", "The code of what is shown"):

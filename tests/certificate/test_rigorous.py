@@ -288,6 +288,7 @@ def test_overflow_gives_infinite_bounds(backend):
     found = certify(problem, np.full(20, 1e200), rigorous=True, backend=backend)
     assert (found.lower, found.upper) == (-math.inf, math.inf) or found.lower < -1e300
     assert found.relative_gap == math.inf or found.relative_gap >= 1.0
+    assert found.intercept == 0.0
     assert not found.is_optimal(1e300) or math.isfinite(found.upper)
     assert found.explain()
 

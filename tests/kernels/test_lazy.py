@@ -131,6 +131,20 @@ def test_the_compiled_exponentials_have_the_bits_of_their_twins(real):
         np.testing.assert_array_equal(*results, err_msg=name)
 
 
+def test_forms_of_exponentials_are_sums_over_the_upper_triangle():
+    rng = np.random.default_rng(0)
+    D, rates, v = rng.random((600, 600)) * 1000.0, -np.array([1.0, 0.1, 1e-3]), rng.normal(size=600)
+    D[3, 7] = np.inf
+    D = np.triu(D, 1) + np.triu(D, 1).T
+    whole = D + np.where(np.tri(600, k=-1) > 0.0, 1.0, 0.0)  # nobody reads the lower triangle
+    found = [np.empty((600, 3)) for _ in range(2)]
+    for module, terms in zip((exponential.compiled, exponential.Twin), found, strict=True):
+        module.exponential_forms(whole, rates, v, terms, 2)
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)
+    exact = [v @ exponential.exponential(rate * D) @ v for rate in rates]
+    np.testing.assert_allclose(found[0].sum(axis=0), exact, rtol=1e-11)
+
+
 def test_errors_of_entries_are_within_their_bounds(X):
     """Against ball arithmetic of 100 digits, at far-off samples where distances cancel."""
     far = X[:6] * 1e3

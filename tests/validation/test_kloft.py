@@ -7,10 +7,8 @@ import pytest
 from scipy.stats import spearmanr
 
 import mklref
-from mklref.algorithms import silp
 from mklref.datasets import kloft_toy
 from mklref.kernels import ArrayStack, linear, per_variable
-from mklref.solution import Status
 from validation.reproduce.base import Result
 from validation.reproduce.experiments import (
     kloft_examples as examples,
@@ -258,15 +256,6 @@ def test_a_method_that_did_not_finish_is_not_fast_and_is_marked(rng):
         for line in ax.lines
         if "white" in str(line.get_markerfacecolor())
     ]
-
-
-def test_the_limit_is_of_the_processor_and_the_ending_is_named():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 4))
-    problem = mklref.Problem(per_variable(linear()).fit(X), np.sign(X[:, 0] + X[:, 1]), C=10.0)
-    assert times.limited(silp, problem, limit=0.0).status is Status.STOPPED
-    assert times.limited(silp, problem, limit=20.0).status is Status.OPTIMAL
-    assert times.WORDS["STOPPED"] == "stopped after 20 s"
 
 
 def test_bounds_that_are_tight_or_violated_are_seen():

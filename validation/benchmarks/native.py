@@ -14,7 +14,8 @@ memory     peak memory beyond the stack (native_memory.py)
 profile    shares of the stages of a solve (native_profile.py)
 pieces     the quadratic programs against their twin, a Cholesky factor against a pass (native_profile.py)
 
-`--json` replaces the parts that were run in the file and keeps its others.
+`--json` replaces the parts that were run in the file and keeps its others. `--processor` counts seconds of the
+processor, which a busy machine hardly changes; give it MKLREF_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from sklearn.svm import SVC
 
 import mklref
 from mklref._files import write_text
+from validation.benchmarks import turns
 from validation.benchmarks.native_memory import measure_memory
 from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
 from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines, subsets, views
@@ -225,9 +228,9 @@ def part_lines(rounds: int) -> Iterator[Row]:
             yield measure_lines(n, relevant, C, rounds)
 
 
-def part_many(rounds: int) -> Iterator[Row]:
+def part_many(rounds: int, sizes: Iterable[tuple[int, int]] = MANY) -> Iterator[Row]:
     """Two families of generated problems."""
-    for n, M in MANY:
+    for n, M in sizes:
         for family in (subsets, views):
             data = family(n, M)
             for p in (1.0, 4 / 3, 2.0):
@@ -281,8 +284,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="digits with 300 samples only")
     parser.add_argument("--rounds", type=int, default=9, help="measured rounds of each case")
     parser.add_argument("--only", choices=PARTS, help="one part only")
+    parser.add_argument("--processor", action="store_true", help="seconds of the processor, not of the clock")
     parser.add_argument("--json", type=results_file, help="write the rows of each part, with versions and machine")
     options = parser.parse_args(arguments)
+    turns.clock = time.process_time if options.processor else time.perf_counter
     chosen = {"quick": part_quick} if options.quick else {options.only: PARTS[options.only]} if options.only else PARTS
     missed = 0
     for name, part in chosen.items():

@@ -19,6 +19,9 @@ and those that are there already are not measured again:
 - entries that were evaluated, or made of cached distances, over M n^2;
 - peak memory of the process so far; error on the 10,000 test images.
 
+With --answers DIRECTORY each solution is kept there as an .npz file that `mklref certify --data` takes, and the samples
+beside it.
+
 `--letter` takes the data set letter instead, from a table: 26 classes, one against the rest, joint weights, 12 widths.
 Of more than 16,000 samples, of the 20,000, none are left for the error.
 """
@@ -114,8 +117,8 @@ class Clock:
 Error = Callable[[LazyStack, Any], float | None]
 
 
-def learned(problem: Any, tolerances: list[float], error: Error) -> Iterator[Row]:
-    """Solve to one tolerance after the other; yields what was measured of each."""
+def learned(problem: Any, tolerances: list[float], error: Error, answers: Path | None = None) -> Iterator[Row]:
+    """Solve to one tolerance after the other; yields what was measured of each, and keeps the answer if asked."""
     stack, start, clock = problem.kernels, None, Clock()
     before = evaluation(stack)
     stack.evaluated = 0.0
@@ -125,6 +128,9 @@ def learned(problem: Any, tolerances: list[float], error: Error) -> Iterator[Row
                 start = solve(problem, tol=tol, start=start)
         entries = stack.evaluated / (len(stack) * stack.shape[1] ** 2)
         unit = 0.5 * (before + evaluation(stack))
+        if answers is not None:
+            point = {"dual_coef": start.dual_coef, "weights": start.weights, "intercept": start.intercept}
+            np.savez(answers.with_name(f"{answers.name}-{tol:g}.npz"), **point)
         yield {
             "tol": tol,
             "gap": start.certificate.relative_gap,
@@ -186,8 +192,13 @@ def mnist(given: argparse.Namespace, n: int, machine: str) -> Iterator[Row]:
     if machine in PEERS:
         return peer(stack, X, y, X_new, y_new, machine == "average")
     problem = Problem(stack, y, C=C, regularizer=regularizer(machine))
+    if given.answers:
+        np.savez(given.answers / f"mnist-{n}.npz", X=X, y=y)
     return learned(
-        problem, given.tol, lambda stack, found: float(np.mean(np.sign(scores(stack, found, X_new)[0]) != y_new))
+        problem,
+        given.tol,
+        lambda stack, found: float(np.mean(np.sign(scores(stack, found, X_new)[0]) != y_new)),
+        given.answers and given.answers / f"mnist-{n}-{machine}",
     )
 
 
@@ -222,6 +233,7 @@ def main() -> None:
     options.add_argument("--cache", default="2500MB")
     options.add_argument("--letter", action="store_true")
     options.add_argument("--results", type=results_file)
+    options.add_argument("--answers", type=Path)
     given = options.parse_args()
     name, measure = ("letter", letter) if given.letter else ("mnist", mnist)
     known = json.loads(given.results.read_text()) if given.results and given.results.exists() else []

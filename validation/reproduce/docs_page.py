@@ -10,6 +10,7 @@ from mklref._files import write_text
 from validation.reproduce.expected import FOLDER, Entry, Table
 from validation.reproduce.report import LEGEND, MARKS, Section, heading, missing, ours, paper, picture_file
 from validation.reproduce.run import duration
+from validation.reproduce.store import traceable
 
 FIRST = FOLDER / "first_page.md"
 """What everybody reads. `{match}` and the like are counted, `![](experiment/picture)` are drawn."""
@@ -30,6 +31,8 @@ def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
     lines += [*COMMANDS.strip().splitlines(), "", "| experiment | verdict | run |", "|---|---|---|"]
     for s in sections:
         state = "complete" if s.complete else f"{len(s.results)} of {s.cells} cells"
+        clean = _clean(s)
+        state += "" if clean == len(s.results) else f", {clean or 'none'} from a clean commit"
         lines.append(f"| [{s.experiment.title}](#{s.experiment.name}) | {s.verdict} | {state} |")
     for s in sections:
         lines += ["", f"({s.experiment.name})=", "", f"## {s.experiment.title}", "", *_section(s)]
@@ -47,6 +50,8 @@ def _first(sections: Sequence[Section]) -> Iterator[str]:
         "experiments": sum(bool(s.results) for s in sections),
         **{f"{origin}-match": sum(yes for yes, _ in found) for origin, found in counts.items()},
         **{f"{origin}-all": sum(yes + no for yes, no in found) for origin, found in counts.items()},
+        "cells-clean": sum(map(_clean, sections)),
+        "cells-all": sum(len(s.results) for s in sections),
     }
     by_name = {s.experiment.name: s for s in sections}
     for line in FIRST.read_text(encoding="utf-8").format_map(figures).splitlines():
@@ -55,6 +60,11 @@ def _first(sections: Sequence[Section]) -> Iterator[str]:
             yield line
         elif drawn[2] in by_name:
             yield f"![{drawn[1]}](_static/{picture_file(by_name[drawn[2]], drawn[3])})"
+
+
+def _clean(s: Section) -> int:
+    """How many of the results name a commit that made them."""
+    return sum(map(traceable, s.results))
 
 
 def _section(s: Section) -> Iterator[str]:

@@ -21,6 +21,7 @@ using mklref::parallel;
 namespace {
 
 constexpr Index kColumns = 512;  // of a block: its partial sums stay in the first levels of the cache
+constexpr Index kLanes = 8;  // partial sums of a dot product
 
 template <class Real>
 struct Digits;
@@ -108,18 +109,32 @@ inline __attribute__((always_inline)) void add_one(const Real *d, Real rate, dou
     for (Index j = 0; j < n; ++j) sum[j] += weight * static_cast<double>(exponential(rate * d[j]));
 }
 
+// s'exp(rate d) over a block of columns, eight partial sums in a fixed order.
+inline __attribute__((always_inline)) double dot_one(const double *d, double rate, const double *s, Index n) {
+    double x[kColumns], partial[kLanes] = {}, sum = 0.0;
+    for (Index j = 0; j < n; ++j) x[j] = exponential(rate * d[j]);
+    const Index whole = n - n % kLanes;
+    for (Index j = 0; j < whole; j += kLanes)
+        for (Index l = 0; l < kLanes; ++l) partial[l] += s[j + l] * x[j + l];
+    for (Index l = 0; l < kLanes; ++l) sum += partial[l];
+    for (Index j = whole; j < n; ++j) sum += s[j] * x[j];
+    return sum;
+}
+
 MKLREF_CLONES void squares_row(double *p, double a, const double *b, Index n) { to_squares(p, a, b, n); }
 MKLREF_CLONES void squares_row(float *p, float a, const float *b, Index n) { to_squares(p, a, b, n); }
 MKLREF_CLONES void write_row(const double *d, double rate, double factor, double *out, Index n) { write_one(d, rate, factor, out, n); }
 MKLREF_CLONES void write_row(const float *d, float rate, float factor, float *out, Index n) { write_one(d, rate, factor, out, n); }
 MKLREF_CLONES void add_row(const double *d, double rate, double weight, double *sum, Index n) { add_one(d, rate, weight, sum, n); }
 MKLREF_CLONES void add_row(const float *d, float rate, double weight, double *sum, Index n) { add_one(d, rate, weight, sum, n); }
+MKLREF_CLONES double dot_row(const double *d, double rate, const double *s, Index n) { return dot_one(d, rate, s, n); }
 
 using Any2 = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Any3 = nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Any1 = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Doubles1 = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Doubles2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Given2 = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
@@ -185,6 +200,27 @@ NB_MODULE(_evaluation, m) {
         },
         "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
         "out[m, i, j] = factors[m] exp(rates[m] squares[i, j]).");
+
+    m.def(
+        "exponential_forms",
+        [](Given2 squares, Doubles1 rates, Doubles1 v, Doubles2 out, int threads) {
+            const auto n = static_cast<Index>(squares.shape(0)), M = static_cast<Index>(rates.shape(0));
+            require(static_cast<Index>(squares.shape(1)) == n && static_cast<Index>(v.shape(0)) == n &&
+                        static_cast<Index>(out.shape(0)) == n && static_cast<Index>(out.shape(1)) == M,
+                    "squares must be (n, n), v (n,), rates (M,) and out (n, M)");
+            const double *d = squares.data(), *s = v.data();
+            double *sums = out.data();
+            nb::gil_scoped_release nogil;
+            parallel(n, M * n * n / 2, threads, [&](Index i) {
+                for (Index m = 0; m < M; ++m) sums[i * M + m] = 0.5 * s[i] * exponential(rates.data()[m] * d[i * n + i]);
+                for (Index from = i + 1; from < n; from += kColumns)
+                    for (Index m = 0; m < M; ++m)
+                        sums[i * M + m] += dot_row(d + i * n + from, rates.data()[m], s + from, std::min(kColumns, n - from));
+                for (Index m = 0; m < M; ++m) sums[i * M + m] *= 2.0 * s[i];
+            });
+        },
+        "squares"_a.noconvert(), "rates"_a.noconvert(), "v"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+        "out[i, m] = v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), E = exp(rates[m] squares): terms of v'E v.");
 
     m.def(
         "exponential_sum",

@@ -29,7 +29,8 @@ MKLREF_CLONES void add_single(const float *const *x, const double *a, double *su
 constexpr Index kLanes = 8;
 
 template <class Number>
-inline __attribute__((always_inline)) void fold(const Number *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
+inline __attribute__((always_inline)) void fold(const Number *const *x, const double *__restrict a, const double *__restrict y,
+                                                double *__restrict sum, double *__restrict dots, Index n) {
     const Number *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
     double partial[4][kLanes] = {};
     Index j = 0;
@@ -42,10 +43,14 @@ inline __attribute__((always_inline)) void fold(const Number *const *x, const do
             partial[2][l] += k2 * y[j + l];
             partial[3][l] += k3 * y[j + l];
         }
-    for (Index r = 0; r < 4; ++r) {
-        for (Index l = 0; l < kLanes; ++l) dots[r] += partial[r][l];
-        for (Index k = j; k < n; ++k) sum[k] += a[r] * x[r][k], dots[r] += x[r][k] * y[k];
+    double d0 = dots[0], d1 = dots[1], d2 = dots[2], d3 = dots[3];  // here, so that nothing waits for memory
+    for (Index l = 0; l < kLanes; ++l) d0 += partial[0][l], d1 += partial[1][l], d2 += partial[2][l], d3 += partial[3][l];
+    for (; j < n; ++j) {
+        const double k0 = x0[j], k1 = x1[j], k2 = x2[j], k3 = x3[j];
+        sum[j] = (((sum[j] + a[0] * k0) + a[1] * k1) + a[2] * k2) + a[3] * k3;
+        d0 += k0 * y[j], d1 += k1 * y[j], d2 += k2 * y[j], d3 += k3 * y[j];
     }
+    dots[0] = d0, dots[1] = d1, dots[2] = d2, dots[3] = d3;
 }
 
 MKLREF_CLONES void fold_rows(const double *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
@@ -54,6 +59,15 @@ MKLREF_CLONES void fold_rows(const double *const *x, const double *a, const doub
 
 MKLREF_CLONES void fold_rows(const float *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
     fold(x, a, y, sum, dots, n);
+}
+
+// Rows that are read next on their way into the cache, where they are so short that each is another stream.
+constexpr Index kShort = 256, kLine = 64;
+
+inline void ahead(const void *row, Index bytes) {
+#if defined(__GNUC__)
+    for (Index at = 0; at < bytes; at += kLine) __builtin_prefetch(static_cast<const char *>(row) + at);
+#endif
 }
 
 // image += K y for a symmetric K, four rows of its lower triangle at a time; their last entries one by one.
@@ -65,6 +79,8 @@ void apply_symmetric(const Number *K, const double *y, double *image, Index n) {
         double a[4] = {}, dots[4] = {};
         for (Index r = 0; r < 4; ++r) x[r] = K + (i + std::min(r, count - 1)) * n;
         for (Index r = 0; r < count; ++r) a[r] = y[i + r];
+        if (n <= kShort)
+            for (Index next = i + 4; next < std::min(n, i + 8); ++next) ahead(K + next * n, static_cast<Index>(sizeof(Number)) * next);
         fold_rows(x, a, y, image, dots, i);
         for (Index r = 0; r < count; ++r) {
             for (Index c = 0; c < r; ++c) dots[r] += x[r][i + c] * y[i + c], image[i + c] += x[r][i + c] * y[i + r];

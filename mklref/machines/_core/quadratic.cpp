@@ -38,20 +38,45 @@ struct Inequalities {
     }
 };
 
+constexpr Index kRank = 8;  // rows that are taken off a row at a time
+
 // y -= factor x
 MKLREF_CLONES void subtract(double *y, const double *x, double factor, Index n) {
     for (Index j = 0; j < n; ++j) y[j] -= factor * x[j];
 }
 
+// y -= f[0] x[0] + ... + f[7] x[7], taken off one after the other, for rows of length n one below the other.
+MKLREF_CLONES void subtract_rows(double *__restrict y, const double *__restrict x, Index stride, const double *f, Index n) {
+    const double f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3], f4 = f[4], f5 = f[5], f6 = f[6], f7 = f[7];
+    const double *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride, *x4 = x3 + stride, *x5 = x4 + stride, *x6 = x5 + stride, *x7 = x6 + stride;
+    for (Index j = 0; j < n; ++j)
+        y[j] = (((((((y[j] - f0 * x[j]) - f1 * x1[j]) - f2 * x2[j]) - f3 * x3[j]) - f4 * x4[j]) - f5 * x5[j]) - f6 * x6[j]) - f7 * x7[j];
+}
+
+// sum += x P_j and size += |x P_j| for a row of P.
+MKLREF_CLONES void add_row(double *__restrict sum, double *__restrict size, const double *__restrict row, double x, Index n) {
+    for (Index i = 0; i < n; ++i) {
+        const double term = row[i] * x;
+        sum[i] += term, size[i] += std::abs(term);
+    }
+}
+
 // The upper triangle of A becomes R with R'R = A; false where A is not positive definite.
 bool cholesky(Vector &A, Index n) {
-    for (Index k = 0; k < n; ++k) {
-        double *row = A.data() + k * n;
-        if (!(row[k] > 0.0)) return false;
-        const double root = std::sqrt(row[k]);
-        for (Index j = k; j < n; ++j) row[j] /= root;
-        for (Index i = k + 1; i < n; ++i)
-            if (row[i] != 0.0) subtract(A.data() + i * n + i, row + i, row[i], n - i);
+    double factors[kRank];
+    for (Index first = 0; first < n; first += kRank) {
+        const Index last = std::min(n, first + kRank);
+        for (Index k = first; k < last; ++k) {
+            double *row = A.data() + k * n;
+            for (Index q = first; q < k; ++q) subtract(row + k, A.data() + q * n + k, A[static_cast<std::size_t>(q * n + k)], n - k);
+            if (!(row[k] > 0.0)) return false;
+            const double root = std::sqrt(row[k]);
+            for (Index j = k; j < n; ++j) row[j] /= root;
+        }
+        for (Index i = last; i < n; ++i) {  // the last block may be shorter, but nothing is below it
+            for (Index q = 0; q < kRank; ++q) factors[q] = A[static_cast<std::size_t>((first + q) * n + i)];
+            subtract_rows(A.data() + i * n + i, A.data() + first * n + i, n, factors, n - i);
+        }
     }
     return true;
 }
@@ -91,7 +116,7 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
     const Inequalities all{G, m, n};
     const auto bound = [&](std::size_t k) { return k < m ? 0.0 : h[k - m]; };
     Vector x(solution, solution + n), s(l), u(l, 1.0), normal(n, 0.0), dual(n), primal(l), free(n), along(n), target(l);
-    Vector dx(n), ds(l), du(l), weighted(l), system(n * n), factor;
+    Vector dx(n), ds(l), du(l), weighted(l), sizes(n), system(n * n), factor;
     double nu = 0.0, dnu = 0.0, best = std::numeric_limits<double>::infinity();
     if (a) normal.assign(a, a + n);
     for (std::size_t k = 0; k < l; ++k) s[k] = std::max(bound(k) - all.times(k, x), 1.0);
@@ -99,14 +124,9 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
         double residual = 0.0;
         for (std::size_t i = 0; i < n; ++i) dual[i] = c[i] + nu * normal[i];
         all.add_transposed(u, dual);
-        for (std::size_t i = 0; i < n; ++i) {
-            double size = 1.0 + std::abs(c[i]);
-            for (std::size_t j = 0; j < n; ++j) {
-                const double term = P[i * n + j] * x[j];
-                dual[i] += term, size += std::abs(term);
-            }
-            residual = std::max(residual, std::abs(dual[i]) / size);
-        }
+        for (std::size_t i = 0; i < n; ++i) sizes[i] = 1.0 + std::abs(c[i]);
+        for (std::size_t j = 0; j < n; ++j) add_row(dual.data(), sizes.data(), P + j * n, x[j], variables);
+        for (std::size_t i = 0; i < n; ++i) residual = std::max(residual, std::abs(dual[i]) / sizes[i]);
         for (std::size_t k = 0; k < l; ++k) {
             primal[k] = all.times(k, x) + s[k] - bound(k);
             residual = std::max(residual, std::abs(primal[k]));

@@ -41,9 +41,9 @@ the times; hinge loss, C = 1; a relative duality gap of 1e-3 for everybody, here
 and growing n, or growing M. The paper goes to n = 20 000 and M = 10 000, with 1000 samples for the latter, and repeats
 five times.
 
-Here n goes to 2000 and M to 200, with 500 samples; pixels lie in [0, 1]. A method is stopped after the first iteration
-that ends beyond 20 seconds of the processor; the seconds of one that has not reached the gap are a lower bound, and are
-marked. Kernels computed on the fly, and SILP and SIP within chunking, are those of kloft-scale.
+Here n goes to 2000 and M to 200, with 500 samples; pixels lie in [0, 1]. Methods run to the gap, or to the number of
+iterations that each has by default; the seconds of one that has not reached the gap are a lower bound, and are marked.
+Kernels computed on the fly, and SILP and SIP within chunking, are those of kloft-scale.
 The paper's implementations are C++ (SHOGUN) and Matlab; ours of its algorithms are Python around one compiled SVM, so
 the order of methods can differ where bookkeeping counts. All seconds are those of the processor, on one thread, all
 methods of a cell one after the other, on a machine with other work to do; one reading of all kernels is timed besides,
@@ -51,7 +51,7 @@ and so is the SVM on a sum that was made beforehand. Tests are paired t-tests on
 repetitions, one-sided, at 5 %, with Holm's correction where several comparisons make one claim.
 """
 
-LIMIT, TOL = 20.0, 1e-3
+TOL = 1e-3
 METHODS: dict[str, tuple[float, Callable[..., Any]]] = {
     INTERLEAVED: (4 / 3, lp_interleaved),
     INTERLEAVED_1: (1.0, lp_interleaved),
@@ -99,7 +99,7 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     values[SVM] = {"seconds": round(seconds, 4), "finished": True}
     for name, (p, solver) in METHODS.items():
         problem = mklref.Problem(kernels, y, regularizer=mklref.Lp(p))
-        seconds, solution = _seconds(partial(limited, solver, problem))
+        seconds, solution = _seconds(partial(solver, problem, tol=TOL))
         values[name] = {
             "seconds": round(seconds, 4),
             "gap": float(f"{max(solution.certificate.relative_gap, 0.0):.2e}"),
@@ -125,12 +125,6 @@ def _seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     began = time.process_time()
     result = work()
     return time.process_time() - began, result
-
-
-def limited(solver: Callable[..., mklref.Solution], problem: mklref.Problem, limit: float = LIMIT) -> mklref.Solution:
-    """The solution after at most `limit` seconds of the processor and one iteration; max_time would be by the clock."""
-    end = time.process_time() + limit
-    return solver(problem, tol=TOL, callback=lambda _: time.process_time() > end)
 
 
 def _machine(kernel: Array, y: Array) -> Any:
@@ -165,7 +159,7 @@ def summary(results: list[Result]) -> Summary:
     )
 
 
-WORDS = {"STOPPED": f"stopped after {LIMIT:.0f} s", "ITERATION_LIMIT": "iteration limit", "STALLED": "gave up"}
+WORDS = {"ITERATION_LIMIT": "iteration limit", "STALLED": "gave up"}
 
 
 def endings(results: Sequence[Result], name: str) -> list[str]:

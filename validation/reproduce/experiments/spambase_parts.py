@@ -19,6 +19,8 @@ NUMBERS = ("000", "85", "415", "650", "857", "1999")
 SELECTED = 1e-8
 """Of the largest weight: kernels above it are counted."""
 TESTED = 1381
+GRADIENTS = 100
+"""Gradients after which SimpleMKL ends, whatever its gap: a limit that means the same on every machine."""
 
 
 class Parts(NamedTuple):
