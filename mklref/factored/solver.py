@@ -34,7 +34,7 @@ _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
 """Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
-_SETTLED = 1e-4
+_SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
