@@ -32,6 +32,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
+    monkeypatch.setattr("time.perf_counter", lambda: clock.now)
     monkeypatch.setattr(turns, "clock", lambda: clock.now)
     monkeypatch.setattr("time.sleep", clock.wait)
     return clock
