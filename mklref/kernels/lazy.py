@@ -146,14 +146,19 @@ class LazyStack(OnSamples, KernelStack):
         """The diagonal of each matrix, float64 (M, n)."""
         samples, every = self.fitted.samples, slice(None)
         found = []
-        for kernel, transform in zip(self.fitted.kernels, self.fitted.transforms, strict=True):
-            diagonal = kernel.diagonal(samples)
-            if transform.centering is not None:
-                diagonal = diagonal - 2.0 * transform.centering.means + transform.centering.total
-            own = replace(transform, centering=None)
-            norms = getattr(own.normalization, "norms", None)
-            found.append(diagonal / norms**2 if norms is not None else own.block(diagonal[None], every, every)[0])
-        return np.stack(found)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for kernel, transform in zip(self.fitted.kernels, self.fitted.transforms, strict=True):
+                diagonal = kernel.diagonal(samples)
+                if transform.centering is not None:
+                    diagonal = diagonal - 2.0 * transform.centering.means + transform.centering.total
+                own = replace(transform, centering=None)
+                norms = getattr(own.normalization, "norms", None)
+                found.append(diagonal / norms**2 if norms is not None else own.block(diagonal[None], every, every)[0])
+        diagonals = np.stack(found)
+        if not np.isfinite(diagonals).all():
+            m, i = (int(k) for k in np.argwhere(~np.isfinite(diagonals))[0])
+            raise self._overflow(m, diagonals[m, i], i, i)
+        return diagonals
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -298,9 +303,12 @@ class LazyStack(OnSamples, KernelStack):
         m, i, j = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
         every = np.arange(self.shape[1])
         row, column = (int(every[slice(None) if s is None else s][k]) for s, k in ((rows, i), (columns, j)))
-        raise InvalidInput(
-            f"kernel {self.names[int(kernels[m])]!r} is {values[m, i, j]} between the samples {row} and {column}: it "
-            "overflows float64; standardise the variables first."
+        raise self._overflow(int(kernels[m]), values[m, i, j], row, column)
+
+    def _overflow(self, m: int, value: float, row: int, column: int) -> InvalidInput:
+        return InvalidInput(
+            f"kernel {self.names[m]!r} is {value} between the samples {row} and {column}: it overflows float64; "
+            "standardise the variables first."
         )
 
     def __repr__(self) -> str:

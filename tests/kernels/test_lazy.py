@@ -232,6 +232,8 @@ def test_an_entry_that_overflows_late_is_named(X):
     v[[4, 17]] = 1.0
     with pytest.raises(InvalidInput, match=r"kernel 'poly:3' is inf between the samples 4 and 17"):
         lazy.apply(v)
+    with pytest.raises(InvalidInput, match=r"kernel 'poly:3' is (nan|inf) between the samples 17 and 17"):
+        solve(Problem(lazy, np.where(np.arange(40) % 2, 1.0, -1.0)))
 
 
 def test_auto_says_what_it_chose(X, monkeypatch):
