@@ -45,10 +45,10 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
     InvalidParameter
         No port is free, or it is no port; no such data.
     """
-    if find_spec("marimo") is None:
-        raise MissingExtra("the explorer needs marimo; install it by: pip install 'mklref[explore]'.")
     if data:
         _check(data)
+    if find_spec("marimo") is None:
+        raise MissingExtra("the explorer needs marimo; install it by: pip install 'mklref[explore]'.")
     listener = listen(port)
     token = secrets.token_urlsafe(16)
     query = urlencode({"access_token": token, **({"data": data} if data else {})})

@@ -43,7 +43,7 @@ GRID = {"C": [0.05, 0.5, 5.0], "norm": [1.0, 2.0, ElasticNet(0.5)]}
 def test_the_results_of_refitting_every_fold(samples, options, scoring):
     X, y, _ = samples
     target = y == "yes" if scoring else y
-    options = {"kernels": SPECIFICATION, "tol": 1e-7, **options}
+    options = {"kernels": SPECIFICATION, "tol": 1e-9, **options}
     expected = GridSearchCV(MKLClassifier(**options), GRID, cv=3, scoring=scoring).fit(X, target)
     found = MKLClassifierCV(Cs=GRID["C"][::-1], norms=GRID["norm"], cv=3, scoring=scoring, **options).fit(X, target)
     for name in ("mean_test_score", "std_test_score", "split1_test_score"):
@@ -55,8 +55,10 @@ def test_the_results_of_refitting_every_fold(samples, options, scoring):
     ]
     assert {"C": found.C_, "norm": found.norm_} == expected.best_params_
     assert found.best_score_ == pytest.approx(expected.best_score_)
+    # One of them normalises kernels as they are evaluated and the other afterwards, which the last bits tell apart; a
+    # solution is known as closely as it was asked for.
     np.testing.assert_allclose(
-        found.decision_function(X), expected.best_estimator_.decision_function(X), rtol=0, atol=1e-10
+        found.decision_function(X), expected.best_estimator_.decision_function(X), rtol=0, atol=1e-7
     )
     np.testing.assert_array_equal(found.weights_, found.best_estimator_.weights_)
     assert len(set(found.cv_results_["mean_test_score"])) > 2

@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from mklref import Fixed, Lp, MulticlassProblem, Problem, solve
-from mklref._files import write_text
+from mklref._files import replacing, write_text
 from mklref.kernels import LazyStack, gaussian
 from mklref.kernels.evaluation import Block
 from validation.facts import facts, results_file
@@ -130,7 +130,8 @@ def learned(problem: Any, tolerances: list[float], error: Error, answers: Path |
         unit = 0.5 * (before + evaluation(stack))
         if answers is not None:
             point = {"dual_coef": start.dual_coef, "weights": start.weights, "intercept": start.intercept}
-            np.savez(answers.with_name(f"{answers.name}-{tol:g}.npz"), **point)
+            with replacing(answers.with_name(f"{answers.name}-{tol:g}.npz")) as file:
+                np.savez(file, **point)
         yield {
             "tol": tol,
             "gap": start.certificate.relative_gap,
@@ -193,7 +194,8 @@ def mnist(given: argparse.Namespace, n: int, machine: str) -> Iterator[Row]:
         return peer(stack, X, y, X_new, y_new, machine == "average")
     problem = Problem(stack, y, C=C, regularizer=regularizer(machine))
     if given.answers:
-        np.savez(given.answers / f"mnist-{n}.npz", X=X, y=y)
+        with replacing(given.answers / f"mnist-{n}.npz") as file:
+            np.savez(file, X=X, y=y)
     return learned(
         problem,
         given.tol,
