@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from mklref._polish import improved, newton
-from mklref.certificate import Certificate, certify
+from mklref.certificate import Certificate
 from mklref.certificate.allowance import score_bounds
 from mklref.certificate.kinks import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
@@ -40,11 +41,11 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float) ->
             best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
             if certificate is before:
                 break
-        if not certificate.is_optimal(tol) and 2.0 * certificate.rounding > certificate.gap:
-            for candidate in _off_the_kinks(problem, best):
-                found = certify(problem, candidate.dual_coef, weights=candidate.weights, intercept=candidate.intercept)
-                if abs(found.gap) < abs(certificate.gap):
-                    best, certificate = candidate, found
+        if not certificate.is_optimal(tol) and 10.0 * certificate.rounding > certificate.gap:
+            # Which of these points is the best the allowance hides, until they are off the kinks.
+            points = chain([best], _refinements(machine, best, _ENOUGH * abs(certificate.upper)))
+            candidates = (beside for point in points for beside in _off_the_kinks(problem, point))
+            best, certificate = improved(problem, best, candidates, lambda by: by.is_optimal(_ENOUGH), certificate)
     if certificate is solution.certificate:
         return solution
     return replace(

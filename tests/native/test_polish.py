@@ -184,10 +184,10 @@ def alone(seed, n=20):
     return np.einsum("im,jm->mij", X, X), X
 
 
-@pytest.mark.parametrize("loss", ["hinge", EpsilonInsensitive(0.3)], ids=str)
-def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monkeypatch):
+@pytest.mark.parametrize(("loss", "seed"), [("hinge", 0), ("hinge", 2), ("hinge", 4), (EpsilonInsensitive(0.3), 0)])
+def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, seed, monkeypatch):
     """With a box of 1e4 for dual variables of 1e-6, an error of 1e-16 in a score on a kink costs 1e-5 of P*."""
-    K, X = alone(0)
+    K, X = alone(seed)
     y = np.sign(X[:, 0]) if loss == "hinge" else X[:, 0]
     problem = Problem(1e6 * K, y, C=1e4, loss=loss, regularizer=Lp(2))
     solution = solve(problem)
@@ -196,4 +196,4 @@ def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monke
     assert proven.lower <= solution.certificate.upper
     assert solution.certificate.lower <= proven.upper
     monkeypatch.setattr(module, "_off_the_kinks", lambda problem, point: iter(()))
-    assert solve(problem).certificate.relative_gap > 1e-5
+    assert solve(problem).certificate.relative_gap > 1e3 * solution.certificate.relative_gap
