@@ -89,6 +89,20 @@ def test_a_solver_that_says_it_is_inaccurate_is_excused_to_a_degree_and_named(pr
     assert not with_row(0.1, "optimal_inaccurate").passed
 
 
+def test_an_inaccurate_solver_fails_no_formulation_that_another_one_finds_right(problem, solution):
+    def with_rows(claimed, value, inaccurate):
+        stated = ((value, claimed), (inaccurate, "optimal_inaccurate"))
+        rows = (made_up(solution, 9, 11, formulation="qcqp", value=v, claimed=c, allowed=1) for v, c in stated)
+        return check_of(problem, made_up(solution, 10.0, 10.0), *rows)
+
+    excused = with_rows("optimal", 10.0, 15.0)
+    assert excused.passed
+    assert excused.verdict.endswith("; no verdict of qcqp/MADE-UP")
+    assert with_rows("optimal_inaccurate", 10.0, 15.0).passed
+    assert not with_rows("optimal", 10.1, 15.0).passed
+    assert not with_rows("optimal_inaccurate", 10.1, 10.1).passed  # one per cent wrong, whoever solves it
+
+
 def test_nothing_is_checked_by_solvers_without_a_verdict(problem, solution):
     native_row = made_up(solution, 10.0, 10.0, formulation="native", value=np.nan)
     silent = Row("qcqp", "MADE-UP", 0.1, None, "out of luck", 1e-3)
