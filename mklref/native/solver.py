@@ -111,8 +111,10 @@ def solve(
     try:
         solution = polished(machine, solution, tol)
         bounds = solution.certificate
-        stalled = bounds.gap - bounds.rounding > tol * bounds.size  # and not for rounding
-        if stalled and problem.kernels.slack.any():
+        # Who set a limit, or pressed Ctrl-C, asked for no second solve, and large matrices are not copied for one.
+        stalled = solution.status is Status.STALLED and order <= tuning.REFINED and not late
+        by_itself = bounds.gap - bounds.rounding > tol * bounds.size  # and not for rounding
+        if stalled and by_itself and problem.kernels.slack.any():
             solution = _by_way_of_semidefinite_kernels(machine, solution, tol, max_iter, deadline)
         return solution
     except KeyboardInterrupt:

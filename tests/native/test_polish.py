@@ -13,11 +13,12 @@ from mklref.exceptions import Interrupted
 from mklref.losses import EpsilonInsensitive
 from mklref.machines import machine_for
 from mklref.machines.smo import SMOMachine
-from mklref.native import polish as module
+from mklref.native import polish as module, solver
 from mklref.native.polish import polished as polish_from
 from mklref.problem import Point
 from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Power, Tikhonov
 from mklref.solution import Status
+from validation.attack import generator, solves
 
 PAIRS = ((0, 2), (1, 3))
 REGULARIZERS = (
@@ -197,3 +198,17 @@ def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, seed,
     assert solution.certificate.lower <= proven.upper
     monkeypatch.setattr(module, "_off_the_kinks", lambda problem, point: iter(()))
     assert solve(problem).certificate.relative_gap > 1e3 * solution.certificate.relative_gap
+
+
+def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kernels(monkeypatch):
+    """A float32 kernel of rank 9 with negative eigenvalues: only who stalls goes by way of K + s I."""
+    problem = solves.random_problem(generator(17, "solves").spawn(302)[301])
+    assert problem.kernels.slack.any()
+    asked, other = [], solver._by_way_of_semidefinite_kernels
+    monkeypatch.setattr(
+        solver, "_by_way_of_semidefinite_kernels", lambda *given: asked.append(given[1].status) or other(*given)
+    )
+    limited = solve(problem, max_iter=1, polish=True)
+    assert (limited.status, asked) == (Status.ITERATION_LIMIT, [])
+    solve(problem)
+    assert asked == [Status.STALLED]
