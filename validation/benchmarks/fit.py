@@ -5,8 +5,8 @@ these kernels. `MKLClassifier` is compared with it, with `SVC` on the average ke
 being made by scikit-learn, and with `GridSearchCV` of `SVC` over the widths.
 
 Several data sets are drawn, and sums over them compared: a fit puts its samples in an order of its own
-(`mklref.estimators.samples`), and what the solver takes differs by a third from one order of the same samples to another.
-Processor seconds, the least of some runs each.
+(`mklref.estimators.samples`), and what the solver takes differs by a third from one order of the same samples to
+another. Processor seconds, the least of some runs each.
 """
 
 from __future__ import annotations
