@@ -70,8 +70,8 @@ def _on_samples(arguments: Any, out: Any) -> bool:
     if arguments.problem is not None or arguments.report or arguments.kernels is None:
         raise InvalidParameter("--data FILE goes with --kernels SPEC and SOLUTION alone, without PROBLEM and --report.")
     record = read_record(arguments.data)
-    if "X" not in record or "kernels" in record:
-        raise InvalidInput(f"{arguments.data} needs samples X (n, d), and no kernels; it has {', '.join(record)}.")
+    if not {"X", "y"} <= record.keys() or "kernels" in record:
+        raise InvalidInput(f"{arguments.data} needs X (n, d) and y, and no kernels; it has {', '.join(record)}.")
     given = {"C": arguments.C, "loss": arguments.loss, "regularizer_p": arguments.p}
     for name, value in given.items():
         if value is not None and name in record:

@@ -54,3 +54,11 @@ def test_options_that_do_not_fit(files, capsys, options, says):
     assert says in capsys.readouterr().err
     assert main(["certify", str(files / "answer.npz")]) == 2
     assert main(["certify", str(files / "x.npz"), str(files / "answer.npz"), "--p", "2"]) == 2
+
+
+def test_samples_without_targets_are_named(files, capsys):
+    with np.load(files / "x.npz") as held:
+        X = held["X"]
+    np.savez(files / "x.npz", X=X)
+    assert certify(files, "--kernels", SPEC) == 2
+    assert "needs X (n, d) and y, and no kernels; it has X." in capsys.readouterr().err
