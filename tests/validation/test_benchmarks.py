@@ -14,7 +14,7 @@ from mklref.native import solver
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from validation.benchmarks import cells, cluster, native, native_profile, turns
+from validation.benchmarks import cells, cluster, native, native_profile, scale, turns
 from validation.benchmarks.native_profile import STAGES, Stopwatch, stages
 from validation.benchmarks.problems import digits, lines
 
@@ -206,3 +206,13 @@ def test_weights_of_gene_sets_in_small_form(monkeypatch, capsys, tmp_path):
     capsys.readouterr()
     cells.main()  # nothing is measured again
     assert len(json.loads((tmp_path / "cells.json").read_text())) == 3
+
+
+def test_tables_of_the_documentation_are_those_of_the_results():
+    root = Path(__file__).parents[2]
+    rows = json.loads((root / "validation" / "results" / "scale.json").read_text())
+    told = (root / "docs" / "scale.md").read_text(encoding="utf-8").splitlines()
+    for data in ("mnist", "letter"):
+        made = scale.table(rows, data)
+        first = told.index(made[0])
+        assert told[first : first + len(made) + 1] == [*made, ""]

@@ -10,8 +10,8 @@ average    its `SVC` on the average kernel, a matrix of 8 n^2 bytes that is eval
            that n is 20,000 at most
 fixed      the same machine solved here, `Fixed` equal weights, for any n
 
-Prints rows of the table in docs/scale.md. With --results FILE they are also kept there, each as soon as it is known,
-and those that are there already are not measured again:
+Prints rows of the tables in docs/scale.md. With --results FILE they are also kept there, each as soon as it is known,
+and those that are there already are not measured again; without DIRECTORY what is there is printed as these tables:
 
 - processor seconds, of one thread with MKLREF_NUM_THREADS=1, and seconds on the clock;
 - the processor seconds in evaluations: of the upper triangles of all kernels in the same precision, by some of the
@@ -218,16 +218,44 @@ def letter(given: argparse.Namespace, n: int, machine: str) -> Iterator[Row]:
     return learned(problem, given.tol, error)
 
 
+_NAMES = {"one": "`SVC`, one kernel", "average": "`SVC`, average", "fixed": "equal weights"}
+
+
 def shown(row: Row) -> str:
-    """A row of the table."""
-    texts = [f"{value:.3g}" if isinstance(value, float) else str(value) for key, value in row.items() if key != "facts"]
-    return f"| {' | '.join(texts)} |"
+    """A row of the tables in docs/scale.md."""
+
+    def small(value: float, digits: int) -> str:
+        return f"{value:.{digits}e}".replace("e-0", "e-")
+
+    peer, entries, error = row["machine"] in PEERS, row["entries"], row["error"]
+    cells = (
+        f"{row['n']:,}",
+        _NAMES.get(row["machine"]) or f"${row['machine'].replace('=', ' = ')}$",
+        "–" if peer else small(row["tol"], 0),
+        "–" if peer else small(row["gap"], 1),
+        f"{row['seconds']:.3g}",
+        f"{row['evaluations']:.2g}",
+        "–" if entries is None else f"{entries:.1f}",
+        f"{row['peak GB']:.1f}",
+        f"{row['support']:,}",
+        str(row["active"]),
+        "–" if error is None else f"{error:.4f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def table(rows: list[Row], data: str) -> list[str]:
+    """The rows of one data set, by samples, machines and tolerances."""
+    machines = ("p=2", "p=1", "one", "average", "fixed")
+    own = [row for row in rows if row["data"] == data]
+    own.sort(key=lambda row: (row["n"], machines.index(row["machine"]), -row["tol"]))
+    return [shown(row) for row in own]
 
 
 def main() -> None:
     """Measure what is missing, print and keep it."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("data", type=Path)
+    options.add_argument("data", type=Path, nargs="?", help="none: print the tables of --results")
     options.add_argument("--n", type=int, nargs="+", default=[5000])
     options.add_argument("--machines", nargs="+", default=["p=2", "p=1"])
     options.add_argument("--tol", type=float, nargs="+", default=[1e-3, 1e-4])
@@ -239,6 +267,9 @@ def main() -> None:
     given = options.parse_args()
     name, measure = ("letter", letter) if given.letter else ("mnist", mnist)
     known = json.loads(given.results.read_text()) if given.results and given.results.exists() else []
+    if given.data is None:
+        print("\n".join([*table(known, "mnist"), "", *table(known, "letter")]))
+        return
     done = {(row["data"], row["n"], row["machine"], row["tol"]) for row in known}
     for n, machine in ((n, machine) for n in given.n for machine in given.machines):
         if all((name, n, machine, tol) in done for tol in ([_PEER_TOL] if machine in PEERS else given.tol)):
