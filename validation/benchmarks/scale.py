@@ -234,7 +234,7 @@ def shown(row: Row) -> str:
         "–" if peer else small(row["tol"], 0),
         "–" if peer else small(row["gap"], 1),
         f"{row['seconds']:.3g}",
-        f"{row['evaluations']:.2g}",
+        f"{row['evaluations']:.{2 if row['evaluations'] < 99.5 else 3}g}",
         "–" if entries is None else f"{entries:.1f}",
         f"{row['peak GB']:.1f}",
         f"{row['support']:,}",
