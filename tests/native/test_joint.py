@@ -10,6 +10,7 @@ from scipy.linalg import block_diag
 import mklref
 from mklref import reference
 from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.kernels import gaussian
 from mklref.machines import machine_for
 from mklref.multiclass import STRATEGIES, MulticlassProblem
 from mklref.problem import Problem
@@ -109,6 +110,18 @@ def test_starts_from_a_part_and_from_a_solution():
     assert warm.status is Status.OPTIMAL
     assert len(warm.history) < len(solution.history)
     assert warm.certificate.upper >= solution.certificate.lower
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("storage", ["memory", "lazy"])
+def test_a_class_that_a_part_of_the_samples_would_miss_has_its_machine(storage, strategy):
+    """Two classes of four have one sample each, of 400."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = 1 * (X[:, 0] > 0.0)
+    y[[3, 200]] = 2, 3
+    problem = MulticlassProblem(gaussian([1.0, 3.0]).fit(X, storage=storage), y, regularizer=Lp(2), strategy=strategy)
+    assert mklref.solve(problem, tol=1e-4).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), ElasticNet(0.3)], ids=str)
