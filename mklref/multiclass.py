@@ -156,6 +156,18 @@ def restricted(problem: MulticlassProblem, samples: Sequence[Any], kernels: Sequ
     return made
 
 
+def random_part(problem: Problem | MulticlassProblem, k: int) -> Any:
+    """k of the samples, ascending, and one of each class that would have none; None where all have one target.
+
+    Without a sample of every class the part would have fewer machines than the whole.
+    """
+    chosen = np.sort(np.random.default_rng(0).permutation(problem.n_samples)[:k])
+    targets, first = np.unique(problem.y, return_index=True)
+    if isinstance(problem, MulticlassProblem):
+        chosen = np.union1d(chosen, first[~np.isin(targets, problem.y[chosen])])
+    return None if len(np.unique(problem.y[chosen])) < min(2, len(targets)) else chosen
+
+
 def votes(scores: Array, n_classes: int) -> Array:
     """Pairs that each class has won, (k, classes), from the scores (k, P) of all pairs in lexicographic order.
 

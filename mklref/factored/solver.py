@@ -21,6 +21,7 @@ from mklref.factored.remote import DistributedStack, Remote
 from mklref.factored.rounds import Rounds, machines_of
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines.blas import blas_threads
+from mklref.multiclass import random_part
 from mklref.problem import Problem
 from mklref.solution import History, Record, Solution, Status
 
@@ -135,16 +136,14 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     n, stack = problem.n_samples, problem.kernels
     assert isinstance(stack, FactorStack)
     k = n // SHARE
-    chosen = np.sort(np.random.default_rng(0).permutation(n)[:k])
-    if k < max(_FEWEST, _FOR_EACH * stack.rank) or len(np.unique(problem.y[chosen])) < min(
-        2, len(np.unique(problem.y))
-    ):
+    chosen = None if k < max(_FEWEST, _FOR_EACH * stack.rank) else random_part(problem, k)
+    if chosen is None:
         return None
     weight = problem.sample_weight
     small = problem.replace(
         kernels=stack.part(chosen),
         y=problem.y[chosen],
-        C=problem.C * n / k,
+        C=problem.C * n / len(chosen),
         sample_weight=None if weight is None else weight[chosen],
     )
     left = recorder.deadline - time.perf_counter()

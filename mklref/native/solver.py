@@ -22,7 +22,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.lazy import LazyMachine
 from mklref.machines.machine import Machine
 from mklref.machines.newton import NewtonMachine
-from mklref.multiclass import MulticlassProblem
+from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop, Point
@@ -256,13 +256,10 @@ def weights_of_a_part(loop: Loop) -> Array | None:
     k = n // tuning.SHARE
     if k < tuning.FEWEST:
         return None
-    chosen = np.sort(np.random.default_rng(0).permutation(n)[:k])
-    if isinstance(problem, MulticlassProblem):  # every machine has to have its part
-        labels, first = np.unique(problem.y, return_index=True)
-        chosen = np.union1d(chosen, first[~np.isin(labels, problem.y[chosen])])
-        k = len(chosen)
-    if len(np.unique(problem.y[chosen])) < min(2, len(np.unique(problem.y))):
+    chosen = random_part(problem, k)
+    if chosen is None:
         return None
+    k = len(chosen)
     small = machine_for(
         problem.replace(
             kernels=machine.forms.part(chosen),

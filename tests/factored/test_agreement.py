@@ -9,8 +9,11 @@ from scipy.sparse import csr_matrix
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.exceptions import NotApplicable
+from mklref.factored import solver as factored
 from mklref.factored.samples import samples_for
 from mklref.factored.shard import Own, Shard
+from mklref.multiclass import STRATEGIES
+from mklref.solution import Status
 
 N, RANKS = 48, (3, 5, 2, 4)
 
@@ -124,6 +127,16 @@ def test_the_storage_of_the_rows_changes_nothing(tmp_path):
     for solution in solutions.values():
         assert solution.status is mklref.Status.OPTIMAL
         agree(solution, solutions["arrays"])
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_class_that_a_part_of_the_samples_would_miss_has_its_machine(monkeypatch, strategy):
+    monkeypatch.setattr(factored, "_FEWEST", 20)
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    y = 1 * (X[:, 0] > 0.0)
+    y[3] = 2
+    problem = mklref.MulticlassProblem(kernels.FactorStack([X]), y, regularizer=Lp(2), strategy=strategy)
+    assert mklref.solve(problem, tol=1e-3).status is Status.OPTIMAL
 
 
 def test_a_part_of_the_samples_and_another_solution_are_starts():
