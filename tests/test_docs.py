@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -173,6 +174,49 @@ Prose\*.
     a = b
 """.splitlines()
     assert generate.prose(lines)[:-1] == expected
+
+
+def test_every_figure_of_the_docs_has_a_command_and_says_from_which_commit_it_was_run(generate):
+    from provenance import LEDGER, QUANTITY, clean, made, measured, pictures, table
+
+    text = "# A\n| x | 1.0 | 2 s |\n## B\nIt takes 3 ms.\n```\n4 s\n```\n## C\n![p](_static/touch-gap.svg)\n"
+    assert measured(text) == {"A", "B"}
+    assert pictures(text) == {"touch-gap.svg"}
+    assert QUANTITY.search("2 samples, C = 3") is None
+    pages = {str(path.relative_to(ROOT / "docs")): path.read_text(encoding="utf-8") for path in PAGES}
+    del pages["reproduction.md"]  # has a line of a file for each
+    pages["README.md"] = README
+    listed = {f"{entry['page']}: {section}" for entry in LEDGER["figures"] for section in entry["sections"]}
+    assert not listed & set(LEDGER["stated"])
+    found = {f"{name}: {section}" for name, text in pages.items() for section in measured(text)}
+    assert found <= listed | set(LEDGER["stated"])
+    assert set(LEDGER["stated"]) <= found
+    for entry in LEDGER["figures"]:
+        page = ROOT / ("README.md" if entry["page"] == "README.md" else f"docs/{entry['page']}")
+        heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert set(entry["sections"]) <= {*heads, "all"}, entry["page"]
+        for module in re.findall(r"python -m (validation\S*)", entry["command"]):
+            assert importlib.util.find_spec(module), module
+        assert made(entry) or entry.get("open"), f"{entry['page']}: neither commit nor reason"
+        assert all(map(clean, entry.get("commits", ())))
+    drawn = {picture for text in pages.values() for picture in pictures(text)}
+    assert not {name for name in drawn if not name.startswith(tuple(LEDGER["drawn"]))}
+    assert len(table()) == 4 + len(LEDGER["figures"])
+
+
+@pytest.mark.parametrize(
+    ("results", "commits"),
+    [
+        ([{"commit": "a"}, {"facts": {"commit": "b"}}, {"x": 1}], ["a", "b", None]),
+        ({"facts": {"commit": "a"}, "rows": [{}, {"commit": "b+"}]}, ["a", "b+"]),
+        ({"part": {"commit": "c", "rows": [{"rows": 7.0}]}, "other": {"rows": [{}]}}, ["c", None]),
+    ],
+)
+def test_commits_are_those_of_rows_or_of_what_they_are_in(generate, results, commits):
+    import provenance
+
+    assert list(provenance.commits(results)) == commits
+    assert [provenance.clean(commit) for commit in ("0123abcd", "0123abcd+", None)] == [True, False, False]
 
 
 def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, tmp_path):
