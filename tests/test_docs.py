@@ -176,32 +176,46 @@ Prose\*.
     assert generate.prose(lines)[:-1] == expected
 
 
-def test_every_figure_of_the_docs_has_a_command_and_says_from_which_commit_it_was_run(generate):
-    from provenance import LEDGER, QUANTITY, clean, made, measured, pictures, table
+@pytest.fixture
+def provenance(monkeypatch):
+    """The module of the docs that says where figures come from."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import provenance
 
-    text = "# A\n| x | 1.0 | 2 s |\n## B\nIt takes 3 ms.\n```\n4 s\n```\n## C\n![p](_static/touch-gap.svg)\n"
-    assert measured(text) == {"A", "B"}
-    assert pictures(text) == {"touch-gap.svg"}
-    assert QUANTITY.search("2 samples, C = 3") is None
+    return provenance
+
+
+def test_figures_are_found_outside_of_code(provenance):
+    text = "# A\n| x | 1.0 | 2 s |\n## B\nIt takes 3 ms.\n```\n4 s\n```\n## C\nC = 3.\n![p](../_static/touch-gap.svg)\n"
+    assert provenance.measured(text) == {"A", "B"}
+    assert provenance.pictures(text) == {"touch-gap.svg"}
+
+
+def test_every_figure_of_the_docs_has_a_command_and_a_commit_or_says_what_lacks(provenance):
+    figures, stated = provenance.LEDGER["figures"], set(provenance.LEDGER["stated"])
     pages = {str(path.relative_to(ROOT / "docs")): path.read_text(encoding="utf-8") for path in PAGES}
-    del pages["reproduction.md"]  # has a line of a file for each
     pages["README.md"] = README
-    listed = {f"{entry['page']}: {section}" for entry in LEDGER["figures"] for section in entry["sections"]}
-    assert not listed & set(LEDGER["stated"])
-    found = {f"{name}: {section}" for name, text in pages.items() for section in measured(text)}
-    assert found <= listed | set(LEDGER["stated"])
-    assert set(LEDGER["stated"]) <= found
-    for entry in LEDGER["figures"]:
-        page = ROOT / ("README.md" if entry["page"] == "README.md" else f"docs/{entry['page']}")
-        heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        assert set(entry["sections"]) <= {*heads, "all"}, entry["page"]
-        for module in re.findall(r"python -m (validation\S*)", entry["command"]):
-            assert importlib.util.find_spec(module), module
-        assert made(entry) or entry.get("open"), f"{entry['page']}: neither commit nor reason"
-        assert all(map(clean, entry.get("commits", ())))
-    drawn = {picture for text in pages.values() for picture in pictures(text)}
-    assert not {name for name in drawn if not name.startswith(tuple(LEDGER["drawn"]))}
-    assert len(table()) == 4 + len(LEDGER["figures"])
+    found = {
+        f"{name}: {section}"
+        for name, text in pages.items()
+        if name != "reproduction.md"  # where each figure has a line in a file
+        for section in provenance.measured(text)
+    }
+    listed = {f"{entry['page']}: {section}" for entry in figures for section in entry["sections"]}
+    assert found - listed == stated
+    assert not listed & stated
+    for entry in figures:
+        headings = re.findall(r"^#+ (.*)$", pages[entry["page"]], flags=re.MULTILINE)
+        assert set(entry["sections"]) <= {*headings, "all"}, entry["page"]
+        modules = re.findall(r"python -m (validation\S*)", entry["command"])
+        assert all(importlib.util.find_spec(module) for module in modules), modules
+        assert provenance.made(entry) or entry.get("open"), f"{entry['page']}: neither a commit nor what lacks"
+        assert all(map(provenance.clean, entry.get("commits", ())))
+    drawn = provenance.LEDGER["drawn"]
+    assert all(picture.startswith(tuple(drawn)) for text in pages.values() for picture in provenance.pictures(text))
+    scripts = {f"python {path.relative_to(ROOT)}" for path in (ROOT / "docs" / "figures").glob("*.py")}
+    assert scripts <= set(drawn.values())
+    assert len(provenance.table()) == 4 + len(figures)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +226,7 @@ def test_every_figure_of_the_docs_has_a_command_and_says_from_which_commit_it_wa
         ({"part": {"commit": "c", "rows": [{"rows": 7.0}]}, "other": {"rows": [{}]}}, ["c", None]),
     ],
 )
-def test_commits_are_those_of_rows_or_of_what_they_are_in(generate, results, commits):
-    import provenance
-
+def test_commits_are_those_of_rows_or_of_what_they_are_in(provenance, results, commits):
     assert list(provenance.commits(results)) == commits
     assert [provenance.clean(commit) for commit in ("0123abcd", "0123abcd+", None)] == [True, False, False]
 
