@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import subprocess
 import sys
 from dataclasses import replace
-from urllib.request import urlopen
+from html import unescape
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
 
 import mklref
 from mklref.exceptions import InvalidParameter
-from mklref.explore import State, graph, page, serve, state as states, views, walk, work
+from mklref.explore import State, app, graph, page, serve, state as states, views, walk, work
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 
@@ -30,25 +34,25 @@ def test_an_address_holds_every_state():
     assert State().query() == {}
     assert State.from_query({"C": "no number", "samples": "30", "other": "1"}) == State(samples=30)
     assert State.from_query({"C": "12", "noise": "9", "samples": "-3", "lam": "nan"}) == State(samples=20, noise=1.0)
+    assert State.from_query({"loss": "none", "regularizer": "", "p": "7"}) == State()  # what no list offers
     assert everything.after("z") == "x|y|z"
     assert everything.before() == "x"
 
 
 @pytest.mark.parametrize("name", list(states.REGULARIZERS))
 def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_code(name):
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     shown, complaint = work.solved(replace(SMALL, regularizer=name), {})
     assert complaint == {}
     assert shown.solution.certificate.is_optimal(1e-5)
     names: dict[str, object] = {}
-    code = page.code(shown, "dual").removeprefix("```python\n").removesuffix("```")
-    code = code.replace("print(mklref.reference", "pass  # print(")
-    exec(compile(code, "code", "exec"), names)
+    exec(compile(copied(shown), "code", "exec"), names)
     again = names["solution"].certificate
     assert again.lower <= shown.solution.certificate.upper
     assert shown.solution.certificate.lower <= again.upper
     for formulation in page.formulations(shown):
-        assert "$$" in page.statement(shown, formulation)
-        assert "cvxpy" in page.primer(formulation) or "cp." in page.primer(formulation)
+        assert page.statement(shown, formulation).count("<math") == 3
+        assert "cp" in text_of(page.primer(formulation))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_data_that_are_nowhere_start_no_server():
 
 def test_pictures_hold_the_numbers():
     shown, _ = work.solved(replace(SMALL, p="1"), {})
-    html = page.optimum(shown)
+    html = page.optimum(shown, page.ranges(shown))
     assert f"{shown.solution.certificate.lower:.9g}" in html
     assert "as good within" in html
     assert page.paths(shown).count("<polyline") == 2 * (3 + 1 + 1)  # three kernels, a line, axes
@@ -162,8 +166,7 @@ def test_a_walk_carries_the_optimum_from_ivanov_to_tikhonov_to_block_norm():
     assert max(gaps) < 1e-5
     assert "Tikhonov(" in steps.table
     names: dict[str, object] = {}
-    code = page.code(shown, "dual").removeprefix("```python\n").removesuffix("```")
-    exec(compile(code.replace("print(mklref.reference", "pass  # print("), "code", "exec"), names)
+    exec(compile(copied(shown, steps.taken), "code", "exec"), names)
     assert str(names["problem"].regularizer) in steps.table.split("</tr>")[-2]
     assert "4 steps from Ivanov: lp ball, now at Tikhonov" in steps.picture
     assert steps.before == "lp: weights and norms|lp to power|power to lp"
@@ -208,6 +211,16 @@ def test_every_regulariser_of_the_page_and_every_equivalence_has_a_place_in_the_
         assert set(graph.ends(edge)) <= set(graph.PLACES)
 
 
+def text_of(html):
+    """What a reader sees of it."""
+    return unescape(re.sub(r"<[^>]*>", "", html))
+
+
+def copied(shown, walked=""):
+    """The code of what is shown, as a browser copies it, without its conic solver."""
+    return text_of(page.code(shown, "dual", walked)).replace("print(mklref.reference", "pass  # print(")
+
+
 def closed():
     """The certificate of the optimum of the first lesson, 2."""
     x, y = np.array([-1, 0.5, 1.5]), np.array([1.0, -1, 1])
@@ -229,19 +242,84 @@ def test_a_port_in_use_is_left_to_its_owner():
         serve.listen(70000)
 
 
-def test_ctrl_c_ends_it_without_a_traceback():
-    pytest.importorskip("marimo", reason="the extra 'explore' is not installed")
+def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_conic_solvers_last():
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    memory, last = {}, {}
+    for name, html in app.panels(SMALL, memory, lambda: False):
+        if name == "optimum" and "optimum" not in last:  # it comes once more, with the ranges of weights
+            assert not {"statement", "decision", "walk", "paths", "code", "values"} & last.keys()
+        last[name] = html
+    shown = memory["shown"]
+    assert set(last) - {"address", "idle"} <= set(re.findall(r'id="([\w-]+)"', app.whole(SMALL)))
+    assert "more follow" not in last["paths"]
+    assert last["values"].count("interval") == 1 + len(page.formulations(shown))
+    assert json.loads(last["address"])["samples"] == ["20", str(State().samples)]
+    bad, memory["shown"] = dict(app.panels(replace(SMALL, kernels="rbf:"), memory, lambda: False)), shown
+    assert "is not understood" in text_of(bad["complaint-kernels"])
+    assert bad["optimum"] == last["optimum"]
+
+
+def test_nobody_computes_for_a_page_that_has_asked_anew():
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    open_page = serve.Page()
+    stopped = open_page.ask(lambda: False)
+    answer = app.panels(SMALL, open_page.memory, stopped)
+    assert "optimum" in [name for name, _ in zip_until(answer, "optimum")]
+    assert not stopped()
+    open_page.ask(lambda: False)
+    assert stopped()
+    assert [name for name, _ in answer] == []
+    assert open_page.ask(lambda: True)()
+
+
+def zip_until(answer, last):
+    """Panels up to one of them."""
+    for panel in answer:
+        yield panel
+        if panel[0] == last:
+            return
+
+
+@pytest.fixture(scope="module")
+def served():
+    """The address of an explorer, and its token."""
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     command = [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        address = process.stdout.readline()
-        assert "http://127.0.0.1:" in address
-        assert "access_token=" in address
-        with urlopen(address.split()[1], timeout=60) as answer:
-            assert answer.status == 200
+        address = process.stdout.readline().split()[1]
+        yield address.partition("?access_token=")[::2]
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 0  # Ctrl-C ends it well
     assert "Traceback" not in out + err
+
+
+def test_the_server_answers_this_machine_and_whoever_has_the_token(served):
+    address, token = served
+    assert address.startswith("http://127.0.0.1:")
+    with urlopen(f"{address}?access_token={token}&C=1000", timeout=60) as answer:
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        text = answer.read().decode()
+    assert "<option selected>moons</option>" in text
+    assert json.loads(re.search(r'id="state">(.*?)</script>', text)[1].replace(r"\u003c", "<"))["C"] == [
+        "1000.0",
+        "10.0",
+    ]
+    with urlopen(f"{address}panels?access_token={token}&samples=20", timeout=60) as answer:
+        panels = [json.loads(line) for line in answer]
+    assert panels[-1] == ["end", ""]
+    astray = [
+        (address, {}, 403),
+        (f"{address}?access_token={token}x", {}, 403),
+        (f"{address}panels?access_token=", {}, 403),
+        (f"{address}?access_token={token}", {"Host": "elsewhere.example"}, 403),
+        (f"{address}nothing?access_token={token}", {}, 404),
+    ]
+    for url, headers, status in astray:
+        with pytest.raises(HTTPError) as refused, urlopen(Request(url, headers=headers), timeout=60):
+            pass
+        assert refused.value.code == status
+        assert token not in refused.value.read().decode()
 
 
 INTERRUPTED_IMPORT = """

@@ -53,6 +53,10 @@ REGULARIZERS: dict[str, Callable[[State, int], Regularizer]] = {
 """The regularisers of the page by name, from the state and the number of kernels."""
 
 
+CHOICES: dict[str, tuple[str, ...]] = {"loss": tuple(LOSSES), "regularizer": tuple(REGULARIZERS), "p": NORMS}
+"""The words that lists offer; that of the data takes files as well."""
+
+
 @dataclass(frozen=True)
 class State:
     """Everything that a reader can choose; texts and numbers only, so that an address holds it."""
@@ -109,14 +113,14 @@ class State:
 
 
 def offered(name: str, value: Any) -> Any:
-    """The value that a slider offers nearest to a number; texts and what has no slider as they are.
+    """The value that a control offers, and for a slider the nearest one; what has neither is as it is.
 
     Raises
     ------
     ValueError
-        For NaN.
+        For NaN, and for a word that is not in the list.
     """
-    if value != value:
+    if value != value or value not in CHOICES.get(name, (value,)):
         raise ValueError(name)
     if name == "C":
         return min(COSTS, key=lambda cost: abs(cost - value))

@@ -117,8 +117,9 @@ def same_problem(state: State, **changes: Any) -> State:
 
 
 def prepare() -> None:
-    """Import what tables need, while nobody waits: scikit-learn takes a second."""
-    import_module("mklref.estimators.tabular")
+    """Import what tables and ranges of weights need, while nobody waits: scikit-learn takes a second."""
+    for module in ("mklref.estimators.tabular", "scipy.optimize"):
+        import_module(module)
 
 
 # --- paths ----------------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ class Path(NamedTuple):
                 continue
             if left <= 0.0 or stopped():
                 return False
-            known = {abs(j - k): solution for j, solution in self.found.items() if solution is not None}
+            known = {abs(j - k): solution for j, solution in list(self.found.items()) if solution is not None}
             warm = known[min(known)] if known else start
             try:
                 solution = solve(

@@ -93,11 +93,46 @@ def test_bad_input_is_said_and_the_last_picture_stays(tab, explorer):
     assert not tab.get_by_role("heading", name="Paths over C and p").evaluate(grey)
 
 
-def test_without_the_token_there_is_no_page(tab, explorer):
-    tab.goto(explorer.partition("?")[0])
-    assert tab.get_by_text(re.compile("≤ P\\*")).count() == 0
-    assert "access_token" not in tab.content()
-    assert "login" in tab.url
+def test_a_slider_is_followed_as_it_moves_and_the_keyboard_keeps_its_place(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    slider = control(tab, "C")
+    slider.focus()
+    for _ in range(8):  # faster than answers come: the last one counts
+        slider.press("ArrowLeft")
+    moved = states.COSTS[states.COSTS.index(SMALL.C) - 8]
+    tab.get_by_text(f"C = {moved:g}.").wait_for()
+    assert slider.get_attribute("aria-valuetext") == str(moved)
+    certificate = mklref.solve(states.problem_of(replace(SMALL, C=moved))[0]).certificate
+    assert interval(tab) == pytest.approx((certificate.lower, certificate.upper), rel=1e-8)
+    choice = tab.get_by_label("formulation", exact=True)
+    choice.focus()
+    choice.select_option("ivanov")
+    tab.wait_for_function("location.search.includes('formulation=ivanov')")
+    tab.get_by_text("As ivanov").wait_for()
+    assert tab.evaluate("document.activeElement.name") == "formulation"
+    assert slider.evaluate("slider => slider.checkVisibility()")
+    assert not control(tab, "noise").evaluate("slider => slider.disabled")
+
+
+def test_what_breaks_off_is_said_on_the_page(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    tab.route("**/panels?**", lambda route: route.fulfill(status=200, body='["again", ""]\n'))
+    control(tab, "loss").select_option("logistic")
+    tab.get_by_role("alert").get_by_text("it broke off").wait_for()
+    tab.unroute("**/panels?**")
+    control(tab, "loss").select_option("hinge")
+    tab.get_by_role("alert").wait_for(state="detached")
+
+
+def test_the_code_is_copied(tab, explorer):
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_page(tab, explorer, SMALL)
+    tab.locator("pre").filter(has_text="mklref.solve(problem)").wait_for()
+    tab.get_by_role("button", name="Copy").click()
+    tab.get_by_text("copied", exact=True).wait_for()
+    copied = tab.evaluate("navigator.clipboard.readText()")
+    compile(copied, "copied", "exec")
+    assert copied.startswith("import mklref\n")
 
 
 def test_a_phone_shows_it_without_a_sideways_scroll(tab, explorer):
