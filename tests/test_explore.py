@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from html import unescape
 from urllib.error import HTTPError
@@ -34,6 +36,8 @@ def test_an_address_holds_every_state():
     assert State().query() == {}
     assert State.from_query({"C": "no number", "samples": "30", "other": "1"}) == State(samples=30)
     assert State.from_query({"C": "12", "noise": "9", "samples": "-3", "lam": "nan"}) == State(samples=20, noise=1.0)
+    assert State.from_query({"samples": "33", "lam": "0.12", "noise": "0.33"}) == State(samples=30, lam=0.1, noise=0.35)
+    assert State.from_query({"kernels": "linear," * 200}).kernels == "linear," * 200
     assert State.from_query({"loss": "none", "regularizer": "", "p": "7"}) == State()  # what no list offers
     assert everything.after("z") == "x|y|z"
     assert everything.before() == "x"
@@ -60,6 +64,9 @@ def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_cod
     [
         ({"kernels": "rbf:"}, "kernels", "is not understood"),
         ({"data": "/no/such.csv"}, "data", "No such file"),
+        ({"data": "no\0path"}, "data", "is no path"),
+        ({"data": "diabetes", "samples": 40}, "data", "hinge takes the labels -1 and +1"),
+        ({"kernels": "rbf(0.1..10, 101)"}, "kernels", "at most 100"),
         ({"data": "iris"}, "data", "3 classes (setosa, versicolor, virginica); write into the box 'positive class'"),
         ({"regularizer": "groups", "groups": "0 | x"}, "problem", "numbers of kernels"),
         ({"regularizer": "groups", "groups": "0 | 9"}, "problem", "9"),
@@ -130,11 +137,43 @@ def test_pictures_hold_the_numbers():
 def test_every_formulation_states_a_value_within_the_interval():
     shown, _ = work.solved(SMALL, {})
     tables = list(page.values(shown, lambda: False))
-    assert [done for _, done in tables] == [False] * (len(tables) - 1) + [True]
-    last = tables[-1][0]
+    last = tables[-1]
     assert last.count("inside the interval") + last.count("at the interval") == len(tables)
     assert len(tables) == len(page.formulations(shown))
     assert list(page.values(shown, lambda: True)) == []
+
+
+def test_nobody_who_moves_on_leaves_a_second_conic_solver_at_work(monkeypatch):
+    shown, _ = work.solved(SMALL, {})
+    begun, go_on, at_work = threading.Event(), threading.Event(), []
+
+    def stated(state, name):
+        at_work.append(name)
+        begun.set()
+        go_on.wait(60)
+        return work.Stated(0.0, 0.0, name)
+
+    monkeypatch.setattr(work, "_stated", stated)
+    monkeypatch.setattr(work, "PAUSE", 0.0)
+    first = threading.Thread(target=lambda: list(work.conic(shown, go_on.is_set)))
+    first.start()
+    assert begun.wait(60)
+    asked = iter([False, False, True])  # the second one looks twice, and moves on
+    assert list(work.conic(shown, lambda: next(asked, True))) == []
+    go_on.set()
+    first.join(60)
+    assert len(at_work) == 1
+
+
+def test_a_file_is_read_once_as_long_as_it_stays_the_same(tmp_path, monkeypatch):
+    path, reads, read = tmp_path / "my.csv", [], states.datasets.read_csv
+    monkeypatch.setattr(states.datasets, "read_csv", lambda *given: reads.append(given) or read(*given))
+    for text in ("a,class\n" + "1,0\n2,1\n" * 20, "a,class\n" + "1,0\n3,1\n4,1\n" * 20):
+        path.write_text(text)
+        for samples in (20, 30):
+            work.forget()
+            assert work.solved(replace(SMALL, data=str(path), samples=samples), {})[1] == {}
+    assert len(reads) == 2
 
 
 def test_a_value_beside_the_interval_is_said_to_be_beside_it():
@@ -150,8 +189,8 @@ def test_a_long_solve_shows_what_is_proved_and_is_finished_later(monkeypatch):
     first, _ = work.solved(hard, memory)
     assert not first.finished
     assert "goes on" in page.optimum(first)
-    assert not work.finish(first, memory, lambda: True)  # whoever moves on does not wait for it
-    assert work.finish(first, memory, lambda: False)
+    assert work.finish(first, memory, lambda: True) is None  # whoever moves on does not wait for it
+    assert work.finish(first, memory, lambda: False).finished
     last, _ = work.solved(replace(hard, formulation="qcqp"), memory)
     assert last.solution.certificate.is_optimal(work.TOL)
     assert last.solution.certificate.lower >= first.solution.certificate.lower
@@ -242,6 +281,18 @@ def test_a_port_in_use_is_left_to_its_owner():
         serve.listen(70000)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a port would be shared there")
+def test_a_port_whose_last_page_still_lingers_is_taken_again():
+    with serve.listen(0) as first:
+        port = first.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as page:
+            answer, _ = first.accept()
+            answer.close()  # the server ends first, and the connection lingers
+            page.recv(1)
+    with serve.listen(port) as second:
+        assert second.getsockname()[1] == port
+
+
 def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_conic_solvers_last():
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     memory, last = {}, {}
@@ -261,15 +312,18 @@ def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_c
 
 def test_nobody_computes_for_a_page_that_has_asked_anew():
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
-    open_page = serve.Page()
-    stopped = open_page.ask(lambda: False)
-    answer = app.panels(SMALL, open_page.memory, stopped)
-    assert "optimum" in [name for name, _ in zip_until(answer, "optimum")]
-    assert not stopped()
-    open_page.ask(lambda: False)
-    assert stopped()
-    assert [name for name, _ in answer] == []
-    assert open_page.ask(lambda: True)()
+    with serve.Server(serve.listen(0), "token") as server:
+        memory, stopped = server.ask("page", lambda: False)
+        answer = app.panels(SMALL, memory, stopped)
+        assert "optimum" in [name for name, _ in zip_until(answer, "optimum")]
+        server.ask("another page", lambda: False)
+        assert not stopped()
+        assert server.ask("page", lambda: True)[1]()
+        assert stopped()
+        assert [name for name, _ in answer] == []
+        for k in range(serve.PAGES):
+            server.ask(str(k), lambda: False)
+        assert set(server.pages) == set(map(str, range(serve.PAGES)))
 
 
 def zip_until(answer, last):
@@ -308,6 +362,8 @@ def test_the_server_answers_this_machine_and_whoever_has_the_token(served):
     with urlopen(f"{address}panels?access_token={token}&samples=20", timeout=60) as answer:
         panels = [json.loads(line) for line in answer]
     assert panels[-1] == ["end", ""]
+    with urlopen(f"{address}?access_token={token}&data=/own.csv", timeout=60) as answer:
+        assert "<option selected>/own.csv</option>" in answer.read().decode()
     astray = [
         (address, {}, 403),
         (f"{address}?access_token={token}x", {}, 403),

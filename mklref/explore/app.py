@@ -15,7 +15,7 @@ from string import Template
 from typing import Any
 
 from mklref.explore import page, walk, work
-from mklref.explore.state import BUNDLED, CHOICES, COSTS, GENERATED, RANGES, State
+from mklref.explore.state import BUNDLED, CHOICES, COSTS, GENERATED, RANGES, STEPS, State
 from mklref.explore.work import Shown
 
 Panel = tuple[str, str]
@@ -35,25 +35,28 @@ LABELS = {
     "C": "C",
 }
 """The controls, in their order."""
-STEPS = {"samples": 10, "share": 0.1, "noise": 0.05, "lam": 0.05}
-LAST = {"data": "positive", "kernels": "kernels", "problem": "C"}
-"""The places where the library complains and hints, each after its last control."""
+PLACES = {"data": "data", "kernels": "kernels", "problem": "C"}
+"""Where the library complains and hints, each below a control."""
 
 
-def whole(start: State, nonce: str = "") -> str:
-    """The page with its controls at a state; the panels are empty, and asked for by its script, which has a nonce."""
+def whole(start: State, nonce: str = "", own: str | None = None) -> str:
+    """The page with its controls at a state, a file of one's own among the data.
+
+    The panels are empty, and asked for by its script, which has a nonce.
+    """
     here = Path(__file__).parent
-    controls = "".join(_control(name, getattr(start, name)) for name in LABELS)
+    data = dict.fromkeys([*GENERATED, *BUNDLED, *([own] if own else []), start.data])
+    controls = "".join(_control(name, getattr(start, name), tuple(data)) for name in LABELS)
     held = {"nonce": nonce, "controls": controls, "coloured": page.coloured()}
     held |= {name: (here / f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
     held["address"] = _address(start).replace("<", r"\u003c")
     return Template((here / "page.html").read_text(encoding="utf-8")).substitute(held)
 
 
-def _control(name: str, value: Any) -> str:
-    """A list, a slider with its value beside it, or a box; hints and complaints below the last one of a place."""
+def _control(name: str, value: Any, data: Sequence[str]) -> str:
+    """A list, a slider with its value beside it, or a box; and what is said below it."""
     if name == "data":
-        control = _list(name, tuple(dict.fromkeys([*GENERATED, *BUNDLED, value])), value)
+        control = _list(name, data, value)
     elif name in CHOICES:
         control = _list(name, CHOICES[name], value)
     elif name == "C":  # a slider has equal steps: it moves over places in the list
@@ -62,9 +65,9 @@ def _control(name: str, value: Any) -> str:
         control = _slider(name, RANGES[name], STEPS[name], value)
     else:
         control = f'<input type="text" id="{name}" name="{name}" value="{escape(value)}" autocomplete="off">'
-    places = [place for place, last in LAST.items() if last == name]
+    places = [place for place, above in PLACES.items() if above == name]
     said = "".join(f'<div id="{kind}-{place}"></div>' for place in places for kind in ("complaint", "hint"))
-    return f'<div class="control"><label for="{name}">{LABELS[name]}</label>{control}</div>{said}'
+    return f'<div class="control"><label for="{name}">{LABELS[name]}</label>{control}{said}</div>'
 
 
 def _list(name: str, words: Sequence[str], chosen: str) -> str:
@@ -97,12 +100,12 @@ def panels(state: State, memory: dict[str, Any], stopped: Callable[[], bool]) ->
     shown, complaint = work.solved(state, memory)
     yield from _beside_controls(state, shown, complaint)
     yield from _at_once(state, shown, stopped)
-    if work.finish(shown, memory, stopped):
-        shown, _ = work.solved(shown.state, memory)
+    if finished := work.finish(shown, memory, stopped):
+        shown = finished
         yield from _at_once(state, shown, stopped)
     for _ in work.further(shown, stopped):
         yield "paths", page.paths(shown)
-    for html, _ in page.values(shown, stopped):
+    for html in page.values(shown, stopped):
         yield "values", html
     if not stopped():
         work.prepare()
@@ -110,7 +113,7 @@ def panels(state: State, memory: dict[str, Any], stopped: Callable[[], bool]) ->
 
 def _beside_controls(state: State, shown: Shown, complaint: dict[str, str]) -> Iterator[Panel]:
     yield "again", page.again(complaint, shown)
-    for place in LAST:
+    for place in PLACES:
         yield f"complaint-{place}", page.complained(complaint[place]) if place in complaint else ""
     yield "idle", " ".join(sorted(page.idle(state.data, state.regularizer)))
     yield "address", _address(state)
@@ -143,8 +146,8 @@ def _at_once(state: State, shown: Shown, stopped: Callable[[], bool]) -> Iterato
         ("walk", walked),
         ("address", lambda: _address(replace(state, formulation=formulation, walk=steps.taken))),
         ("code", lambda: page.code(shown, formulation, steps.taken)),
-        ("optimum", lambda: page.optimum(shown, page.ranges(shown))),
         ("paths", extended),
+        ("optimum", lambda: page.optimum(shown, page.ranges(shown))),
         ("values", lambda: "<p>Conic solvers are at work …</p>"),
     ]
     for name, make in making:

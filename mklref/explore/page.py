@@ -87,7 +87,7 @@ def statement(shown: Shown, formulation: str) -> str:
 
 def _typeset(formula: str) -> str:
     """A formula by itself; a wide one scrolls within its box, which the keyboard reaches."""
-    return f'<div class="formula" tabindex="0" role="group">{mathml(formula, block=True)}</div>'
+    return f'<div class="formula" tabindex="0" role="group" aria-label="formula">{mathml(formula, block=True)}</div>'
 
 
 def _in_lines(formula: str) -> str:
@@ -135,8 +135,8 @@ def again(complaint: dict[str, str], shown: Shown) -> str:
 
 
 def complained(text: str) -> str:
-    """A complaint beside its control."""
-    return f'<div class="complaint" role="alert">{escape(text)}</div>'
+    """A complaint beside its control, which it describes."""
+    return f'<div class="complaint">{escape(text)}</div>'
 
 
 def settings(shown: Shown) -> str:
@@ -208,12 +208,11 @@ def _blocks(kernels: str, data: tuple[Any, ...]) -> Array:
 
 
 def walk(steps: walks.Walk) -> str:
-    """The graph, buttons for the steps that leave from where the walk ends, and the problems on the way."""
-    leaving = [(words, way, "") for words, way in steps.leaving]
-    back = ("back", steps.before, "" if steps.taken else " disabled")
+    """The graph, buttons for the steps that leave from where the walk ends and for the way back, and the problems."""
+    back = ("back", steps.before, " data-back" + " disabled" * (not steps.taken))
     buttons = "".join(
-        f'<button type="button" name="walk" value="{escape(way)}"{off}>{escape(words)}</button>'
-        for words, way, off in (back, *leaving)
+        f'<button type="button" name="walk" value="{escape(way)}"{kind}>{escape(words)}</button>'
+        for words, way, kind in (back, *((*step, "") for step in steps.leaving))
     )
     return f'{steps.picture}<div class="steps">{buttons}</div>{walks.NOTE}{steps.table}'
 
@@ -229,8 +228,8 @@ def paths(shown: Shown) -> str:
     return views.legend(shown.names) + views.flex(*pictures) + note
 
 
-def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, bool]]:
-    """Tables that grow by a row for each formulation as it is solved, and whether the last one is there."""
+def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[str]:
+    """Tables that grow by a row for each formulation as it is solved."""
     bounds = shown.solution.certificate
     rows = [("native", f"{bounds.lower:.9g} … {bounds.upper:.9g}", f"{shown.seconds:.3f}", "the certified interval")]
     names = formulations(shown)
@@ -238,7 +237,7 @@ def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, boo
         value = "" if stated.value is None else f"{stated.value:.9g}"
         rows.append((name, value, f"{stated.seconds:.2f}", _judged(stated, bounds)))
         waiting = [(other, "…", "", "") for other in names[k + 1 :]]
-        yield _display.table(("formulation", "value", "seconds", ""), [*rows, *waiting]), k == len(names) - 1
+        yield _display.table(("formulation", "value", "seconds", ""), [*rows, *waiting])
 
 
 def _judged(stated: work.Stated, bounds: Certificate) -> str:

@@ -69,7 +69,7 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
         sys.stdout.flush()
         if browser:
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
-        Server(listener, token).serve_forever(poll_interval=0.1)
+        Server(listener, token, data).serve_forever(poll_interval=0.1)
 
 
 def _check(data: str) -> None:
@@ -92,6 +92,8 @@ def listen(port: int) -> socket.socket:
         raise InvalidParameter(f"port = {port} must lie in [0, 65535]; 0 takes any that is free.")
     for number in range(port, min(port + TRIED, 65535) + 1):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if sys.platform != "win32":  # a port whose last connections still linger is free; there it would be shared
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, number))
             listener.listen()
@@ -105,20 +107,27 @@ def listen(port: int) -> socket.socket:
 class Server(ThreadingHTTPServer):
     """Answers whoever has the token, at a socket that listens already; each request in a thread of its own."""
 
-    def __init__(self, listener: socket.socket, token: str):
+    def __init__(self, listener: socket.socket, token: str, data: str | None = None):
         super().__init__(listener.getsockname(), Handler, bind_and_activate=False)
         self.socket.close()
-        self.socket, self.token = listener, token
+        self.socket, self.token, self.data = listener, token, data
         self.hosts = {f"{name}:{listener.getsockname()[1]}" for name in (HOST, "localhost")}
         self.pages: OrderedDict[str, Page] = OrderedDict()
+        self.turn = threading.Lock()
 
-    def page(self, name: str) -> Page:
-        """What is remembered of an open page; the oldest one is forgotten."""
-        page = self.pages.setdefault(name, Page())
-        self.pages.move_to_end(name)
-        while len(self.pages) > PAGES:
-            self.pages.popitem(last=False)
-        return page
+    def ask(self, name: str, gone: Callable[[], bool]) -> tuple[dict[str, Any], Callable[[], bool]]:
+        """Begin an answer: what is remembered of its page, and whether nobody waits for it any more."""
+        with self.turn:
+            page = self.pages.setdefault(name, Page())
+            self.pages.move_to_end(name)
+            while len(self.pages) > PAGES:
+                self.pages.popitem(last=False)
+            return page.memory, page.ask(gone)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever is gone needs no answer; anything else is a fault of ours, and its traceback is shown."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class Page:
@@ -139,6 +148,8 @@ class Handler(BaseHTTPRequestHandler):
     """A request: the page, its font, or panels as lines of JSON, each as soon as it is known."""
 
     server: Server
+    timeout = 60
+    """Seconds for a request to be said whole."""
 
     def do_GET(self) -> None:
         """Answer it, if it names this machine and has the token."""
@@ -166,20 +177,27 @@ class Handler(BaseHTTPRequestHandler):
         walk.reached.cache_clear()
         work.forget()  # whoever loads the page again may have changed the file
         nonce = secrets.token_urlsafe(16)
-        whole = app.whole(State.from_query(query), nonce)
+        whole = app.whole(State.from_query(query), nonce, self.server.data)
         self._answer(HTTPStatus.OK, "text/html", whole, {"Content-Security-Policy": POLICY.format(nonce=nonce)})
 
     def _panels(self, query: dict[str, str]) -> None:
         from mklref.explore import app
         from mklref.explore.state import State
 
-        page = self.server.page(query.pop("page", ""))
-        stopped = page.ask(self._gone)
+        memory, stopped = self.server.ask(query.pop("page", ""), self._gone)
         self._head(HTTPStatus.OK, "application/x-ndjson")
-        with contextlib.suppress(ConnectionError):  # the page has asked anew, or is closed
-            for panel in app.panels(State.from_query(query), page.memory, stopped):
-                self.wfile.write(json.dumps(panel).encode() + b"\n")
-            self.wfile.write(b'["end", ""]\n')  # without it the page says that something is missing
+        try:
+            for panel in app.panels(State.from_query(query), memory, stopped):
+                self._line(*panel)
+            self._line("end", "")  # without it the page says that something is missing
+        except ConnectionError:
+            raise  # the page has asked anew, or is closed
+        except Exception as wrong:
+            self._line("fault", f"{type(wrong).__name__}: {wrong}")
+            raise
+
+    def _line(self, name: str, html: str) -> None:
+        self.wfile.write(json.dumps((name, html)).encode() + b"\n")
 
     def _gone(self) -> bool:
         """Whether the browser has closed the connection: nothing comes from it any more, and it can be read."""
@@ -201,8 +219,7 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, status: HTTPStatus, kind: str, body: str | bytes, also: dict[str, str] | None = None) -> None:
         content = body.encode() if isinstance(body, str) else body
         self._head(status, kind, {"Content-Length": str(len(content)), **(also or {})})
-        with contextlib.suppress(ConnectionError):
-            self.wfile.write(content)
+        self.wfile.write(content)
 
     def _head(self, status: HTTPStatus, kind: str, also: dict[str, str] | None = None) -> None:
         headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
