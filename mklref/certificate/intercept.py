@@ -50,11 +50,18 @@ def best_intercept(problem: Problem, scores: Array) -> float:
     probes = np.concatenate([kinks[:1], 0.5 * (kinks[1:] + kinks[:-1]), kinks[-1:]])
     rising = _first_rising(problem, scores, probes[1:-1]) + 1
     low, kink, high = (float(b) for b in (probes[rising - 1], kinks[rising - 1], probes[rising]))
-    for end in (low, high):  # a piece of h' that is no constant may have its zero inside
-        near = kink + _NEAR * (end - kink)
-        if slope(near) != slope(end):
-            return _zero(slope, low, high)
-    return kink
+    ends = np.array([low, high])
+    near, far = _slopes(problem, scores, np.append(kink + _NEAR * (ends - kink), ends)).reshape(2, 2)
+    # A piece of h' that is no constant may have its zero inside.
+    return kink if np.array_equal(near, far) else _zero(slope, low, high)
+
+
+def _slopes(problem: Problem, scores: Array, probes: Array) -> Array:
+    """h' at each probe, (k,): summed in the same order, so that equal terms have equal sums."""
+    t = scores + probes[:, None]
+    y = problem.y[None].repeat(len(probes), axis=0).ravel()
+    terms = problem.loss.subgradient(t.ravel(), y).reshape(t.shape) * problem.costs
+    return np.asarray(terms.sum(axis=1) + problem.intercept_cost)
 
 
 def _first_rising(problem: Problem, scores: Array, probes: Array) -> int:
@@ -65,10 +72,7 @@ def _first_rising(problem: Problem, scores: Array, probes: Array) -> int:
             tried = np.arange(low, high)
         else:
             tried = low + (high - low) * np.arange(1, at_once + 1) // (at_once + 1)
-        t = scores + probes[tried][:, None]
-        y = problem.y[None].repeat(len(tried), axis=0).ravel()
-        slopes = problem.loss.subgradient(t.ravel(), y).reshape(t.shape) @ problem.costs
-        rising = slopes + problem.intercept_cost >= 0.0
+        rising = _slopes(problem, scores, probes[tried]) >= 0.0
         first = int(rising.argmax()) if rising.any() else len(tried)
         low = low if first == 0 else int(tried[first - 1]) + 1
         high = high if first == len(tried) else int(tried[first])

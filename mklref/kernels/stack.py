@@ -150,13 +150,18 @@ class KernelStack(ABC):
         """The trace of each matrix, (M,)."""
         return np.asarray(self.own_diagonals.sum(axis=1))
 
+    @cached_property
+    def own_lengths(self) -> Array:
+        """d (M, n), the roots of the diagonals: d_m (d_m'|v|) bounds |K_m||v|."""
+        return np.asarray(np.sqrt(np.maximum(self.own_diagonals, 0.0)))
+
     def lengths(self, weights: Array) -> Array:
-        """weights'd for d (M, n), the roots of the diagonals, (n,): d_m (d_m'|v|) bounds |K_m||v|."""
-        return np.asarray(weights @ np.sqrt(np.maximum(self.own_diagonals, 0.0)))
+        """weights'd, (n,)."""
+        return np.asarray(weights @ self.own_lengths)
 
     def lengths_against(self, u: Array) -> Array:
-        """d u for these d, (M,)."""
-        return np.asarray(np.sqrt(np.maximum(self.own_diagonals, 0.0)) @ u)
+        """d u, (M,)."""
+        return np.asarray(self.own_lengths @ u)
 
     def matrix(self, m: int) -> FloatArray:
         """One matrix, (n, n); a view where it lies in memory."""
@@ -238,14 +243,6 @@ class ArrayStack(KernelStack):
         where = np.ix_(_indices(rows, n), _indices(columns, n))
         some = np.arange(len(self.matrices))[slice(None) if kernels is None else kernels]
         return np.stack([self.matrices[m][where] for m in some])
-
-    def lengths(self, weights: Array) -> Array:
-        """weights'd for d (M, n), the roots of the diagonals, (n,): d_m (d_m'|v|) bounds |K_m||v|."""
-        return np.asarray(weights @ np.sqrt(np.maximum(self.own_diagonals, 0.0)))
-
-    def lengths_against(self, u: Array) -> Array:
-        """d u for these d, (M,)."""
-        return np.asarray(np.sqrt(np.maximum(self.own_diagonals, 0.0)) @ u)
 
     def matrix(self, m: int) -> FloatArray:
         """One matrix, (n, n), as it lies in memory."""

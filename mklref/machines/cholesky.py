@@ -22,8 +22,8 @@ def factorised(system: Array, jitter: float = 1e-15) -> Array:
 
 
 def halfway(factor: Array, right: Array) -> Array:
-    """L^{-1} right, for such a factor L."""
-    return np.asarray(scipy.linalg.lapack.dtrtrs(factor.T, right, lower=False, trans=True)[0])
+    """L^{-1} right, for such a factor L, in the memory of `right` if that is ordered by columns."""
+    return np.asarray(scipy.linalg.lapack.dtrtrs(factor.T, right, lower=False, trans=True, overwrite_b=True)[0])
 
 
 def substituted(factor: Array, right: Array) -> Array:

@@ -190,8 +190,8 @@ class Machine(Together, ABC):
         """Drop the last column, L^{-1} 1, after projecting it out of the others if there is an intercept."""
         W, ones = solved[:, :-1], solved[:, -1]
         if self.problem.intercept:
-            W = W - np.outer(ones, ones @ W) / (ones @ ones)
-        return np.asarray(W)
+            W -= np.multiply.outer((ones @ W) / (ones @ ones), ones).T  # by columns, as LAPACK leaves them
+        return W
 
 
 def rounding(

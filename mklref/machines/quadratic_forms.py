@@ -37,7 +37,7 @@ class QuadraticForms:
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
         self._dtype = stack.dtype
-        self._lengths = np.sqrt(np.maximum(self.diagonals, 0.0))
+        self._lengths = stack.own_lengths
         self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)
         self._points = [np.zeros(n)]
@@ -70,29 +70,32 @@ class QuadraticForms:
         """Take images (M, n) at beta that somebody else computed."""
         self.images, self._points = np.ascontiguousarray(images), [beta.copy()]
         self._age[:] = 0
-        self._peaks = np.abs(images).max(axis=1)
+        self._peaks = _largest(images)
 
     def update(self, beta: Array) -> None:
         """Bring the watched kernels to beta; squares of the others become upper bounds."""
-        point = beta.copy()
-        watched = np.flatnonzero(self.watched)
-        for age in set(self._age[watched].tolist()):
-            kernels, step = watched[self._age[watched] == age], point - self._points[age]
+        point, watched = beta.copy(), np.flatnonzero(self.watched)
+        ages = self._age[watched]
+        for age in set(ages.tolist()):
+            kernels, step = watched[ages == age], point - self._points[age]
             if self._reads(point) <= self._reads(step):
                 self._anew(kernels, point)
             else:
                 self._apply(kernels, step)
-        sizes = np.abs(self.images).max(axis=1)
-        self._peaks = np.maximum(self._peaks, sizes)
-        self._anew(watched[sizes[watched] < _SHRUNK * self._peaks[watched]], point)
-        if len(watched) == len(self.squares):
+        every = len(watched) == len(self.squares)
+        some: Any = slice(None) if every else watched
+        sizes = _largest(self.images[some])
+        self._peaks[some] = np.maximum(self._peaks[some], sizes)
+        if len(shrunk := watched[sizes < _SHRUNK * self._peaks[some]]):
+            self._anew(shrunk, point)
+            self._peaks[shrunk] = _largest(self.images[shrunk])
+        self.squares[some] = np.maximum(self.images[some] @ point, 0.0)
+        if every:
             self._points, self._age[:] = [point], 0
-            self.squares = np.maximum(self.images @ point, 0.0)
             return
         self._points.append(point)
         self._age[watched] = len(self._points) - 1
         self._forget()
-        self.squares[watched] = np.maximum(self.images[watched] @ point, 0.0)
         for age in set(self._age[~self.watched].tolist()):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])
@@ -101,10 +104,8 @@ class QuadraticForms:
             self.squares[stale] = (known + reach) ** 2
 
     def _anew(self, kernels: Any, point: Array) -> None:
-        if len(kernels):
-            self.images[kernels] = 0.0
-            self._apply(kernels, point)
-            self._peaks[kernels] = np.abs(self.images[kernels]).max(axis=1)
+        self.images[kernels] = self._peaks[kernels] = 0.0
+        self._apply(kernels, point)
 
     def _apply(self, kernels: Any, step: Array) -> None:
         changed = np.flatnonzero(step)
@@ -120,6 +121,11 @@ class QuadraticForms:
         used = sorted(set(self._age.tolist()))
         self._age = np.searchsorted(used, self._age)
         self._points = [self._points[age] for age in used]
+
+
+def _largest(images: Array) -> Array:
+    """The largest magnitude in each row."""
+    return np.asarray(np.maximum(images.max(axis=1), -images.min(axis=1)))
 
 
 def _length(x: Array) -> float:

@@ -197,10 +197,12 @@ class SMOMachine(Machine):
         if scores <= _LAST_BIT * float(np.abs(self.linear).max()):
             # No free samples, or Q = 0 there in the scores of the others: the curvature is that of far smaller weights.
             return np.zeros((0, len(kernels)))
-        sides = np.vstack([self.forms.images[np.ix_(kernels, free)], np.ones(len(free))]).T
+        images = self.forms.images if len(kernels) == len(self.weights) else self.forms.images[kernels]
+        sides = np.ones((len(kernels) + 1, len(free)))
+        np.take(images, free, axis=1, out=sides[:-1])
         root = self._factor(free)
         with blas_threads(len(free)):
-            return self._without_intercept(halfway(root, sides))
+            return self._without_intercept(halfway(root, sides.T))
 
     def whole(self) -> Array:
         """Q of all samples, (n, n), to be read."""

@@ -223,9 +223,4 @@ def compressed(W: Array) -> Array:
     f, M = W.shape
     if f == 0:
         return np.zeros((1, M))
-    if f <= M:
-        return W
-    values, vectors = np.linalg.eigh(W.T @ W)
-    keep = values > 1e-15 * max(values[-1], 0.0)
-    keep[-1] = True
-    return np.asarray(np.sqrt(np.maximum(values[keep], 0.0))[:, None] * vectors[:, keep].T)
+    return W if f <= M else np.asarray(np.linalg.qr(W, mode="r"))

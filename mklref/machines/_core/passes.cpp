@@ -9,15 +9,16 @@ namespace mklref {
 namespace {
 
 constexpr Index kBlock = 1024;          // columns that are accumulated at a time: stays in the first-level cache
+constexpr Index kBand = 1 << 15;        // entries of the rows that are accumulated at a time, of all of them: 256 kB
 constexpr Index kTile = 64;             // order of the tiles in which a triangle is mirrored
 
 // sum += a[0] x[0] + ... + a[3] x[3], added one after the other: four streams at a time keep memory busy.
-MKLREF_CLONES void add_double(const double *const *x, const double *a, double *sum, Index n) {
+MKLREF_CLONES void add_rows(const double *const *x, const double *a, double *sum, Index n) {
     const double *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
     for (Index j = 0; j < n; ++j) sum[j] = (((sum[j] + a[0] * x0[j]) + a[1] * x1[j]) + a[2] * x2[j]) + a[3] * x3[j];
 }
 
-MKLREF_CLONES void add_single(const float *const *x, const double *a, double *sum, Index n) {
+MKLREF_CLONES void add_rows(const float *const *x, const double *a, double *sum, Index n) {
     const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
     for (Index j = 0; j < n; ++j)
         sum[j] = (((sum[j] + a[0] * static_cast<double>(x0[j])) + a[1] * static_cast<double>(x1[j])) +
@@ -109,9 +110,9 @@ class Block {
         if (held_ < 4) return;
         held_ = 0;
         if (K_.single)
-            add_single(singles_, factors_, sum_, count_);
+            add_rows(singles_, factors_, sum_, count_);
         else
-            add_double(doubles_, factors_, sum_, count_);
+            add_rows(doubles_, factors_, sum_, count_);
     }
 
     const Matrices &K_;
@@ -145,13 +146,39 @@ Index active(const Matrices &K, const double *weights) {
     return K.count() - std::count(weights, weights + K.count(), 0.0);
 }
 
-// Every row, from the lower triangles.
+// rows[i, 0 : i + 1] for first <= i < last, four matrices at a time, each of which is read in one go.
+template <class Number>
+void combine_band(const Matrices &K, const std::vector<Index> &used, const double *weights, Index first, Index last, double *rows) {
+    for (Index i = first; i < last; ++i) std::memset(rows + i * K.n, 0, sizeof(double) * static_cast<std::size_t>(i + 1));
+    for (std::size_t from = 0; from < used.size(); from += 4) {
+        const Number *matrices[4], *x[4];
+        double a[4] = {};
+        for (std::size_t r = 0; r < 4; ++r) {
+            const std::size_t at = std::min(from + r, used.size() - 1);
+            matrices[r] = static_cast<const Number *>(K.data[used[at]]);
+            if (at == from + r) a[r] = weights[used[at]];
+        }
+        for (Index i = first; i < last; ++i) {
+            for (Index r = 0; r < 4; ++r) x[r] = matrices[r] + i * K.n;
+            add_rows(x, a, rows + i * K.n, i + 1);
+        }
+    }
+}
+
+// Every row, from the lower triangles, by bands that stay in the second-level cache.
 void combine_all(const Matrices &K, const double *weights, double *rows, std::uint8_t *ready, int threads) {
     const Index n = K.n, tiles = (n + kTile - 1) / kTile;
-    parallel(n, n * n * active(K, weights) / 2, threads, [&](Index k) {
-        const Index i = n - 1 - k;  // the longest rows first, so that no thread ends late
-        combine_part(K, weights, i, i + 1, rows + i * n);
-        ready[i] = 1;
+    const Index height = std::max<Index>(1, kBand / n), bands = (n + height - 1) / height;
+    std::vector<Index> used;
+    for (Index m = 0; m < K.count(); ++m)
+        if (weights[m] != 0.0) used.push_back(m);
+    parallel(bands, n * n * static_cast<Index>(used.size()) / 2, threads, [&](Index k) {
+        const Index first = (bands - 1 - k) * height, last = std::min(n, first + height);  // the longest rows first
+        if (K.single)
+            combine_band<float>(K, used, weights, first, last, rows);
+        else
+            combine_band<double>(K, used, weights, first, last, rows);
+        std::memset(ready + first, 1, static_cast<std::size_t>(last - first));
     });
     parallel(tiles, n * n, threads, [&](Index tile) {
         const Index first = tile * kTile, last = std::min(n, first + kTile);
