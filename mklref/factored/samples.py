@@ -17,6 +17,9 @@ outside of [tau/10, 10 tau] to the nearer end (Gondzio 1996). The logistic loss 
 y f = log((c - a)/a).
 
 All methods work on a slice of the samples, small enough for the cache, and return sums.
+
+As tau falls to 0 most variables u go to an end, 0 or w, and stay there as long as the score is `clearance` away from
+where the loss bends: until then the loss of the sample is linear. `settle` puts them there.
 """
 
 from __future__ import annotations
@@ -44,6 +47,23 @@ class Samples(Protocol):
     beta: Array
     pairs: int
     """Products for each sample that go to tau."""
+    ends: bool
+    """Whether there are ends to settle at."""
+
+    def part(self, index: Array) -> Samples:
+        """Some of the samples as they are."""
+
+    def put(self, index: Array, part: Samples) -> None:
+        """What has become of them."""
+
+    def clearance(self, where: Any) -> Array:
+        """How far each score is from where beta leaves the end that it goes to; 0 if it goes to none."""
+
+    def settle(self, where: Any) -> None:
+        """Put beta at the end that it goes to."""
+
+    def room(self, where: Any) -> Array:
+        """The sums of the lower and of the upper ends of beta."""
 
     def losses(self, where: slice) -> float:
         """The sum of c_i V(f_i, y_i)."""
@@ -102,7 +122,41 @@ def _worst(*ratios: Array) -> float:
     return max(0.0, *(float(np.max(ratio, initial=0.0)) for ratio in ratios))
 
 
-class _Quadratic:
+class _Endless:
+    """Samples that nothing settles; `_state` are the arrays, last axis n, that say where a sample is."""
+
+    ends = False
+    _state: tuple[str, ...] = ("f", "beta")
+    loss: Loss
+    y: Array
+    costs: Array
+    f: Array
+
+    def part(self, index: Array) -> Any:
+        """As `Samples`."""
+        made = samples_for(self.loss, self.y[index], self.costs[index])
+        for name in self._state:
+            getattr(made, name)[...] = getattr(self, name)[..., index]
+        return made
+
+    def put(self, index: Array, part: Any) -> None:
+        """As `Samples`."""
+        for name in self._state:
+            getattr(self, name)[..., index] = getattr(part, name)
+
+    def clearance(self, where: Any) -> Array:
+        """As `Samples`."""
+        return np.zeros_like(self.f[where])
+
+    def settle(self, where: Any) -> None:
+        """There is no end."""
+
+    def room(self, where: Any) -> Array:
+        """As `Samples`."""
+        return np.stack([end.sum() for end in self.loss.box(self.y[where], self.costs[where])])
+
+
+class _Quadratic(_Endless):
     """What losses with a quadratic dual term share."""
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
@@ -190,6 +244,9 @@ class FreeSamples(_Quadratic):
 class BoxSamples(_Quadratic):
     """u, s and t of shape (legs, n); t only where w is finite."""
 
+    ends = True
+    _state = ("f", "beta", "u", "s", "t")
+
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         super().__init__(loss, y, costs)
         lower, upper = loss.box(y, costs)
@@ -207,14 +264,29 @@ class BoxSamples(_Quadratic):
 
     def begin(self, where: slice, tau: float) -> None:
         """tau/u - tau/(w - u) = E'h + absolute, each leg by itself."""
-        f, costs, w = self.f[where], self.costs[where], self.w[:, where]
-        slope = self.curvature / costs
-        x = self.sign[:, where] * (f + slope * self.base[where] - self.linear_term[where]) + self.absolute
+        (x, slope), w = self._slopes(where), self.w[:, where]
         u = _central(x, slope, w, tau) if self.bounded else _half_line(x, slope, tau)
         self.u[:, where], self.s[:, where] = u, tau / u
         if self.bounded:
             self.t[:, where] = tau / (w - u)
         self._follow(where)
+
+    def clearance(self, where: Any) -> Array:
+        """x where u goes to 0, and -(x + slope w) where it goes to w."""
+        x, slope = self._slopes(where)
+        away = np.maximum(x, -(x + slope * self.w[:, where])) if self.bounded else x
+        return np.asarray(np.maximum(away.min(axis=0), 0.0))
+
+    def settle(self, where: Any) -> None:
+        """As `Samples`."""
+        self.u[:, where] = np.where(self._slopes(where)[0] > 0.0, 0.0, self.w[:, where])
+        self._follow(where)
+
+    def _slopes(self, where: Any) -> tuple[Array, Array]:
+        """x and slope: the derivative of what each leg minimises is x + slope u."""
+        slope = self.curvature / self.costs[where]
+        f = self.f[where] + slope * self.base[where] - self.linear_term[where]
+        return self.sign[:, where] * f + self.absolute, slope
 
     def linear(self, where: slice) -> tuple[Array, Array]:
         """As `Samples`."""
@@ -325,10 +397,11 @@ class BoxSamples(_Quadratic):
         return np.asarray((a - sign * dh) / barrier)
 
 
-class EntropySamples:
+class EntropySamples(_Endless):
     """The logistic loss: y f = log((c - a)/a), a = y beta in (0, c), linearised in a."""
 
     pairs = 0
+    _state = ("f", "beta", "a")
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         self.loss, self.y, self.costs = loss, y, costs

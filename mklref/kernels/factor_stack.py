@@ -273,20 +273,26 @@ class FactorStack(KernelStack):
 
     def part(self, samples: Any) -> FactorStack:
         """The stack of some of the samples (k,); their shards, if they are in order."""
-        made = FactorStack.__new__(FactorStack)
-        made.names = self.names
         if self._joined is not None:
-            rows = np.asarray(self._joined[samples])
-            edges = np.cumsum(self.ranks)[:-1]
-            made.sources = tuple(
-                source_of(L, name) for L, name in zip(np.split(rows, edges, axis=1), self.names, strict=True)
-            )
+            made = self.holding(np.asarray(self._joined[samples]), samples)
         else:
-            made.sources = tuple(source.part(samples) for source in self.sources)
-        made._describe()
-        made.own_diagonals = self.own_diagonals[:, samples]
+            made = self._made(tuple(source.part(samples) for source in self.sources), samples)
         if len(self.edges) > 2 and np.all(np.diff(samples) > 0):
             made.edges = tuple(int(edge) for edge in np.searchsorted(samples, self.edges))
+        return made
+
+    def holding(self, rows: Rows, samples: Any) -> FactorStack:
+        """The stack of some of the samples (k,), whose rows of L (k, r) have been read; one shard."""
+        cuts = pairwise([0, *np.cumsum(self.ranks).tolist()])
+        return self._made(
+            tuple(source_of(rows[:, a:b], name) for (a, b), name in zip(cuts, self.names, strict=True)), samples
+        )
+
+    def _made(self, sources: tuple[Source, ...], samples: Any) -> FactorStack:
+        made = FactorStack.__new__(FactorStack)
+        made.names, made.sources = self.names, sources
+        made._describe()
+        made.own_diagonals = self.own_diagonals[:, samples]
         return made
 
     def coefficients(self, dual_coef: Array, weights: Array) -> Array:
