@@ -1,12 +1,12 @@
 """The rows of a shard whose samples may still turn: the steps of the path read those alone.
 
 Once a solution is roughly known, most samples are far from where their loss bends: beta is at an end, and the loss is
-linear in the score. Put there, such samples enter the problem with a constant part of L'beta and a linear term, and what
-is left is a problem of the same form with the samples near the bends, a small part of them, whose rows are copied.
+linear in the score. Put there, such samples enter the problem with a constant part of L'beta and a linear term, and
+what is left is a problem of the same form with the samples near the bends, a small part of them, whose rows are copied.
 
 `look` reads all rows: it computes all scores anew, free of the rounding of the steps before, chooses who is near, and
-sums up the others. There bounds hold for all samples, whoever was left out before; a sample that was wrongly taken to be
-far is near from then on.
+sums up the others. There bounds hold for all samples, whoever was left out before; a sample that was wrongly taken to
+be far is near from then on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST = 0.5
 
 
 class Nearby:
-    """A `Shard`, and in its place for the steps another one of the rows that are near, after a `look` that finds few."""
+    """A `Shard`, and for the steps another one of the rows that are near, after a `look` that finds few."""
 
     def __init__(self, whole: Shard) -> None:
         self.whole = self.steps = whole
@@ -68,7 +68,7 @@ class Nearby:
             for p, where, mine in owns:
                 own = rows if mine is None else rows[mine]
                 change, beta = self._seen(p, where, whole.product(own, v[p]) + b[p], tau, near)
-                moved += change @ change, len(change)
+                moved += np.array([change @ change, len(change)])
                 vectors[p] += whole.transposed(own, np.maximum(beta, 0.0), np.minimum(beta, 0.0)).T
                 here[slice(None) if mine is None else mine] |= self.near[p][where]
             first, most = first + len(here), most - np.count_nonzero(here)
@@ -110,7 +110,7 @@ class Nearby:
         self.near[p][where] = close
         return change, np.where(close, 0.0, samples.beta[where])
 
-    def _narrow(self, copied: list[Any], needed: Array) -> None:
+    def _narrow(self, copied: list[Any], needed: Any) -> None:
         """Steps with these rows, of which each machine has the samples that are near for it."""
         whole = self.whole
         if whole.stack.sparse:

@@ -48,14 +48,14 @@ _SHORT, _PATIENCE = 1e-6, 12
 _DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
 """Steps without a better gap after which so many times the rows are drawn: where L'beta has to vanish, they leave of it
 what the error of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
-_ROUGH, _DEEPER = 1e-2, 0.03
-"""Relative gap at which rows are left out for the first time, unless there is a start; and the share of the gap at a
-look at all rows that calls for the next one."""
+_ROUGH, _DEEPER = 0.03, 0.03
+"""Relative gap at which rows are left out for the first time, and the share of the gap at a look at all rows that calls
+for the next one."""
 _LEAST, _FIRST, _LARGEST = 0.03, 0.25, 0.4
 """Shares of the samples that are near at least, where nothing is known, and at most; else none is left out."""
 _AWAY, _WIDER = 4.0, 2.0
-"""Changes of the scores of samples that were left out (root of the mean square), since the last look, that a sample that
-is left out is away from where its loss bends; and so many times as many, where the gap has hardly fallen since."""
+"""A sample is left out that is so many times as far from where its loss bends as the scores of those that were left out
+have changed since the last look (root of the mean square); and so many times farther if the gap has hardly fallen."""
 _BALANCED = 1e-9
 _HALVINGS = 40
 _DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
@@ -91,15 +91,17 @@ class Point(NamedTuple):
 
 
 class Far(NamedTuple):
-    """The samples that steps leave out: [L 1]'beta above and below 0 (P, r + 1, 2), their sums (P, SUMS), and the share
-    of the samples that is left."""
+    """The samples that steps leave out."""
 
     vectors: Array
+    """Their [L 1]'beta, above and below 0 (P, r + 1, 2)."""
     sums: Array
+    """(P, SUMS); the losses are those of scores of 0."""
     share: float
+    """Samples that are left, as a share of all."""
 
     def losses(self, v: Array, b: Array) -> float:
-        """Linear in the scores, beyond the losses in the sums."""
+        """Their losses less those of scores of 0: they are linear."""
         pull = self.vectors.sum(axis=2)
         return -float(np.sum(pull[:, :-1] * v) + pull[:, -1] @ b)
 
@@ -141,7 +143,6 @@ class Path:
     def begin(self, start: Start | None) -> None:
         """Every sample on its own central path for the scores of the start, or for scores of 0."""
         P, psi = len(self.each), self.psi
-        known = start is not None
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
             start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, 1.0)
@@ -151,6 +152,8 @@ class Path:
         self.theta = psi.inside(np.maximum(theta, _UNIFORM * theta.max())) if psi.fixed is None else psi.fixed
         self.z, self.nu = np.zeros_like(theta), 0.0
         self.far: Far | None = None
+        self.left_out = False
+        """Whether some samples have been left out since."""
         self.looked, self.goal, self.before, self.change, self.away = False, _ROUGH, np.inf, np.nan, _AWAY
         self._count(self.samples)
         size = max(self.rounds.score(self.v, self.b), self._size())
@@ -160,8 +163,6 @@ class Path:
             self._balance_start(tau, total)
         self.tau, self.length, self.centred, self.fresh, self.stuck = tau, 0.0, False, True, False
         self.gap = np.inf
-        if known and self.choosy:
-            self._look(self._near())
 
     def _count(self, samples: Array) -> None:
         """The products that go to tau, of so many samples of each machine and of the weights."""
@@ -189,6 +190,7 @@ class Path:
         self.counters["passes"] += 1.0
         self._count(counts[:, 0])
         if counts[:, 0].sum() < self.samples.sum():
+            self.left_out = True
             self.far = Far(vectors, sums, float(counts[:, 0].sum() / self.samples.sum()))
             sums[0, 0] -= self.far.losses(self.v, self.b)
             missing = self.first.intercept_cost - vectors[:, -1].sum(axis=1)
@@ -227,7 +229,8 @@ class Path:
                 shown, worse = np.inf, 0
                 continue
             if self.looked:
-                self._learn(gap / size)
+                self.away *= _WIDER if gap > 0.5 * self.before else 1.0
+                self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap / size)
             record = Record(len(recorder.records), clock, self.lower, self.upper, 1, self.weights(), unit=self.unit)
             reached = Status.OPTIMAL if gap <= tol * size else None
             status = recorder.add(record, relative(self.upper - self.lower, size), reached)
@@ -243,23 +246,17 @@ class Path:
                     self._step(grams, vectors, _ENOUGH * tol * size)
                 except (LinAlgError, FloatingPointError):
                     stalled, self.poor = self.digits == 2, True
-            if stalled and self.far is None:
+            if stalled and not self.left_out:
                 return Status.STALLED
-            if stalled:
-                self.choosy, self.stuck, shown, worse = False, False, np.inf, 0
-                self._look(np.inf)
+            if stalled:  # the path of all samples is another one: nothing less than its beginning is near it
+                self.choosy, shown, worse = False, np.inf, 0
+                self.begin(None)
 
     def _calls_for_a_look(self, gap: float, tol: float) -> bool:
         """Whether to compute all scores anew, at this relative gap of the samples that are near."""
         if self.looked or not self.choosy or (self.far is None and gap <= tol):
             return False
         return gap <= max(self.goal, tol)
-
-    def _learn(self, gap: float) -> None:
-        """The relative gap of all samples, just after a look at them."""
-        if gap > 0.5 * self.before:
-            self.away *= _WIDER
-        self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap)
 
     def weights(self) -> Array:
         """theta of every kernel, (M,)."""
@@ -307,7 +304,7 @@ class Path:
         return np.sqrt(np.bincount(self.kernel, np.sum(w * w, axis=0), len(self.psi.member)))
 
     def _bounds(self, vectors: Array, sums: Array) -> float:
-        """The gap at the present point, of samples that are near; bounds that hold for all are kept if they are better."""
+        """The gap here for samples that are near; bounds that hold for all are kept if they are better."""
         regularizer, cost = self.problem.regularizer, self.first.intercept_cost
         losses = float(sums[:, 0].sum()) + (0.0 if self.far is None else self.far.losses(self.v, self.b))
         upper = losses + regularizer.value(self._norms(self.v)) + cost * float(self.b.sum())

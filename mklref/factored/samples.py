@@ -50,10 +50,10 @@ class Samples(Protocol):
     ends: bool
     """Whether there are ends to settle at."""
 
-    def part(self, index: Array) -> Samples:
+    def part(self, index: Any) -> Samples:
         """Some of the samples as they are."""
 
-    def put(self, index: Array, part: Samples) -> None:
+    def put(self, index: Any, part: Samples) -> None:
         """What has become of them."""
 
     def clearance(self, where: Any) -> Array:
@@ -65,10 +65,10 @@ class Samples(Protocol):
     def room(self, where: Any) -> Array:
         """The sums of the lower and of the upper ends of beta."""
 
-    def losses(self, where: slice) -> float:
+    def losses(self, where: Any) -> float:
         """The sum of c_i V(f_i, y_i)."""
 
-    def begin(self, where: slice, tau: float) -> None:
+    def begin(self, where: Any, tau: float) -> None:
         """Put the samples on their own central path for their scores."""
 
     def linear(self, where: slice) -> tuple[Array, Array]:
@@ -86,7 +86,7 @@ class Samples(Protocol):
     def move(self, where: slice, length: float, centred: bool) -> None:
         """Take the step, with what was added to it or without."""
 
-    def sums(self, where: slice) -> Array:
+    def sums(self, where: Any) -> Array:
         """(SUMS,)."""
 
     def dual(self, sums: Array, up: float, down: float) -> float:
@@ -127,19 +127,19 @@ class _Endless:
 
     ends = False
     _state: tuple[str, ...] = ("f", "beta")
-    loss: Loss
-    y: Array
-    costs: Array
     f: Array
 
-    def part(self, index: Array) -> Any:
+    def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
+        self.loss, self.y, self.costs = loss, y, costs
+
+    def part(self, index: Any) -> Any:
         """As `Samples`."""
-        made = samples_for(self.loss, self.y[index], self.costs[index])
+        made = type(self)(self.loss, self.y[index], self.costs[index])
         for name in self._state:
             getattr(made, name)[...] = getattr(self, name)[..., index]
         return made
 
-    def put(self, index: Array, part: Any) -> None:
+    def put(self, index: Any, part: Any) -> None:
         """As `Samples`."""
         for name in self._state:
             getattr(self, name)[..., index] = getattr(part, name)
@@ -162,11 +162,11 @@ class _Quadratic(_Endless):
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         form = loss.quadratic_dual(y)
         assert form is not None
-        self.loss, self.y, self.costs = loss, y, costs
+        super().__init__(loss, y, costs)
         self.linear_term, self.absolute, self.curvature = form.linear, form.absolute, form.curvature
         self.f, self.df, self.more, self.beta = (np.zeros(len(y)) for _ in range(4))
 
-    def losses(self, where: slice) -> float:
+    def losses(self, where: Any) -> float:
         """As `Samples`."""
         return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
 
@@ -177,7 +177,7 @@ class _Quadratic(_Endless):
             pull += self.curvature * self.beta[where] / self.costs[where]
         return pull
 
-    def _sums(self, where: slice, products: float) -> Array:
+    def _sums(self, where: Any, products: float) -> Array:
         beta, costs = self.beta[where], self.costs[where]
         up, down = np.maximum(beta, 0.0), np.minimum(beta, 0.0)
         linear = self.linear_term[where]
@@ -205,7 +205,7 @@ class FreeSamples(_Quadratic):
 
     pairs = 0
 
-    def begin(self, where: slice, tau: float) -> None:
+    def begin(self, where: Any, tau: float) -> None:
         """beta = c (linear - f)/curvature."""
         self.beta[where] = self.costs[where] * (self.linear_term[where] - self.f[where]) / self.curvature
 
@@ -236,7 +236,7 @@ class FreeSamples(_Quadratic):
         self.beta[where] += length * (pull - stiffness * df)
         self.f[where] += length * df
 
-    def sums(self, where: slice) -> Array:
+    def sums(self, where: Any) -> Array:
         """As `Samples`."""
         return self._sums(where, 0.0)
 
@@ -262,7 +262,7 @@ class BoxSamples(_Quadratic):
         self.u, self.s, self.t = (np.zeros_like(self.w) for _ in range(3))
         self.du, self.ds, self.dt, self.eu, self.es, self.et = (np.zeros_like(self.w) for _ in range(6))
 
-    def begin(self, where: slice, tau: float) -> None:
+    def begin(self, where: Any, tau: float) -> None:
         """tau/u - tau/(w - u) = E'h + absolute, each leg by itself."""
         (x, slope), w = self._slopes(where), self.w[:, where]
         u = _central(x, slope, w, tau) if self.bounded else _half_line(x, slope, tau)
@@ -368,7 +368,7 @@ class BoxSamples(_Quadratic):
         self.f[where] += length * (self.df[where] + self.more[where] if centred else self.df[where])
         self._follow(where)
 
-    def sums(self, where: slice) -> Array:
+    def sums(self, where: Any) -> Array:
         """As `Samples`."""
         u = self.u[:, where]
         products = float(np.sum(u * self.s[:, where]))
@@ -376,7 +376,7 @@ class BoxSamples(_Quadratic):
             products += float(np.sum((self.w[:, where] - u) * self.t[:, where]))
         return self._sums(where, products)
 
-    def _follow(self, where: slice) -> None:
+    def _follow(self, where: Any) -> None:
         self.beta[where] = self.base[where] + np.sum(self.sign[:, where] * self.u[:, where], axis=0)
 
     def _stiffness(self, where: slice) -> tuple[Array, Array, Array]:
@@ -404,14 +404,14 @@ class EntropySamples(_Endless):
     _state = ("f", "beta", "a")
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
-        self.loss, self.y, self.costs = loss, y, costs
+        super().__init__(loss, y, costs)
         self.f, self.df, self.a, self.da, self.more, self.beta = (np.zeros(len(y)) for _ in range(6))
 
-    def losses(self, where: slice) -> float:
+    def losses(self, where: Any) -> float:
         """As `Samples`."""
         return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
 
-    def begin(self, where: slice, tau: float) -> None:
+    def begin(self, where: Any, tau: float) -> None:
         """a = c/(1 + exp(y f))."""
         costs = self.costs[where]
         share = np.abs(self.loss.subgradient(self.f[where], self.y[where]))
@@ -460,7 +460,7 @@ class EntropySamples(_Endless):
         self.f[where] += length * df
         self.beta[where] = self.y[where] * self.a[where]
 
-    def sums(self, where: slice) -> Array:
+    def sums(self, where: Any) -> Array:
         """As `Samples`; the dual terms of positive and of negative beta."""
         y, costs, beta = self.y[where], self.costs[where], self.beta[where]
         terms, positive = self.loss.dual_terms(beta, y, costs), beta > 0.0

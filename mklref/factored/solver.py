@@ -28,7 +28,7 @@ SHARE = 8
 """The small problem has one of so many samples."""
 _FEWEST, _FOR_EACH = 2000, 8
 """Samples of the small problem below which it costs more than it saves, and so many for each column of L."""
-_ROUGHLY, _STEPS = 1e-2, 30
+_ROUGHLY, _STEPS = 3e-2, 30
 """Relative gap of the small problem, and the steps that it may take."""
 _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
