@@ -225,9 +225,12 @@ class Path:
             gap = self._bounds(vectors, sums)
             size, clock, recorder = max(abs(self.upper), self.unit), self.recorder.seconds, self.recorder
             if self._calls_for_a_look(gap / size, tol):
-                self._look(self._near())
-                shown, worse = np.inf, 0
-                continue
+                near = self._near()
+                if self.far is not None or np.isfinite(near):
+                    self._look(near)
+                    shown, worse = np.inf, 0
+                    continue
+                self.goal *= _DEEPER
             if self.looked:
                 self.away *= _WIDER if gap > 0.5 * self.before else 1.0
                 self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap / size)
