@@ -261,6 +261,8 @@ class BoxSamples(_Quadratic):
         self.pairs = len(self.w) * (2 if self.bounded else 1)
         self.u, self.s, self.t = (np.zeros_like(self.w) for _ in range(3))
         self.du, self.ds, self.dt, self.eu, self.es, self.et = (np.zeros_like(self.w) for _ in range(6))
+        self.a, self.barrier = np.zeros_like(self.w), np.ones_like(self.w)
+        """a and B of the first step, which `linear` finds and the others use."""
 
     def begin(self, where: Any, tau: float) -> None:
         """tau/u - tau/(w - u) = E'h + absolute, each leg by itself."""
@@ -290,42 +292,47 @@ class BoxSamples(_Quadratic):
 
     def linear(self, where: slice) -> tuple[Array, Array]:
         """As `Samples`."""
-        barrier, shrink, compliance = self._stiffness(where)
+        barrier = self.s[:, where] / self.u[:, where]
+        if self.bounded:
+            barrier += self.t[:, where] / (self.w[:, where] - self.u[:, where])
         a = -self.sign[:, where] * self._pull(where) - self.absolute
-        return shrink * compliance, shrink * np.sum(self.sign[:, where] * a / barrier, axis=0)
+        self.barrier[:, where], self.a[:, where] = barrier, a
+        shrink, compliance = self._stiffness(where)
+        return shrink * compliance, self._answer(where, shrink, a)
 
     def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
-        """As `Samples`."""
-        sign, u, s = self.sign[:, where], self.u[:, where], self.s[:, where]
-        barrier, shrink, compliance = self._stiffness(where)
-        a = -sign * self._pull(where) - self.absolute
-        du = self._legs(where, a, barrier, shrink, compliance, df)
-        ds = -s - s * du / u
+        """As `Samples`; with m = k = 0 is s du + u ds = -u s, and (w - u) dt - t du = -(w - u) t."""
+        u, s = self.u[:, where], self.s[:, where]
+        shrink, compliance = self._stiffness(where)
+        du = self._legs(where, self.a[:, where], shrink, compliance, df)
+        share = du / u
+        ds = -s * (1.0 + share)
         self.du[:, where], self.ds[:, where] = du, ds
-        worst = _worst(-du / u, -ds / s)
-        along = np.array([float(np.sum(u * s)), float(np.sum(u * ds + s * du)), float(np.sum(du * ds))])
-        inverse, bend = 1.0 / u, -du * ds / u
+        worst = max(0.0, -float(share.min(initial=0.0)), 1.0 + float(share.max(initial=-1.0)))
+        product, crossed = float(np.sum(u * s)), float(np.sum(du * ds))
+        inverse, bend = 1.0 / u, -share * ds
         if self.bounded:
             t, room = self.t[:, where], self.w[:, where] - u
-            dt = -t + t * du / room
+            share = du / room
+            dt = -t * (1.0 - share)
             self.dt[:, where] = dt
-            worst = max(worst, _worst(du / room, -dt / t))
-            along += [float(np.sum(room * t)), float(np.sum(room * dt - t * du)), -float(np.sum(du * dt))]
-            inverse, bend = inverse - 1.0 / room, bend - du * dt / room
-        by_tau = shrink * np.sum(sign * inverse / barrier, axis=0)
-        return worst, along, by_tau, shrink * np.sum(sign * bend / barrier, axis=0)
+            worst = max(worst, float(share.max(initial=0.0)), 1.0 - float(share.min(initial=1.0)))
+            product, crossed = product + float(np.sum(room * t)), crossed - float(np.sum(du * dt))
+            inverse, bend = inverse - 1.0 / room, bend - share * dt
+        along = np.array([product, -product, crossed])
+        return worst, along, self._answer(where, shrink, inverse), self._answer(where, shrink, bend)
 
     def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
         """As `Samples`."""
-        sign, u, s = self.sign[:, where], self.u[:, where], self.s[:, where]
-        barrier, shrink, compliance = self._stiffness(where)
-        m = tau - self.du[:, where] * self.ds[:, where]
-        a = m / u - sign * self._pull(where) - self.absolute
+        u, s, before = self.u[:, where], self.s[:, where], self.du[:, where]
+        shrink, compliance = self._stiffness(where)
+        m = tau - before * self.ds[:, where]
+        a = self.a[:, where] + m / u
         if self.bounded:
             t, room = self.t[:, where], self.w[:, where] - u
-            k = tau + self.du[:, where] * self.dt[:, where]
+            k = tau + before * self.dt[:, where]
             a -= k / room
-        du = self._legs(where, a, barrier, shrink, compliance, df)
+        du = self._legs(where, a, shrink, compliance, df)
         ds = (m - s * du) / u - s
         worst, more = _worst(-du / u, -ds / s), centring((u + trial * du) * (s + trial * ds), tau)
         self.es[:, where], change = more, more / u
@@ -334,21 +341,21 @@ class BoxSamples(_Quadratic):
             self.dt[:, where] = dt
             worst = max(worst, _worst(du / room, -dt / t))
             more = centring((room - trial * du) * (t + trial * dt), tau)
-            self.et[:, where], change = more, change - more / room
+            self.et[:, where] = more
+            change -= more / room
         self.du[:, where], self.ds[:, where], self.df[where] = du, ds, df
-        return worst, shrink * np.sum(sign * change / barrier, axis=0)
+        return worst, self._answer(where, shrink, change)
 
     def third(self, where: slice, df: Array) -> float:
         """As `Samples`."""
         u, s = self.u[:, where], self.s[:, where]
-        barrier, shrink, compliance = self._stiffness(where)
         m = self.es[:, where]
         a = m / u
         if self.bounded:
             t, room = self.t[:, where], self.w[:, where] - u
             k = self.et[:, where]
             a = a - k / room
-        eu = self._legs(where, a, barrier, shrink, compliance, df)
+        eu = self._legs(where, a, *self._stiffness(where), df)
         es = (m - s * eu) / u
         worst = _worst(-(self.du[:, where] + eu) / u, -(self.ds[:, where] + es) / s)
         if self.bounded:
@@ -377,24 +384,24 @@ class BoxSamples(_Quadratic):
         return self._sums(where, products)
 
     def _follow(self, where: Any) -> None:
-        self.beta[where] = self.base[where] + np.sum(self.sign[:, where] * self.u[:, where], axis=0)
+        self.beta[where] = self.base[where] + _over_legs(self.sign[:, where] * self.u[:, where])
 
-    def _stiffness(self, where: slice) -> tuple[Array, Array, Array]:
-        """B, 1/(1 + curvature S/c) and S."""
-        barrier = self.s[:, where] / self.u[:, where]
-        if self.bounded:
-            barrier += self.t[:, where] / (self.w[:, where] - self.u[:, where])
-        compliance = np.sum(1.0 / barrier, axis=0)
-        return barrier, 1.0 / (1.0 + self.curvature * compliance / self.costs[where]), compliance
+    def _stiffness(self, where: slice) -> tuple[Any, Array]:
+        """1/(1 + curvature S/c) and S."""
+        compliance = _over_legs(1.0 / self.barrier[:, where])
+        return 1.0 / (1.0 + self.curvature * compliance / self.costs[where]) if self.curvature else 1.0, compliance
 
-    def _legs(self, where: slice, a: Array, barrier: Array, shrink: Array, compliance: Array, df: Array) -> Array:
+    def _answer(self, where: slice, shrink: Any, a: Array) -> Array:
+        """D r for what is left of the lines of the legs."""
+        return np.asarray(shrink * _over_legs(self.sign[:, where] * a / self.barrier[:, where]))
+
+    def _legs(self, where: slice, a: Array, shrink: Any, compliance: Array, df: Array) -> Array:
         """du = (a - E'dh)/B with dh = df + curvature dbeta/c."""
-        sign = self.sign[:, where]
         dh = df
         if self.curvature:
-            dbeta = shrink * (np.sum(sign * a / barrier, axis=0) - compliance * df)
+            dbeta = self._answer(where, shrink, a) - shrink * compliance * df
             dh = df + self.curvature * dbeta / self.costs[where]
-        return np.asarray((a - sign * dh) / barrier)
+        return np.asarray((a - self.sign[:, where] * dh) / self.barrier[:, where])
 
 
 class EntropySamples(_Endless):
@@ -471,6 +478,11 @@ class EntropySamples(_Endless):
     def dual(self, sums: Array, up: float, down: float) -> float:
         """The terms are concave and 0 at 0: at least that share of them is left."""
         return float(up * sums[4] + down * sums[5])
+
+
+def _over_legs(values: Array) -> Array:
+    """The sum over the legs, most often of one."""
+    return np.asarray(values[0] if len(values) == 1 else values.sum(axis=0))
 
 
 def centring(products: Array, tau: float) -> Array:
