@@ -2,8 +2,8 @@
 
 A Gram pass is the processor time of `L.T @ L`, the median of three before each run and three after it; beside it stand
 what no load disturbs, steps, Gram matrices (rows that were in them, over n) and reads of L. Data: 20 normal variables,
-labels of a function of three of them with noise; ten Gaussian kernels of widths 0.5 1.4^m by random Fourier features, 40 each;
-hinge loss, C = 1, and a certified relative gap of 1e-6.
+labels of a function of three of them with noise; ten Gaussian kernels of widths 0.5 1.4^m by random Fourier features,
+40 each; hinge loss, C = 1, and a certified relative gap of 1e-6.
 
 --stream   the rows lie in a file and are read through a memory map, of which five times a second all pages are given
            back, so that the peak of the memory is that of a machine that has no more; --cold makes the system forget
@@ -129,7 +129,8 @@ def solved(problem: mklref.Problem, p: float, L: Any) -> Row:
     counters, gap = solution.history.counters, solution.certificate.relative_gap
     print(
         f"p = {p:.3g}, a Gram pass takes {unit:.2f} s: {solution.status.name}, gap {gap:.1e}, {seconds / unit:.1f} "
-        f"passes; {counters['steps']:.0f} steps, {counters['grams']:.1f} Gram matrices, {counters['passes']:.1f} reads; {wall:.0f} s",
+        f"passes; {counters['steps']:.0f} steps, {counters['grams']:.1f} Gram matrices, "
+        f"{counters['passes']:.1f} reads; {wall:.0f} s",
         flush=True,
     )
     found = {"p": p, "status": solution.status.name, "gap": gap, "unit": unit, "passes": seconds / unit}
