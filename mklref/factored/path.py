@@ -48,14 +48,15 @@ _SHORT, _PATIENCE = 1e-6, 12
 _DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
 """Steps without a better gap after which so many times the rows are drawn: where L'beta has to vanish, they leave of it
 what the error of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
-_ROUGH, _DEEPER = 0.03, 0.03
+_ROUGH, _DEEPER = 0.01, 0.03
 """Relative gap at which rows are left out for the first time, and the share of the gap at a look at all rows that calls
 for the next one."""
 _LEAST, _FIRST, _LARGEST = 0.03, 0.25, 0.4
 """Shares of the samples that are near at least, where nothing is known, and at most; else none is left out."""
-_AWAY, _WIDER = 4.0, 2.0
+_AWAY, _WIDER = 1.0, 2.0
 """A sample is left out that is so many times as far from where its loss bends as the scores of those that were left out
-have changed since the last look (root of the mean square); and so many times farther if the gap has hardly fallen."""
+have changed between the last two looks (root of the mean square; from now on they change less); and so many times
+farther if the gap has hardly fallen."""
 _BALANCED = 1e-9
 _HALVINGS = 40
 _DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
@@ -183,6 +184,7 @@ class Path:
 
     def _look(self, near: float) -> None:
         """Take the step, compute all scores anew, and go on with samples that are so near to where their loss bends."""
+        self.near = near
         told = self.rounds.look(self.length, self.centred, self.v, self.b, self.tau, near)
         vectors, sums, counts, (squares, number) = told
         self.length, self.looked, self.far = 0.0, True, None
@@ -225,7 +227,7 @@ class Path:
             gap = self._bounds(vectors, sums)
             size, clock, recorder = max(abs(self.upper), self.unit), self.recorder.seconds, self.recorder
             if self._calls_for_a_look(gap / size, tol):
-                near = self._near()
+                near = self._near() if gap > tol * size else self.near  # or beta moves once more
                 if self.far is not None or np.isfinite(near):
                     self._look(near)
                     shown, worse = np.inf, 0
