@@ -6,32 +6,18 @@ The font that browsers need for tall brackets and sums comes with the docs, cut 
 from __future__ import annotations
 
 import html
-import re
 from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from math_core import LatexToMathML
 from sphinx import addnodes
 
-CONVERTER = LatexToMathML(fancy_error=False)
-TALL = re.compile(r"(\\[bB]igg?(?:\)|\]|\\rVert|\\\|))(?=[\^_])")
-"""A tall closing bracket with an exponent: browsers draw it small, unless the exponent has a base of its own."""
+from mklref._latex.mathml import mathml
+
 EVERYWHERE = "".join(
     map(chr, [*range(0x20, 0x7F), *range(0x391, 0x3CA), *range(0x2190, 0x2194), *range(0x2200, 0x2300)])
 )
 """ASCII, Greek, arrows and operators."""
-
-
-def mathml(latex: str, block: bool) -> str:
-    """The formula in MathML.
-
-    Raises
-    ------
-    math_core.LatexError
-        For what is no LaTeX, so that the docs are not built with it.
-    """
-    return CONVERTER.convert_with_local_state(TALL.sub(r"\1{}", latex), displaystyle=block)
 
 
 def inline(writer: object, node: nodes.math) -> None:

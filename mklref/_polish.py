@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 from numpy.typing import NDArray
 
 from mklref._typing import Array
@@ -208,7 +207,7 @@ def newton(
     low, high = samples.interval(side)
     g, parts = _norms(regularizer, samples.images(beta) @ beta)
     # The unknown weights: theta, or the shares of the parts, those that fit theta best.
-    unknown = point.weights if parts is None else scipy.optimize.nnls(parts.gradients.T, point.weights)[0]
+    unknown = point.weights if parts is None else _shares(parts.gradients, point.weights)
     share_of_squares = unknown * (g * g if parts is None else parts.norms)
     active = share_of_squares > share * share_of_squares.max(initial=0.0)
     unknown = regularizer.weights_from_dual(g) if kinks is None else np.where(active, unknown, 0.0)
@@ -223,6 +222,13 @@ def newton(
         g, parts = _norms(regularizer, samples.images(feasible) @ feasible)
         unknown = regularizer.weights_from_dual(g) if kinks is None else np.maximum(unknown + weights_moved, 0.0)
         yield samples.point(feasible, unknown if parts is None else unknown / unknown.sum() @ parts.gradients, b)
+
+
+def _shares(gradients: Array, weights: Array) -> Array:
+    """Nonnegative shares of the gradients whose sum is nearest to the weights."""
+    from scipy.optimize import nnls  # most problems have no parts, and the import takes longer than to solve them
+
+    return np.asarray(nnls(gradients.T, weights)[0])
 
 
 def _norms(regularizer: Regularizer, squares: Array) -> tuple[Array, Parts | None]:

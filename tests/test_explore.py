@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from dataclasses import replace
-from urllib.request import urlopen
+from html import unescape
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
 
 import mklref
 from mklref.exceptions import InvalidParameter
-from mklref.explore import State, graph, page, serve, state as states, views, walk, work
+from mklref.explore import State, app, graph, page, serve, state as states, views, walk, work
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 
@@ -30,25 +36,27 @@ def test_an_address_holds_every_state():
     assert State().query() == {}
     assert State.from_query({"C": "no number", "samples": "30", "other": "1"}) == State(samples=30)
     assert State.from_query({"C": "12", "noise": "9", "samples": "-3", "lam": "nan"}) == State(samples=20, noise=1.0)
+    assert State.from_query({"samples": "33", "lam": "0.12", "noise": "0.33"}) == State(samples=30, lam=0.1, noise=0.35)
+    assert State.from_query({"kernels": "linear," * 200}).kernels == "linear," * 200
+    assert State.from_query({"loss": "none", "regularizer": "", "p": "7"}) == State()  # what no list offers
     assert everything.after("z") == "x|y|z"
     assert everything.before() == "x"
 
 
 @pytest.mark.parametrize("name", list(states.REGULARIZERS))
 def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_code(name):
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     shown, complaint = work.solved(replace(SMALL, regularizer=name), {})
     assert complaint == {}
     assert shown.solution.certificate.is_optimal(1e-5)
     names: dict[str, object] = {}
-    code = page.code(shown, "dual").removeprefix("```python\n").removesuffix("```")
-    code = code.replace("print(mklref.reference", "pass  # print(")
-    exec(compile(code, "code", "exec"), names)
+    exec(compile(copied(shown), "code", "exec"), names)
     again = names["solution"].certificate
     assert again.lower <= shown.solution.certificate.upper
     assert shown.solution.certificate.lower <= again.upper
     for formulation in page.formulations(shown):
-        assert "$$" in page.statement(shown, formulation)
-        assert "cvxpy" in page.primer(formulation) or "cp." in page.primer(formulation)
+        assert page.statement(shown, formulation).count("<math") == 3
+        assert "cp" in text_of(page.primer(formulation))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +64,9 @@ def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_cod
     [
         ({"kernels": "rbf:"}, "kernels", "is not understood"),
         ({"data": "/no/such.csv"}, "data", "No such file"),
+        ({"data": "no\0path"}, "data", "is no path"),
+        ({"data": "diabetes", "samples": 40}, "data", "hinge takes the labels -1 and +1"),
+        ({"kernels": "rbf(0.1..10, 101)"}, "kernels", "at most 100"),
         ({"data": "iris"}, "data", "3 classes (setosa, versicolor, virginica); write into the box 'positive class'"),
         ({"regularizer": "groups", "groups": "0 | x"}, "problem", "numbers of kernels"),
         ({"regularizer": "groups", "groups": "0 | 9"}, "problem", "9"),
@@ -108,7 +119,7 @@ def test_data_that_are_nowhere_start_no_server():
 
 def test_pictures_hold_the_numbers():
     shown, _ = work.solved(replace(SMALL, p="1"), {})
-    html = page.optimum(shown)
+    html = page.optimum(shown, page.ranges(shown))
     assert f"{shown.solution.certificate.lower:.9g}" in html
     assert "as good within" in html
     assert page.paths(shown).count("<polyline") == 2 * (3 + 1 + 1)  # three kernels, a line, axes
@@ -126,11 +137,43 @@ def test_pictures_hold_the_numbers():
 def test_every_formulation_states_a_value_within_the_interval():
     shown, _ = work.solved(SMALL, {})
     tables = list(page.values(shown, lambda: False))
-    assert [done for _, done in tables] == [False] * (len(tables) - 1) + [True]
-    last = tables[-1][0]
+    last = tables[-1]
     assert last.count("inside the interval") + last.count("at the interval") == len(tables)
     assert len(tables) == len(page.formulations(shown))
     assert list(page.values(shown, lambda: True)) == []
+
+
+def test_nobody_who_moves_on_leaves_a_second_conic_solver_at_work(monkeypatch):
+    shown, _ = work.solved(SMALL, {})
+    begun, go_on, at_work = threading.Event(), threading.Event(), []
+
+    def stated(state, name):
+        at_work.append(name)
+        begun.set()
+        go_on.wait(60)
+        return work.Stated(0.0, 0.0, name)
+
+    monkeypatch.setattr(work, "_stated", stated)
+    monkeypatch.setattr(work, "PAUSE", 0.0)
+    first = threading.Thread(target=lambda: list(work.conic(shown, go_on.is_set)))
+    first.start()
+    assert begun.wait(60)
+    asked = iter([False, False, True])  # the second one looks twice, and moves on
+    assert list(work.conic(shown, lambda: next(asked, True))) == []
+    go_on.set()
+    first.join(60)
+    assert len(at_work) == 1
+
+
+def test_a_file_is_read_once_as_long_as_it_stays_the_same(tmp_path, monkeypatch):
+    path, reads, read = tmp_path / "my.csv", [], states.datasets.read_csv
+    monkeypatch.setattr(states.datasets, "read_csv", lambda *given: reads.append(given) or read(*given))
+    for text in ("a,class\n" + "1,0\n2,1\n" * 20, "a,class\n" + "1,0\n3,1\n4,1\n" * 20):
+        path.write_text(text)
+        for samples in (20, 30):
+            work.forget()
+            assert work.solved(replace(SMALL, data=str(path), samples=samples), {})[1] == {}
+    assert len(reads) == 2
 
 
 def test_a_value_beside_the_interval_is_said_to_be_beside_it():
@@ -146,8 +189,8 @@ def test_a_long_solve_shows_what_is_proved_and_is_finished_later(monkeypatch):
     first, _ = work.solved(hard, memory)
     assert not first.finished
     assert "goes on" in page.optimum(first)
-    assert not work.finish(first, memory, lambda: True)  # whoever moves on does not wait for it
-    assert work.finish(first, memory, lambda: False)
+    assert work.finish(first, memory, lambda: True) is None  # whoever moves on does not wait for it
+    assert work.finish(first, memory, lambda: False).finished
     last, _ = work.solved(replace(hard, formulation="qcqp"), memory)
     assert last.solution.certificate.is_optimal(work.TOL)
     assert last.solution.certificate.lower >= first.solution.certificate.lower
@@ -162,8 +205,7 @@ def test_a_walk_carries_the_optimum_from_ivanov_to_tikhonov_to_block_norm():
     assert max(gaps) < 1e-5
     assert "Tikhonov(" in steps.table
     names: dict[str, object] = {}
-    code = page.code(shown, "dual").removeprefix("```python\n").removesuffix("```")
-    exec(compile(code.replace("print(mklref.reference", "pass  # print("), "code", "exec"), names)
+    exec(compile(copied(shown, steps.taken), "code", "exec"), names)
     assert str(names["problem"].regularizer) in steps.table.split("</tr>")[-2]
     assert "4 steps from Ivanov: lp ball, now at Tikhonov" in steps.picture
     assert steps.before == "lp: weights and norms|lp to power|power to lp"
@@ -208,6 +250,16 @@ def test_every_regulariser_of_the_page_and_every_equivalence_has_a_place_in_the_
         assert set(graph.ends(edge)) <= set(graph.PLACES)
 
 
+def text_of(html):
+    """What a reader sees of it."""
+    return unescape(re.sub(r"<[^>]*>", "", html))
+
+
+def copied(shown, walked=""):
+    """The code of what is shown, as a browser copies it, without its conic solver."""
+    return text_of(page.code(shown, "dual", walked)).replace("print(mklref.reference", "pass  # print(")
+
+
 def closed():
     """The certificate of the optimum of the first lesson, 2."""
     x, y = np.array([-1, 0.5, 1.5]), np.array([1.0, -1, 1])
@@ -229,19 +281,101 @@ def test_a_port_in_use_is_left_to_its_owner():
         serve.listen(70000)
 
 
-def test_ctrl_c_ends_it_without_a_traceback():
-    pytest.importorskip("marimo", reason="the extra 'explore' is not installed")
+@pytest.mark.skipif(sys.platform == "win32", reason="a port would be shared there")
+def test_a_port_whose_last_page_still_lingers_is_taken_again():
+    with serve.listen(0) as first:
+        port = first.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as page:
+            answer, _ = first.accept()
+            answer.close()  # the server ends first, and the connection lingers
+            page.recv(1)
+    with serve.listen(port) as second:
+        assert second.getsockname()[1] == port
+
+
+def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_conic_solvers_last():
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    memory, last = {}, {}
+    for name, html in app.panels(SMALL, memory, lambda: False):
+        if name == "optimum" and "optimum" not in last:  # it comes once more, with the ranges of weights
+            assert not {"statement", "decision", "walk", "paths", "code", "values"} & last.keys()
+        last[name] = html
+    shown = memory["shown"]
+    assert set(last) - {"address", "idle"} <= set(re.findall(r'id="([\w-]+)"', app.whole(SMALL)))
+    assert "more follow" not in last["paths"]
+    assert last["values"].count("interval") == 1 + len(page.formulations(shown))
+    assert json.loads(last["address"])["samples"] == ["20", str(State().samples)]
+    bad, memory["shown"] = dict(app.panels(replace(SMALL, kernels="rbf:"), memory, lambda: False)), shown
+    assert "is not understood" in text_of(bad["complaint-kernels"])
+    assert bad["optimum"] == last["optimum"]
+
+
+def test_nobody_computes_for_a_page_that_has_asked_anew():
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    with serve.Server(serve.listen(0), "token") as server:
+        memory, stopped = server.ask("page", lambda: False)
+        answer = app.panels(SMALL, memory, stopped)
+        assert "optimum" in [name for name, _ in zip_until(answer, "optimum")]
+        server.ask("another page", lambda: False)
+        assert not stopped()
+        assert server.ask("page", lambda: True)[1]()
+        assert stopped()
+        assert [name for name, _ in answer] == []
+        for k in range(serve.PAGES):
+            server.ask(str(k), lambda: False)
+        assert set(server.pages) == set(map(str, range(serve.PAGES)))
+
+
+def zip_until(answer, last):
+    """Panels up to one of them."""
+    for panel in answer:
+        yield panel
+        if panel[0] == last:
+            return
+
+
+@pytest.fixture(scope="module")
+def served():
+    """The address of an explorer, and its token."""
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     command = [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        address = process.stdout.readline()
-        assert "http://127.0.0.1:" in address
-        assert "access_token=" in address
-        with urlopen(address.split()[1], timeout=60) as answer:
-            assert answer.status == 200
+        address = process.stdout.readline().split()[1]
+        yield address.partition("?access_token=")[::2]
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 0  # Ctrl-C ends it well
     assert "Traceback" not in out + err
+
+
+def test_the_server_answers_this_machine_and_whoever_has_the_token(served):
+    address, token = served
+    assert address.startswith("http://127.0.0.1:")
+    with urlopen(f"{address}?access_token={token}&C=1000", timeout=60) as answer:
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        text = answer.read().decode()
+    assert "<option selected>moons</option>" in text
+    assert json.loads(re.search(r'id="state">(.*?)</script>', text)[1].replace(r"\u003c", "<"))["C"] == [
+        "1000.0",
+        "10.0",
+    ]
+    with urlopen(f"{address}panels?access_token={token}&samples=20", timeout=60) as answer:
+        panels = [json.loads(line) for line in answer]
+    assert panels[-1] == ["end", ""]
+    with urlopen(f"{address}?access_token={token}&data=/own.csv", timeout=60) as answer:
+        assert "<option selected>/own.csv</option>" in answer.read().decode()
+    astray = [
+        (address, {}, 403),
+        (f"{address}?access_token={token}x", {}, 403),
+        (f"{address}panels?access_token=", {}, 403),
+        (f"{address}?access_token={token}", {"Host": "elsewhere.example"}, 403),
+        (f"{address}nothing?access_token={token}", {}, 404),
+    ]
+    for url, headers, status in astray:
+        with pytest.raises(HTTPError) as refused, urlopen(Request(url, headers=headers), timeout=60):
+            pass
+        assert refused.value.code == status
+        assert token not in refused.value.read().decode()
 
 
 INTERRUPTED_IMPORT = """

@@ -1,8 +1,8 @@
 """The explorer: a page on this machine that shows a problem, its formulations and its solution, and moves them.
 
 `state` is what the controls say, and the address of the page; `work` computes, at once or later; `page` and `views` are
-what is shown; `app` is the page itself, a marimo notebook in run mode; `serve` serves it to this machine alone, to
-whoever has the token.
+what is shown; `app` is the page itself, its controls and the order of its panels; `serve` serves it to this machine
+alone, to whoever has the token.
 """
 
 from __future__ import annotations

@@ -1,223 +1,163 @@
-"""The page of the explorer: a marimo notebook that is served in run mode; every cell follows the controls it reads."""
+"""The page: its controls, and the panels that follow them, each as soon as it is known.
 
-import marimo
+A state is asked for, and panels come back, the interval first. What takes longer comes later, in the same answer; who
+moves a control asks anew, and the answer before ends.
+"""
 
-app = marimo.App(width="full", app_title="mklref explorer")
+from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
 
-@app.cell
-def _():
-    from dataclasses import replace
+from mklref.explore import page, walk, work
+from mklref.explore.state import BUNDLED, CHOICES, COSTS, GENERATED, RANGES, STEPS, State
+from mklref.explore.work import Shown
 
-    import marimo as mo
-
-    from mklref.explore import page, walk, work
-    from mklref.explore.state import BUNDLED, COSTS, GENERATED, NORMS, RANGES, REGULARIZERS, State
-    from mklref.losses import LOSSES
-
-    return BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, State, mo, page, replace, walk, work
-
-
-@app.cell
-def _(State, mo, walk, work):
-    walk.reached.cache_clear()
-    work.forget()  # whoever loads the page again may have changed the file
-    start = State.from_query(mo.query_params().to_dict())
-    memory: dict = {}  # the last good picture, and the last problem that was solved to the end
-    walked, walk_to = mo.state(start.walk)
-    finished, has_finished = mo.state(0)
-    return finished, has_finished, memory, start, walk_to, walked
-
-
-@app.cell
-def _(BUNDLED, COSTS, GENERATED, LOSSES, NORMS, RANGES, REGULARIZERS, State, mo, page, start):
-    known = [*GENERATED, *BUNDLED, *([] if start.data in (*GENERATED, *BUNDLED) else [start.data])]
-    data = mo.ui.dropdown(known, value=start.data, label="data")
-    samples = mo.ui.slider(*RANGES["samples"], 10, value=start.samples, label="samples", show_value=True)
-    share = mo.ui.slider(*RANGES["share"], 0.1, value=start.share, label="relevant kernels", show_value=True)
-    noise = mo.ui.slider(*RANGES["noise"], 0.05, value=start.noise, label="noise", show_value=True)
-    positive = mo.ui.text(value=start.positive, label="positive class")
-    kernels = mo.ui.text(value=start.kernels, label="kernels", full_width=True)
-    loss = mo.ui.dropdown(list(LOSSES), value=page.one_of(start.loss, LOSSES, State.loss), label="loss")
-    regularizer = mo.ui.dropdown(
-        list(REGULARIZERS), value=page.one_of(start.regularizer, REGULARIZERS, State.regularizer), label="regulariser"
-    )
-    p = mo.ui.dropdown(list(NORMS), value=page.one_of(start.p, NORMS, State.p), label="p (or q of a block norm)")
-    lam = mo.ui.slider(*RANGES["lam"], 0.05, value=start.lam, label="λ of the elastic net", show_value=True)
-    C = mo.ui.slider(steps=COSTS, value=start.C, label="C", show_value=True)
-    groups = mo.ui.text(value=start.groups, label="groups, with bars between", placeholder="two halves")
-    return C, data, groups, kernels, lam, loss, noise, p, positive, regularizer, samples, share
+Panel = tuple[str, str]
+"""The id of an element of the page, and the HTML that it holds from now on."""
+LABELS = {
+    "data": "data",
+    "samples": "samples",
+    "noise": "noise",
+    "share": "relevant kernels",
+    "positive": "positive class",
+    "kernels": "kernels",
+    "loss": "loss",
+    "regularizer": "regulariser",
+    "p": "p (or q of a block norm)",
+    "lam": "λ of the elastic net",
+    "groups": "groups, with bars between",
+    "C": "C",
+}
+"""The controls, in their order."""
+PLACES = {"data": "data", "kernels": "kernels", "problem": "C"}
+"""Where the library complains and hints, each below a control."""
 
 
-@app.cell
-def _(C, State, data, groups, kernels, lam, loss, noise, p, positive, regularizer, samples, share, start, walked):
-    chosen = State(
-        data=data.value,
-        samples=samples.value,
-        share=share.value,
-        noise=noise.value,
-        positive=positive.value,
-        kernels=kernels.value,
-        loss=loss.value,
-        regularizer=regularizer.value,
-        p=p.value,
-        lam=lam.value,
-        C=C.value,
-        groups=groups.value,
-        formulation=start.formulation,
-        walk=walked(),
-    )
-    return (chosen,)
+def whole(start: State, nonce: str = "", own: str | None = None) -> str:
+    """The page with its controls at a state, a file of one's own among the data.
+
+    The panels are empty, and asked for by its script, which has a nonce.
+    """
+    here = Path(__file__).parent
+    data = dict.fromkeys([*GENERATED, *BUNDLED, *([own] if own else []), start.data])
+    controls = "".join(_control(name, getattr(start, name), tuple(data)) for name in LABELS)
+    held = {"nonce": nonce, "controls": controls, "coloured": page.coloured()}
+    held |= {name: (here / f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
+    held["address"] = _address(start).replace("<", r"\u003c")
+    return Template((here / "page.html").read_text(encoding="utf-8")).substitute(held)
 
 
-@app.cell
-def _(chosen, finished, memory, work):
-    finished()
-    shown, complaint = work.solved(chosen, memory)
-    return complaint, shown
+def _control(name: str, value: Any, data: Sequence[str]) -> str:
+    """A list, a slider with its value beside it, or a box; and what is said below it."""
+    if name == "data":
+        control = _list(name, data, value)
+    elif name in CHOICES:
+        control = _list(name, CHOICES[name], value)
+    elif name == "C":  # a slider has equal steps: it moves over places in the list
+        control = _slider(name, (0, len(COSTS) - 1), 1, COSTS.index(value), f' data-values="{json.dumps(COSTS)}"')
+    elif name in RANGES:
+        control = _slider(name, RANGES[name], STEPS[name], value)
+    else:
+        control = f'<input type="text" id="{name}" name="{name}" value="{escape(value)}" autocomplete="off">'
+    places = [place for place, above in PLACES.items() if above == name]
+    said = "".join(f'<div id="{kind}-{place}"></div>' for place in places for kind in ("complaint", "hint"))
+    return f'<div class="control"><label for="{name}">{LABELS[name]}</label>{control}{said}</div>'
 
 
-@app.cell
-def _(has_finished, memory, mo, shown, work):
-    def to_the_end(has_finished=has_finished, memory=memory, mo=mo, shown=shown, work=work):
-        if work.finish(shown, memory, lambda: mo.current_thread().should_exit):
-            has_finished(lambda count: count + 1)
-
-    if not shown.finished:
-        mo.Thread(target=to_the_end).start()
-    return
+def _list(name: str, words: Sequence[str], chosen: str) -> str:
+    options = "".join(f"<option{' selected' * (word == chosen)}>{escape(word)}</option>" for word in words)
+    return f'<select id="{name}" name="{name}">{options}</select>'
 
 
-@app.cell
-def _(
-    C,
-    chosen,
-    complaint,
-    data,
-    groups,
-    kernels,
-    lam,
-    loss,
-    mo,
-    noise,
-    p,
-    page,
-    positive,
-    regularizer,
-    samples,
-    share,
-    shown,
-):
-    places = {
-        "data": {"data": data, "samples": samples, "noise": noise, "share": share, "positive": positive},
-        "kernels": {"kernels": kernels},
-        "problem": {"loss": loss, "regularizer": regularizer, "p": p, "lam": lam, "groups": groups, "C": C},
-    }
-    hints = {"data": page.read(chosen), "kernels": page.HINT, "problem": page.groups(shown)}
-    idle, rows = page.idle(data.value, regularizer.value), []
-    for place, controls in places.items():
-        rows += [control for name, control in controls.items() if name not in idle]
-        if place in complaint:
-            rows.append(mo.Html(page.complained(complaint[place])))
-        if hints[place]:
-            rows.append(mo.Html(hints[place]))
-    mo.sidebar(rows, width="300px")
-    return
+def _slider(name: str, ends: tuple[float, float], step: float, value: float, values: str = "") -> str:
+    sides = f'min="{ends[0]}" max="{ends[1]}" step="{step}" value="{value}"'
+    return f'<output for="{name}"></output><input type="range" id="{name}" name="{name}" {sides}{values}>'
 
 
-@app.cell
-def _(complaint, mo, page, shown):
-    mo.vstack(
-        [
-            mo.Html(page.STYLE),
-            mo.md("# Explore a formulation"),
-            mo.Html(page.again(complaint, shown)),
-            mo.Html(f'<div class="{"faded" if complaint else ""}">{page.optimum(shown)}</div>'),
-        ]
-    )
-    return
+def panels(state: State, memory: dict[str, Any], stopped: Callable[[], bool]) -> Iterator[Panel]:
+    """What the page shows of a state, each panel as soon as it is known.
+
+    Parameters
+    ----------
+    state : State
+        What the controls say.
+    memory : dict
+        Of one page: its last good picture, and the last problem that was solved to the end. It is written to.
+    stopped : callable
+        Whether nobody waits any more.
+
+    Yields
+    ------
+    id, html : str, str
+        An element of the page and what it holds; "address" holds the state, "idle" the controls without an effect.
+    """
+    shown, complaint = work.solved(state, memory)
+    yield from _beside_controls(state, shown, complaint)
+    yield from _at_once(state, shown, stopped)
+    if finished := work.finish(shown, memory, stopped):
+        shown = finished
+        yield from _at_once(state, shown, stopped)
+    for _ in work.further(shown, stopped):
+        yield "paths", page.paths(shown)
+    for html in page.values(shown, stopped):
+        yield "values", html
+    if not stopped():
+        work.prepare()
 
 
-@app.cell
-def _(mo, page, shown, start):
+def _beside_controls(state: State, shown: Shown, complaint: dict[str, str]) -> Iterator[Panel]:
+    yield "again", page.again(complaint, shown)
+    for place in PLACES:
+        yield f"complaint-{place}", page.complained(complaint[place]) if place in complaint else ""
+    yield "idle", " ".join(sorted(page.idle(state.data, state.regularizer)))
+    yield "address", _address(state)
+    yield "hint-data", page.read(state)
+    yield "hint-kernels", page.HINT
+    yield "hint-problem", page.groups(shown)
+
+
+def _at_once(state: State, shown: Shown, stopped: Callable[[], bool]) -> Iterator[Panel]:
+    """What is made of a solution, the interval first."""
     names = page.formulations(shown)
-    formulation = mo.ui.dropdown(
-        names, value=start.formulation if start.formulation in names else names[0], label="formulation"
-    )
-    return (formulation,)
+    formulation = state.formulation if state.formulation in names else names[0]
+    steps = walk.Walk("", "", (), state.walk, state.before())
+
+    def walked() -> str:
+        nonlocal steps
+        steps = walk.walk(shown)
+        return page.walk(steps)
+
+    def extended() -> str:
+        work.extend(shown, shown.begun + work.AT_ONCE, stopped)
+        return page.paths(shown)
+
+    making: list[tuple[str, Callable[[], str]]] = [
+        ("optimum", lambda: page.optimum(shown)),
+        ("formulations", lambda: _list("formulation", names, formulation)),
+        ("statement", lambda: page.statement(shown, formulation)),
+        ("primer", lambda: page.primer(formulation, shown.state.loss)),
+        ("decision", lambda: page.decision(shown)),
+        ("walk", walked),
+        ("address", lambda: _address(replace(state, formulation=formulation, walk=steps.taken))),
+        ("code", lambda: page.code(shown, formulation, steps.taken)),
+        ("paths", extended),
+        ("optimum", lambda: page.optimum(shown, page.ranges(shown))),
+        ("values", lambda: "<p>Conic solvers are at work …</p>"),
+    ]
+    for name, make in making:
+        if stopped():
+            return
+        yield name, make()
 
 
-@app.cell
-def _(chosen, formulation, mo, page, replace, steps):
-    page.remember(mo.query_params(), replace(chosen, walk=steps.taken), formulation.value)
-    return
-
-
-@app.cell
-def _(formulation, mo, page, shown):
-    equations = mo.md(page.statement(shown, formulation.value))
-    printed = mo.md(page.primer(formulation.value, shown.state.loss))
-    mo.vstack([mo.md("## What it states"), formulation, mo.Html(page.beside(equations.text, printed.text))])
-    return
-
-
-@app.cell
-def _(mo, page, shown):
-    mo.vstack([mo.md("## The decision function"), mo.Html(page.decision(shown))])
-    return
-
-
-@app.cell
-def _(mo, shown, walk, walk_to):
-    steps = walk.walk(shown)
-
-    def to(way):
-        return lambda _: walk_to(way)
-
-    walks = mo.ui.array([mo.ui.button(label=words, on_click=to(way)) for words, way in steps.leaving])
-    back = mo.ui.button(label="back", on_click=to(steps.before), disabled=not steps.taken)
-    mo.vstack(
-        [
-            mo.md("## Walk along equivalences"),
-            mo.Html(steps.picture),
-            mo.hstack([back, *walks], wrap=True, justify="start"),
-            mo.Html(walk.NOTE + steps.table),
-        ]
-    )
-    return (steps,)
-
-
-@app.cell
-def _(mo, page, shown, work):
-    def further(mo=mo, page=page, shown=shown, work=work):
-        for _ in work.further(shown, lambda: mo.current_thread().should_exit):
-            mo.output.replace(mo.vstack([mo.md("## Paths over C and p"), mo.Html(page.paths(shown))]))
-
-    if not work.extend(shown, deadline=shown.begun + work.AT_ONCE) and shown.finished:
-        mo.Thread(target=further).start()
-    mo.vstack([mo.md("## Paths over C and p"), mo.Html(page.paths(shown))])
-    return
-
-
-@app.cell
-def _(mo, page, shown, work):
-    def ask(mo=mo, page=page, shown=shown, work=work):  # bound here: the cell's names are gone when the page is closed
-        for html, done in page.values(shown, lambda: mo.current_thread().should_exit):
-            mo.output.replace(mo.vstack([mo.md("## The value of each formulation"), mo.Html(html)]))
-            if done:
-                work.prepare()
-
-    if shown.finished:  # one thing after the other: else everything waits for everything
-        mo.Thread(target=ask).start()
-    mo.vstack([mo.md("## The value of each formulation"), mo.md("conic solvers are at work …")])
-    return
-
-
-@app.cell
-def _(formulation, mo, page, shown):
-    mo.vstack([mo.md("## The code of what is shown"), mo.md(page.code(shown, formulation.value))])
-    return
-
-
-if __name__ == "__main__":
-    app.run()
+def _address(state: State) -> str:
+    """The state in full, as the page holds it: what it begins with stands in no address."""
+    start = State()
+    said = {field.name: [str(getattr(state, field.name)), str(getattr(start, field.name))] for field in fields(State)}
+    return json.dumps(said)

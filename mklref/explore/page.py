@@ -1,9 +1,9 @@
-"""What the cells of the explorer show: each function takes what was solved and returns Markdown or HTML."""
+"""What the panels of the explorer show: each function takes what was solved and returns HTML."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
 from mklref import _display, primer as primers, reference
 from mklref._latex import PRIMERS, problem_statement, statement as latex
-from mklref._ranges import weight_ranges
+from mklref._latex.mathml import mathml
+from mklref._ranges import WeightRanges, weight_ranges
 from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.exceptions import MKLError, NotApplicable
-from mklref.explore import state as states, views, work
+from mklref.explore import state as states, views, walk as walks, work
 from mklref.explore.state import State
 from mklref.explore.work import Shown
 from mklref.regularizers import BlockNorm, Groups, Lp, Regularizer
@@ -27,30 +31,7 @@ HINT = (
     "<small><code>rbf(0.2..4, 5)</code>, in short <code>rbf:0.2..4:5</code>, is five Gaussians with widths from 0.2 to "
     "4, <code>poly(2)</code> a polynomial, <code>linear</code> without any; commas between them.</small>"
 )
-STYLE = """<style>
-#App > div { padding-inline: 0.5rem; }
-#App svg { margin-block: 0; }
-#App .marimo-cell p { margin-block: 0.5rem; }
-@media (min-width: 1024px) { #App > div { padding-right: 3.5rem; } }
-@media print { .marimo-cell { break-inside: avoid; } }
-.beside { display: grid; gap: 0 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
-.beside > * { min-width: 0; overflow-x: auto; }
-@media (min-width: 1024px) { .narrow { display: none; } }
-.beside pre { font-size: 0.8rem; line-height: 1.35; white-space: pre-wrap; overflow-wrap: anywhere; }
-.report { font-size: 0.75rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.complaint { border-left: 4px solid #c62828; padding: 0.2rem 0 0.2rem 0.6rem; font-size: 0.9rem;
-  overflow-wrap: anywhere; }
-</style>"""
-FADED = """<style>
-.marimo-cell:not(:has(h1)) .output, .faded { opacity: 0.4; filter: grayscale(1); }
-</style>"""
-"""While what is shown belongs to other settings than the controls."""
 OVER_DUAL_VARIABLES = ("dual", "qcqp", "silp", "semi_infinite")
-
-
-def one_of(value: str, names: Collection[str], default: str) -> str:
-    """A value from an address, or what the page begins with."""
-    return value if value in names else default
 
 
 def read(state: State) -> str:
@@ -92,27 +73,21 @@ def formulations(shown: Shown) -> list[str]:
     return list(reference.formulations(shown.problem))
 
 
-def remember(query: Any, state: State, formulation: str) -> None:
-    """Write the state into the address of the page."""
-    wanted = replace(state, formulation=formulation).query()
-    for name in State().__dict__:
-        if name in wanted:
-            if query[name] != wanted[name]:
-                query[name] = wanted[name]
-        elif name in query:
-            query.remove(name)
-
-
 def statement(shown: Shown, formulation: str) -> str:
     """The equation of the formulation with loss and regulariser written out, and the other side of duality."""
     problem = shown.problem
     other = "mixed_norm" if formulation in OVER_DUAL_VARIABLES else "dual"
-    side = "primal" if other == "mixed_norm" else "dual"
-    return (
-        f"**The problem**\n\n$$\n{_in_lines(problem_statement(problem))}\n$$\n\n**As `{formulation}`**\n\n"
-        f"$$\n{_in_lines(latex(formulation, problem))}\n$$\n\n"
-        f"**Its {side}**\n\n$$\n{_in_lines(latex(other, problem))}\n$$"
-    )
+    stated = {
+        "The problem": problem_statement(problem),
+        f"As <code>{formulation}</code>": latex(formulation, problem),
+        f"Its {'primal' if other == 'mixed_norm' else 'dual'}": latex(other, problem),
+    }
+    return "".join(f"<h3>{words}</h3>{_typeset(_in_lines(formula))}" for words, formula in stated.items())
+
+
+def _typeset(formula: str) -> str:
+    """A formula by itself; a wide one scrolls within its box, which the keyboard reaches."""
+    return f'<div class="formula" tabindex="0" role="group" aria-label="formula">{mathml(formula, block=True)}</div>'
 
 
 def _in_lines(formula: str) -> str:
@@ -124,9 +99,20 @@ def _in_lines(formula: str) -> str:
 
 def primer(formulation: str, loss: str = State.loss) -> str:
     """The equation as a paper prints it, in ten lines of cvxpy."""
-    differs = f"The paper has its own loss; the loss {loss} is in what stands on the left.\n\n"
+    differs = f"<p>The paper has its own loss; the loss {loss} is in what stands on the left.</p>"
     own = "" if loss == State.loss else differs
-    return f"**As its paper prints it**\n\n{own}```python\n{_printed()[PRIMERS[formulation][0]]}\n```"
+    return f"<h3>As its paper prints it</h3>{own}{_python(_printed()[PRIMERS[formulation][0]])}"
+
+
+def _python(source: str) -> str:
+    """Source in colours, which `coloured` declares."""
+    return str(highlight(source, PythonLexer(), HtmlFormatter(cssclass="python", wrapcode=True)))
+
+
+def coloured() -> str:
+    """The colours of source, on light and on dark pages, as a style sheet."""
+    light, dark = (HtmlFormatter(style=style).get_style_defs(".python") for style in ("default", "github-dark"))
+    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
 
 
 @lru_cache(maxsize=1)
@@ -137,25 +123,20 @@ def _printed() -> dict[str, str]:
     return {node.name: ast.get_source_segment(text, node) or "" for node, text in functions}
 
 
-def beside(*columns: str) -> str:
-    """Blocks beside one another where there is room; what is too wide for its own scrolls."""
-    return f'<div class="beside">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
-
-
 def again(complaint: dict[str, str], shown: Shown) -> str:
-    """What is wrong, and whose results stand below until it is mended; where the controls are on a narrow screen."""
+    """What is wrong, and whose results stand below until it is mended."""
     if not complaint:
-        return '<p class="narrow"><small>The controls are behind ☰.</small></p>'
+        return ""
     said = " ".join(map(escape, complaint.values()))
     return (
-        f'{FADED}<div class="complaint" role="alert"><p>{said}</p><p>What is grey below belongs to other settings: '
+        f'<div class="complaint" role="alert"><p>{said}</p><p>What is grey below belongs to other settings: '
         f"{escape(settings(shown))}.</p></div>"
     )
 
 
 def complained(text: str) -> str:
-    """A complaint beside its control."""
-    return f'<div class="complaint" role="alert">{escape(text)}</div>'
+    """A complaint beside its control, which it describes."""
+    return f'<div class="complaint">{escape(text)}</div>'
 
 
 def settings(shown: Shown) -> str:
@@ -167,24 +148,30 @@ def settings(shown: Shown) -> str:
     )
 
 
-def optimum(shown: Shown) -> str:
-    """The interval, how it closed, and the weights with their ranges."""
+def optimum(shown: Shown, ranges: WeightRanges | None = None) -> str:
+    """The interval, how it closed, and the weights, with their ranges once they are known."""
     bounds, steps = shown.solution.certificate, len(shown.solution.history)
-    ranges = None
-    try:
-        found = weight_ranges(shown.problem, shown.solution)
-        ranges, note = (found.low, found.high), f"Lines: weights that are as good within {found.slack:g}."
-    except NotApplicable:
+    if ranges:
+        note = f"Lines: weights that are as good within {ranges.slack:g}."
+    else:
         note = _how_unique(shown.problem.regularizer)
     status = shown.solution.status.value if shown.finished else "The solver goes on; this is proved so far."
     count = f"{steps} iteration{'s' * (steps != 1)} in {shown.seconds * 1e3:.0f} ms"
     facts = f"<p>{escape(settings(shown))}.<br>{count}. {status}</p>"
     closed = _display.interval(bounds.lower, bounds.upper, bounds.relative_gap)
-    weights = _display.weights(shown.solution.weights, shown.names, ranges)
+    weights = _display.weights(shown.solution.weights, shown.names, (ranges.low, ranges.high) if ranges else None)
     closing = views.bounds(shown.solution) + views.gaps(shown.solution)
     return facts + views.flex(
         f"{closed}<p>The weights of the kernels</p>{weights}<p><small>{note}</small></p>", closing
     )
+
+
+def ranges(shown: Shown) -> WeightRanges | None:
+    """Weights that are as good, which takes two linear programs for each kernel; None where they are unique."""
+    try:
+        return weight_ranges(shown.problem, shown.solution)
+    except NotApplicable:
+        return None
 
 
 def _how_unique(regularizer: Regularizer) -> str:
@@ -193,6 +180,8 @@ def _how_unique(regularizer: Regularizer) -> str:
         isinstance(regularizer, BlockNorm) and 1.0 < regularizer.q <= 2.0
     ):
         return "For p above 1 no other weights attain the optimum."
+    if isinstance(regularizer, Lp | BlockNorm):
+        return "Other weights may be as good: their ranges are computed."
     return "Whether other weights are as good is computed for p = 1 of an lp ball and q = 1 of a block norm alone."
 
 
@@ -218,6 +207,16 @@ def _blocks(kernels: str, data: tuple[Any, ...]) -> Array:
     return states.stack(kernels, data).new(points)
 
 
+def walk(steps: walks.Walk) -> str:
+    """The graph, buttons for the steps that leave from where the walk ends and for the way back, and the problems."""
+    back = ("back", steps.before, " data-back" + " disabled" * (not steps.taken))
+    buttons = "".join(
+        f'<button type="button" name="walk" value="{escape(way)}"{kind}>{escape(words)}</button>'
+        for words, way, kind in (back, *((*step, "") for step in steps.leaving))
+    )
+    return f'{steps.picture}<div class="steps">{buttons}</div>{walks.NOTE}{steps.table}'
+
+
 def paths(shown: Shown) -> str:
     """Weights over C for this regulariser, and over p of an lp ball at this C, as far as they are known."""
     pictures, unknown = [], 0
@@ -229,8 +228,8 @@ def paths(shown: Shown) -> str:
     return views.legend(shown.names) + views.flex(*pictures) + note
 
 
-def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, bool]]:
-    """Tables that grow by a row for each formulation as it is solved, and whether the last one is there."""
+def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[str]:
+    """Tables that grow by a row for each formulation as it is solved."""
     bounds = shown.solution.certificate
     rows = [("native", f"{bounds.lower:.9g} … {bounds.upper:.9g}", f"{shown.seconds:.3f}", "the certified interval")]
     names = formulations(shown)
@@ -238,7 +237,7 @@ def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, boo
         value = "" if stated.value is None else f"{stated.value:.9g}"
         rows.append((name, value, f"{stated.seconds:.2f}", _judged(stated, bounds)))
         waiting = [(other, "…", "", "") for other in names[k + 1 :]]
-        yield _display.table(("formulation", "value", "seconds", ""), [*rows, *waiting]), k == len(names) - 1
+        yield _display.table(("formulation", "value", "seconds", ""), [*rows, *waiting])
 
 
 def _judged(stated: work.Stated, bounds: Certificate) -> str:
@@ -254,6 +253,6 @@ def _judged(stated: work.Stated, bounds: Certificate) -> str:
     return f"{solver}: {at} the interval: {where} ({work.TOL:.0e} is allowed)"
 
 
-def code(shown: Shown, formulation: str) -> str:
-    """Python that makes what is shown, as Markdown with a button that copies it."""
-    return f"```python\n{states.code(replace(shown.state, formulation=formulation), shown.problem)}```"
+def code(shown: Shown, formulation: str, walked: str) -> str:
+    """Python that makes what is shown, and the walk so far."""
+    return _python(states.code(replace(shown.state, formulation=formulation, walk=walked), shown.problem))

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mklref import datasets
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter, InvalidTarget
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
 from mklref.kernels import parse
 from mklref.kernels.fitted import FamilyStack
 from mklref.losses import LOSSES
@@ -25,7 +26,11 @@ BUNDLED = tuple(name for name in datasets.BUNDLED if name not in ("digits",))
 GENERATED = ("moons", "rings", "toy")
 NORMS = ("1", "1.05", "1.1", "1.2", "4/3", "1.5", "2", "3", "4", "8", "inf")
 RANGES = {"samples": (20, 200), "share": (0.1, 1.0), "noise": (0.0, 1.0), "lam": (0.05, 0.95)}
-"""What the sliders offer."""
+"""What the sliders offer, from the smallest"""
+STEPS = {"samples": 10, "share": 0.1, "noise": 0.05, "lam": 0.05}
+"""in steps to the largest."""
+MOST_KERNELS = 100
+"""Above them, pictures and ranges of weights follow no hand."""
 COSTS = tuple(float(f"{10.0 ** (k / 4):.3g}") for k in range(-8, 13))
 
 
@@ -51,6 +56,10 @@ REGULARIZERS: dict[str, Callable[[State, int], Regularizer]] = {
     "groups": lambda s, M: Groups(grouping(s.groups, M), p=0.5, q=0.5),
 }
 """The regularisers of the page by name, from the state and the number of kernels."""
+
+
+CHOICES: dict[str, tuple[str, ...]] = {"loss": tuple(LOSSES), "regularizer": tuple(REGULARIZERS), "p": NORMS}
+"""The words that lists offer; that of the data takes files as well."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ class State:
             text = query.get(field.name)
             kind: Any = type(getattr(cls, field.name))
             try:
-                if isinstance(text, str) and len(text) <= 500:
+                if isinstance(text, str):
                     found[field.name] = offered(field.name, kind(text))
             except (ValueError, OverflowError):
                 continue
@@ -109,19 +118,21 @@ class State:
 
 
 def offered(name: str, value: Any) -> Any:
-    """The value that a slider offers nearest to a number; texts and what has no slider as they are.
+    """The value that a control offers, and for a slider the nearest one; what has neither is as it is.
 
     Raises
     ------
     ValueError
-        For NaN.
+        For NaN, and for a word that is not in the list.
     """
-    if value != value:
+    if value != value or value not in CHOICES.get(name, (value,)):
         raise ValueError(name)
     if name == "C":
         return min(COSTS, key=lambda cost: abs(cost - value))
-    low, high = RANGES.get(name, (value, value))
-    return min(max(value, low), high)
+    if name not in RANGES:
+        return value
+    (low, high), step = RANGES[name], STEPS[name]
+    return type(value)(round(low + round((min(max(value, low), high) - low) / step) * step, 10))
 
 
 def number(name: str, text: str) -> float:
@@ -172,14 +183,8 @@ def sample(data: str, samples: int, share: float, noise: float, positive: str, t
     """
     if data in GENERATED:
         return generated(data, samples, share, noise)
-    from mklref.estimators.tabular import read_any  # scikit-learn is not for every state
-
     known = data in datasets.BUNDLED
-    table, encoder = (datasets.load(data), None) if known else read_any(data, target)
-    rows, table = len(table), table.complete()
-    report = "" if encoder is None else encoder.report()
-    if len(table) < rows:
-        report = f"{rows - len(table)} of {rows} rows have cells without a value and are left out.\n{report}"
+    table, report = (datasets.load(data).complete(), "") if known else table_of(data, _changed(data), target)
     chosen = np.sort(np.random.default_rng(0).permutation(len(table))[:samples])
     table = table.take(chosen).standardized()
     y = np.asarray(table.y)
@@ -194,6 +199,32 @@ def sample(data: str, samples: int, share: float, noise: float, positive: str, t
     if real:
         labels = (labels - labels.mean()) / (labels.std() or 1.0)
     return Sample(table.X, labels, table.features, not real, report)
+
+
+def _changed(data: str) -> tuple[int, int]:
+    """When a file was changed, and its size: a file that stays the same is read once."""
+    try:
+        now = Path(data).stat()
+    except ValueError:
+        raise InvalidParameter(f"data = {data!r} is no path of a file.") from None
+    return now.st_mtime_ns, now.st_size
+
+
+@lru_cache(maxsize=2)
+def table_of(data: str, changed: tuple[int, int], target: str | None) -> tuple[datasets.Dataset, str]:
+    """The rows of a file that have all their values, and how its columns became numbers, or what was left out."""
+    try:
+        table, report = datasets.read_csv(data, target), ""
+    except InvalidInput:  # not of numbers alone
+        from mklref.estimators.tabular import read_any  # and with it scikit-learn, for which others need not wait
+
+        table, encoder = read_any(data, target)
+        report = "" if encoder is None else encoder.report()
+    whole = table.complete()
+    if len(whole) < len(table):
+        left = len(table) - len(whole)
+        report = f"{left} of {len(table)} rows have cells without a value and are left out.\n{report}"
+    return whole, report
 
 
 def generated(data: str, samples: int, share: float, noise: float) -> Sample:
@@ -225,7 +256,13 @@ def sample_of(state: State) -> Sample:
 @lru_cache(maxsize=8)
 def stack(kernels: str, data: tuple[Any, ...]) -> FamilyStack:
     """Kernels on a sample, by the arguments of the latter."""
-    return parse(kernels).fit(sample(*data).X, normalize="trace")
+    family, X = parse(kernels), sample(*data).X
+    if (count := len(family.expand([""] * X.shape[1]))) > MOST_KERNELS:
+        raise InvalidParameter(
+            f"kernels: {kernels!r} are {count}, and this page draws at most {MOST_KERNELS}; give a smaller count, "
+            "or solve them in Python."
+        )
+    return family.fit(X, normalize="trace")
 
 
 def kernels_of(state: State) -> FamilyStack:
@@ -256,6 +293,8 @@ def code(state: State, problem: Problem) -> str:
     data = sample_of(state)
     generates = state.data in GENERATED
     make, given = ("generated", arguments(state)[:-1]) if generates else ("sample", arguments(state))
+    if not generates and state.data not in BUNDLED:  # whoever runs it may stand in another folder
+        given = (str(Path(state.data).resolve()), *given[1:])
     ones = "\ny = [1.0] * len(X)" if not np.array_equal(problem.y, data.y) else ""
     return (
         f"import mklref\nfrom mklref.explore.state import {make}\n\n"

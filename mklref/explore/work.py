@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
+from threading import Lock
 from time import perf_counter, sleep
 from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from mklref import reference
 from mklref._typing import Array
-from mklref.exceptions import MKLError
+from mklref.exceptions import InvalidTarget, MKLError
 from mklref.explore import state as states
 from mklref.explore.state import State
 from mklref.kernels.fitted import FamilyStack
@@ -36,6 +38,8 @@ SOLVING, AT_ONCE = 0.12, 0.2
 REST, PAUSE = 0.5, 0.6
 """Seconds without a change after which the background begins, and conic solvers: they slow down whoever moves on."""
 LONGEST = 30.0
+AT_WORK = Lock()
+"""Held by the one conic solver at work: nobody can interrupt it, so whoever moves on must not start another."""
 
 
 @dataclass(frozen=True)
@@ -73,26 +77,33 @@ def solved(state: State, memory: dict[str, Any]) -> tuple[Shown, dict[str, str]]
             before = perf_counter()
             solution = solve(problem, tol=TOL, max_time=SOLVING)
             seconds, finished = perf_counter() - before, solution.status is not Status.TIME_LIMIT
-        memory["shown"] = Shown(state, problem, kernels, solution, seconds, finished, begun)
     except (MKLError, OSError) as wrong:
-        if "shown" not in memory:
-            memory["shown"], _ = solved(State(), memory)
-        said = f"{wrong.filename}: {wrong.strerror}." if isinstance(wrong, OSError) else str(wrong)
-        return memory["shown"], {place: said}
+        last = memory.get("shown") or solved(State(), memory)[0]
+        return last, {"data" if isinstance(wrong, InvalidTarget) else place: _said(wrong)}
+    shown = Shown(state, problem, kernels, solution, seconds, finished, begun)
+    memory["shown"] = shown
     if finished:
         memory["finished"] = (same_problem(state), solution, seconds)
-    return memory["shown"], {}
+    return shown, {}
 
 
-def finish(shown: Shown, memory: dict[str, Any], stopped: Callable[[], bool]) -> bool:
-    """Solve to the end what was shown before it; whether there is something new to show."""
+def _said(wrong: MKLError | OSError) -> str:
+    if isinstance(wrong, OSError) and wrong.strerror:
+        return f"{wrong.filename or 'the file'}: {wrong.strerror}."
+    return str(wrong)
+
+
+def finish(shown: Shown, memory: dict[str, Any], stopped: Callable[[], bool]) -> Shown | None:
+    """Solve to the end what was shown before it; what there is to show then, if somebody waits for it."""
     if shown.finished or not rested(REST, stopped):
-        return False
+        return None
     begun = perf_counter()
     solution = solve(shown.problem, tol=TOL, max_time=LONGEST, callback=lambda _: stopped())
-    if not stopped():
-        memory["finished"] = (same_problem(shown.state), solution, perf_counter() - begun)
-    return not stopped()
+    if stopped():
+        return None
+    last = replace(shown, solution=solution, seconds=perf_counter() - begun, finished=True)
+    memory["shown"], memory["finished"] = last, (same_problem(shown.state), solution, last.seconds)
+    return last
 
 
 def rested(seconds: float, stopped: Callable[[], bool]) -> bool:
@@ -117,8 +128,9 @@ def same_problem(state: State, **changes: Any) -> State:
 
 
 def prepare() -> None:
-    """Import what tables need, while nobody waits: scikit-learn takes a second."""
-    import_module("mklref.estimators.tabular")
+    """Import what tables and ranges of weights need, while nobody waits: scikit-learn takes a second."""
+    for module in ("mklref.estimators.tabular", "scipy.optimize"):
+        import_module(module)
 
 
 # --- paths ----------------------------------------------------------------------------------------------------
@@ -148,7 +160,7 @@ class Path(NamedTuple):
                 continue
             if left <= 0.0 or stopped():
                 return False
-            known = {abs(j - k): solution for j, solution in self.found.items() if solution is not None}
+            known = {abs(j - k): solution for j, solution in list(self.found.items()) if solution is not None}
             warm = known[min(known)] if known else start
             try:
                 solution = solve(
@@ -183,14 +195,14 @@ def extend(shown: Shown, deadline: float = np.inf, stopped: Callable[[], bool] =
     return over_p.extend(p, shown.solution, deadline, stopped) and done
 
 
-def further(shown: Shown, stopped: Callable[[], bool]) -> Iterator[bool]:
-    """Extend both paths in the background, in spells that grow; after each, whether nothing is missing."""
+def further(shown: Shown, stopped: Callable[[], bool]) -> Iterator[None]:
+    """Extend both paths in the background, in spells that grow; after each there is more to show."""
     spell, going_on = AT_ONCE, rested(REST, stopped)
     while going_on:
         done = extend(shown, perf_counter() + spell, stopped)
         if stopped():
             return
-        yield done
+        yield
         spell, going_on = 2.0 * spell, not done
 
 
@@ -226,8 +238,14 @@ def conic(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, Stat
     if not rested(PAUSE, stopped):
         return
     for name in reference.formulations(shown.problem):
-        stated = _stated(same_problem(shown.state), name)
-        if stopped():  # it may have taken a while
+        while not AT_WORK.acquire(timeout=0.05):
+            if stopped():
+                return
+        try:
+            stated = None if stopped() else _stated(same_problem(shown.state), name)
+        finally:
+            AT_WORK.release()
+        if stated is None or stopped():  # it may have taken a while
             return
         yield name, stated
 
@@ -236,7 +254,9 @@ def conic(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, Stat
 def _stated(state: State, formulation: str) -> Stated:
     begun = perf_counter()
     try:
-        answer = reference.solve(states.problem_of(state)[0], formulation)
+        with catch_warnings():  # of an inaccurate solution: where it lies is said beside it
+            simplefilter("ignore")
+            answer = reference.solve(states.problem_of(state)[0], formulation)
     except MKLError as wrong:
         return Stated(None, perf_counter() - begun, str(wrong).splitlines()[0])
     return Stated(answer.value, perf_counter() - begun, answer.solver)

@@ -15,7 +15,6 @@ from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApplicable
-from mklref.factored import solve_factored
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads
@@ -97,6 +96,8 @@ def solve(
         if polish:
             raise NotApplicable("polish is for kernels as matrices; for kernels as factors lower tol instead.")
         limits: Any = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
+        from mklref.factored import solve_factored  # and with it what speaks to other machines
+
         return solve_factored(problem, **limits, callback=callback, progress=progress, start=start, client=client)
     if client is not None:
         raise NotApplicable("client is for kernels as factors; make a FactorStack, or leave client away.")

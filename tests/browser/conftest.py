@@ -69,8 +69,8 @@ def panels(tmp_path_factory):
 def explorer():
     """The address of a running explorer, with its token."""
     missing = pytest.fail if os.environ.get("MKLREF_REQUIRE_BROWSER") else pytest.skip
-    if find_spec("marimo") is None:
-        missing("marimo is not installed: pip install 'mklref[explore]'")
+    if find_spec("math_core") is None:
+        missing("math-core is not installed: pip install 'mklref[explore]'")
     command = [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         yield re.search(r"http\S+", process.stdout.readline()).group()

@@ -93,14 +93,78 @@ def test_bad_input_is_said_and_the_last_picture_stays(tab, explorer):
     assert not tab.get_by_role("heading", name="Paths over C and p").evaluate(grey)
 
 
-def test_without_the_token_there_is_no_page(tab, explorer):
-    tab.goto(explorer.partition("?")[0])
-    assert tab.get_by_text(re.compile("≤ P\\*")).count() == 0
-    assert "access_token" not in tab.content()
-    assert "login" in tab.url
-
-
-def test_a_phone_shows_it_without_a_sideways_scroll(tab, explorer):
-    tab.set_viewport_size({"width": 400, "height": 800})
+def test_a_slider_is_followed_as_it_moves_and_the_keyboard_keeps_its_place(tab, explorer):
     open_page(tab, explorer, SMALL)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+    slider = control(tab, "C")
+    slider.focus()
+    for _ in range(8):  # faster than answers come: the last one counts
+        slider.press("ArrowLeft")
+    moved = states.COSTS[states.COSTS.index(SMALL.C) - 8]
+    tab.get_by_text(f"C = {moved:g}.").wait_for()
+    assert slider.get_attribute("aria-valuetext") == str(moved)
+    certificate = mklref.solve(states.problem_of(replace(SMALL, C=moved))[0]).certificate
+    assert interval(tab) == pytest.approx((certificate.lower, certificate.upper), rel=1e-8)
+    choice = tab.get_by_label("formulation", exact=True)
+    choice.focus()
+    choice.select_option("ivanov")
+    tab.wait_for_function("location.search.includes('formulation=ivanov')")
+    tab.get_by_text("As ivanov").wait_for()
+    assert tab.evaluate("document.activeElement.name") == "formulation"
+    assert slider.evaluate("slider => slider.checkVisibility()")
+    assert not control(tab, "noise").evaluate("slider => slider.disabled")
+
+
+def test_what_fails_or_breaks_off_is_said_on_the_page_and_the_next_touch_mends_it(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    for body, says in (('["again", ""]\n', "loss=logistic&p=2"), ('["fault", "SomeError: x"]\n', "SomeError: x")):
+        tab.route("**/panels?**", lambda route, _, body=body: route.fulfill(status=200, body=body))
+        control(tab, "loss").select_option("logistic")
+        tab.get_by_role("alert").get_by_text(says).wait_for()
+        tab.unroute("**/panels?**")
+        control(tab, "loss").select_option("hinge")
+        tab.get_by_role("alert").wait_for(state="detached")
+
+
+def test_what_takes_long_is_said_and_does_not_hold_up_the_next_touch(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    held = []
+    tab.route("**/panels?**loss=logistic**", lambda route: held.append(route))  # no answer comes
+    control(tab, "loss").select_option("logistic")
+    tab.get_by_text("Computing what the controls say").wait_for()
+    assert tab.locator("#results").evaluate("results => getComputedStyle(results).opacity") == "0.4"
+    control(tab, "loss").select_option("squared")
+    tab.get_by_text("loss squared").first.wait_for()
+    tab.get_by_text("Computing what the controls say").wait_for(state="hidden")
+    assert len(held) == 1
+
+
+def test_a_walk_by_keyboard_goes_on(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    tab.get_by_role("button", name=re.compile("^ivanov to tikhonov")).press("Enter")
+    tab.get_by_label("1 steps from Ivanov: lp ball, now at Tikhonov").wait_for()
+    assert tab.evaluate("document.activeElement.textContent") not in ("back", "")
+    tab.get_by_role("button", name="back").press("Enter")
+    tab.get_by_label("0 steps from Ivanov").wait_for()
+    assert tab.evaluate("document.activeElement.name") == "walk"
+
+
+def test_the_code_is_copied(tab, explorer):
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_page(tab, explorer, SMALL)
+    tab.locator("pre").filter(has_text="mklref.solve(problem)").wait_for()
+    tab.get_by_role("button", name="Copy").click()
+    tab.get_by_text("copied", exact=True).wait_for()
+    copied = tab.evaluate("navigator.clipboard.readText()")
+    compile(copied, "copied", "exec")
+    assert copied.startswith("import mklref\n")
+
+
+@pytest.mark.parametrize("width", [400, 800])
+def test_narrow_screens_show_it_without_a_sideways_scroll_and_what_is_wrong_below_its_control(tab, explorer, width):
+    tab.set_viewport_size({"width": width, "height": 800})
+    open_page(tab, explorer, replace(SMALL, kernels="rbf:"))
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    box, said = (part.bounding_box() for part in (control(tab, "kernels"), tab.locator("#complaint-kernels")))
+    assert box["x"] == said["x"]
+    assert 0 <= said["y"] - (box["y"] + box["height"]) < 40
+    assert control(tab, "kernels").get_attribute("aria-invalid") == "true"

@@ -1,10 +1,10 @@
-"""What a change in `mklref explore` takes: the cells of its page, each in milliseconds of the processor.
+"""What a change in `mklref explore` takes: the panels of its page, each in milliseconds of the processor.
 
     python -m validation.benchmarks.explore [--samples 200]
 
-A page is opened, and one control after another is moved and moved back. What is measured is what the cells compute,
-without marimo's own share and without the conic solvers, which work in the background. The exit code is 1 if a change
-takes more than 300 ms. The last column is what comes later: the end of a long solve, and the rest of the paths.
+A page is opened, and one control after another is moved and moved back. What is measured is what its panels compute,
+without the conic solvers, which work in the background. The exit code is 1 if a change takes more than 300 ms. The
+last column is what comes later: the end of a long solve, and the rest of the paths.
 
     python -m validation.benchmarks.explore --browser
 
@@ -23,12 +23,11 @@ import subprocess
 import sys
 import time
 import timeit
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from mklref.explore import page, walk, work
+from mklref.explore import app, work
 from mklref.explore.state import REGULARIZERS, State
 from mklref.losses import LOSSES
 
@@ -54,26 +53,21 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"kernels": "rbf(0.1..10, 21)", "p": "1"},
     {"walk": "ivanov to tikhonov|tikhonov to ivanov|lp: weights and norms"},
 )
-CELLS: dict[str, Callable[[work.Shown], Any]] = {
-    "statement": lambda shown: (page.statement(shown, "dual"), page.primer("dual")),
-    "optimum": page.optimum,
-    "decision": page.decision,
-    "walk": walk.walk,
-    "paths": lambda shown: (work.extend(shown, shown.begun + work.AT_ONCE), page.paths(shown)),
-    "code": lambda shown: page.code(shown, "dual"),
-}
+COLUMNS = ("again", "optimum", "statement", "primer", "decision", "walk", "code", "paths")
+"""Panels that take time; the first one follows the solve."""
 
 
-def opened(state: State) -> tuple[dict[str, float], float]:
-    """Milliseconds of every cell for this state, and of what the background adds to it."""
-    begun, spent, memory = time.process_time(), {}, {}
-    shown, complaint = work.solved(state, memory)
-    assert not complaint, complaint
-    for name, cell in (("solve", None), *CELLS.items()):
-        if cell is not None:
-            cell(shown)
+def opened(state: State, memory: dict[str, Any]) -> tuple[dict[str, float], float]:
+    """Milliseconds until every panel of this state is there after the one before, and of what the background adds."""
+    begun, spent = time.process_time(), dict.fromkeys(COLUMNS, 0.0)
+    for name, html in app.panels(state, memory, lambda: False):
+        assert name != "again" or not html, html
         now = time.process_time()
-        spent[name], begun = 1e3 * (now - begun), now
+        if name in spent:
+            spent[name], begun = spent[name] + 1e3 * (now - begun), now
+        if name == COLUMNS[-1]:
+            break
+    shown = memory["shown"]
     work.finish(shown, memory, lambda: False)
     for _ in work.further(shown, lambda: False):
         pass
@@ -85,13 +79,15 @@ CHANGED = f"""before => new Promise(shown => {{
     const look = () => {INTERVAL} !== before ? shown(performance.now()) : requestAnimationFrame(look);
     look();
 }})"""
+RESTS = "document.getElementById('results').getAttribute('aria-busy') === 'false'"
+"""Whether everything is shown, what the background computes as well."""
 TOUCHES: tuple[tuple[str, str], ...] = (
     ("p (or q of a block norm)", "1"),
     ("p (or q of a block norm)", "2"),
     ("C", "ArrowRight"),
     ("loss", "squared"),
     ("loss", "hinge"),
-    ("regulariser", "elastic net"),
+    ("regulariser", "elastic net (Ivanov)"),
     ("regulariser", "groups"),
     ("data", "rings"),
     ("data", "toy"),
@@ -120,7 +116,7 @@ def in_a_browser(start: State) -> float:
             waited = 1e3 * (time.perf_counter() - begun)
             print(f"{'from the command to the first interval':50}{waited:8.0f} ms", flush=True)
             for label, value in TOUCHES:
-                tab.wait_for_timeout(8000)  # until the background rests
+                tab.wait_for_function(RESTS, timeout=120_000)
                 control = tab.get_by_role("complementary").get_by_label(label, exact=True).last  # of a slider its thumb
                 before, touched = tab.evaluate(INTERVAL), tab.evaluate("performance.now()")
                 if value.startswith("Arrow"):
@@ -144,14 +140,15 @@ def main() -> int:
     start = State(samples=arguments.samples)
     if arguments.browser:
         return int(in_a_browser(start) > MOST)
-    print(f"{'change':64}" + "".join(f"{name:>11}" for name in ("solve", *CELLS, "together", "later")))
-    work.prepare()  # as the page does behind its first picture
+    print(f"{'change':64}" + "".join(f"{name:>11}" for name in ("solve", *COLUMNS[1:], "together", "later")))
+    work.prepare()  # as the page does behind its first pictures
     slowest = 0.0
     for change in ({}, *CHANGES):
         work.forget()
-        spent, later = opened(start)
+        memory: dict[str, Any] = {}
+        spent, later = opened(start, memory)
         if change:
-            spent, later = opened(replace(start, **change))
+            spent, later = opened(replace(start, **change), memory)
             slowest = max(slowest, sum(spent.values()))
         words = ", ".join(f"{name} = {value}" for name, value in change.items()) or "opened"
         print(
