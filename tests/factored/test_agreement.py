@@ -288,7 +288,7 @@ def test_steps_that_leave_samples_out_lead_to_the_same_answer(monkeypatch, loss)
     monkeypatch.setattr(path, "_LARGEST", 0.95)
     monkeypatch.setattr("mklref.factored.nearby._MOST", 1.0)
     found = mklref.solve(given)
-    monkeypatch.setattr(path, "_LARGEST", 0.0)
+    monkeypatch.setattr(path, "_ROUGH", 0.0)
     whole = mklref.solve(given)
     assert found.status is whole.status is mklref.Status.OPTIMAL
     agree(found, whole)
