@@ -253,6 +253,14 @@ def peers_table(directory: Path) -> None:
     write(directory / "peers.md", lines)
 
 
+def provenance_table(directory: Path) -> None:
+    """Where the figures of the docs come from, to be included in one page."""
+    from provenance import table
+
+    directory.mkdir(exist_ok=True)
+    write(directory / "provenance.md", table())
+
+
 def reached(points: list[dict[str, float]], gap: float = 1e-5) -> str:
     """The seconds of the first run that reaches the gap; the gap of the best one in brackets if none does."""
     near = [point for point in points if point["gap"] <= gap]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -173,6 +174,61 @@ Prose\*.
     a = b
 """.splitlines()
     assert generate.prose(lines)[:-1] == expected
+
+
+@pytest.fixture
+def provenance(monkeypatch):
+    """The module of the docs that says where figures come from."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import provenance
+
+    return provenance
+
+
+def test_figures_are_found_outside_of_code(provenance):
+    text = "# A\n| x | 1.0 | 2 s |\n## B\nIt takes 3 ms.\n```\n4 s\n```\n## C\nC = 3.\n![p](../_static/touch-gap.svg)\n"
+    assert provenance.measured(text) == {"A", "B"}
+    assert provenance.pictures(text) == {"touch-gap.svg"}
+
+
+def test_every_figure_of_the_docs_has_a_command_and_a_commit_or_says_what_lacks(provenance):
+    figures, stated = provenance.LEDGER["figures"], set(provenance.LEDGER["stated"])
+    pages = {str(path.relative_to(ROOT / "docs")): path.read_text(encoding="utf-8") for path in PAGES}
+    pages["README.md"] = README
+    found = {
+        f"{name}: {section}"
+        for name, text in pages.items()
+        if name != "reproduction.md"  # where each figure has a line in a file
+        for section in provenance.measured(text)
+    }
+    listed = {f"{entry['page']}: {section}" for entry in figures for section in entry["sections"]}
+    assert found - listed == stated
+    assert not listed & stated
+    for entry in figures:
+        headings = re.findall(r"^#+ (.*)$", pages[entry["page"]], flags=re.MULTILINE)
+        assert set(entry["sections"]) <= {*headings, "all"}, entry["page"]
+        modules = re.findall(r"python -m (validation\S*)", entry["command"])
+        assert all(importlib.util.find_spec(module) for module in modules), modules
+        assert provenance.made(entry) or entry.get("open"), f"{entry['page']}: neither a commit nor what lacks"
+        assert all(map(provenance.clean, entry.get("commits", ())))
+    drawn = provenance.LEDGER["drawn"]
+    assert all(picture.startswith(tuple(drawn)) for text in pages.values() for picture in provenance.pictures(text))
+    scripts = {f"python {path.relative_to(ROOT)}" for path in (ROOT / "docs" / "figures").glob("*.py")}
+    assert scripts <= set(drawn.values())
+    assert len(provenance.table()) == 4 + len(figures)
+
+
+@pytest.mark.parametrize(
+    ("results", "commits"),
+    [
+        ([{"commit": "a"}, {"facts": {"commit": "b"}}, {"x": 1}], ["a", "b", None]),
+        ({"facts": {"commit": "a"}, "rows": [{}, {"commit": "b+"}]}, ["a", "b+"]),
+        ({"part": {"commit": "c", "rows": [{"rows": 7.0}]}, "other": {"rows": [{}]}}, ["c", None]),
+    ],
+)
+def test_commits_are_those_of_rows_or_of_what_they_are_in(provenance, results, commits):
+    assert list(provenance.commits(results)) == commits
+    assert [provenance.clean(commit) for commit in ("0123abcd", "0123abcd+", None)] == [True, False, False]
 
 
 def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, tmp_path):

@@ -10,6 +10,7 @@ from makers import make_problem
 
 from mklref.exceptions import NotApplicable
 from mklref.regularizers import Lp
+from validation.peers import run
 from validation.peers.gaps import curve
 from validation.peers.solvers import SOLVERS, command
 
@@ -42,6 +43,19 @@ def test_weights_that_are_not_learned_show_in_the_gap_whatever_the_tolerance(pro
 
 def test_a_solver_that_refuses_has_no_curve(problem):
     assert curve(SOLVERS["simplemkl, the paper's"], problem, most=20.0) == []
+
+
+def test_without_a_name_all_peers_run_and_an_unknown_one_is_named(monkeypatch, capsys):
+    asked: list[str] = []
+    monkeypatch.setattr(run, "verdicts", lambda name: asked.append(name) or {})
+    monkeypatch.setattr(run, "line", lambda name, reports: name)
+    monkeypatch.setattr(sys, "argv", ["run", "--markdown"])
+    run.main()
+    assert asked == list(run.PEERS)
+    monkeypatch.setattr(sys, "argv", ["run", "shogun"])
+    with pytest.raises(SystemExit):
+        run.main()
+    assert "no peer shogun; known: scikit_learn" in capsys.readouterr().err
 
 
 def test_a_program_of_another_language_is_measured_through_files(problem, tmp_path):

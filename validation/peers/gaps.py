@@ -34,7 +34,7 @@ from validation.peers.solvers import SOLVERS, Solver, command
 
 STORED = ROOT / "validation" / "results" / "peers.json"
 TOLERANCES = tuple(10.0**-k for k in range(1, 9))
-SIZES = {"digits": 1000, "cancer": 398, "blobs": 1500, "mnist": 4000}
+SIZES = {"digits": 1000, "cancer": 398, "blobs": 1500, "mnist": 2000}
 """Samples of each problem here."""
 NORMS = (1.0, 2.0)
 

@@ -16,7 +16,7 @@ import mklref
 from mklref._files import write_text
 from mklref.testing import Report, check_solver
 from mklref.testing.result import Outcome
-from validation.facts import results_file
+from validation.facts import commit, results_file
 
 PEERS = {
     "scikit_learn": ("scikit-learn", "SVC, SVR and OneClassSVM at tol = 1e-8"),
@@ -44,17 +44,20 @@ def line(name: str, reports: dict[float, Report]) -> str:
 def main() -> None:
     """Run the peers that are asked for, or all that are there."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("peers", nargs="*", choices=[*PEERS, []], default=list(PEERS))
+    parser.add_argument("peers", nargs="*", help=f"of {', '.join(PEERS)}; all by default")
     parser.add_argument("--json", type=results_file)
     parser.add_argument("--markdown", action="store_true")
     arguments = parser.parse_args()
+    unknown = set(arguments.peers) - set(PEERS)
+    if unknown:
+        parser.error(f"no peer {', '.join(sorted(unknown))}; known: {', '.join(PEERS)}")
     found = {}
-    for name in arguments.peers:
+    for name in arguments.peers or PEERS:
         try:
             found[name] = verdicts(name)
         except ImportError as missing:
             print(f"{PEERS[name][0]}: left out, {missing}")
-    print(f"{datetime.now(UTC):%Y-%m-%d}, mklref {mklref.__version__}")
+    print(f"{datetime.now(UTC):%Y-%m-%d}, mklref {mklref.__version__}, commit {commit()}")
     for name, reports in found.items():
         print(line(name, reports) if arguments.markdown else f"{PEERS[name][0]}\n{reports[TOLERANCES[-1]]}\n")
     if arguments.json:

@@ -16,15 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.svm import SVC
 
 import mklref
 from mklref import reference
+from mklref._typing import Array
 from mklref.algorithms import ALGORITHMS
 from mklref.exceptions import NotApplicable
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing.vectors import read_answer, write_record
 from mklref.testing.vectors.schema import record_of_problem
+
+try:  # here, so that the import is in nobody's seconds
+    import MKLpy.algorithms as mklpy
+    import torch
+except ImportError:
+    mklpy = None
 
 Answer = tuple[Any, Any, Any]
 Solver = Callable[[Problem, float], Answer]
@@ -60,31 +68,42 @@ def loop_around_svc(problem: Problem, tol: float) -> Answer:
     theta_m ~ (theta_m g_m)^(2/(p + 1)) with ||theta||_p = 1, g_m^2 = beta'K_m beta; `tol` is that of SVC and of the
     weights.
     """
-    from sklearn.svm import SVC
-
     own = problem.regularizer
-    hinge = problem.loss.name == "hinge" and problem.intercept and problem.sample_weight is None
-    if not (hinge and isinstance(own, Lp) and 1.0 < own.p < np.inf):
-        raise NotApplicable("hinge loss with an intercept and 1 < p < inf")
+    if not (isinstance(own, Lp) and 1.0 < own.p < np.inf):
+        raise NotApplicable("1 < p < inf")
     theta = np.full(problem.n_kernels, problem.n_kernels ** (-1.0 / own.p))
     for _ in range(STEPS):
-        machine = SVC(C=problem.C, kernel="precomputed", tol=tol).fit(problem.kernels.combine(theta), problem.y)
-        beta = np.zeros(problem.n_samples)
-        beta[machine.support_] = machine.dual_coef_[0]
+        beta, _, b = svc(problem, theta, tol)
         found = own.weights_from_norms(theta * problem.kernels.norms(beta))
         if np.abs(found - theta).max() <= tol * theta.max():
             break
         theta = found
-    return beta, theta, float(machine.intercept_[0])
+    return beta, theta, b
 
 
 def mean_kernel_svc(problem: Problem, tol: float) -> Answer:
     """SVC on the mean of the kernels: what learning the weights is worth."""
-    from sklearn.svm import SVC
+    return svc(problem, problem.regularizer.weights_from_norms(np.ones(problem.n_kernels)), tol)
 
+
+def weights_of_mklpy(algorithm: str, problem: Problem, tol: float) -> Answer:
+    """The weights of an algorithm of MKLpy, scaled onto ||theta||_p = 1, and SVC on them.
+
+    AverageMKL is the mean. EasyMKL's objective is another one, the margin between distributions: its gap says what its
+    weights are worth for ours. R-MKL and GRAM have radius and margin in theirs, and CKA weights below 0.
+    """
+    if mklpy is None or not isinstance(problem.regularizer, Lp):
+        raise NotApplicable("MKLpy, and an lp ball")
+    model = getattr(mklpy, algorithm)(learner=SVC(), tolerance=tol)
+    found = model.combine_kernels([torch.tensor(K, dtype=torch.float64) for K in problem.kernels.dense()], problem.y)
+    theta = np.asarray(found.weights, dtype=np.float64)
+    return svc(problem, theta / np.linalg.norm(theta, problem.regularizer.p), tol)
+
+
+def svc(problem: Problem, theta: Array, tol: float) -> Answer:
+    """scikit-learn's machine at fixed weights."""
     if problem.loss.name != "hinge" or not problem.intercept or problem.sample_weight is not None:
         raise NotApplicable("hinge loss with an intercept")
-    theta = problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
     machine = SVC(C=problem.C, kernel="precomputed", tol=tol).fit(problem.kernels.combine(theta), problem.y)
     beta = np.zeros(problem.n_samples)
     beta[machine.support_] = machine.dual_coef_[0]
@@ -122,5 +141,7 @@ SOLVERS: dict[str, Solver] = {
     **{f"{name}, the paper's": partial(of_the_papers, name) for name in ALGORITHMS},
     "loop around scikit-learn's SVC": loop_around_svc,
     "scikit-learn's SVC, mean kernel": mean_kernel_svc,
+    "MKLpy's AverageMKL": partial(weights_of_mklpy, "AverageMKL"),
+    "MKLpy's EasyMKL": partial(weights_of_mklpy, "EasyMKL"),
 }
-"""Those that need nothing but this package and scikit-learn."""
+"""Those of this package and scikit-learn, and of MKLpy where it is installed."""

@@ -247,8 +247,8 @@ def _measured(results: list[Result], causes: list[Result]) -> dict[str, str]:
         "without-mkl": f"{np.delete(of(results, 'MKL', 'kernels'), k).mean():.0f}",
     }
     if not stationary.all():
-        figures["late-C"] = ", ".join(f"{C:g}" for C in costs[~stationary])
-        figures["early-C"] = ", ".join(f"{C:g}" for C in costs[stationary])
+        figures["late-C"] = ", ".join(f"{C:g}" for C in np.unique(costs[~stationary]))
+        figures["early-C"] = ", ".join(f"{C:g}" for C in np.unique(costs[stationary]))
     if many:
         figures["many"] = f"{sum(many[0].values['truth'])} of {len(many[0].values['truth'])}"
         figures["many-amplitude"] = f"{many[0].config['amplitude']:g}"
