@@ -6,6 +6,7 @@ r"""The central path in (v, b, theta) at once, for kernels as factors.
     samples.py    beta and its multipliers, sample by sample
     weights.py    psi
     shard.py      sums over rows: three or four reads of L in a step
+    nearby.py     those of the rows that matter, once it is known which they are
     system.py     the step of v, b, theta and nu
 
 A step is Mehrotra's predictor and corrector, where the corrector knows all products of the left sides: those of the
@@ -13,6 +14,7 @@ samples, theta z, v = theta w, ||w||^2 and the curvature of phi; a short one is 
 form, with w = L'beta as a variable of its own, p = 1 takes no more steps than p = 2.
 
 Bounds: f = L v + b is feasible as it stands, and so is beta with what exceeds 1'beta = c_b taken off its larger side.
+While rows are left out the lower bound holds for all samples, and the upper one where the path has just looked at all.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from scipy.linalg import LinAlgError
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.certificate.unit import relative, unit_of
+from mklref.factored.nearby import EDGES
 from mklref.factored.rounds import Rounds, machines_of
 from mklref.factored.samples import centring, samples_for
 from mklref.factored.system import Direction, Left, System
@@ -45,6 +48,15 @@ _SHORT, _PATIENCE = 1e-6, 12
 _DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
 """Steps without a better gap after which so many times the rows are drawn: where L'beta has to vanish, they leave of it
 what the error of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
+_ROUGH, _DEEPER = 0.01, 0.03
+"""Relative gap at which rows are left out for the first time, and the share of the gap at a look at all rows that calls
+for the next one."""
+_LEAST, _FIRST, _LARGEST = 0.03, 0.25, 0.4
+"""Shares of the samples that are near at least, where nothing is known, and at most; else none is left out."""
+_AWAY, _WIDER = 1.0, 2.0
+"""A sample is left out that is so many times as far from where its loss bends as the scores of those that were left out
+have changed between the last two looks (root of the mean square; from now on they change less); and so many times
+farther if the gap has hardly fallen."""
 _BALANCED = 1e-9
 _HALVINGS = 40
 _DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
@@ -79,6 +91,22 @@ class Point(NamedTuple):
     gap: float
 
 
+class Far(NamedTuple):
+    """The samples that steps leave out."""
+
+    vectors: Array
+    """Their [L 1]'beta, above and below 0 (P, r + 1, 2)."""
+    sums: Array
+    """(P, SUMS); the losses are those of scores of 0."""
+    share: float
+    """Samples that are left, as a share of all."""
+
+    def losses(self, v: Array, b: Array) -> float:
+        """Their losses less those of scores of 0: they are linear."""
+        pull = self.vectors.sum(axis=2)
+        return -float(np.sum(pull[:, :-1] * v) + pull[:, -1] @ b)
+
+
 class Path:
     """The variables beside those of the samples; `psi` has a weight for each kernel, or for each group.
 
@@ -97,7 +125,7 @@ class Path:
         self.each = [
             samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines
         ]  # for what they have in common
-        self.pairs = sum(one.pairs * machine.n_samples for one, machine in zip(self.each, machines, strict=True))
+        self.samples = np.array([float(machine.n_samples) for machine in machines])
         self.largest = rounds.stack.largest_diagonals()
         self.unit = unit_of(self.first)
         self.lower, self.upper = -np.inf, np.inf
@@ -106,8 +134,11 @@ class Path:
         self.digits = 0 if _RANGE[0] < self.problem.C * self.largest.max() < _RANGE[1] else 2
         """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
         self.poor = False
-        self.rows = float(_ROWS * self.rank) if self.first.n_samples * self.rank**2 > _CHEAP else np.inf
+        large = self.first.n_samples * self.rank**2 > _CHEAP
+        self.rows = float(_ROWS * self.rank) if large else np.inf
         """Rows that L'DL takes."""
+        self.choosy = large and any(one.ends for one in self.each)
+        """Whether rows that do not matter are left out."""
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None) -> None:
@@ -121,14 +152,53 @@ class Path:
         np.maximum.at(theta, psi.member, start.theta)
         self.theta = psi.inside(np.maximum(theta, _UNIFORM * theta.max())) if psi.fixed is None else psi.fixed
         self.z, self.nu = np.zeros_like(theta), 0.0
-        pairs = self.pairs + (0 if psi.fixed is not None else psi.count)
-        self.count = pairs
+        self.far: Far | None = None
+        self.left_out = False
+        """Whether some samples have been left out since."""
+        self.looked, self.goal, self.before, self.change, self.away = False, _ROUGH, np.inf, np.nan, _AWAY
+        self._count(self.samples)
         size = max(self.rounds.score(self.v, self.b), self._size())
-        tau = start.share * size / max(pairs, 1)
+        tau = start.share * size / max(self.count, 1)
         total = float(self.rounds.begin(tau)[0])
         if self.first.intercept_cost:
             self._balance_start(tau, total)
         self.tau, self.length, self.centred, self.fresh, self.stuck = tau, 0.0, False, True, False
+        self.gap = np.inf
+
+    def _count(self, samples: Array) -> None:
+        """The products that go to tau, of so many samples of each machine and of the weights."""
+        pairs = sum(one.pairs * own for one, own in zip(self.each, samples, strict=True))
+        self.count = int(pairs) + (0 if self.psi.fixed is not None else self.psi.count)
+
+    def _near(self) -> float:
+        """How far from where its loss bends a sample may be that matters; inf if these are too many."""
+        if not self.choosy:
+            return np.inf
+        below = np.cumsum(self.rounds.clearances())
+        least, first, most = (
+            float(np.append(EDGES, np.inf)[np.searchsorted(below, share * below[-1])])
+            for share in (_LEAST, _FIRST, _LARGEST)
+        )
+        near = first if np.isnan(self.change) else max(self.away * self.change, least)
+        return near if near <= most else np.inf
+
+    def _look(self, near: float) -> None:
+        """Take the step, compute all scores anew, and go on with samples that are so near to where their loss bends."""
+        self.near = near
+        told = self.rounds.look(self.length, self.centred, self.v, self.b, self.tau, near)
+        vectors, sums, counts, (squares, number) = told
+        self.length, self.looked, self.far = 0.0, True, None
+        self.change = float(np.sqrt(squares / number)) if number else np.nan
+        self.counters["passes"] += 1.0
+        self._count(counts[:, 0])
+        if counts[:, 0].sum() < self.samples.sum():
+            self.left_out = True
+            self.far = Far(vectors, sums, float(counts[:, 0].sum() / self.samples.sum()))
+            sums[0, 0] -= self.far.losses(self.v, self.b)
+            missing = self.first.intercept_cost - vectors[:, -1].sum(axis=1)
+            if self.first.intercept and not np.all((counts[:, 1] < missing) & (missing < counts[:, 2])):
+                self.choosy = False  # those that are near could not make up for 1'beta of the others
+                self._look(np.inf)
 
     def _balance_start(self, tau: float, total: float) -> None:
         """Move the intercept to where beta sums to c_b: nothing else is as far from its constraint."""
@@ -156,6 +226,16 @@ class Path:
             grams, vectors, sums = self._assembled()
             gap = self._bounds(vectors, sums)
             size, clock, recorder = max(abs(self.upper), self.unit), self.recorder.seconds, self.recorder
+            if self._calls_for_a_look(gap / size, tol):
+                near = self._near() if gap > tol * size else self.near  # or beta moves once more
+                if self.far is not None or np.isfinite(near):
+                    self._look(near)
+                    shown, worse = np.inf, 0
+                    continue
+                self.goal *= _DEEPER
+            if self.looked:
+                self.away *= _WIDER if gap > 0.5 * self.before else 1.0
+                self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap / size)
             record = Record(len(recorder.records), clock, self.lower, self.upper, 1, self.weights(), unit=self.unit)
             reached = Status.OPTIMAL if gap <= tol * size else None
             status = recorder.add(record, relative(self.upper - self.lower, size), reached)
@@ -165,34 +245,46 @@ class Path:
                 return status
             if worse >= _DOUBTFUL:
                 self.rows *= _MORE
-            if worse >= _PATIENCE or self.stuck:
+            stalled = worse >= _PATIENCE or self.stuck
+            if not stalled:
+                try:
+                    self._step(grams, vectors, _ENOUGH * tol * size)
+                except (LinAlgError, FloatingPointError):
+                    stalled, self.poor = self.digits == 2, True
+            if stalled and not self.left_out:
                 return Status.STALLED
-            try:
-                self._step(grams, vectors, _ENOUGH * tol * size)
-            except (LinAlgError, FloatingPointError):
-                if self.digits == 2:
-                    return Status.STALLED
-                self.poor = True
+            if stalled:  # the path of all samples is another one: nothing less than its beginning is near it
+                self.choosy, shown, worse = False, np.inf, 0
+                self.begin(None)
+
+    def _calls_for_a_look(self, gap: float, tol: float) -> bool:
+        """Whether to compute all scores anew, at this relative gap of the samples that are near."""
+        if self.looked or not self.choosy or (self.far is None and gap <= tol):
+            return False
+        return gap <= max(self.goal, tol)
 
     def weights(self) -> Array:
         """theta of every kernel, (M,)."""
         return np.asarray(self.theta[self.psi.member])
 
     def _assembled(self) -> tuple[Array, Array, Array]:
-        length, self.length = self.length, 0.0
         largest = max(float(self.weights() @ self.largest), np.finfo(float).tiny)
-        gap, size, before = self.upper - self.lower, max(abs(self.upper), self.unit), self.digits
-        self.digits = 2 if self.poor else max(before, sum(gap < least * size for least in _DIGITS))
+        size, before = max(abs(self.upper), self.unit), self.digits
+        self.digits = 2 if self.poor else max(before, sum(self.gap < least * size for least in _DIGITS))
         if self.digits and not before and not self.fresh:
-            self.rounds.rescore(length, self.centred, self.v, self.b)
-            length, self.lower, self.upper = 0.0, -np.inf, np.inf
-            self.counters["passes"] += 1.0
+            self._look(self._near() if self.far else np.inf)
+            self.lower, self.upper = -np.inf, np.inf
+        length, self.length = self.length, 0.0
+        share = 1.0 if self.far is None else self.far.share
         weights = self.weights()
         grams, vectors, sums, read = self.rounds.assemble(
-            length, self.centred, weights, largest, self.rows, self.digits
+            length, self.centred, weights, largest, self.rows / share, self.digits
         )
+        if self.far is not None:
+            vectors[:, :, 1:] += self.far.vectors
+            sums += self.far.sums
         self.counters["grams"] += float(read[0]) / (self.first.n_samples * len(self.each))
-        self.counters["passes"] += 1.0
+        self.counters["passes"] += share
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
         if self.fresh and self.psi.fixed is None:
             self._multipliers()
@@ -217,9 +309,10 @@ class Path:
         return np.sqrt(np.bincount(self.kernel, np.sum(w * w, axis=0), len(self.psi.member)))
 
     def _bounds(self, vectors: Array, sums: Array) -> float:
-        """The gap at the present point; both bounds are kept if they are better."""
+        """The gap here for samples that are near; bounds that hold for all are kept if they are better."""
         regularizer, cost = self.problem.regularizer, self.first.intercept_cost
-        upper = float(sums[:, 0].sum()) + regularizer.value(self._norms(self.v)) + cost * float(self.b.sum())
+        losses = float(sums[:, 0].sum()) + (0.0 if self.far is None else self.far.losses(self.v, self.b))
+        upper = losses + regularizer.value(self._norms(self.v)) + cost * float(self.b.sum())
         terms, w = 0.0, np.empty_like(self.w)
         for p, samples in enumerate(self.each):
             up, down = self._balance(float(sums[p, 2]), float(sums[p, 3]))
@@ -227,13 +320,16 @@ class Path:
             terms += samples.dual(sums[p], up, down)
         lower = terms - regularizer.conjugate(self._norms(w))
         gap = upper - lower if np.isfinite(upper) and np.isfinite(lower) else np.inf
+        self.gap, self.lower = gap, max(self.lower, lower)
+        if self.far is not None and not self.looked:
+            return gap
+        self.upper = min(self.upper, upper)
         if self.best is None or gap < self.best.gap:
             self.rounds.keep()
             self.best = Point(self.v, self.b, self.theta, self._vanishing(), gap)
             if self.save is not None and gap < _SAVED * self.saved:
                 self.save()
                 self.saved = gap
-        self.upper, self.lower = min(self.upper, upper), max(self.lower, lower)
         return gap
 
     def _vanishing(self) -> Any:
@@ -256,6 +352,7 @@ class Path:
     def _step(self, grams: Array, vectors: Array, enough: float) -> None:
         """A predictor and corrector step; the products need not fall below `enough` together."""
         psi, theta, z, w = self.psi, self.theta, self.z, self.w
+        share = 1.0 if self.far is None else self.far.share
         moving = psi.fixed is None
         system = System(psi, self.owner, grams, w, theta, z, self.nu, self.first.intercept)
         missing = self.first.intercept_cost - vectors[:, -1, 1] - vectors[:, -1, 2]
@@ -306,7 +403,7 @@ class Path:
             added = system.solve(more)
             both = Direction(*map(operator.add, step, added))
             farther = self._longest(both, self.rounds.third(added.v, added.b), 2.0)
-            self.counters["passes"] += 1.0
+            self.counters["passes"] += share
             if farther > length:
                 step, length, self.centred = both, farther, True
         length = min(1.0, _NEARLY * length)
@@ -314,9 +411,10 @@ class Path:
         if moving:
             self.theta, self.z, self.nu = theta + length * step.theta, z + length * step.z, self.nu + length * step.nu
         self.tau, self.length, self.fresh, self.stuck = tau, length, False, self.digits == 2 and length <= _SHORT
+        self.looked = False
         self.poor = length < _POOR
         self.counters["steps"] += 1.0
-        self.counters["passes"] += 2.0
+        self.counters["passes"] += 2.0 * share
 
     def _longest(self, step: Direction, reach: float, most: float = 1.0) -> float:
         """The longest step up to `most` that leaves everything positive."""

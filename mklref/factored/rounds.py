@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
+from mklref.factored.nearby import Nearby
 from mklref.factored.samples import samples_for
 from mklref.factored.shard import Own, Shard, Total
 from mklref.kernels.factor_stack import FactorStack, sum_in_pairs
@@ -35,6 +36,10 @@ class Rounds:
         """Put the samples at the scores L v_p + b_p; the sum of their losses."""
         return float(self._sum("score", v, b).sums[0])
 
+    def clearances(self) -> Array:
+        """As `Nearby.clearances`."""
+        return self._sum("clearances").sums[0]
+
     def begin(self, tau: float, shift: float = 0.0) -> Array:
         """As `Shard.begin`."""
         return self._sum("begin", tau, shift).sums[0]
@@ -43,9 +48,9 @@ class Rounds:
         """As `Shard.assemble`."""
         return self._sum("assemble", *arguments).sums
 
-    def rescore(self, length: float, centred: bool, v: Array, b: Array) -> float:
-        """As `Shard.rescore`."""
-        return float(self._sum("rescore", length, centred, v, b).sums[0])
+    def look(self, *arguments: Any) -> tuple[Array, ...]:
+        """As `Nearby.look`."""
+        return self._sum("look", *arguments).sums
 
     def first(self, dv: Array, db: Array) -> Total:
         """As `Shard.first`."""
@@ -84,10 +89,10 @@ class Targets(NamedTuple):
     rows: Any
 
 
-def opened(stack: FactorStack, targets: Sequence[Targets], first: int, last: int, n: int) -> Shard:
+def opened(stack: FactorStack, targets: Sequence[Targets], first: int, last: int, n: int) -> Nearby:
     """The shard of rows first to last of a stack; n is the number of samples of all shards."""
     machines = [Own(samples_for(own.loss, own.y, own.costs), own.rows) for own in targets]
-    return Shard(stack, machines, first, last, n)
+    return Nearby(Shard(stack, machines, first, last, n))
 
 
 def targets_between(problem: Problem, first: int, last: int) -> list[Targets]:

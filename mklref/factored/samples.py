@@ -17,6 +17,9 @@ outside of [tau/10, 10 tau] to the nearer end (Gondzio 1996). The logistic loss 
 y f = log((c - a)/a).
 
 All methods work on a slice of the samples, small enough for the cache, and return sums.
+
+As tau falls to 0 most variables u go to an end, 0 or w, and stay there as long as the score is `clearance` away from
+where the loss bends: until then the loss of the sample is linear. `settle` puts them there.
 """
 
 from __future__ import annotations
@@ -44,11 +47,28 @@ class Samples(Protocol):
     beta: Array
     pairs: int
     """Products for each sample that go to tau."""
+    ends: bool
+    """Whether there are ends to settle at."""
 
-    def losses(self, where: slice) -> float:
+    def part(self, index: Any) -> Samples:
+        """Some of the samples as they are."""
+
+    def put(self, index: Any, part: Samples) -> None:
+        """What has become of them."""
+
+    def clearance(self, where: Any) -> Array:
+        """How far each score is from where beta leaves the end that it goes to; 0 if it goes to none."""
+
+    def settle(self, where: Any) -> None:
+        """Put beta at the end that it goes to."""
+
+    def room(self, where: Any) -> Array:
+        """The sums of the lower and of the upper ends of beta."""
+
+    def losses(self, where: Any) -> float:
         """The sum of c_i V(f_i, y_i)."""
 
-    def begin(self, where: slice, tau: float) -> None:
+    def begin(self, where: Any, tau: float) -> None:
         """Put the samples on their own central path for their scores."""
 
     def linear(self, where: slice) -> tuple[Array, Array]:
@@ -66,7 +86,7 @@ class Samples(Protocol):
     def move(self, where: slice, length: float, centred: bool) -> None:
         """Take the step, with what was added to it or without."""
 
-    def sums(self, where: slice) -> Array:
+    def sums(self, where: Any) -> Array:
         """(SUMS,)."""
 
     def dual(self, sums: Array, up: float, down: float) -> float:
@@ -102,17 +122,51 @@ def _worst(*ratios: Array) -> float:
     return max(0.0, *(float(np.max(ratio, initial=0.0)) for ratio in ratios))
 
 
-class _Quadratic:
+class _Endless:
+    """Samples that nothing settles; `_state` are the arrays, last axis n, that say where a sample is."""
+
+    ends = False
+    _state: tuple[str, ...] = ("f", "beta")
+    f: Array
+
+    def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
+        self.loss, self.y, self.costs = loss, y, costs
+
+    def part(self, index: Any) -> Any:
+        """As `Samples`."""
+        made = type(self)(self.loss, self.y[index], self.costs[index])
+        for name in self._state:
+            getattr(made, name)[...] = getattr(self, name)[..., index]
+        return made
+
+    def put(self, index: Any, part: Any) -> None:
+        """As `Samples`."""
+        for name in self._state:
+            getattr(self, name)[..., index] = getattr(part, name)
+
+    def clearance(self, where: Any) -> Array:
+        """As `Samples`."""
+        return np.zeros_like(self.f[where])
+
+    def settle(self, where: Any) -> None:
+        """There is no end."""
+
+    def room(self, where: Any) -> Array:
+        """As `Samples`."""
+        return np.stack([end.sum() for end in self.loss.box(self.y[where], self.costs[where])])
+
+
+class _Quadratic(_Endless):
     """What losses with a quadratic dual term share."""
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         form = loss.quadratic_dual(y)
         assert form is not None
-        self.loss, self.y, self.costs = loss, y, costs
+        super().__init__(loss, y, costs)
         self.linear_term, self.absolute, self.curvature = form.linear, form.absolute, form.curvature
         self.f, self.df, self.more, self.beta = (np.zeros(len(y)) for _ in range(4))
 
-    def losses(self, where: slice) -> float:
+    def losses(self, where: Any) -> float:
         """As `Samples`."""
         return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
 
@@ -123,7 +177,7 @@ class _Quadratic:
             pull += self.curvature * self.beta[where] / self.costs[where]
         return pull
 
-    def _sums(self, where: slice, products: float) -> Array:
+    def _sums(self, where: Any, products: float) -> Array:
         beta, costs = self.beta[where], self.costs[where]
         up, down = np.maximum(beta, 0.0), np.minimum(beta, 0.0)
         linear = self.linear_term[where]
@@ -151,7 +205,7 @@ class FreeSamples(_Quadratic):
 
     pairs = 0
 
-    def begin(self, where: slice, tau: float) -> None:
+    def begin(self, where: Any, tau: float) -> None:
         """beta = c (linear - f)/curvature."""
         self.beta[where] = self.costs[where] * (self.linear_term[where] - self.f[where]) / self.curvature
 
@@ -182,13 +236,16 @@ class FreeSamples(_Quadratic):
         self.beta[where] += length * (pull - stiffness * df)
         self.f[where] += length * df
 
-    def sums(self, where: slice) -> Array:
+    def sums(self, where: Any) -> Array:
         """As `Samples`."""
         return self._sums(where, 0.0)
 
 
 class BoxSamples(_Quadratic):
     """u, s and t of shape (legs, n); t only where w is finite."""
+
+    ends = True
+    _state = ("f", "beta", "u", "s", "t")
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         super().__init__(loss, y, costs)
@@ -204,56 +261,78 @@ class BoxSamples(_Quadratic):
         self.pairs = len(self.w) * (2 if self.bounded else 1)
         self.u, self.s, self.t = (np.zeros_like(self.w) for _ in range(3))
         self.du, self.ds, self.dt, self.eu, self.es, self.et = (np.zeros_like(self.w) for _ in range(6))
+        self.a, self.barrier = np.zeros_like(self.w), np.ones_like(self.w)
+        """a and B of the first step, which `linear` finds and the others use."""
 
-    def begin(self, where: slice, tau: float) -> None:
+    def begin(self, where: Any, tau: float) -> None:
         """tau/u - tau/(w - u) = E'h + absolute, each leg by itself."""
-        f, costs, w = self.f[where], self.costs[where], self.w[:, where]
-        slope = self.curvature / costs
-        x = self.sign[:, where] * (f + slope * self.base[where] - self.linear_term[where]) + self.absolute
+        (x, slope), w = self._slopes(where), self.w[:, where]
         u = _central(x, slope, w, tau) if self.bounded else _half_line(x, slope, tau)
         self.u[:, where], self.s[:, where] = u, tau / u
         if self.bounded:
             self.t[:, where] = tau / (w - u)
         self._follow(where)
 
+    def clearance(self, where: Any) -> Array:
+        """x where u goes to 0, and -(x + slope w) where it goes to w."""
+        x, slope = self._slopes(where)
+        away = np.maximum(x, -(x + slope * self.w[:, where])) if self.bounded else x
+        return np.asarray(np.maximum(away.min(axis=0), 0.0))
+
+    def settle(self, where: Any) -> None:
+        """As `Samples`."""
+        self.u[:, where] = np.where(self._slopes(where)[0] > 0.0, 0.0, self.w[:, where])
+        self._follow(where)
+
+    def _slopes(self, where: Any) -> tuple[Array, Array]:
+        """x and slope: the derivative of what each leg minimises is x + slope u."""
+        slope = self.curvature / self.costs[where]
+        f = self.f[where] + slope * self.base[where] - self.linear_term[where]
+        return self.sign[:, where] * f + self.absolute, slope
+
     def linear(self, where: slice) -> tuple[Array, Array]:
         """As `Samples`."""
-        barrier, shrink, compliance = self._stiffness(where)
+        barrier = self.s[:, where] / self.u[:, where]
+        if self.bounded:
+            barrier += self.t[:, where] / (self.w[:, where] - self.u[:, where])
         a = -self.sign[:, where] * self._pull(where) - self.absolute
-        return shrink * compliance, shrink * np.sum(self.sign[:, where] * a / barrier, axis=0)
+        self.barrier[:, where], self.a[:, where] = barrier, a
+        shrink, compliance = self._stiffness(where)
+        return shrink * compliance, self._answer(where, shrink, a)
 
     def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
-        """As `Samples`."""
-        sign, u, s = self.sign[:, where], self.u[:, where], self.s[:, where]
-        barrier, shrink, compliance = self._stiffness(where)
-        a = -sign * self._pull(where) - self.absolute
-        du = self._legs(where, a, barrier, shrink, compliance, df)
-        ds = -s - s * du / u
+        """As `Samples`; with m = k = 0 is s du + u ds = -u s, and (w - u) dt - t du = -(w - u) t."""
+        u, s = self.u[:, where], self.s[:, where]
+        shrink, compliance = self._stiffness(where)
+        du = self._legs(where, self.a[:, where], shrink, compliance, df)
+        share = du / u
+        ds = -s * (1.0 + share)
         self.du[:, where], self.ds[:, where] = du, ds
-        worst = _worst(-du / u, -ds / s)
-        along = np.array([float(np.sum(u * s)), float(np.sum(u * ds + s * du)), float(np.sum(du * ds))])
-        inverse, bend = 1.0 / u, -du * ds / u
+        worst = max(0.0, -float(share.min(initial=0.0)), 1.0 + float(share.max(initial=-1.0)))
+        product, crossed = float(np.sum(u * s)), float(np.sum(du * ds))
+        inverse, bend = 1.0 / u, -share * ds
         if self.bounded:
             t, room = self.t[:, where], self.w[:, where] - u
-            dt = -t + t * du / room
+            share = du / room
+            dt = -t * (1.0 - share)
             self.dt[:, where] = dt
-            worst = max(worst, _worst(du / room, -dt / t))
-            along += [float(np.sum(room * t)), float(np.sum(room * dt - t * du)), -float(np.sum(du * dt))]
-            inverse, bend = inverse - 1.0 / room, bend - du * dt / room
-        by_tau = shrink * np.sum(sign * inverse / barrier, axis=0)
-        return worst, along, by_tau, shrink * np.sum(sign * bend / barrier, axis=0)
+            worst = max(worst, float(share.max(initial=0.0)), 1.0 - float(share.min(initial=1.0)))
+            product, crossed = product + float(np.sum(room * t)), crossed - float(np.sum(du * dt))
+            inverse, bend = inverse - 1.0 / room, bend - share * dt
+        along = np.array([product, -product, crossed])
+        return worst, along, self._answer(where, shrink, inverse), self._answer(where, shrink, bend)
 
     def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
         """As `Samples`."""
-        sign, u, s = self.sign[:, where], self.u[:, where], self.s[:, where]
-        barrier, shrink, compliance = self._stiffness(where)
-        m = tau - self.du[:, where] * self.ds[:, where]
-        a = m / u - sign * self._pull(where) - self.absolute
+        u, s, before = self.u[:, where], self.s[:, where], self.du[:, where]
+        shrink, compliance = self._stiffness(where)
+        m = tau - before * self.ds[:, where]
+        a = self.a[:, where] + m / u
         if self.bounded:
             t, room = self.t[:, where], self.w[:, where] - u
-            k = tau + self.du[:, where] * self.dt[:, where]
+            k = tau + before * self.dt[:, where]
             a -= k / room
-        du = self._legs(where, a, barrier, shrink, compliance, df)
+        du = self._legs(where, a, shrink, compliance, df)
         ds = (m - s * du) / u - s
         worst, more = _worst(-du / u, -ds / s), centring((u + trial * du) * (s + trial * ds), tau)
         self.es[:, where], change = more, more / u
@@ -262,21 +341,21 @@ class BoxSamples(_Quadratic):
             self.dt[:, where] = dt
             worst = max(worst, _worst(du / room, -dt / t))
             more = centring((room - trial * du) * (t + trial * dt), tau)
-            self.et[:, where], change = more, change - more / room
+            self.et[:, where] = more
+            change -= more / room
         self.du[:, where], self.ds[:, where], self.df[where] = du, ds, df
-        return worst, shrink * np.sum(sign * change / barrier, axis=0)
+        return worst, self._answer(where, shrink, change)
 
     def third(self, where: slice, df: Array) -> float:
         """As `Samples`."""
         u, s = self.u[:, where], self.s[:, where]
-        barrier, shrink, compliance = self._stiffness(where)
         m = self.es[:, where]
         a = m / u
         if self.bounded:
             t, room = self.t[:, where], self.w[:, where] - u
             k = self.et[:, where]
             a = a - k / room
-        eu = self._legs(where, a, barrier, shrink, compliance, df)
+        eu = self._legs(where, a, *self._stiffness(where), df)
         es = (m - s * eu) / u
         worst = _worst(-(self.du[:, where] + eu) / u, -(self.ds[:, where] + es) / s)
         if self.bounded:
@@ -296,7 +375,7 @@ class BoxSamples(_Quadratic):
         self.f[where] += length * (self.df[where] + self.more[where] if centred else self.df[where])
         self._follow(where)
 
-    def sums(self, where: slice) -> Array:
+    def sums(self, where: Any) -> Array:
         """As `Samples`."""
         u = self.u[:, where]
         products = float(np.sum(u * self.s[:, where]))
@@ -304,41 +383,42 @@ class BoxSamples(_Quadratic):
             products += float(np.sum((self.w[:, where] - u) * self.t[:, where]))
         return self._sums(where, products)
 
-    def _follow(self, where: slice) -> None:
-        self.beta[where] = self.base[where] + np.sum(self.sign[:, where] * self.u[:, where], axis=0)
+    def _follow(self, where: Any) -> None:
+        self.beta[where] = self.base[where] + _over_legs(self.sign[:, where] * self.u[:, where])
 
-    def _stiffness(self, where: slice) -> tuple[Array, Array, Array]:
-        """B, 1/(1 + curvature S/c) and S."""
-        barrier = self.s[:, where] / self.u[:, where]
-        if self.bounded:
-            barrier += self.t[:, where] / (self.w[:, where] - self.u[:, where])
-        compliance = np.sum(1.0 / barrier, axis=0)
-        return barrier, 1.0 / (1.0 + self.curvature * compliance / self.costs[where]), compliance
+    def _stiffness(self, where: slice) -> tuple[Any, Array]:
+        """1/(1 + curvature S/c) and S."""
+        compliance = _over_legs(1.0 / self.barrier[:, where])
+        return 1.0 / (1.0 + self.curvature * compliance / self.costs[where]) if self.curvature else 1.0, compliance
 
-    def _legs(self, where: slice, a: Array, barrier: Array, shrink: Array, compliance: Array, df: Array) -> Array:
+    def _answer(self, where: slice, shrink: Any, a: Array) -> Array:
+        """D r for what is left of the lines of the legs."""
+        return np.asarray(shrink * _over_legs(self.sign[:, where] * a / self.barrier[:, where]))
+
+    def _legs(self, where: slice, a: Array, shrink: Any, compliance: Array, df: Array) -> Array:
         """du = (a - E'dh)/B with dh = df + curvature dbeta/c."""
-        sign = self.sign[:, where]
         dh = df
         if self.curvature:
-            dbeta = shrink * (np.sum(sign * a / barrier, axis=0) - compliance * df)
+            dbeta = self._answer(where, shrink, a) - shrink * compliance * df
             dh = df + self.curvature * dbeta / self.costs[where]
-        return np.asarray((a - sign * dh) / barrier)
+        return np.asarray((a - self.sign[:, where] * dh) / self.barrier[:, where])
 
 
-class EntropySamples:
+class EntropySamples(_Endless):
     """The logistic loss: y f = log((c - a)/a), a = y beta in (0, c), linearised in a."""
 
     pairs = 0
+    _state = ("f", "beta", "a")
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
-        self.loss, self.y, self.costs = loss, y, costs
+        super().__init__(loss, y, costs)
         self.f, self.df, self.a, self.da, self.more, self.beta = (np.zeros(len(y)) for _ in range(6))
 
-    def losses(self, where: slice) -> float:
+    def losses(self, where: Any) -> float:
         """As `Samples`."""
         return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
 
-    def begin(self, where: slice, tau: float) -> None:
+    def begin(self, where: Any, tau: float) -> None:
         """a = c/(1 + exp(y f))."""
         costs = self.costs[where]
         share = np.abs(self.loss.subgradient(self.f[where], self.y[where]))
@@ -387,7 +467,7 @@ class EntropySamples:
         self.f[where] += length * df
         self.beta[where] = self.y[where] * self.a[where]
 
-    def sums(self, where: slice) -> Array:
+    def sums(self, where: Any) -> Array:
         """As `Samples`; the dual terms of positive and of negative beta."""
         y, costs, beta = self.y[where], self.costs[where], self.beta[where]
         terms, positive = self.loss.dual_terms(beta, y, costs), beta > 0.0
@@ -398,6 +478,11 @@ class EntropySamples:
     def dual(self, sums: Array, up: float, down: float) -> float:
         """The terms are concave and 0 at 0: at least that share of them is left."""
         return float(up * sums[4] + down * sums[5])
+
+
+def _over_legs(values: Array) -> Array:
+    """The sum over the legs, most often of one."""
+    return np.asarray(values[0] if len(values) == 1 else values.sum(axis=0))
 
 
 def centring(products: Array, tau: float) -> Array:

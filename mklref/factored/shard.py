@@ -64,20 +64,18 @@ class Shard:
         self.D = [np.zeros(len(own.samples.beta)) for own in machines]
         self.exact, self._room, self.count = True, np.empty((0, stack.rank)), 0
 
+    def __len__(self) -> int:
+        return self.stop - self.start
+
     def score(self, v: Array, b: Array) -> Total:
         """The scores of v (P, r) and b (P,), and the sum of their losses."""
         self.exact, total = True, 0.0
-        for rows, owns in self._blocks():
+        for rows, owns in self.blocks():
             for p, where, mine in owns:
                 samples = self.machines[p].samples
-                samples.f[where] = self._product(_some(rows, mine), v[p]) + b[p]
+                samples.f[where] = self.product(_some(rows, mine), v[p]) + b[p]
                 total += samples.losses(where)
         return Total((np.array(total),))
-
-    def rescore(self, length: float, centred: bool, v: Array, b: Array) -> Total:
-        """Take the step and compute the scores that it leads to anew, free of the rounding of all steps before."""
-        self._advanced(length, centred)
-        return self.score(v, b)
 
     def begin(self, tau: float, shift: float) -> Total:
         """Every sample on its own central path for its score, which is shifted before; the sum of beta (P,)."""
@@ -96,25 +94,25 @@ class Shard:
         below 0. `largest` is that of the diagonal of sum_m theta_m K_m. If there are many more than so many `rows` in
         all shards, L'DL is that of so many of them, drawn by their part in it, D_i sum_m theta_m K_mii.
         With `digits` = 2, or where that costs little, everything is computed in float64; with 1 or 0, L'DL in float32;
-        with 0 also the products of this step with rows in float32, for which the next `rescore` makes up.
+        with 0 also the products of this step with rows in float32, for which the next look at all rows makes up.
         """
         P, r = len(self.machines), self.stack.rank
         grams, vectors = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3))
         little = self._follows(digits)
         pulls, sums = self._advanced(length, centred)
-        share = (self.stop - self.start) / (self.n * largest)
+        share = len(self) / (self.n * largest)
         least = [_threshold(D, _NEGLIGIBLE * min(share, float(D.sum()))) for D in self.D]
-        drawn = [self._drawn(p, weights, rows * (self.stop - self.start) / self.n) for p in range(P)]
+        drawn = [self._drawn(p, weights, rows * len(self) / self.n) for p in range(P)]
         kind = np.dtype(np.float64 if little or digits == 2 else np.float32)
         products = [_Gram(r, self.stack.sparse, kind) for _ in range(P)]
         read = 0
-        for rows, owns in self._blocks():
+        for rows, owns in self.blocks():
             for p, where, mine in owns:
                 D, beta = drawn[p][where], self.machines[p].samples.beta[where]
                 large = least[p] <= D
                 D = np.where(large, D, 0.0)
                 own = _some(rows, mine)
-                made = self._transposed(own, pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+                made = self.transposed(own, pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
                 vectors[p] += made[:3].T
                 grams[p, -1] += made[3]
                 read += int(np.count_nonzero(large))
@@ -125,7 +123,7 @@ class Shard:
         return Total((grams, vectors, sums, np.array([float(read)])))
 
     def advance(self, length: float, centred: bool, digits: int) -> Total:
-        """What is left of `assemble` when a lost shard goes over its past."""
+        """The step alone."""
         self._follows(digits)
         self._advanced(length, centred)
         return Total()
@@ -169,33 +167,33 @@ class Shard:
         The last column is L'D(L dv + db), which says how far L'DL of a part of the rows is off.
         """
         vectors, along, worst = np.zeros((len(self.machines), self.stack.rank + 1, 3)), np.zeros(3), 0.0
-        for rows, owns in self._blocks():
+        for rows, owns in self.blocks():
             for p, where, mine in owns:
                 own = _some(rows, mine)
-                df = self._product(own, dv[p]) + db[p]
+                df = self.product(own, dv[p]) + db[p]
                 reach, products, by_tau, bend = self.machines[p].samples.first(where, df)
-                vectors[p] += self._transposed(own, by_tau, bend, self.D[p][where] * df).T
+                vectors[p] += self.transposed(own, by_tau, bend, self.D[p][where] * df).T
                 along, worst = along + products, max(worst, reach)
         return Total((vectors, along), worst)
 
     def second(self, dv: Array, db: Array, tau: float, trial: float) -> Total:
         """(P, r + 1) for the right-hand side that centres the products of the step at `trial`."""
         vectors, worst = np.zeros((len(self.machines), self.stack.rank + 1)), 0.0
-        for rows, owns in self._blocks():
+        for rows, owns in self.blocks():
             for p, where, mine in owns:
                 own = _some(rows, mine)
-                reach, change = self.machines[p].samples.second(where, self._product(own, dv[p]) + db[p], tau, trial)
-                vectors[p] += self._transposed(own, change)[0]
+                reach, change = self.machines[p].samples.second(where, self.product(own, dv[p]) + db[p], tau, trial)
+                vectors[p] += self.transposed(own, change)[0]
                 worst = max(worst, reach)
         return Total((vectors,), worst)
 
     def third(self, dv: Array, db: Array) -> Total:
         """What is added to the step."""
         worst = 0.0
-        for rows, owns in self._blocks():
+        for rows, owns in self.blocks():
             for p, where, mine in owns:
                 worst = max(
-                    worst, self.machines[p].samples.third(where, self._product(_some(rows, mine), dv[p]) + db[p])
+                    worst, self.machines[p].samples.third(where, self.product(_some(rows, mine), dv[p]) + db[p])
                 )
         return Total(worst=worst)
 
@@ -206,18 +204,18 @@ class Shard:
 
     def kept(self) -> Array:
         """The beta (P, rows) that was remembered, 0 for samples that a machine does not see."""
-        made = np.zeros((len(self.machines), self.stop - self.start))
+        made = np.zeros((len(self.machines), len(self)))
         for row, (_, rows), beta in zip(made, self.machines, self._kept, strict=True):
             row[slice(None) if rows is None else rows] = beta
         return made
 
     def _follows(self, digits: int) -> bool:
         """Set how exact products of this step are; whether float64 costs no more."""
-        little = self.stack.sparse or self.stack.rank**2 * (self.stop - self.start) < _LITTLE
+        little = self.stack.sparse or self.stack.rank**2 * (len(self)) < _LITTLE
         self.exact, self.count = little or digits > 0, self.count + 1
         return little
 
-    def _blocks(self) -> Iterator[tuple[Any, list[tuple[int, slice, Any]]]]:
+    def blocks(self) -> Iterator[tuple[Any, list[tuple[int, slice, Any]]]]:
         """Blocks of rows, and for each machine its own samples among them: (p, their slice, their rows or None)."""
         for start, stop in self.stack.blocks(self.start, self.stop):
             rows, owns = self.stack.read(start, stop), []
@@ -230,7 +228,7 @@ class Shard:
                 owns.append((p, slice(int(first), int(last)), mine[first:last] - low))
             yield rows, owns
 
-    def _product(self, rows: Any, v: Array) -> Array:
+    def product(self, rows: Any, v: Array) -> Array:
         """L v, (k,) in float64."""
         if self.stack.sparse:
             return np.asarray(self.stack.double(rows) @ v)
@@ -239,7 +237,7 @@ class Shard:
             made[lines] = self._double(rows[lines]) @ v
         return made
 
-    def _transposed(self, rows: Any, *vectors: Array) -> Array:
+    def transposed(self, rows: Any, *vectors: Array) -> Array:
         """[L 1]'x of several vectors x, (k, r + 1): that many rows at a time are twice as fast as columns."""
         given = np.stack(vectors)
         sums = given.sum(axis=1, keepdims=True)

@@ -29,8 +29,10 @@ SHARE = 8
 """The small problem has one of so many samples."""
 _FEWEST, _FOR_EACH = 2000, 8
 """Samples of the small problem below which it costs more than it saves, and so many for each column of L."""
-_ROUGHLY, _STEPS = 1e-2, 30
+_ROUGHLY, _STEPS = 3e-2, 30
 """Relative gap of the small problem, and the steps that it may take."""
+_ROWS = 250
+"""Rows for each column of L from which on tau of the start is smaller: what it adds to L'beta grows with the rows."""
 _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
@@ -130,8 +132,8 @@ def _from_solution(stack: FactorStack, start: Solution) -> Start:
 def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, float]) -> Start | None:
     """The solution of an eighth of the samples, roughly, with C as much larger; None where that is too few.
 
-    It costs an eighth for each step, and begins in the same way. tau of the start is as large as that of a cold one: a
-    smaller one stalls at the boundary.
+    It costs an eighth for each step, and begins in the same way. tau of the start is hardly smaller than that of a cold
+    one: a much smaller one stalls at the boundary.
     """
     n, stack = problem.n_samples, problem.kernels
     assert isinstance(stack, FactorStack)
@@ -154,8 +156,8 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
         path.follow(_ROUGHLY)
     for name, cost in path.counters.items():
         costs[name] = costs.get(name, 0.0) / SHARE + cost
-    best = path.best
-    return None if best is None else Start(best.v, best.b, best.theta, 1.0)
+    best, share = path.best, min(1.0, float(np.sqrt(_ROWS * stack.rank / n)))
+    return None if best is None else Start(best.v, best.b, best.theta, share)
 
 
 def _solution(

@@ -29,6 +29,8 @@ from mklref.kernels.stack import ArrayStack, KernelStack
 
 _BLOCK = 1 << 19
 """Entries of L that are held at a time."""
+_CACHED = 1 << 17
+"""Entries of float32 that stay in the cache beside their copies in float64."""
 _FEWEST, _MOST = 64, 1 << 13
 """Rows of a block."""
 _DENSE = 1 << 31
@@ -192,14 +194,23 @@ class FactorStack(KernelStack):
 
     def _transposed(self, v: Array, first: int, last: int) -> Array:
         total = np.zeros((self.rank, *v.shape[1:]))
-        for start, stop in self.blocks(first, last):
-            total += self.double(self.read(start, stop)).T @ v[start:stop]
+        for where, rows in self._doubled(first, last):
+            total += rows.T @ v[where]
         return total
 
     def product(self, w: Array) -> Array:
         """L w, float64 (n,), or (n, k) for w of shape (r, k)."""
-        shards = [self.blocks(first, last) for first, last in pairwise(self.edges)]
-        return np.concatenate([self.double(self.read(*block)) @ w for blocks in shards for block in blocks])
+        shards = [self._doubled(first, last) for first, last in pairwise(self.edges)]
+        return np.concatenate([rows @ w for each in shards for _, rows in each])
+
+    def _doubled(self, first: int, last: int) -> Iterator[tuple[slice, Rows]]:
+        """Rows in float64; of those in float32 few enough at a time to stay in the cache."""
+        step = max(16, _CACHED // self.rank) if self._dtype == np.float32 and not self.sparse else self.block_rows
+        for start, stop in self.blocks(first, last):
+            rows = self.read(start, stop)
+            for a in range(start, stop, step):
+                b = min(stop, a + step)
+                yield slice(a, b), self.double(rows[a - start : b - start])
 
     def of_each(self, w: Array) -> Array:
         """Sums over the columns of each kernel, (M,), of w (r,)."""
@@ -273,20 +284,26 @@ class FactorStack(KernelStack):
 
     def part(self, samples: Any) -> FactorStack:
         """The stack of some of the samples (k,); their shards, if they are in order."""
-        made = FactorStack.__new__(FactorStack)
-        made.names = self.names
         if self._joined is not None:
-            rows = np.asarray(self._joined[samples])
-            edges = np.cumsum(self.ranks)[:-1]
-            made.sources = tuple(
-                source_of(L, name) for L, name in zip(np.split(rows, edges, axis=1), self.names, strict=True)
-            )
+            made = self.holding(np.asarray(self._joined[samples]), samples)
         else:
-            made.sources = tuple(source.part(samples) for source in self.sources)
-        made._describe()
-        made.own_diagonals = self.own_diagonals[:, samples]
+            made = self._made(tuple(source.part(samples) for source in self.sources), samples)
         if len(self.edges) > 2 and np.all(np.diff(samples) > 0):
             made.edges = tuple(int(edge) for edge in np.searchsorted(samples, self.edges))
+        return made
+
+    def holding(self, rows: Rows, samples: Any) -> FactorStack:
+        """The stack of some of the samples (k,), whose rows of L (k, r) have been read; one shard."""
+        cuts = pairwise([0, *np.cumsum(self.ranks).tolist()])
+        return self._made(
+            tuple(source_of(rows[:, a:b], name) for (a, b), name in zip(cuts, self.names, strict=True)), samples
+        )
+
+    def _made(self, sources: tuple[Source, ...], samples: Any) -> FactorStack:
+        made = FactorStack.__new__(FactorStack)
+        made.names, made.sources = self.names, sources
+        made._describe()
+        made.own_diagonals = self.own_diagonals[:, samples]
         return made
 
     def coefficients(self, dual_coef: Array, weights: Array) -> Array:

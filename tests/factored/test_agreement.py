@@ -9,7 +9,8 @@ from scipy.sparse import csr_matrix
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.exceptions import NotApplicable
-from mklref.factored import solver as factored
+from mklref.factored import path, solver as factored
+from mklref.factored.nearby import Nearby
 from mklref.factored.samples import samples_for
 from mklref.factored.shard import Own, Shard
 from mklref.multiclass import STRATEGIES
@@ -206,6 +207,122 @@ def test_features_that_say_nothing_of_the_labels_have_no_part_in_the_answer(monk
         solution = mklref.solve(mklref.Problem(kernels.FactorStack(factors), y))
         assert solution.status is mklref.Status.OPTIMAL
         assert solution.objective == pytest.approx(438.0, rel=1e-6)
+
+
+ENDS = [
+    losses.Hinge(),
+    losses.SquaredHinge(),
+    losses.Huber(0.5),
+    losses.EpsilonInsensitive(0.2),
+    losses.Pinball(0.3),
+]
+
+
+def central(loss, f, y, costs, tau):
+    samples = samples_for(loss, y, costs)
+    samples.f[:] = f
+    samples.begin(slice(None), tau)
+    return samples
+
+
+@pytest.mark.parametrize("loss", ENDS, ids=str)
+def test_a_sample_that_settles_is_where_the_path_ends_and_stays_there_for_scores_within_its_clearance(loss):
+    rng = np.random.default_rng(0)
+    f, y, costs = 2.0 * rng.normal(size=200), np.sign(rng.normal(size=200)), rng.uniform(0.5, 2.0, 200)
+    samples = central(loss, f, y, costs, 1e-9)
+    clear, end = samples.clearance(slice(None)), samples.beta.copy()
+    away = np.flatnonzero(clear > 1e-3)
+    assert len(away) > 20
+    samples.settle(away)
+    assert np.allclose(samples.beta[away], end[away], atol=1e-5)
+    bent = []
+    for share in (-1.001, -0.999, 0.999, 1.001):
+        change = share * clear
+        rise = costs * (loss.value(f + change, y) - loss.value(f, y))
+        bent.append((rise + samples.beta * change)[away] > 1e-12)
+    assert not np.any(bent[1:3])
+    assert np.all(bent[0] | bent[3])
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem(form):
+    """Two machines that share the rows, one of which sees some of them only."""
+    L, score = rows(n=400)
+    y, some = np.sign(score), np.arange(0, 400, 3)
+    stack = kernels.FactorStack([form(one) for one in L])
+    whole = np.hstack(L)
+    own = [Own(samples_for(losses.Hinge(), y, np.ones(400)), None)]
+    own.append(Own(samples_for(losses.Hinge(), -y[some], np.ones(len(some))), some))
+    shard = Nearby(Shard(stack, own, 0, 400, 400))
+    v, b = np.random.default_rng(1).normal(size=(2, 14)), np.array([0.1, -0.2])
+    shard.score(v, b)
+    shard.begin(0.1, 0.0)
+    counts = shard.clearances().sums[0]
+    assert counts.sum() == 400 + len(some)
+    v = v + 0.01
+    vectors, sums, told, (squares, number) = shard.look(0.0, False, v, b, 0.1, 0.3).sums
+    assert number == 0.0
+    assert 0 < told[0, 0] < 200
+    for p, (samples, index) in enumerate(shard.whole.machines):
+        index = slice(None) if index is None else index
+        f, labels = whole[index] @ v[p] + b[p], y[index] * (1.0 - 2.0 * p)
+        assert np.allclose(samples.f, f)
+        far = np.abs(1.0 - labels * f) > 0.3
+        assert np.array_equal(~far, shard.near[p])
+        assert told[p].tolist() == pytest.approx(
+            [np.sum(~far), *np.sort([labels[~far].clip(-1, 0).sum(), labels[~far].clip(0).sum()])]
+        )
+        settled = np.where(far & (labels * f < 1.0), labels, 0.0)
+        assert np.allclose(vectors[p].sum(axis=1)[:-1], whole[index].T @ settled)
+        assert sums[p, 0] == pytest.approx(np.maximum(0.0, 1.0 - labels * f)[far].sum())
+        assert np.array_equal(samples.beta[far], settled[far])
+    weights, before = np.ones(4), [samples.beta.copy() for samples, _ in shard.whole.machines]
+    few = shard.assemble(0.0, False, weights, 10.0, np.inf, 2).sums[1]
+    for p, (_, index) in enumerate(shard.whole.machines):
+        index = slice(None) if index is None else index
+        total = (few[p, :, 1:] + vectors[p]).sum(axis=1)
+        assert np.allclose(total[:-1], whole[index].T @ before[p])
+        assert total[-1] == pytest.approx(before[p].sum())
+    _, _, _, (squares, number) = shard.look(0.0, False, v + 0.1, b, 0.1, np.inf).sums
+    assert number == 400 + len(some) - told[:, 0].sum()
+    assert squares > 0.0
+    assert shard.steps is shard.whole
+    assert all(near.all() for near in shard.near)
+
+
+@pytest.mark.parametrize("loss", ENDS, ids=str)
+def test_steps_that_leave_samples_out_lead_to_the_same_answer(monkeypatch, loss):
+    L, score = rows(n=1500, ranks=(3, 5))
+    y = np.sign(score) if loss.targets == "labels" else score
+    given = mklref.Problem(kernels.FactorStack(L), y, loss=loss, regularizer=Lp(4 / 3))
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    monkeypatch.setattr(path, "_ROUGH", 0.1)
+    monkeypatch.setattr(path, "_LARGEST", 0.95)
+    monkeypatch.setattr("mklref.factored.nearby._MOST", 1.0)
+    found = mklref.solve(given)
+    monkeypatch.setattr(path, "_ROUGH", 0.0)
+    whole = mklref.solve(given)
+    assert found.status is whole.status is mklref.Status.OPTIMAL
+    agree(found, whole)
+    assert found.history.counters["passes"] % 1.0 > 0.0  # of some rows only
+    assert whole.history.counters["passes"] % 1.0 == 0.0
+    for record in found.history.records:  # whoever was left out, the bounds hold
+        assert record.lower <= whole.certificate.upper * (1.0 + 1e-5)
+        assert record.upper >= whole.certificate.lower * (1.0 - 1e-5)
+
+
+def test_too_few_samples_near_the_bends_are_given_up(monkeypatch):
+    """Chosen at the first step, almost all of them wrongly: they are looked at again, and nothing of it stays."""
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    monkeypatch.setattr(path, "_ROUGH", np.inf)
+    monkeypatch.setattr(path, "_FIRST", 0.02)
+    L, score = rows(n=600, ranks=(3, 5))
+    y = np.digitize(score, [-1.0, 1.0])
+    given = mklref.MulticlassProblem(kernels.FactorStack(L), y, regularizer="l1", strategy="one_vs_one")
+    found = mklref.solve(given)
+    assert found.status is mklref.Status.OPTIMAL
+    monkeypatch.undo()
+    agree(found, mklref.solve(given))
 
 
 def test_what_the_solver_does_not_take_is_said():
