@@ -7,7 +7,20 @@ alone, to whoever has the token.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from mklref.explore.serve import explore
-from mklref.explore.state import State
+
+if TYPE_CHECKING:
+    from mklref.explore.state import State
 
 __all__ = ["State", "explore"]
+
+
+def __getattr__(name: str) -> Any:
+    """`State` asks for NumPy, and a browser is opened before that is imported."""
+    if name != "State":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from mklref.explore.state import State
+
+    return State

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
         sys.stdout.flush()
         if browser:
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+        import_module("mklref.explore.app")
         Server(listener, token, data).serve_forever(poll_interval=0.1)
 
 
