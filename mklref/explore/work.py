@@ -33,7 +33,7 @@ TOL = 1e-6
 PATH_TOL = 1e-3
 PATH_C = tuple(float(C) for C in np.geomspace(0.01, 1000.0, 11))
 PATH_P = (1.0, 1.1, 4 / 3, 1.5, 2.0, 3.0, 5.0, 10.0, np.inf)
-SOLVING, AT_ONCE = 0.12, 0.2
+SOLVING, AT_ONCE = 0.12, 0.15
 """Seconds after a change: until the first solution is shown, finished or not, and until paths are left to later."""
 REST, PAUSE = 0.5, 0.6
 """Seconds without a change after which the background begins, and conic solvers: they slow down whoever moves on."""
