@@ -154,7 +154,8 @@ def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: flo
 def legend(names: Sequence[str]) -> str:
     """Which colour of the paths is which kernel."""
     marks = "".join(
-        f'<span style="white-space:nowrap;margin-right:1em"><span style="color:{COLOURS[m % len(COLOURS)]}">▬</span> '
+        f'<span style="white-space:nowrap;margin-right:1em">'
+        f'<span aria-hidden="true" style="color:{COLOURS[m % len(COLOURS)]}">▬</span> '
         f"{escape(name)}</span> "
         for m, name in enumerate(names[:MOST])
     )

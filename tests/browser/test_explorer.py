@@ -159,6 +159,40 @@ def test_the_code_is_copied(tab, explorer):
     assert copied.startswith("import mklref\n")
 
 
+CONTRASTS = """() => {
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => {
+    const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = channels(colour).slice(0, 3).map((c) => linear(c / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (; element; element = element.parentElement) {
+      const colour = getComputedStyle(element).backgroundColor;
+      if ((channels(colour)[3] ?? 1) > 0) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const texts = [...document.querySelectorAll("body *:not(svg *, script, style, option, [aria-hidden])")].filter(
+    (e) => e.checkVisibility() && !e.disabled && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
+  return texts.map((e) => {
+    const [high, low] = [light(getComputedStyle(e).color), light(behind(e))].sort((a, b) => b - a);
+    return [(high + 0.05) / (low + 0.05), e.className || e.tagName, e.textContent.slice(0, 40)];
+  });
+}"""
+"""The contrast of every text that can be seen with what is behind it."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_has_the_contrast_that_guidelines_ask_for(tab, explorer, scheme):
+    tab.emulate_media(color_scheme=scheme)
+    open_page(tab, explorer, SMALL)
+    tab.locator("#code pre").wait_for()
+    seen = tab.evaluate(CONTRASTS)
+    assert len(seen) > 100
+    assert [text for text in seen if text[0] < 4.5] == []
+
+
 @pytest.mark.parametrize("width", [400, 800])
 def test_narrow_screens_show_it_without_a_sideways_scroll_and_what_is_wrong_below_its_control(tab, explorer, width):
     tab.set_viewport_size({"width": width, "height": 800})
