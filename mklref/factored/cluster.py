@@ -110,21 +110,24 @@ class Cluster:
         )
 
     def _settle(self, k: int, future: Any) -> None:
-        """Wait for a holder that is being made."""
+        """Wait for a holder that is being made. What it is is not asked for: an answer that a timeout ends takes the
+        next one, which shares it, along."""
+        from distributed import wait
+
         began, address = time.monotonic(), self.places[k].address
-        while True:
+        while not future.done():
             try:
-                future.result(timeout=_BEAT)
-                self.actors[k] = future
-                self.places[k] = Place(k, address, future.key)
-                return
+                wait(future, timeout=_BEAT)
             except TimeoutError:
                 if address not in self._workers():
                     raise ClusterLost(f"the worker {address} was lost while it loaded shard {k}") from None
                 if time.monotonic() - began > self.timeout:
                     raise ClusterLost(self._late([k], "not loaded it")) from None
-            except Exception as failure:  # whatever a source raises
-                raise ClusterLost(f"the source of shard {k} cannot be read: {_told(failure)}") from failure
+        failure = future.exception(timeout=_ANSWER)
+        if failure is not None:  # whatever a source raises
+            raise ClusterLost(f"the source of shard {k} cannot be read: {_told(failure)}") from failure
+        self.actors[k] = future
+        self.places[k] = Place(k, address, future.key)
 
     def _workers(self) -> list[str]:
         """Addresses of the workers that answer, in a fixed order; waits for one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -69,6 +70,18 @@ def stacks(client):
         "loaded": DistributedStack([partial(loaded, a, b) for a, b in pairwise(EDGES)], client=client),
         "sparse": DistributedStack.of(kernels.FactorStack([csr_matrix(one) for one in L]), client),
     }
+
+
+def test_answers_that_come_later_than_they_are_asked_for_take_no_others_along(client, monkeypatch):
+    gather = client._gather_remote
+
+    async def slowly(*given):
+        await asyncio.sleep(0.2)
+        return await gather(*given)
+
+    monkeypatch.setattr(client, "_gather_remote", slowly)
+    monkeypatch.setattr(clusters, "_BEAT", 0.01)
+    assert stacks(client)["loaded"].shape[-1] == N
 
 
 def test_results_have_the_bits_of_one_process_with_the_same_shards(client, alone):
