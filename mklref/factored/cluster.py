@@ -110,8 +110,10 @@ class Cluster:
         )
 
     def _settle(self, k: int, future: Any) -> None:
-        """Wait for a holder that is being made. What it is is not asked for: an answer that a timeout ends takes the
-        next one, which shares it, along."""
+        """Wait for a holder that is being made.
+
+        What it is is not asked for: an answer that a timeout ends takes the next one, which shares it, along.
+        """
         from distributed import wait
 
         began, address = time.monotonic(), self.places[k].address
