@@ -13,7 +13,7 @@ from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel
-from mklref.kernels.exponential import EXP_ERROR
+from mklref.kernels.evaluation import EXP_ERROR
 from mklref.kernels.validation import checked_gram
 
 
