@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref.certificate import Certificate
 from mklref.certificate.allowance import weights_error
-from mklref.certificate.unit import relative
+from mklref.certificate.bounds import relative
 from mklref.problem import Problem
 from mklref.solution import Solution, Status
 

@@ -32,7 +32,7 @@ from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of, rounding_of
 from mklref.algorithms.start import feasible_weights, regularizer_of
 from mklref.certificate import certify
-from mklref.certificate.unit import relative, unit_of
+from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads

@@ -23,8 +23,7 @@ from sklearn.utils.validation import (
 from mklref._typing import Array
 from mklref.certificate import Bounds
 from mklref.estimators import prediction
-from mklref.estimators.blocks import joined
-from mklref.estimators.explained import Explained
+from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, approximated, checked_approximation, row_blocks
 from mklref.estimators.gram import (
     PRECOMPUTED,
@@ -40,10 +39,18 @@ from mklref.estimators.gram import (
     vanished,
 )
 from mklref.estimators.persistence import Persistent, variables_of
-from mklref.estimators.samples import Kept, as_given, merged, warn_of_scales
-from mklref.estimators.size import require_memory
-from mklref.estimators.sparse import SparseFamily, is_sparse, of_products
-from mklref.estimators.validated import named, own_errors, require_unmasked, validated
+from mklref.estimators.prediction import Explained
+from mklref.estimators.samples import (
+    Kept,
+    as_given,
+    merged,
+    named,
+    own_errors,
+    require_memory,
+    require_unmasked,
+    validated,
+    warn_of_scales,
+)
 from mklref.estimators.workers import gathered, poll
 from mklref.exceptions import ConstantKernelWarning, Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import FittedFamily, KernelStack

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from mklref._crosscheck.result import NATIVE, CrossCheck, kernel_names
 from mklref.formulations import FORMULATIONS
-from mklref.plotting.checks import draw_intervals
+from mklref.plotting.matrices import draw_intervals
 
 MOST_KERNELS = 40
 """Kernels that a picture of weights shows; the largest ones if there are more."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from mklref.synthesis.certificate import certify
 from mklref.synthesis.forward_backward import forward_backward
-from mklref.synthesis.norms import MixedNorm
 from mklref.synthesis.path import solve_path
 from mklref.synthesis.problem import SynthesisProblem, lambda_max
+from mklref.synthesis.proximity import MixedNorm
 from mklref.synthesis.solution import SynthesisSolution
 from mklref.synthesis.solver import solve
 

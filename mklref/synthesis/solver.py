@@ -27,11 +27,10 @@ from mklref.machines.blas import blas_threads
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import restriction
-from mklref.synthesis.norms import MixedNorm
 from mklref.synthesis.problem import SynthesisProblem
 from mklref.synthesis.proximal_point import ProximalPoint
-from mklref.synthesis.run import Run
-from mklref.synthesis.solution import SynthesisSolution
+from mklref.synthesis.proximity import MixedNorm
+from mklref.synthesis.solution import Run, SynthesisSolution
 
 _FIRST_COLUMNS, _FIRST_GROUPS = 100, 10
 """Working set to begin with; later it holds at least twice what is active."""

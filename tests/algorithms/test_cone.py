@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklref.algorithms.cone import Scaling, determinant, longest, product, quotient
+from mklref.algorithms.cuts import Scaling, determinant, longest, product, quotient
 
 M, SIZE = 3, 8
 

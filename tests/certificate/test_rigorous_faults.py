@@ -15,7 +15,6 @@ from certificate import arithmetic_parts as arithmetic, term_parts as terms
 
 from mklref.certificate import (
     definite,
-    elementary,
     exact,
     feasible,
     loss_terms,
@@ -54,9 +53,9 @@ FAULTS = (
     Fault(rounding, "gamma", lambda k: k * 2.0**-52, arithmetic.constants_of_sums),
     Fault(rounding, "inflate", nothing, arithmetic.constants_of_sums),
     Fault(rounding, "gamma", lambda k: 0.0, arithmetic.sums_over_kernels),
-    Fault(elementary, "LOG2", Interval.point(np.nextafter(elementary._LOG2, 1.0)), arithmetic.elementary_functions),
-    Fault(elementary, "_TERMS", 12, arithmetic.elementary_functions),
-    Fault(elementary, "_ODD_TERMS", 4, arithmetic.elementary_functions),
+    Fault(exact, "LOG2", Interval.point(np.nextafter(exact._LOG2, 1.0)), arithmetic.elementary_functions),
+    Fault(exact, "_TERMS", 12, arithmetic.elementary_functions),
+    Fault(exact, "_ODD_TERMS", 4, arithmetic.elementary_functions),
     Fault(Interval, "__add__", lambda x, y: Interval(x.lower + y, x.upper + y), arithmetic.outward_rounding),
     Fault(exact, "round_up", float, arithmetic.rational_arithmetic),
     Fault(exact, "_SAFETY", 0, arithmetic.rational_arithmetic),
@@ -126,7 +125,7 @@ SLICES = products._slices
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_noticed(fault, monkeypatch):
     monkeypatch.setattr(fault.module, fault.name, fault.planted)
-    for module in (products, loss_terms, elementary, rigorous, penalty_terms, definite):
+    for module in (products, loss_terms, exact, rigorous, penalty_terms, definite):
         if fault.module in (rounding, exact) and hasattr(module, fault.name) and module is not fault.module:
             monkeypatch.setattr(module, fault.name, fault.planted)
     with pytest.raises(AssertionError):

@@ -8,7 +8,7 @@ from makers import LOSSES, make_problem
 from sklearn.datasets import load_breast_cancer
 
 from mklref import Lp, Problem, Status, certify, solve, verify
-from mklref.certificate.unit import unit_of
+from mklref.certificate.bounds import unit_of
 from mklref.certificate.verdict import Bounds
 from mklref.regularizers import ElasticNet, HalfPower, Power, Tikhonov
 

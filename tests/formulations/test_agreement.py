@@ -9,7 +9,7 @@ from makers import DEGENERATE, LOSSES, make_kernels, make_problem, make_samples,
 from sklearn.svm import SVC
 
 from mklref import reference
-from mklref._conic.factors import factorize
+from mklref._conic.scaling import factorize
 from mklref.certificate import certify
 from mklref.formulations import FORMULATIONS, as_formulation
 from mklref.losses import Hinge, Loss

@@ -7,8 +7,7 @@ import pytest
 from makers import DEGENERATE, make_problem
 
 from mklref._conic.cones import use_second_order_cones
-from mklref._conic.factors import factorize
-from mklref._conic.scaling import Scaling, balanced
+from mklref._conic.scaling import Scaling, balanced, factorize
 from mklref.certificate import certify
 from mklref.exceptions import SolverFailure
 from mklref.formulations import as_formulation

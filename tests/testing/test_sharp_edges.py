@@ -13,7 +13,7 @@ from mklref import certify
 from mklref.exceptions import UnsafeFile
 from mklref.regularizers import Lp
 from mklref.testing import diagnosis
-from mklref.testing.readings import Point
+from mklref.testing.faults import Point
 from mklref.testing.strategies import gram_matrices
 from mklref.testing.vectors import check, check_directory, export_vectors
 from mklref.testing.weight_suspects import other_weights
