@@ -17,8 +17,7 @@ safe side; sums over samples and norms over kernels are taken in rational arithm
     definite.py       K_m + s_m I is semidefinite, s_m <= delta_m
     feasible.py       beta in the box and 1'beta = c_b, exactly
     products.py       K_m beta and beta'K_m beta
-    kinks.py          the function beside the given one that keeps off the kinks
-    loss_terms.py     V, |V'|, V* and the box
+    loss_terms.py     V, |V'|, V* and the box, and the function beside the given one that keeps off the kinks
     penalty_terms.py  R and R*
 """
 

@@ -10,7 +10,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
-from certificate.rationals import PRECISE, awkward, decimal, exact_inner, fractions, inside
+from certificate.points import PRECISE, awkward, decimal, exact_inner, fractions, inside
 
 from mklref.certificate import definite, exact, products, rounding
 from mklref.certificate.rounding import Interval
