@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_array, validate_data
 from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref.estimators.blocks import is_sparse, rows_as_bytes
-from mklref.exceptions import InvalidInput, InvalidType, MKLError, ScaleWarning
+from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidType, MKLError, ScaleWarning
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.functions import Function
 
@@ -206,3 +206,15 @@ def named(X: Any) -> Any:
     if not isinstance(columns, tuple) or not all(isinstance(name, str) for name in columns):
         return None
     return np.array(columns, dtype=object)
+
+
+def warn_of_constant(names: list[str], where: str) -> None:
+    """Name the kernels that have weight 0 because they are constant."""
+    if names:
+        few = ", ".join(names[:5]) + (f", ... ({len(names)} in all)" if len(names) > 5 else "")
+        warnings.warn(
+            f"constant on {where}, and so without a say and with weight 0: {few}. Leave out variables that never "
+            "change.",
+            ConstantKernelWarning,
+            stacklevel=4,
+        )

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mklref._crosscheck.result import NATIVE, CrossCheck, Row
+from mklref._crosscheck.result import CrossCheck
+from mklref._crosscheck.row import NATIVE, Row
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.kernels.diagnostics import KernelReport, alignment as alignment_of
 from mklref.plotting.style import axes, colour

@@ -11,7 +11,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from mklref._crosscheck.result import NATIVE, CrossCheck, kernel_names
+from mklref._crosscheck.result import CrossCheck, kernel_names
+from mklref._crosscheck.row import NATIVE
 from mklref.formulations import FORMULATIONS
 from mklref.plotting.matrices import draw_intervals
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mklref import native
-from mklref._crosscheck.result import distance, interval_size
+from mklref._crosscheck.row import distance, interval_size
 from mklref._validate import checked_array, checked_positive
 from mklref.certificate import Certificate, certify_each
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
