@@ -296,7 +296,7 @@ def squared_distances(X: Array, Z: Array | None = None) -> Array:
     origin = (X if Z is None else Z).mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
     left = X - origin
     right = left if Z is None else Z - origin
-    squares = -2.0 * (left @ right.T)
+    squares: Array = -2.0 * (left @ right.T)
     squares += _squared_norms(left)[:, None]
     squares += _squared_norms(right)
     np.maximum(squares, 0.0, out=squares)
