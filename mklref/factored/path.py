@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgError
 
 from mklref._run import Recorder
 from mklref._typing import Array
-from mklref.certificate.unit import relative, unit_of
+from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES
 from mklref.factored.rounds import Rounds, machines_of

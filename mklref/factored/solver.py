@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._checks import check_range
-from mklref._run import Recorder
+from mklref._run import Recorder, check_range
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted

@@ -13,7 +13,7 @@ from mklref._typing import Array
 from mklref.algorithms import simplemkl
 from mklref.datasets import load
 from mklref.kernels import gaussian, linear, per_variable
-from mklref.kernels.recipes import simplemkl_family
+from mklref.kernels.families import simplemkl_family
 from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
 from validation.reproduce.experiments.simplemkl_data import standardized
 from validation.reproduce.experiments.simplemkl_ratios import Reached, reached
