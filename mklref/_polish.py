@@ -32,7 +32,7 @@ from mklref.certificate import Certificate, certify, repair
 from mklref.exceptions import NotApplicable
 from mklref.problem import Point, Problem
 from mklref.regularizers import Regularizer
-from mklref.regularizers.polyhedral import Parts, Polyhedral
+from mklref.regularizers.norms import Parts, Polyhedral
 
 ACTIVE = 1e-6
 """Share of theta'q from which a kernel counts as active where R* has kinks."""

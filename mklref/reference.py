@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from mklref._conic.factors import Factors, factorize
-from mklref._conic.finish import certified, polished
 from mklref._conic.model import Model
-from mklref._conic.scaling import balanced
+from mklref._conic.polish import certified, polished
+from mklref._conic.scaling import Factors, balanced, factorize
 from mklref.exceptions import FalseClaim, InvalidParameter, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Formulation, as_formulation
 from mklref.problem import Problem

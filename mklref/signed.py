@@ -25,8 +25,8 @@ from mklref._typing import Array
 from mklref._validate import checked_positive
 from mklref.certificate import Bounds, best_intercept, repair
 from mklref.certificate.allowance import UNIT, dual_loss_error, growth, most_losses, squares_error
+from mklref.certificate.bounds import unit_of
 from mklref.certificate.intercept import intercept_objective
-from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.validation import psd_tolerance
 from mklref.losses import Loss

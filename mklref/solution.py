@@ -14,7 +14,7 @@ from mklref._files import read_arrays, require_format, write_arrays
 from mklref._typing import Array
 from mklref._validate import require_finite
 from mklref.certificate import Certificate
-from mklref.certificate.unit import relative
+from mklref.certificate.bounds import relative
 from mklref.certificate.verdict import saved, saved_each
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.blocks import checked_blocks

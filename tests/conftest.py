@@ -4,6 +4,8 @@ import itertools
 import os
 import signal
 import sys
+import threading
+import time
 import zlib
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import mklref
+from mklref.estimators.workers import poll
 
 sys.path.append(str(Path(__file__).parents[1]))  # `validation` is no part of the package; behind what is installed
 
@@ -51,7 +54,11 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """interrupt(home, name, k): the k-th call of a function sends SIGINT to this process, as Ctrl-C does."""
+    """interrupt(home, name, k): the k-th call of a function sends SIGINT to this process, as Ctrl-C does.
+
+    A signal is handled by the main thread, when its turn comes: a task of another thread waits until it has to stop,
+    or on a busy machine the others would all be finished by then.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def at(home, name, k):
@@ -61,6 +68,9 @@ def interrupt(monkeypatch):
             calls.append(1)
             if len(calls) == k:
                 os.kill(os.getpid(), signal.SIGINT)
+                while threading.current_thread() is not threading.main_thread():
+                    time.sleep(1e-3)
+                    poll()
             return honest(*arguments, **options)
 
         monkeypatch.setattr(home, name, observed)

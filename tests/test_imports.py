@@ -39,7 +39,6 @@ ORDER = (
     "_ranges",
     "multiclass",
     "signed",
-    "_checks",
     "_polish",  # Newton's method on the active set, for both sides
     "_conic",  # what conic solvers need and no statement shows
     "formulations",

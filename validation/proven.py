@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from mklref import primer, reference
-from mklref._conic.factors import factorize
-from mklref._crosscheck.result import interval_size
+from mklref._conic.scaling import factorize
+from mklref._crosscheck.row import interval_size
 from mklref._files import write_text
 from mklref._typing import Array
 from mklref.exceptions import MKLError

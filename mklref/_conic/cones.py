@@ -1,4 +1,4 @@
-"""Second-order cones in place of power cones, for solvers that have none.
+"""Powers and lp norms of nonnegative cvxpy expressions: power cones, and second-order cones for solvers without.
 
 An exact power cone serves Clarabel and SCS best. ECOS has no such cone; for it, powers and p-norms become towers of
 second-order cones, exact for rational exponents. The exponent of any other is off by so little that the function
@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import cvxpy as cp
+
 
 MAX_DENOMINATOR = 1 << 14
 """Of the rational exponent, where it is neither close to 1 nor large."""
@@ -50,3 +53,37 @@ def _second_order(expression: Any) -> Any:
 def _denominator(p: float) -> int:
     """Enough for 1/p close to 1, where it is 1 - 1/k, and close to 0, where it is 1/k, with large k."""
     return max(MAX_DENOMINATOR, round(p), round(1.0 / max(abs(p - 1.0), _SAME_AS_ONE)) + 1)
+
+
+def norm(x: Any, p: float) -> Any:
+    """||x||_p for p in [1, inf]."""
+    import cvxpy as cp
+
+    if p == 1.0:
+        return cp.sum(x)
+    if np.isinf(p):
+        return cp.max(x)
+    if p == 2.0:
+        return cp.norm(x, 2)
+    return cp.pnorm(x, p, approx=False)
+
+
+def power(x: Any, exponent: float) -> Any:
+    """x^exponent, elementwise, for an exponent of at least 1."""
+    import cvxpy as cp
+
+    return x if exponent == 1.0 else cp.power(x, exponent, approx=False)
+
+
+def norms(blocks: list[Any]) -> Any:
+    """The vector (||z_m||)_m of the Euclidean norms of affine vectors."""
+    import cvxpy as cp
+
+    return cp.hstack([cp.norm(block, 2) for block in blocks])
+
+
+def squares(blocks: list[Any]) -> Any:
+    """The vector (||z_m||^2)_m of affine vectors."""
+    import cvxpy as cp
+
+    return cp.hstack([cp.sum_squares(block) for block in blocks])

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from mklref._conic.cones import use_second_order_cones
-from mklref._conic.factors import Factors
 from mklref._conic.model import Model, Solve, multiplier
+from mklref._conic.scaling import Factors
 from mklref._typing import Array
-from mklref.certificate.unit import relative, unit_of
+from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import SolverFailure
 from mklref.losses.base import Costs
 from mklref.problem import Point, Problem

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref._conic.cones import use_second_order_cones
-from mklref._conic.factors import Factors
-from mklref._conic.point import SignedPoint
+from mklref._conic.polish import SignedPoint
+from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.losses.base import Costs
 from mklref.problem import Point, Problem

@@ -1,4 +1,4 @@
-r"""The last digits of a conic solver's point.
+r"""From a recovered point to the fields of a solution: certified as it is, and polished to the last digits.
 
 A dual error of eps costs the hinge loss a primal gap of about sqrt(eps): interior-point multipliers satisfy the
 box only approximately, and every margin with them. What such a point does tell reliably is its active set: which
@@ -10,16 +10,59 @@ every point, picks the best outcome, and the solver's own point if nothing is be
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mklref._polish import Samples, improved, newton
 from mklref._typing import Array
-from mklref.certificate import Certificate
+from mklref.certificate import Certificate, certify
 from mklref.certificate.allowance import squares_error
-from mklref.certificate.unit import relative
+from mklref.certificate.bounds import relative
 from mklref.problem import Point, Problem
 from mklref.regularizers import Fixed
+
+
+class SignedPoint(NamedTuple):
+    """beta (n,), mu (M,), b, and what the multiplier of the matrix inequality says of beta beta' + Z, (n, n)."""
+
+    dual_coef: Array
+    weights: Array
+    intercept: Any
+    moments: Array
+
+
+def certified(problem: Any, point: Any) -> dict[str, Any]:
+    """The point and the certificate at exactly it, by the names of a solution's fields."""
+    if problem.signed:
+        return _certified_signed(problem, point)
+    certificate = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
+    return {**point._asdict(), "certificate": certificate}
+
+
+def polished(problem: Any, point: Any) -> dict[str, Any]:
+    """The best refinement of the point, or the point itself, with its certificate."""
+    if problem.signed:
+        moved = certified(problem, _polished_signed(problem, point))
+        return min((certified(problem, point), moved), key=lambda facts: facts["certificate"].gap)
+    best, certificate = polish(problem, point)
+    return {**best._asdict(), "certificate": certificate}
+
+
+def _certified_signed(problem: Any, point: SignedPoint) -> dict[str, Any]:
+    """Z is what the multiplier exceeds beta beta' by."""
+    beta, mu, b, moments = point
+    slack = moments - np.outer(beta, beta)
+    bounds = problem.certify(beta, mu, b, slack)
+    return {"dual_coef": beta, "weights": mu, "intercept": b, "slack": slack, "certificate": bounds}
+
+
+def _polished_signed(problem: Any, point: SignedPoint) -> SignedPoint:
+    """The machine of the combined kernel."""
+    machine = problem.with_kernels([problem.kernels.combine(point.weights)], Fixed(np.ones(1)))
+    best, _ = polish(machine, Point(point.dual_coef, np.ones(1), point.intercept))
+    return point._replace(dual_coef=best.dual_coef, intercept=best.intercept)
+
 
 SNAP = (1e-4, 1e-5, 1e-6, 1e-8)
 """Distances from a bound, relative to the cost of the sample, within which beta_i is taken to lie on it; those that

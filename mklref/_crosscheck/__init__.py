@@ -25,7 +25,8 @@ from typing import Any
 
 from mklref import reference
 from mklref._conic import FORMULATIONS, SOLVERS
-from mklref._crosscheck.result import NATIVE, CrossCheck, Row
+from mklref._crosscheck.result import CrossCheck
+from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
 from mklref._validate import checked_number
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable

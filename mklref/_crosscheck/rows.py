@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mklref import native, reference
-from mklref._conic.factors import Factors, factorize
-from mklref._crosscheck.result import NATIVE, Row
+from mklref._conic.scaling import Factors, factorize
+from mklref._crosscheck.row import NATIVE, Row
 from mklref.certificate.allowance import entries_error
 from mklref.exceptions import FalseClaim, MKLError, MKLWarning, SolverFailure
 from mklref.solution import Solution

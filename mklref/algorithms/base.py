@@ -26,13 +26,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mklref._checks import check_options, check_range, check_start
-from mklref._run import Best, Recorder
+from mklref._run import Best, Recorder, check_options, check_range, check_start
 from mklref._typing import Array
 from mklref.algorithms.point import Point, point_of, rounding_of
 from mklref.algorithms.start import feasible_weights, regularizer_of
 from mklref.certificate import certify
-from mklref.certificate.unit import relative, unit_of
+from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
 from mklref.machines.blas import blas_threads

@@ -9,8 +9,8 @@ import numpy as np
 from mklref._typing import Array
 from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run
+from mklref.algorithms.cuts import simplex_program
 from mklref.algorithms.point import Point
-from mklref.algorithms.simplex import simplex_program
 from mklref.algorithms.start import on_the_simplex
 
 _ARMIJO = 1e-4

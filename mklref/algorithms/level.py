@@ -10,9 +10,8 @@ from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run
-from mklref.algorithms.cuts import linear_master, mixture, remaining
+from mklref.algorithms.cuts import linear_master, mixture, remaining, simplex_program
 from mklref.algorithms.point import Point
-from mklref.algorithms.simplex import simplex_program
 from mklref.algorithms.start import on_the_simplex
 
 

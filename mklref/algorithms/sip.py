@@ -10,8 +10,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run
-from mklref.algorithms.cone import Scaling, longest, product, quotient
-from mklref.algorithms.cuts import Master, mixture, remaining
+from mklref.algorithms.cuts import Master, Scaling, longest, mixture, product, quotient, remaining
 from mklref.algorithms.point import Point
 from mklref.regularizers import Lp
 from mklref.regularizers.norms import p_norm

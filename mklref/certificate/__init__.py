@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mklref.certificate.bounds import dual_losses, dual_objective
 from mklref.certificate.document import RigorousCertificate
+from mklref.certificate.feasible import repair
 from mklref.certificate.intercept import best_intercept
 from mklref.certificate.numerical import certify, certify_each, certify_images
-from mklref.certificate.repaired import repair
 from mklref.certificate.verdict import Bounds, Certificate
 
 __all__ = [

@@ -2,10 +2,18 @@
 
 dual      sum_p [ -sum_i c_i V*(-beta_{i,p}/c_i, y_{i,p}) ] - R*(sqrt q)         q_m = sum_p beta_p'K_m beta_p
 primal    sum_p [ sum_i c_i V(t_{i,p}, y_{i,p}) + c_b b_p ] + R(theta sqrt q)    `intercept_objective`, R
+
+and the relative gap: gap / |upper|, and over the unit of the problem where the optimum is 0.
+
+    relative gap = (upper - lower) / max(|upper|, u),      u = `unit_of(problem)`,      0/0 = 0
+
+u is 0 wherever the optimum is not, so that the relative gap is the same in every unit of C, kernels and targets. This
+is the only definition in the package; `mklref.verify`, which imports nothing of it, states it again.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +24,10 @@ from mklref.exceptions import InvalidKernel
 from mklref.kernels.validation import INDEFINITE_REMEDY
 
 if TYPE_CHECKING:
+    from mklref._typing import Array
+    from mklref.losses.base import Loss
     from mklref.problem import Problem
+
 
 _NEGLIGIBLE = 1e-13
 """Relative change of the quadratic forms up to which a repaired dual point needs no second read of the stack."""
@@ -83,3 +94,63 @@ def _largest_squares(problem: Problem, v: Array) -> Array:
 def finite_or(value: Any, otherwise: float) -> float:
     """The value, or another one where it is infinite or not a number."""
     return float(value) if np.isfinite(value) else otherwise
+
+
+_LAST_BITS = 8.0 * float(np.finfo(float).eps)
+"""Share of the largest target or end of a tube by which a score may be wrong."""
+_ONE_CLASS = 1e-7
+"""Share of R* of a single sample below which the optimum of a one-class machine counts as 0: rounding
+leaves about 1e-13 of them, and a relative gap of 1e-6 is to be within its reach."""
+
+
+def relative(gap: float, size: float) -> float:
+    """gap/|size|, with 0/0 = 0; infinite where the gap is."""
+    if gap == 0.0:
+        return 0.0
+    return gap / abs(size) if math.isfinite(gap) and size else math.copysign(math.inf, gap)
+
+
+def unit_of(problem: Problem) -> float:
+    """What gaps are compared with where P* = 0; 0 for problems whose optimum is not 0, however small it may be.
+
+    - Real targets: P* is at most the objective of the best constant function, and R > 0 elsewhere, so that P* = 0
+      exactly if that function has no loss: constant targets, or a tube as wide as they spread. Since V vanishes on
+      intervals around the targets, the constant in the middle of all targets has none if any has. The unit is the loss
+      at a score twice as large as all targets and ends of tubes.
+    - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is 1e-7 R* for all of c_b on one sample of average
+      K_ii, or for the nearest point of its ray where R* is finite; or 1e-7 of half the sum of its squared norms, which
+      is R* at weights of 1, if that is less: R* alone would excuse everything where it is steep, of degree 202 for
+      `Power(1.01)`.
+    - Labels: P* > 0, also where a large C or large kernels make it a tiny share of the loss at 0.
+    """
+    loss, y, costs = problem.loss, problem.y, problem.costs
+    if problem.intercept_cost:
+        norms = problem.intercept_cost * np.sqrt(np.maximum(problem.kernels.traces() / problem.n_samples, 0.0))
+        inside = problem.regularizer.dual_scale(norms) * norms
+        return _finite(_ONE_CLASS * min(problem.regularizer.conjugate(inside), 0.5 * float(inside @ inside)))
+    if loss.targets != "real":
+        return 0.0
+    middle = np.full(len(y), 0.5 * y.min() + 0.5 * y.max() if problem.intercept else 0.0)
+    reach = float(np.abs(np.vstack([y, _ends(loss, y)])).max())
+    error = _LAST_BITS * reach
+    slopes = np.maximum(*(np.abs(loss.subgradient(middle + side, y)) for side in (-error, error)))
+    if float(costs @ loss.value(middle, y)) > error * float(costs @ slopes):
+        return 0.0
+    return _finite(float(costs @ loss.value(np.full(len(y), 2.0 * reach), y)))
+
+
+def _ends(loss: Loss, y: Array) -> Array:
+    """The kinks without a loss, (k, n): the ends of tubes. The threshold of Huber's loss says nothing of targets."""
+    kinks = loss.kinks(y)
+    error = _LAST_BITS * np.abs(kinks).max(initial=0.0)
+
+    def free(kink: Array) -> bool:
+        slopes = np.maximum(*(np.abs(loss.subgradient(kink + side, y)) for side in (-error, error)))
+        return bool(np.all(loss.value(kink, y) <= error * slopes))
+
+    return np.asarray(kinks[np.array([free(kink) for kink in kinks], dtype=bool)])
+
+
+def _finite(unit: float) -> float:
+    """No unit rather than one that excuses everything."""
+    return unit if math.isfinite(unit) else 0.0

@@ -18,9 +18,9 @@ import numpy as np
 import mklref
 from mklref._files import replacing, write_text
 from mklref._typing import Array
+from mklref.certificate.bounds import relative
 from mklref.certificate.definite import fingerprint
 from mklref.certificate.products import matrices
-from mklref.certificate.unit import relative
 from mklref.certificate.verdict import Bounds
 from mklref.exceptions import InvalidInput
 from mklref.kernels.stack import KernelStack

@@ -1,6 +1,8 @@
-"""A dual point that is feasible exactly, in floats.
+"""From a point as it is given to a feasible one: what is refused, what is repaired, and what is exact.
 
-Every entry is put on the grid of the largest one, beta_i = k_i g with g the spacing of floats at max |beta| and
+Kinds and shapes are errors (`checked_intercepts`), infeasibility is a finding: `repair` goes to a feasible dual point
+nearby, up to rounding, and says what was violated. A rigorous certificate needs a point that is feasible exactly, in
+floats: every entry is put on the grid of the largest one, beta_i = k_i g with g the spacing of floats at max |beta| and
 integers |k_i| <= 2^53, so that each beta_i is a float64. The box becomes bounds on the integers, and 1'beta = c_b an
 equation between them, whose imbalance of a few units is spent where there is most room.
 """
@@ -8,10 +10,96 @@ equation between them, whose imbalance of a few units is spent where there is mo
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_number, checked_vector
+from mklref.exceptions import InvalidParameter
+
+if TYPE_CHECKING:
+    from mklref.problem import Problem
+
+
+def weight_violations(problem: Problem, theta: Array) -> list[tuple[str, float]]:
+    """Negative weights, and a violated constraint on the others where the regulariser has one."""
+    violations: list[tuple[str, float]] = []
+    m = int(theta.argmin())
+    if theta[m] < 0.0:
+        violations.append((f"weights[{m}] = {theta[m]:.3g} is negative", -float(theta[m])))
+    positive = np.maximum(theta, 0.0)
+    if problem.regularizer.weight_form != "min" or np.isfinite(problem.regularizer.weight_penalty(positive)):
+        return violations
+    # Scale the weights down until they are allowed: the factor says by how much they were not.
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        allowed = np.isfinite(problem.regularizer.weight_penalty(middle * positive))
+        low, high = (middle, high) if allowed else (low, middle)
+    text = f"weights lie outside the domain of {problem.regularizer}: only {low:.6g} times them is allowed"
+    return [*violations, (text, 1.0 - low)]
+
+
+def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
+    """One finite float for each machine, 0 where the problem has no intercept; else an error."""
+    if not problem.several:
+        remedy = "leave it out for the best one."
+        values = [checked_number("intercept", intercept, "(-inf, inf)", np.isfinite, remedy)]
+    else:
+        values = checked_vector(intercept, "intercepts", len(problem.machines)).tolist()
+    for value in values:
+        if not problem.intercept and value != 0.0:
+            raise InvalidParameter(f"intercept = {value!r} must be 0: the problem has no intercept.")
+    return values
+
+
+def repair(problem: Problem, beta: Array) -> tuple[Array, list[tuple[str, float]]]:
+    """Move beta into the box and onto 1'beta = c_b; return it with what was violated and by how much.
+
+    The imbalance is spent on samples strictly inside the box, in proportion to their distance from it, and
+    only where that does not suffice on all samples with room.
+    """
+    lower, upper = problem.loss.box(problem.y, problem.costs)
+    inside = np.clip(beta, lower, upper)
+    violations: list[tuple[str, float]] = []
+    excess = np.abs(beta - inside)
+    rounding = 8 * np.finfo(float).eps
+    if np.any(excess > rounding * np.abs(inside)):
+        i = int(excess.argmax())
+        violations.append(
+            (
+                f"dual_coef[{i}] = {beta[i]:.6g} lies outside [{lower[i] + 0.0:.6g}, {upper[i] + 0.0:.6g}]",  # not -0
+                float(excess[i]),
+            )
+        )
+    if not problem.intercept:
+        return inside, violations
+    imbalance = float(beta.sum()) - problem.intercept_cost
+    if abs(imbalance) > rounding * len(beta) * max(float(np.abs(beta).sum()), problem.intercept_cost):
+        violations.append((f"dual_coef sums to {beta.sum():.6g} instead of {problem.intercept_cost:g}", abs(imbalance)))
+    for _ in range(2):  # the second round removes the rounding error of the first
+        inside = _spread(inside, float(inside.sum()) - problem.intercept_cost, lower, upper)
+    return inside, violations
+
+
+def _spread(beta: Array, imbalance: float, lower: Array, upper: Array) -> Array:
+    """Subtract `imbalance` from the sum of beta without leaving the box."""
+    if imbalance == 0.0:
+        return beta
+    unbounded = max(float(np.abs(beta).max()), abs(imbalance))
+    below = np.minimum(beta - lower, unbounded)
+    above = np.minimum(upper - beta, unbounded)
+    room = np.minimum(below, above)
+    if room.sum() < abs(imbalance):
+        room = below if imbalance > 0.0 else above
+    total = float(room.sum())
+    if total == 0.0:  # every variable is at its bound, and the bounds sum to c_b up to rounding
+        return beta
+    share = min(1.0, abs(imbalance) / total)
+    spread: Array = beta - np.sign(imbalance) * share * room
+    return np.clip(spread, lower, upper)
+
 
 _LARGEST = 2**53
 

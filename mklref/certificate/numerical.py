@@ -26,11 +26,9 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_vector
 from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error
-from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair
-from mklref.certificate.checks import checked_intercepts, weight_violations
+from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair, unit_of
+from mklref.certificate.feasible import checked_intercepts, repair, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
-from mklref.certificate.repaired import repair
-from mklref.certificate.unit import unit_of
 from mklref.certificate.verdict import Certificate
 from mklref.exceptions import InvalidInput
 from mklref.problem import Problem, require_problem

@@ -17,8 +17,7 @@ safe side; sums over samples and norms over kernels are taken in rational arithm
     definite.py       K_m + s_m I is semidefinite, s_m <= delta_m
     feasible.py       beta in the box and 1'beta = c_b, exactly
     products.py       K_m beta and beta'K_m beta
-    kinks.py          the function beside the given one that keeps off the kinks
-    loss_terms.py     V, |V'|, V* and the box
+    loss_terms.py     V, |V'|, V* and the box, and the function beside the given one that keeps off the kinks
     penalty_terms.py  R and R*
 """
 
@@ -34,20 +33,16 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_vector
 from mklref.certificate import loss_terms, penalty_terms
-from mklref.certificate.bounds import dual_objective
-from mklref.certificate.checks import checked_intercepts, weight_violations
+from mklref.certificate.bounds import dual_objective, unit_of
 from mklref.certificate.definite import fingerprint, proven_shifts
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.exact import Unbounded, dot, root_up, round_down, round_up, total
-from mklref.certificate.feasible import exactly_feasible
+from mklref.certificate.feasible import checked_intercepts, exactly_feasible, repair, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
-from mklref.certificate.kinks import Scores, stretch, stretched
-from mklref.certificate.loss_terms import dual_term, exact_box, primal_losses, slopes
+from mklref.certificate.loss_terms import Scores, dual_term, exact_box, primal_losses, slopes, stretch, stretched
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
-from mklref.certificate.repaired import repair
 from mklref.certificate.rounding import Interval, above, weighted_sum
-from mklref.certificate.unit import unit_of
 from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import INDEFINITE_REMEDY

@@ -105,10 +105,6 @@ class Interval:
         size = abs(self)
         return Interval(np.maximum(0.0, below(size.lower * size.lower)), above(size.upper * size.upper))
 
-    def positive_part(self) -> Interval:
-        """max(0, x)."""
-        return Interval(np.maximum(0.0, self.lower), np.maximum(0.0, self.upper))
-
     def widen(self, radius: Any) -> Interval:
         """All values within `radius` >= 0 of these."""
         return Interval(below(self.lower - radius), above(self.upper + radius))

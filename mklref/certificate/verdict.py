@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from mklref._validate import checked_number
-from mklref.certificate.unit import relative
+from mklref.certificate.bounds import relative
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Bounds:
     violations: tuple[str, ...]
     """Each violation in words."""
     unit: float = field(default=0.0, kw_only=True)
-    """What the gap is compared with where the optimum is 0 (`mklref.certificate.unit`); 0 where it is not."""
+    """What the gap is compared with where the optimum is 0 (`mklref.certificate.bounds`); 0 where it is not."""
     rounding: float = field(default=0.0, kw_only=True)
     """The share of the gap that is an allowance for rounding errors (`mklref.certificate.allowance`)."""
     objective: float = field(default=math.nan, kw_only=True)

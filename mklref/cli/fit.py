@@ -14,9 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.frame import MessyTable, read_messy, show_columns
 from mklref.cli.model import TableModel, calibrated
-from mklref.cli.table import require_pictures, save_picture
+from mklref.cli.table import MessyTable, read_messy, require_pictures, save_picture, show_columns
 from mklref.exceptions import InterruptedWarning, MKLWarning, UselessModelWarning
 
 

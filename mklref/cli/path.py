@@ -17,8 +17,7 @@ from mklref._path import solve_path
 from mklref._progress import Steps
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.frame import read_messy, show_columns
-from mklref.cli.table import require_pictures, save_picture
+from mklref.cli.table import read_messy, require_pictures, save_picture, show_columns
 from mklref.estimators.gram import family_of
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.kernels import normalize

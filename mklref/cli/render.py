@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 
-from mklref._crosscheck.result import COLUMNS, CrossCheck, Row, kernel_names, line
+from mklref._crosscheck.result import COLUMNS, CrossCheck, kernel_names, line
+from mklref._crosscheck.row import Row
 from mklref._typing import Array
 
 BAR = 8

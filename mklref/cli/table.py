@@ -1,18 +1,26 @@
-"""What fit and path have in common: classes or numbers, a search over the grid of the options, pictures."""
+"""What `mklref fit` and `path` have in common: columns, target and identifiers of a table, search, pictures."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
+from mklref import datasets
 from mklref._files import replacing
+from mklref.cli import render
 from mklref.cli.learning import RULES
-from mklref.datasets.labels import class_names
+from mklref.cli.problem import TABLES
+from mklref.datasets.frames import read_frame, require_pandas
+from mklref.datasets.record import class_names
 from mklref.estimators import MKLClassifierCV, MKLRegressorCV
+from mklref.estimators.table import table_pipeline
+from mklref.estimators.tabular import alternatives, columns_used, targets_of_column
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.plotting.style import SETTINGS, require_matplotlib
 
@@ -115,3 +123,107 @@ def targets_of(y: Any, task: str) -> tuple[Any, bool]:
             f"the target has {len(found)} classes in {len(y)} samples, one for each: is --target the right column?"
         )
     return np.array(class_names(y)), True
+
+
+MOST_RATINGS = 11
+"""Whole numbers of up to so many values, three at least, may be a rating: a number to predict rather than a class."""
+
+
+@dataclass(frozen=True)
+class MessyTable:
+    """The columns to learn from, as they are, and the target."""
+
+    frame: Any
+    """A data frame of the columns that may be variables, and of the rows that have a target."""
+    y: Any
+    """Class names, or numbers in their own units."""
+    target: str
+    identifiers: tuple[str, ...]
+    """Columns that predictions repeat."""
+    facts: dict[str, str]
+
+    @property
+    def classes(self) -> bool:
+        """Whether the targets are classes."""
+        return bool(self.y.dtype.kind != "f")
+
+    def pipeline(self, arguments: Any) -> Any:
+        """What learns: columns to numbers, then a search over --C and --p."""
+        return table_pipeline(searching(arguments, self), columns=dict(arguments.columns), missing=arguments.missing)
+
+
+def show_columns(out: Any, arguments: Any, encoder: Any) -> None:
+    """How many variables there are, with --report each column, and those that could be something else."""
+    render.show_facts(out, {"kernels": f"{arguments.kernels} on {columns_used(encoder)}"})
+    if arguments.report:
+        out.print("\n" + escape(encoder.report()) + "\n", soft_wrap=True)
+    for column, other in alternatives(encoder).items():
+        out.print(f"{column}: {other}", markup=False, soft_wrap=True)
+
+
+def read_messy(arguments: Any) -> MessyTable:
+    """Read the table that the options name.
+
+    Raises
+    ------
+    InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile, OSError
+        Whatever is wrong with it, in words.
+    """
+    frame, name, source = _frame(arguments)
+    target = frame.columns[-1] if arguments.target is None else arguments.target
+    for option, columns in (("--target", [target]), ("--ignore", arguments.ignore), ("--id", arguments.id)):
+        unknown = [column for column in columns if column not in frame.columns]
+        if unknown:
+            there = ", ".join(frame.columns[:8])
+            raise InvalidParameter(f"{option} names {unknown[0]!r}, which is no column; there are {there}.")
+    values, known = targets_of_column(frame[target], arguments.missing)
+    drawn = np.arange(len(values))
+    if arguments.samples is not None and arguments.samples < len(values):
+        drawn = np.sort(np.random.default_rng(arguments.seed).permutation(len(values))[: arguments.samples])
+    y, classes = targets_of(values[drawn], arguments.task)
+    chosen = np.flatnonzero(known)[drawn]
+    variables = [column for column in frame.columns if column not in {target, *arguments.ignore, *arguments.id}]
+    if not variables:
+        raise InvalidParameter(f"{name}: without the columns to ignore there is no variable left.")
+    smallest = min(np.unique(y, return_counts=True)[1]) if classes else len(y)
+    if smallest < arguments.folds:
+        raise InvalidTarget(
+            f"{'the smallest class has' if classes else 'there are'} {smallest} samples, fewer than --folds "
+            f"{arguments.folds}; give fewer folds, or drop the class."
+        )
+    left = f"; {int(np.sum(~known))} without a target left out" if not known.all() else ""
+    facts = {
+        "data": name if name == source else f"{name} ({source})",
+        "samples": f"{len(y)} of {len(frame)}{left}",
+        "target": _shown(y) if classes else f"numbers, standard deviation {float(np.std(y)):.4g}",
+    }
+    if classes and arguments.task == "auto" and _is_rating(y):
+        facts["or else"] = "whole numbers are taken for classes; a rating is a number to predict: --task regress"
+    return MessyTable(frame[variables].iloc[chosen].reset_index(drop=True), y, target, tuple(arguments.id), facts)
+
+
+def _frame(arguments: Any) -> tuple[Any, str, str]:
+    """The table with its target, and what it is called."""
+    if arguments.data.endswith(TABLES) or Path(arguments.data).is_file():
+        frame = read_frame(arguments.data, encoding=arguments.encoding, separator=arguments.separator)
+        return frame, Path(arguments.data).name, arguments.data
+    if arguments.target is not None or arguments.ignore or arguments.id:
+        raise InvalidParameter(
+            "--target, --ignore and --id name columns of a CSV file; a data set by name has its own."
+        )
+    pandas = require_pandas()
+    data = datasets.load(arguments.data)
+    frame = pandas.DataFrame(data.X, columns=list(data.features))
+    frame[data.target] = data.y
+    return frame, data.name, data.source
+
+
+def _shown(y: Any) -> str:
+    names, counts = np.unique(y, return_counts=True)
+    pairs = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+    return f"{len(names)} classes: {', '.join(pairs[:8])}{', ...' if len(pairs) > 8 else ''}"
+
+
+def _is_rating(y: Any) -> bool:
+    names = np.unique(y)
+    return 2 < len(names) <= MOST_RATINGS and all(str(name).lstrip("-").isdecimal() for name in names)

@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mklref.datasets.bundled import BUNDLED, load_bundled
 from mklref.datasets.directory import DIRECTORY, entry_of, load_from_directory, manifest
 from mklref.datasets.frames import read_frame, read_frames
 from mklref.datasets.generators import kloft_toy, noisy_signal, p300, single_cells, two_norm, waveform
-from mklref.datasets.labels import encode
-from mklref.datasets.published import PUBLISHED
-from mklref.datasets.record import Cells, Dataset, Generated, Split
-from mklref.datasets.remote import fetch, with_standard_split
+from mklref.datasets.record import BUNDLED, Cells, Dataset, Generated, Split, encode, load_bundled
+from mklref.datasets.remote import PUBLISHED, fetch, with_standard_split
 from mklref.datasets.signals import SIGNALS, signal
 from mklref.datasets.table import read_csv, read_samples
 from mklref.exceptions import InvalidParameter

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from mklref._checks import check_start
+from mklref._run import check_start
 from mklref._typing import Array
 from mklref.certificate import best_intercept
 from mklref.certificate.intercept import intercept_objective

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_sample_weight,
@@ -23,9 +22,8 @@ from sklearn.utils.validation import (
 from mklref._typing import Array
 from mklref.certificate import Bounds
 from mklref.estimators import prediction
-from mklref.estimators.blocks import joined
-from mklref.estimators.explained import Explained
-from mklref.estimators.factors import FactorFamily, approximated, checked_approximation, row_blocks
+from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
+from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
@@ -40,12 +38,21 @@ from mklref.estimators.gram import (
     vanished,
 )
 from mklref.estimators.persistence import Persistent, variables_of
-from mklref.estimators.samples import Kept, as_given, merged, warn_of_scales
-from mklref.estimators.size import require_memory
-from mklref.estimators.sparse import SparseFamily, is_sparse, of_products
-from mklref.estimators.validated import named, own_errors, require_unmasked, validated
+from mklref.estimators.prediction import Explained
+from mklref.estimators.samples import (
+    Kept,
+    as_given,
+    merged,
+    named,
+    own_errors,
+    require_memory,
+    require_unmasked,
+    validated,
+    warn_of_constant,
+    warn_of_scales,
+)
 from mklref.estimators.workers import gathered, poll
-from mklref.exceptions import ConstantKernelWarning, Interrupted, InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import FittedFamily, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
@@ -66,28 +73,7 @@ class Part(NamedTuple):
     """Indices of its samples among those that were kept."""
 
 
-def _has_features(model: Any) -> bool:
-    """Whether there is a `transform`."""
-    if getattr(model, "approximation", None) is None:
-        raise AttributeError(
-            "transform gives the features of approximated kernels: fit with approximation=Nystroem(n_components=300)."
-        )
-    return True
-
-
-def warn_of_constant(names: list[str], where: str) -> None:
-    """Name the kernels that have weight 0 because they are constant."""
-    if names:
-        few = ", ".join(names[:5]) + (f", ... ({len(names)} in all)" if len(names) > 5 else "")
-        warnings.warn(
-            f"constant on {where}, and so without a say and with weight 0: {few}. Leave out variables that never "
-            "change.",
-            ConstantKernelWarning,
-            stacklevel=4,
-        )
-
-
-class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
+class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: ignore[misc]
     """Fit of kernels and of the machine on them; see the classes for users."""
 
     kernels: Any
@@ -383,42 +369,6 @@ class BaseMKL(Explained, Persistent, BaseEstimator):  # type: ignore[misc]
         X = self._checked_new(X)
         shown = bool(self.verbose) and not self._is_of_fold()
         return prediction.scores(self._new_kernels, X, *self._machines(), self.intercept_, shown=shown)
-
-    @available_if(_has_features)  # type: ignore[untyped-decorator]
-    def transform(self, X: Any) -> Array:
-        """The weighted features sqrt(theta_m) L_m of new samples, side by side, for kernels that are approximated.
-
-        Inner products of these rows are those of the learned kernel, so that a pipeline can go on with them.
-
-        Returns
-        -------
-        array (k, sum of the r_m of the kernels with a weight)
-
-        Raises
-        ------
-        AttributeError
-            There is no `approximation`.
-        InvalidParameter
-            The model was fitted without one, or has machines with weights of their own.
-        """
-        check_is_fitted(self)
-        if not isinstance(self._new_kernels, FactorFamily) or self.weights_.ndim > 1:
-            raise InvalidParameter(
-                "transform gives the features of approximated kernels with common weights: fit with "
-                "approximation=Nystroem(n_components=300) and multiclass='joint'."
-            )
-        X, own = self._checked_new(X), self._new_kernels.features
-        weights = np.sqrt(self.weights_[self._active])
-        found = np.empty((len(X), sum(len(image) for image in self._new_kernels.images)))
-        for rows in row_blocks(len(X), found.shape[1]):
-            found[rows] = np.hstack([w * one(X[rows]) for w, one in zip(weights, own, strict=True)] or [found[rows]])
-        return found
-
-    @available_if(_has_features)  # type: ignore[untyped-decorator]
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
-        """`fit`, and the features of the training samples."""
-        features: Array = cast(Any, self).fit(X, y, sample_weight=sample_weight).transform(X)
-        return features
 
     def _is_of_fold(self) -> bool:
         """Whether a search scores this machine by kernels that it has cut out."""

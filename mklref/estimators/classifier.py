@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from mklref._classes import as_one_kind, require_known
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.validated import own_errors
+from mklref.estimators.samples import own_errors
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels import KernelStack
 from mklref.multiclass import STRATEGIES, MulticlassProblem, votes

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
 from mklref._validate import checked_count
-from mklref.exceptions import InvalidType
+from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
 from mklref.kernels.base import Kernel
@@ -174,3 +176,57 @@ def _normalized(
     elif method == "trace" and held > 0.0:
         factor = (held * total) ** -0.5
     return Features(maker, mean if center else 0.0, factor, method == "spherical"), False
+
+
+def _has_features(model: Any) -> bool:
+    """Whether there is a `transform`."""
+    if getattr(model, "approximation", None) is None:
+        raise AttributeError(
+            "transform gives the features of approximated kernels: fit with approximation=Nystroem(n_components=300)."
+        )
+    return True
+
+
+class WithFeatures:
+    """The learned features of new samples, for an estimator whose kernels may be approximated."""
+
+    weights_: Array
+    _new_kernels: Any
+    _active: Any
+    _checked_new: Any
+
+    @available_if(_has_features)  # type: ignore[untyped-decorator]
+    def transform(self, X: Any) -> Array:
+        """The weighted features sqrt(theta_m) L_m of new samples, side by side, for kernels that are approximated.
+
+        Inner products of these rows are those of the learned kernel, so that a pipeline can go on with them.
+
+        Returns
+        -------
+        array (k, sum of the r_m of the kernels with a weight)
+
+        Raises
+        ------
+        AttributeError
+            There is no `approximation`.
+        InvalidParameter
+            The model was fitted without one, or has machines with weights of their own.
+        """
+        check_is_fitted(self)
+        if not isinstance(self._new_kernels, FactorFamily) or self.weights_.ndim > 1:
+            raise InvalidParameter(
+                "transform gives the features of approximated kernels with common weights: fit with "
+                "approximation=Nystroem(n_components=300) and multiclass='joint'."
+            )
+        X, own = self._checked_new(X), self._new_kernels.features
+        weights = np.sqrt(self.weights_[self._active])
+        found = np.empty((len(X), sum(len(image) for image in self._new_kernels.images)))
+        for rows in row_blocks(len(X), found.shape[1]):
+            found[rows] = np.hstack([w * one(X[rows]) for w, one in zip(weights, own, strict=True)] or [found[rows]])
+        return found
+
+    @available_if(_has_features)  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """`fit`, and the features of the training samples."""
+        features: Array = cast(Any, self).fit(X, y, sample_weight=sample_weight).transform(X)
+        return features

@@ -13,7 +13,7 @@ from sklearn.metrics import check_scoring
 
 from mklref._typing import Array
 from mklref.certificate import Bounds, certify_each
-from mklref.certificate.unit import relative
+from mklref.certificate.bounds import relative
 from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
 from mklref.estimators.samples import Kept

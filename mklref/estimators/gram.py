@@ -12,8 +12,8 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
+from mklref.estimators.blocks import SparseFamily, is_sparse
 from mklref.estimators.factors import FactorFamily
-from mklref.estimators.sparse import SparseFamily, is_sparse
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
     ArrayStack,

@@ -17,11 +17,11 @@ from mklref._files import read_arrays, write_arrays
 from mklref._typing import Array
 from mklref._untrusted import numbers_of
 from mklref.certificate import Bounds, Certificate
-from mklref.estimators import formats
+from mklref.estimators import saved
+from mklref.estimators.blocks import SparseFamily
 from mklref.estimators.factors import FactorFamily
 from mklref.estimators.gram import PRECOMPUTED, NewKernels, Precomputed, family_of
 from mklref.estimators.saved import require_model
-from mklref.estimators.sparse import SparseFamily
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.kernels import FittedFamily
 from mklref.kernels.functions import grouped
@@ -129,15 +129,15 @@ class Persistent:
     @classmethod
     def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: str | PathLike[str]) -> Self:
         facts = {name: fact for name, fact in facts.items() if name != "search"}  # which its own class reads
-        if facts.get("format") not in (_FORMAT, formats.FIRST):
+        if facts.get("format") not in (_FORMAT, saved.FIRST):
             raise UnsafeFile(f"{path} has format {facts.get('format')!r}; this version reads {_FORMAT!r}.")
         if facts.get("estimator") != cls.__name__:
             raise UnsafeFile(f"{path} holds a {facts.get('estimator')}; load it with {facts.get('estimator')}.load.")
         try:
             names = cast(Any, cls)._get_param_names()
-            facts = formats.completed(facts, names)
-            if facts["format"] == formats.FIRST:
-                arrays, facts = formats.upgraded(arrays, facts, _FORMAT)
+            facts = saved.completed(facts, names)
+            if facts["format"] == saved.FIRST:
+                arrays, facts = saved.upgraded(arrays, facts, _FORMAT)
             require_model(names, "classes_" in cls.__annotations__, arrays, facts)
             return cls._restored(arrays, facts)
         except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, RecursionError) as damaged:

@@ -1,22 +1,34 @@
-"""Which samples a fit sees, and in which order: equal ones once, with their weights added up.
+"""Samples as a fit sees them: checked, equal ones once with their weights added up, and not too many for the memory.
 
     sum_i c_i V(f(x_i), y_i) = sum over different (x, y) of (sum of the c_i of its copies) V(f(x), y)
 
 so that a weight of 2 is the same as a second copy, to the last digit, and the order of the samples is none of the data.
+
+What it takes of the memory is said before it begins:
+
+8 n^2 (M + 5)                        the kernels, and what one of them takes while it is evaluated and normalised
+8 n^2 M w ((f - 1)/f)                beside it in a search of f folds, w at a time: K[train, train] and K[test, train]
+
+What scikit-learn checks of samples, targets and weights is said in errors of this package.
 """
 
 from __future__ import annotations
 
+import math
+import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_array, validate_data
 
 from mklref._typing import Array
-from mklref.estimators.sparse import is_sparse, rows_as_bytes
-from mklref.exceptions import ScaleWarning
+from mklref._untrusted import free_memory
+from mklref.estimators.blocks import is_sparse, rows_as_bytes
+from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidType, MKLError, ScaleWarning
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.functions import Function
 
@@ -107,3 +119,102 @@ def _foreign(kernel: Kernel) -> bool:
     if isinstance(kernel, Composite):
         return True  # its parts stand elsewhere, or on columns of their own
     return isinstance(kernel.on_columns()[0], Function) or kernel.takes_text
+
+
+_BESIDE = 5
+"""Matrices of order n beside the stack; see `FamilyStack`."""
+
+
+def needed(n: int, M: int, folds: int = 0, workers: int = 1) -> float:
+    """Bytes of a fit to n samples with M kernels; of a search with that many folds, so many at a time."""
+    slices = workers * (folds - 1) / folds if folds > 1 else 0.0
+    return 8.0 * n * n * (M * (1.0 + slices) + _BESIDE)
+
+
+def require_memory(n: int, M: int, folds: int = 0, workers: int = 1) -> None:
+    """Raise `InvalidInput` if a fit takes more than is free, and say what would fit."""
+    size, free = needed(n, M, folds, workers), free_memory()
+    if size <= free:
+        return
+    samples = math.isqrt(int(free / (size / n / n)))
+    one = needed(n, 1, folds, workers) - needed(n, 0, folds, workers)
+    kernels = max(0, int((free - needed(n, 0, folds, workers)) / one))
+    or_kernels = f", or {kernels} kernels" if kernels else ""
+    fewer_jobs = ", or n_jobs=1" if workers > 1 else ""
+    raise InvalidInput(
+        f"{n} samples and {M} kernels take {size / 1e9:.3g} GB of memory{' in a search' if folds else ''}, and "
+        f"{free / 1e9:.3g} GB are free. These would fit: {samples} samples (--samples {samples} in a shell)"
+        f"{or_kernels}{fewer_jobs}; mklref.solve takes kernels in float32, which are half as large."
+    )
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """A ValueError or TypeError of scikit-learn as the one of this package, in the same words."""
+    try:
+        yield
+    except MKLError:
+        raise
+    except ValueError as invalid:
+        raise InvalidInput(str(invalid)) from invalid
+    except TypeError as invalid:
+        raise InvalidType(str(invalid)) from invalid
+
+
+def require_unmasked(**given: Any) -> None:
+    """Raise `InvalidType` for a masked array, of which scikit-learn takes what is under the mask."""
+    for name, data in given.items():
+        if isinstance(data, np.ma.MaskedArray):
+            raise InvalidType(
+                f"{name} is a masked array; its mask would be lost. Fill or drop the masked entries first."
+            )
+
+
+def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -> Any:
+    """What scikit-learn makes of X, numbers; anything else among them is refused with the names of its columns.
+
+    Of a table whose columns are `known` to be those of the model it need not ask.
+    """
+    try:
+        if known:
+            return check_array(X, dtype=np.float64, estimator=model, input_name="X", accept_sparse=True)
+        return validate_data(model, X, *y, dtype=np.float64, **checks)
+    except (TypeError, ValueError) as invalid:
+        columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "dtypes") else []
+        if not columns and "could not convert string" not in str(invalid):
+            with own_errors():
+                raise
+        where = f" in {', '.join(columns)}" if columns else ""
+        first = f" ({invalid})" if isinstance(invalid, ValueError) else ""
+        raise InvalidInput(
+            f"X holds texts or dates among its numbers{where}{first}: encode texts, for instance by OneHotEncoder in a "
+            "ColumnTransformer, turn dates into numbers, or leave the columns out. Texts alone go to spectrum kernels."
+        ) from invalid
+
+
+def _is_numeric(column: Any) -> bool:
+    """Whether the cells of a column of a data frame are numbers, or missing."""
+    cells = np.asarray(column)
+    if cells.dtype.kind != "O":
+        return cells.dtype.kind in "biuf"
+    return all(isinstance(cell, numbers.Real) or cell is None for cell in cells)
+
+
+def named(X: Any) -> Any:
+    """Names of the columns of a table that is no data frame for scikit-learn, such as `mklref.datasets.Dataset`."""
+    columns = getattr(X, "columns", None)
+    if not isinstance(columns, tuple) or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.array(columns, dtype=object)
+
+
+def warn_of_constant(names: list[str], where: str) -> None:
+    """Name the kernels that have weight 0 because they are constant."""
+    if names:
+        few = ", ".join(names[:5]) + (f", ... ({len(names)} in all)" if len(names) > 5 else "")
+        warnings.warn(
+            f"constant on {where}, and so without a say and with weight 0: {few}. Leave out variables that never "
+            "change.",
+            ConstantKernelWarning,
+            stacklevel=4,
+        )

@@ -26,10 +26,11 @@ from sklearn.utils.validation import check_is_fitted
 from mklref._typing import Array
 from mklref._validate import check_limits
 from mklref.certificate.verdict import saved
-from mklref.estimators.base import BaseMKL, warn_of_constant
+from mklref.estimators.base import BaseMKL
 from mklref.estimators.choice import RULES, Choice, Row, chosen
 from mklref.estimators.folds import Fold, folds_of, memberships, points_of_fold, require_classes, splits_of
 from mklref.estimators.persistence import from_plain, to_plain
+from mklref.estimators.samples import warn_of_constant
 from mklref.estimators.workers import gathered
 from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, UnsafeFile
 from mklref.solution import require_names

@@ -5,11 +5,10 @@ The problem is not convex. Solutions carry the residual of their first-order con
 
 from __future__ import annotations
 
-from mklref.evidence.likelihood import MarginalLikelihood
+from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, stationarity
 from mklref.evidence.problem import EvidenceProblem, simulate
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, Posterior
 from mklref.evidence.solver import METHODS, solve
-from mklref.evidence.stationarity import Stationarity, stationarity
 from mklref.evidence.variational import log_determinant_bound, log_determinant_conjugate, quadratic_bound
 
 __all__ = [

@@ -11,8 +11,7 @@ import scipy.linalg
 
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, require_finite
-from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.stationarity import Stationarity, judge
+from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, judge
 from mklref.exceptions import InvalidInput
 from mklref.kernels.blocks import checked_blocks
 

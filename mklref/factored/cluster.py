@@ -28,7 +28,7 @@ _WITHOUT = 60.0
 _REPEATS = 5
 """Rounds in a row that may break."""
 _REPLAYED = {"score": "score", "begin": "begin", "assemble": "advance", "first": "first", "second": "second"}
-_REPLAYED |= {"third": "third", "keep": "keep", "look": "look"}
+_REPLAYED |= {"third": "third", "keep": "keep", "look": "look", "evaluate": "evaluate"}
 """What changes a shard, and the part of it that does."""
 
 

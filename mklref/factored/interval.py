@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._checks import check_start
+from mklref._run import check_start
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.certificate.numerical import certify_images

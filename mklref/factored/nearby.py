@@ -38,10 +38,18 @@ class Nearby:
 
     def score(self, v: Array, b: Array) -> Total:
         """As `Shard.score`, for all rows."""
+        self._widen()
+        return self.whole.score(v, b)
+
+    def evaluate(self, *arguments: Any) -> Total:
+        """As `Shard.evaluate`, for all rows."""
+        self._widen()
+        return self.whole.evaluate(*arguments)
+
+    def _widen(self) -> None:
         self.steps = self.whole
         for near in self.near:
             near[:] = True
-        return self.whole.score(v, b)
 
     def clearances(self) -> Total:
         """How many samples have which clearance, between EDGES, by the scores that are known."""
@@ -50,7 +58,7 @@ class Nearby:
             counts += np.bincount(np.searchsorted(EDGES, samples.clearance(slice(None))), minlength=len(counts))
         return Total((counts,))
 
-    def look(self, length: float, centred: bool, v: Array, b: Array, tau: float, near: float) -> Total:
+    def look(self, length: float, centred: bool, v: Array, b: Array, tau: float, near: float, digits: int) -> Total:
         """Take the step; from then on steps are made with samples whose clearance is at most `near`.
 
         Of the others [L 1]'beta above and below 0 (P, r + 1, 2) and their sums (P, SUMS); (P, 3), how many are near and
@@ -59,7 +67,8 @@ class Nearby:
         """
         whole, P = self.whole, len(self.near)
         self._put_back(length, centred)
-        whole.exact, self.steps = True, whole
+        whole.follows(digits)
+        self.steps = whole
         vectors, moved = np.zeros((P, whole.stack.rank + 1, 2)), np.zeros(2)
         copied, needed, first = [], np.zeros(len(whole), dtype=bool), 0
         most = _MOST * len(whole) if np.isfinite(near) else -1.0

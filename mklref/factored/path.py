@@ -3,6 +3,7 @@ r"""The central path in (v, b, theta) at once, for kernels as factors.
     minimise over v, b, theta    sum_p sum_i c_i V(l_i'v_p + b_p, y_pi) + sum_m [sum_p ||v_pm||^2]/(2 theta_m)
                                  + psi(theta) + c_b b
 
+    approach.py   where there are many samples, what comes before: Newton's method on a rounder loss
     samples.py    beta and its multipliers, sample by sample
     weights.py    psi
     shard.py      sums over rows: three or four reads of L in a step
@@ -28,7 +29,8 @@ from scipy.linalg import LinAlgError
 
 from mklref._run import Recorder
 from mklref._typing import Array
-from mklref.certificate.unit import relative, unit_of
+from mklref.certificate.bounds import relative, unit_of
+from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES
 from mklref.factored.rounds import Rounds, machines_of
 from mklref.factored.samples import centring, samples_for
@@ -48,9 +50,9 @@ _SHORT, _PATIENCE = 1e-6, 12
 _DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
 """Steps without a better gap after which so many times the rows are drawn: where L'beta has to vanish, they leave of it
 what the error of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
-_ROUGH, _DEEPER = 0.01, 0.03
-"""Relative gap at which rows are left out for the first time, and the share of the gap at a look at all rows that calls
-for the next one."""
+_FOUND, _ROUGH, _DEEPER = 0.05, 0.01, 1e-3
+"""Relative gaps from which on rows are left out after an approach, and without one; and the share of the gap at a look
+at all rows that calls for the next one."""
 _LEAST, _FIRST, _LARGEST = 0.03, 0.25, 0.4
 """Shares of the samples that are near at least, where nothing is known, and at most; else none is left out."""
 _AWAY, _WIDER = 1.0, 2.0
@@ -62,6 +64,8 @@ _HALVINGS = 40
 _DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
 """Relative gaps below which products, and then L'DL, in float32 would leave v and theta w apart; C times the largest
 K_ii where float32 does not overflow; and the length of a step that may be short for its rounding."""
+_READ = 1e-4
+"""Relative gap above which a look at rows in float32 is one in float32."""
 _SAVED = 0.1
 """A point of other processes is fetched when its gap is that share of the one that was fetched before."""
 _ROWS, _OFF = 50, 0.5
@@ -134,10 +138,13 @@ class Path:
         self.digits = 0 if _RANGE[0] < self.problem.C * self.largest.max() < _RANGE[1] else 2
         """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
         self.poor = False
-        large = self.first.n_samples * self.rank**2 > _CHEAP
-        self.rows = float(_ROWS * self.rank) if large else np.inf
+        self.large = self.first.n_samples * self.rank**2 > _CHEAP
+        self.rows = float(_ROWS * self.rank) if self.large else np.inf
         """Rows that L'DL takes."""
-        self.choosy = large and any(one.ends for one in self.each)
+        self.kinked = any(one.kinked for one in self.each)
+        self.away_from = suits(self)
+        """Whether the path is still to be approached."""
+        self.choosy = self.large and any(one.ends for one in self.each)
         """Whether rows that do not matter are left out."""
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
@@ -158,12 +165,37 @@ class Path:
         self.looked, self.goal, self.before, self.change, self.away = False, _ROUGH, np.inf, np.nan, _AWAY
         self._count(self.samples)
         size = max(self.rounds.score(self.v, self.b), self._size())
-        tau = start.share * size / max(self.count, 1)
-        total = float(self.rounds.begin(tau)[0])
-        if self.first.intercept_cost:
-            self._balance_start(tau, total)
-        self.tau, self.length, self.centred, self.fresh, self.stuck = tau, 0.0, False, True, False
-        self.gap = np.inf
+        self.tau = start.share * size / max(self.count, 1)
+        self.length, self.centred, self.fresh, self.stuck, self.gap = 0.0, False, True, False, np.inf
+        if not self.away_from:
+            total = float(self.rounds.begin(self.tau)[0])
+            if self.first.intercept_cost:
+                self._balance_start(self.tau, total)
+
+    def evaluated(self, width: float, rows: float, exact: bool) -> tuple[Array, Array, float]:
+        """L'DL and vectors of a rounder loss at v and b, with bounds of the problem itself; how many D are not 0."""
+        digits = max(self.digits, int(exact))
+        grams, vectors, sums, told = self.rounds.evaluate(self.v, self.b, width, self.weights(), rows, digits)
+        self.counters["grams"] += float(told[0]) / (self.first.n_samples * len(self.each))
+        self.counters["passes"] += 1.0
+        self.counters["steps"] += 1.0
+        self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
+        self._bounds(vectors, sums)
+        return grams, vectors, float(told[1])
+
+    def arrive(self, change: float) -> None:
+        """Onto the path, near to its end, from where scores will change so much."""
+        self.away_from, self.change = False, change
+        if not np.isfinite(self.gap):
+            self.begin(None)
+            return
+        self._look(self._near() if self.relative_gap() < _FOUND else np.inf)
+        self.digits = max(self.digits, 1)
+        self.tau = self.gap / max(self.count, 1)
+        self.rounds.begin(self.tau)
+        if self.psi.fixed is None:
+            self.z = np.maximum(self.z, self.tau / self.theta)
+        self.length, self.fresh, self.looked = 0.0, False, True
 
     def _count(self, samples: Array) -> None:
         """The products that go to tau, of so many samples of each machine and of the weights."""
@@ -185,10 +217,11 @@ class Path:
     def _look(self, near: float) -> None:
         """Take the step, compute all scores anew, and go on with samples that are so near to where their loss bends."""
         self.near = near
-        told = self.rounds.look(self.length, self.centred, self.v, self.b, self.tau, near)
+        digits = self.digits if self.relative_gap() < _READ else 0
+        told = self.rounds.look(self.length, self.centred, self.v, self.b, self.tau, near, digits)
         vectors, sums, counts, (squares, number) = told
         self.length, self.looked, self.far = 0.0, True, None
-        self.change = float(np.sqrt(squares / number)) if number else np.nan
+        self.change = float(np.sqrt(squares / number)) if number else self.change
         self.counters["passes"] += 1.0
         self._count(counts[:, 0])
         if counts[:, 0].sum() < self.samples.sum():
@@ -222,10 +255,14 @@ class Path:
     def follow(self, tol: float) -> Status:
         """Steps until the gap is tol |upper|, or nothing goes on."""
         shown, worse = np.inf, 0
+        if self.away_from:
+            status, change = approached(self, tol)
+            if status is not None:
+                return status
+            self.arrive(change)
         while True:
             grams, vectors, sums = self._assembled()
-            gap = self._bounds(vectors, sums)
-            size, clock, recorder = max(abs(self.upper), self.unit), self.recorder.seconds, self.recorder
+            gap, size = self._bounds(vectors, sums), self._scale()
             if self._calls_for_a_look(gap / size, tol):
                 near = self._near() if gap > tol * size else self.near  # or beta moves once more
                 if self.far is not None or np.isfinite(near):
@@ -236,9 +273,7 @@ class Path:
             if self.looked:
                 self.away *= _WIDER if gap > 0.5 * self.before else 1.0
                 self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap / size)
-            record = Record(len(recorder.records), clock, self.lower, self.upper, 1, self.weights(), unit=self.unit)
-            reached = Status.OPTIMAL if gap <= tol * size else None
-            status = recorder.add(record, relative(self.upper - self.lower, size), reached)
+            status = self.recorded(tol)
             worse = 0 if gap < 0.99 * shown else worse + 1
             shown = min(gap, shown)
             if status is not None:
@@ -248,7 +283,7 @@ class Path:
             stalled = worse >= _PATIENCE or self.stuck
             if not stalled:
                 try:
-                    self._step(grams, vectors, _ENOUGH * tol * size)
+                    self.step(grams, vectors, _ENOUGH * tol * size)
                 except (LinAlgError, FloatingPointError):
                     stalled, self.poor = self.digits == 2, True
             if stalled and not self.left_out:
@@ -256,6 +291,20 @@ class Path:
             if stalled:  # the path of all samples is another one: nothing less than its beginning is near it
                 self.choosy, shown, worse = False, np.inf, 0
                 self.begin(None)
+
+    def recorded(self, tol: float) -> Status | None:
+        """A line of the history; OPTIMAL if the gap is tol |upper|, or which limit is reached."""
+        recorder, size = self.recorder, self._scale()
+        clock, reached = recorder.seconds, Status.OPTIMAL if self.gap <= tol * size else None
+        record = Record(len(recorder.records), clock, self.lower, self.upper, 1, self.weights(), unit=self.unit)
+        return recorder.add(record, relative(self.upper - self.lower, size), reached)
+
+    def relative_gap(self) -> float:
+        """The gap of the present point."""
+        return self.gap / self._scale()
+
+    def _scale(self) -> float:
+        return max(abs(self.upper), self.unit)
 
     def _calls_for_a_look(self, gap: float, tol: float) -> bool:
         """Whether to compute all scores anew, at this relative gap of the samples that are near."""
@@ -287,13 +336,13 @@ class Path:
         self.counters["passes"] += share
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
         if self.fresh and self.psi.fixed is None:
-            self._multipliers()
+            self.multipliers(self.w)
         return grams, vectors, sums
 
-    def _multipliers(self) -> None:
-        """nu and z for which the line of theta holds, but for tau/theta."""
+    def multipliers(self, w: Array) -> None:
+        """nu and z for which the line of theta holds at this w, but for tau/theta."""
         psi, theta = self.psi, self.theta
-        slope = 0.5 * self._squares(self.w) - psi.smooth(theta)[0]
+        slope = 0.5 * self._squares(w) - psi.smooth(theta)[0]
         if psi.constrained:
             _, gradient, _ = psi.bound(theta)
             self.nu = max(float(np.max(slope / gradient)), self.tau)
@@ -349,19 +398,25 @@ class Path:
             return -down / up, 1.0
         return (1.0, -up / down) if total < 0.0 else (1.0, 1.0)
 
-    def _step(self, grams: Array, vectors: Array, enough: float) -> None:
+    def line_of_weights(self) -> tuple[Array, float, Any]:
+        """What the line of theta leaves, 1 - phi, and the Hessian of phi; 0 where weights do not move."""
+        psi, theta = self.psi, self.theta
+        if psi.fixed is not None:
+            return np.zeros_like(theta), 0.0, 0.0
+        slope = psi.smooth(theta)[0] - 0.5 * self._squares(self.w) - self.z
+        if not psi.constrained:
+            return slope, 0.0, 0.0
+        value, gradient, hessian = psi.bound(theta)
+        return slope + self.nu * gradient, 1.0 - value, hessian
+
+    def step(self, grams: Array, vectors: Array, enough: float) -> None:
         """A predictor and corrector step; the products need not fall below `enough` together."""
         psi, theta, z, w = self.psi, self.theta, self.z, self.w
         share = 1.0 if self.far is None else self.far.share
         moving = psi.fixed is None
         system = System(psi, self.owner, grams, w, theta, z, self.nu, self.first.intercept)
         missing = self.first.intercept_cost - vectors[:, -1, 1] - vectors[:, -1, 2]
-        slope, phi = np.zeros_like(theta), 0.0
-        if moving:
-            slope = psi.smooth(theta)[0] - 0.5 * self._squares(w) - z
-            if psi.constrained:
-                value, gradient, hessian = psi.bound(theta)
-                slope, phi = slope + self.nu * gradient, 1.0 - value
+        slope, phi, hessian = self.line_of_weights()
         left = Left(vectors[:, :, 0], theta[self.owner] * w - self.v, -slope, -theta * z, phi, missing)
         affine = system.solve(left)
         (corrections, along), reach = self.rounds.first(affine.v, affine.b)

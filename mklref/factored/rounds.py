@@ -48,6 +48,10 @@ class Rounds:
         """As `Shard.assemble`."""
         return self._sum("assemble", *arguments).sums
 
+    def evaluate(self, *arguments: Any) -> tuple[Array, ...]:
+        """As `Shard.evaluate`."""
+        return self._sum("evaluate", *arguments).sums
+
     def look(self, *arguments: Any) -> tuple[Array, ...]:
         """As `Nearby.look`."""
         return self._sum("look", *arguments).sums

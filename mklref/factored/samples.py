@@ -49,6 +49,8 @@ class Samples(Protocol):
     """Products for each sample that go to tau."""
     ends: bool
     """Whether there are ends to settle at."""
+    kinked: bool
+    """Whether the loss has kinks, where D is infinite."""
 
     def part(self, index: Any) -> Samples:
         """Some of the samples as they are."""
@@ -70,6 +72,9 @@ class Samples(Protocol):
 
     def begin(self, where: Any, tau: float) -> None:
         """Put the samples on their own central path for their scores."""
+
+    def rounded(self, where: slice, width: float) -> Array:
+        """Put beta where the loss, rounder by `width` if it has kinks, has it for their scores; D."""
 
     def linear(self, where: slice) -> tuple[Array, Array]:
         """D and D r of the first step."""
@@ -126,11 +131,20 @@ class _Endless:
     """Samples that nothing settles; `_state` are the arrays, last axis n, that say where a sample is."""
 
     ends = False
+    kinked = False
     _state: tuple[str, ...] = ("f", "beta")
     f: Array
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         self.loss, self.y, self.costs = loss, y, costs
+
+    def begin(self, where: Any, tau: float) -> None:
+        """As `Samples`."""
+        raise NotImplementedError
+
+    def linear(self, where: slice) -> tuple[Array, Array]:
+        """As `Samples`."""
+        raise NotImplementedError
 
     def part(self, index: Any) -> Any:
         """As `Samples`."""
@@ -150,6 +164,11 @@ class _Endless:
 
     def settle(self, where: Any) -> None:
         """There is no end."""
+
+    def rounded(self, where: slice, width: float) -> Array:
+        """As `Samples`; these losses are smooth."""
+        self.begin(where, 0.0)
+        return np.asarray(self.linear(where)[0])
 
     def room(self, where: Any) -> Array:
         """As `Samples`."""
@@ -258,7 +277,7 @@ class BoxSamples(_Quadratic):
             above = np.isfinite(lower)
             self.sign = np.where(above, 1.0, -1.0)[None]
             self.base, self.w = np.where(above, lower, upper), (upper - lower)[None]
-        self.pairs = len(self.w) * (2 if self.bounded else 1)
+        self.pairs, self.kinked = len(self.w) * (2 if self.bounded else 1), self.curvature == 0.0
         self.u, self.s, self.t = (np.zeros_like(self.w) for _ in range(3))
         self.du, self.ds, self.dt, self.eu, self.es, self.et = (np.zeros_like(self.w) for _ in range(6))
         self.a, self.barrier = np.zeros_like(self.w), np.ones_like(self.w)
@@ -272,6 +291,18 @@ class BoxSamples(_Quadratic):
         if self.bounded:
             self.t[:, where] = tau / (w - u)
         self._follow(where)
+
+    def rounded(self, where: slice, width: float) -> Array:
+        """u = (h w/(2c) - x)/(slope + h/c), cut off at 0 and w; D = sum of 1/(slope + h/c) over legs between them."""
+        (x, slope), w = self._slopes(where), self.w[:, where]
+        if self.kinked:
+            slope = width / self.costs[where]
+            x = x - 0.5 * slope * w
+        u = -x / slope
+        between = (u > 0.0) & (u < w)
+        self.u[:, where] = np.clip(u, 0.0, w)
+        self._follow(where)
+        return _over_legs(between / slope)
 
     def clearance(self, where: Any) -> Array:
         """x where u goes to 0, and -(x + slope w) where it goes to w."""

@@ -1,5 +1,6 @@
 """Rows of L with their samples: what a step of the interior point method asks of them, in three or four reads.
 
+    evaluate(v, b)   the scores, beta and L'DL of a rounder loss there, L'beta and what bounds the optimum
     assemble(t)      take the step; then L'DL, L'(D r), L'beta and what bounds the optimum
     first(dv, db)    the scores of the first step, L'(D dr/dtau) and L'(D dr) of its correction, and how long it may be
     second(dv, db)   the scores of the step, how long it may be, and L'(D dr) of what would centre its products
@@ -98,13 +99,13 @@ class Shard:
         """
         P, r = len(self.machines), self.stack.rank
         grams, vectors = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3))
-        little = self._follows(digits)
+        little = self.follows(digits)
         pulls, sums = self._advanced(length, centred)
         share = len(self) / (self.n * largest)
         least = [_threshold(D, _NEGLIGIBLE * min(share, float(D.sum()))) for D in self.D]
-        drawn = [self._drawn(p, weights, rows * len(self) / self.n) for p in range(P)]
-        kind = np.dtype(np.float64 if little or digits == 2 else np.float32)
-        products = [_Gram(r, self.stack.sparse, kind) for _ in range(P)]
+        everything = slice(0, None)
+        drawn = [self._drawn(p, everything, weights, rows * len(self) / self.n) for p in range(P)]
+        products = self._products(little or digits == 2)
         read = 0
         for rows, owns in self.blocks():
             for p, where, mine in owns:
@@ -117,27 +118,56 @@ class Shard:
                 grams[p, -1] += made[3]
                 read += int(np.count_nonzero(large))
                 products[p].add(own, D, large)
-        for gram, product in zip(grams, products, strict=True):
-            gram[:-1, :-1] = product.total()
-            gram[:-1, -1] = gram[-1, :-1]
+        _fill(grams, products)
         return Total((grams, vectors, sums, np.array([float(read)])))
+
+    def evaluate(self, v: Array, b: Array, width: float, weights: Array, rows: float, digits: int) -> Total:
+        """As `assemble` at the scores of v (P, r) and b (P,), for beta that a loss rounder by `width` has there.
+
+        The first of the vectors is 0. The last two numbers are the rows read for L'DL, and the samples with D > 0.
+        """
+        P, r = len(self.machines), self.stack.rank
+        grams, vectors, sums = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3)), np.zeros((P, SUMS))
+        products = self._products(self.follows(digits) or digits == 2)
+        told = np.zeros(2)
+        for read, owns in self.blocks():
+            for p, where, mine in owns:
+                samples, own = self.machines[p].samples, _some(read, mine)
+                samples.f[where] = self.product(own, v[p]) + b[p]
+                self.D[p][where] = samples.rounded(where, width)
+                sums[p] += samples.sums(where)
+                D = self._drawn(p, where, weights, rows * own.shape[0] / self.n)
+                beta, large = samples.beta[where], D > 0.0
+                made = self.transposed(own, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+                vectors[p, :, 1:] += made[:2].T
+                grams[p, -1] += made[2]
+                told += np.array([np.count_nonzero(large), np.count_nonzero(self.D[p][where])])
+                products[p].add(own, D, large)
+        _fill(grams, products)
+        return Total((grams, vectors, sums, told))
+
+    def _products(self, double: bool) -> list[_Gram]:
+        """An empty L'DL for each machine."""
+        kind = np.dtype(np.float64 if double else np.float32)
+        return [_Gram(self.stack.rank, self.stack.sparse, kind) for _ in self.machines]
 
     def advance(self, length: float, centred: bool, digits: int) -> Total:
         """The step alone."""
-        self._follows(digits)
+        self.follows(digits)
         self._advanced(length, centred)
         return Total()
 
-    def _drawn(self, p: int, weights: Array, rows: float) -> Array:
-        """D, or where so many rows are few among those of this shard, D_i/p_i of rows drawn with p_i, and 0 of others.
+    def _drawn(self, p: int, where: slice, weights: Array, rows: float) -> Array:
+        """D of some samples, or where so many rows are few among theirs, D_i/p_i of rows drawn with p_i, 0 of others.
 
         With p_i in proportion to what a row adds to the trace no row that matters is left to luck.
         """
-        D = self.D[p]
+        D, first = self.D[p][where], where.start
         if rows > _MANY * len(D):
             return D
-        lengths, own = weights @ self.stack.own_diagonals[:, self.start : self.stop], self.machines[p].rows
-        share = D * (lengths if own is None else lengths[own])
+        own = self.machines[p].rows
+        index: Any = slice(self.start + first, self.start + first + len(D)) if own is None else self.start + own[where]
+        share = D * (weights @ self.stack.own_diagonals[:, index])
         if not share.sum() > 0.0:
             return D
         share /= share.sum()
@@ -146,7 +176,7 @@ class Shard:
             certain = chance >= 1.0
             left = max(float(share[~certain].sum()), np.finfo(float).tiny)
             chance = np.where(certain, 1.0, np.minimum(1.0, (rows - np.count_nonzero(certain)) / left * share))
-        taken = np.random.default_rng([self.count, p, len(D)]).random(len(D)) < chance
+        taken = np.random.default_rng([self.count, p, first, len(D)]).random(len(D)) < chance
         return np.divide(D, chance, out=np.zeros_like(D), where=taken)
 
     def _advanced(self, length: float, centred: bool) -> tuple[list[Array], Array]:
@@ -209,7 +239,7 @@ class Shard:
             row[slice(None) if rows is None else rows] = beta
         return made
 
-    def _follows(self, digits: int) -> bool:
+    def follows(self, digits: int) -> bool:
         """Set how exact products of this step are; whether float64 costs no more."""
         little = self.stack.sparse or self.stack.rank**2 * (len(self)) < _LITTLE
         self.exact, self.count = little or digits > 0, self.count + 1
@@ -318,6 +348,13 @@ class _Gram:
         assert self.recent is not None
         self.sum += self.recent
         self.recent[:] = 0.0
+
+
+def _fill(grams: Array, products: Sequence[_Gram]) -> None:
+    """L'DL beside the last row and column, which becomes the last column as well."""
+    for gram, product in zip(grams, products, strict=True):
+        gram[:-1, :-1] = product.total()
+        gram[:-1, -1] = gram[-1, :-1]
 
 
 def _some(rows: Any, mine: Any) -> Any:

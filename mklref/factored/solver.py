@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from mklref._checks import check_range
-from mklref._run import Recorder
+from mklref._run import Recorder, check_range
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted
+from mklref.factored.approach import approached
 from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
@@ -153,7 +153,10 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     with closing(_rounds(small)) as rounds:
         path = Path(small, rounds, own)
         path.begin(_from_a_part(small, own, costs))
-        path.follow(_ROUGHLY)
+        if path.away_from:  # of which v, b and theta are enough
+            approached(path, _ROUGHLY)
+        else:
+            path.follow(_ROUGHLY)
     for name, cost in path.counters.items():
         costs[name] = costs.get(name, 0.0) / SHARE + cost
     best, share = path.best, min(1.0, float(np.sqrt(_ROWS * stack.rank / n)))

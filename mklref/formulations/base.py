@@ -9,8 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from mklref._conic.factors import Factors
 from mklref._conic.model import Model
+from mklref._conic.scaling import Factors
 from mklref.problem import Problem, is_one_machine
 from mklref.solution import Solution
 

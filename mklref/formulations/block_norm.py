@@ -20,9 +20,9 @@ Source: Kloft (27)-(30); Tomioka (5), (7).
 
 from __future__ import annotations
 
-from mklref._conic.atoms import norm, norms, power
-from mklref._conic.factors import Factors
+from mklref._conic.cones import norm, norms, power
 from mklref._conic.model import Model, PrimalForm
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, HalfPower, Lp, Power

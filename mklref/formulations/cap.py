@@ -22,9 +22,9 @@ Source: Szafranski (5), (9)-(11) and Prop. 1, which needs p, q >= 0 (erratum S2)
 
 from __future__ import annotations
 
-from mklref._conic.atoms import norm, norms
-from mklref._conic.factors import Factors
+from mklref._conic.cones import norm, norms
 from mklref._conic.model import Model, PrimalForm
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import Groups

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from mklref._conic.atoms import norm, norms, power, squares
-from mklref._conic.factors import Factors
+from mklref._conic.cones import norm, norms, power, squares
 from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
+from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.formulations.base import Formulation
 from mklref.losses import (

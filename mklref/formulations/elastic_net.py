@@ -24,8 +24,8 @@ a squared penalty) give the elastic net does not hold as stated (erratum T9).
 
 from __future__ import annotations
 
-from mklref._conic.factors import Factors
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import ElasticNet

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.atoms import norms, power
-from mklref._conic.factors import Factors
+from mklref._conic.cones import norms, power
 from mklref._conic.model import Model, PrimalForm
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import ConcaveBlock, ElasticNet, Power, PowerRoot, Regularizer, RootPlusLinear, SmoothedRoot

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.atoms import norm, norms
-from mklref._conic.factors import Factors
+from mklref._conic.cones import norm, norms
 from mklref._conic.model import Model, cost_parameters, multiplier
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.losses import Squared
 from mklref.problem import Point, Problem

@@ -20,8 +20,8 @@ Source: Szafranski (8), and (7) at (p, q) = (0, 1).
 from __future__ import annotations
 
 from mklref._conic.cones import MAX_DENOMINATOR
-from mklref._conic.factors import Factors
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import Groups

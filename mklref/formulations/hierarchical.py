@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.factors import Factors
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.kernels.stack import KernelStack
 from mklref.problem import Problem

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from mklref._conic.factors import Factors
 from mklref._conic.model import Model, cost_parameters, multiplier
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.formulations.mixed_norm import R
 from mklref.multiclass import MulticlassProblem

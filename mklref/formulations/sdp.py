@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.factors import Factors
 from mklref._conic.model import Model, cost_parameters
-from mklref._conic.point import SignedPoint
+from mklref._conic.polish import SignedPoint
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.signed import SignedProblem, SignedSolution
 

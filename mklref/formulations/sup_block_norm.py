@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.atoms import norm
-from mklref._conic.factors import Factors
+from mklref._conic.cones import norm
 from mklref._conic.model import Model, PrimalForm, multiplier
+from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from mklref._conic.atoms import norm, power
-from mklref._conic.factors import Factors
+from mklref._conic.cones import norm, power
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
+from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import (

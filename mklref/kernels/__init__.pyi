@@ -10,7 +10,6 @@ from .approximations import (
 from .base import Kernel as Kernel, KernelFamily as KernelFamily, total as total
 from .columns import on as on, per_group as per_group
 from .diagnostics import KernelReport as KernelReport, alignment as alignment, diagnose as diagnose
-from .disk import DiskStack as DiskStack
 from .factor_stack import FactorStack as FactorStack
 from .families import (
     function as function,
@@ -20,13 +19,14 @@ from .families import (
     matching as matching,
     per_variable as per_variable,
     polynomial as polynomial,
+    simplemkl_recipe as simplemkl_recipe,
+    spectrum as spectrum,
 )
 from .fitted import FamilyStack as FamilyStack, FittedFamily as FittedFamily
 from .lazy import LazyStack as LazyStack
 from .normalizing import center as center, normalize as normalize
-from .recipes import simplemkl_recipe as simplemkl_recipe
 from .specification import from_specification as from_specification, parse as parse
 from .stack import ArrayStack as ArrayStack, KernelStack as KernelStack, stack as stack
-from .strings import spectrum as spectrum
+from .storage import DiskStack as DiskStack
 from .validation import check_psd as check_psd
 from .wavelets import wavelet as wavelet

@@ -23,8 +23,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_count
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, NotApplicable
-from mklref.kernels.factor_images import FactorImages
-from mklref.kernels.factor_sources import Rows, Source, source_of
+from mklref.kernels.factor_sources import FactorImages, Rows, Source, source_of
 from mklref.kernels.stack import ArrayStack, KernelStack
 
 _BLOCK = 1 << 19

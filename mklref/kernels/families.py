@@ -1,4 +1,4 @@
-"""Families of kernels on feature vectors, and the stack of Gram matrices that a family gives on data.
+"""Families of kernels on feature vectors and on texts, and the stack of Gram matrices that a family gives on data.
 
     linear()                  x'z
     polynomial(d)             (x'z + 1)^d                              several degrees are several kernels
@@ -6,25 +6,28 @@
     laplacian(w)              exp(-sum_j |x_j - z_j| / w)              the same
     function(kernel)          anybody's k(X, Z)
     per_variable(family)      the family on each single variable
+    spectrum(k)               sum over words w of length k of (count of w in x) (count of w in z), for texts
+    simplemkl_family()        the kernels of SimpleMKL's experiments
     family + family           one after the other; products, multiples and sums are in `base`
 
 A family is a frozen value without data. `family.fit(X)` is a stack for `Problem`, which remembers X and the
 statistics of its normalisation: `stack.new(X_new)` are the matching kernels of new samples. The width sigma is
-SimpleMKL's; scikit-learn's gamma is 1/(2 sigma^2).
+SimpleMKL's; scikit-learn's gamma is 1/(2 sigma^2). Texts are a list of strings, or an array of them of one column.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel, KernelFamily, Union, require_few
+from mklref.kernels.fitted import FamilyStack
 from mklref.kernels.functions import Function, Gaussian, Laplacian, Linear, Matching, OnVariable, Polynomial
 
 
@@ -135,3 +138,132 @@ def _integer(degree: Any) -> int:
         return operator.index(degree)
     except TypeError:
         raise InvalidParameter(f"degree = {degree!r} must be a positive integer.") from None
+
+
+_LONGEST = 12
+
+
+def spectrum(lengths: int | Iterable[int]) -> KernelFamily:
+    """Spectrum kernels (Leslie, Eskin and Noble 2002), without mismatches, one for each length of words.
+
+    Parameters
+    ----------
+    lengths : int or iterable of int
+        From 1 to 12.
+
+    Raises
+    ------
+    InvalidParameter
+        Another length.
+    """
+    given = [lengths] if not isinstance(lengths, Iterable) else list(lengths)
+    return on_all_variables([Spectrum(_checked_length(length)) for length in given], "lengths")
+
+
+@dataclass(frozen=True)
+class Spectrum(Kernel):
+    """k(x, z) = sum_w count_w(x) count_w(z) over the words w of one length; each position begins a word."""
+
+    length: int
+
+    takes_text = definite = True
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """Inner products of the counts of words that both sides have."""
+        counts = self._counts([*_texts(X), *_texts(Z)])
+        return np.asarray((counts[: len(X)] @ counts[len(X) :].T).toarray(), dtype=float)
+
+    def gram(self, X: Array) -> Array:
+        """Inner products of the counts of words."""
+        counts = self._counts(_texts(X))
+        return np.asarray((counts @ counts.T).toarray(), dtype=float)
+
+    def diagonal(self, X: Array) -> Array:
+        """Squared lengths of the counts."""
+        counts = self._counts(_texts(X))
+        return np.asarray(counts.multiply(counts).sum(axis=1), dtype=float).ravel()
+
+    def name(self, variables: Sequence[str]) -> str:
+        """spectrum:length."""
+        return f"spectrum:{self.length}"
+
+    def _counts(self, texts: list[str]) -> Any:
+        """How often each word is in each text, sparse (k, number of words)."""
+        from scipy.sparse import csr_array
+
+        columns: dict[str, int] = {}
+        rows, found = [], []
+        for i, text in enumerate(texts):
+            for start in range(len(text) - self.length + 1):
+                rows.append(i)
+                found.append(columns.setdefault(text[start : start + self.length], len(columns)))
+        # Entries of one place are added up.
+        return csr_array((np.ones(len(rows)), (rows, found)), shape=(len(texts), max(len(columns), 1)))
+
+
+def _texts(X: Array) -> list[str]:
+    if X.shape[1] != 1:
+        raise InvalidInput(
+            f"spectrum kernels take one column of text, X has {X.shape[1]}: write on(NAME, COLUMN, ...)."
+        )
+    return [str(text) for text in X[:, 0]]
+
+
+def _checked_length(length: Any) -> int:
+    try:
+        checked = operator.index(length)
+    except TypeError:
+        checked = 0
+    if isinstance(length, bool) or not 1 <= checked <= _LONGEST:
+        raise InvalidParameter(f"length {length!r} of words must be an integer in [1, {_LONGEST}].")
+    return checked
+
+
+SIMPLEMKL_WIDTHS = (0.5, 1.0, 2.0, 5.0, 7.0, 10.0, 12.0, 15.0, 17.0, 20.0)
+"""Ten Gaussian widths, SimpleMKL 5.3; 5.1 says ten without printing them."""
+
+SIMPLEMKL_DEGREES = (1, 2, 3)
+
+
+def simplemkl_family(*, single_variables: bool = False) -> KernelFamily:
+    """Gaussians of ten widths and polynomials of degree 1 to 3, on all variables, and on each one if asked for."""
+    family = gaussian(SIMPLEMKL_WIDTHS) + polynomial(SIMPLEMKL_DEGREES)
+    return family + per_variable(family) if single_variables else family
+
+
+@overload
+def simplemkl_recipe(X: Any, X_new: None = None, *, single_variables: bool = True) -> FamilyStack: ...
+@overload
+def simplemkl_recipe(X: Any, X_new: Any, *, single_variables: bool = True) -> tuple[FamilyStack, Array]: ...
+def simplemkl_recipe(
+    X: Any, X_new: Any = None, *, single_variables: bool = True
+) -> FamilyStack | tuple[FamilyStack, Array]:
+    """The 13 (d + 1) kernels of SimpleMKL 5.1, each of unit trace.
+
+        exp(-||x - z||^2 / (2 sigma^2)),  sigma = 0.5, 1, 2, 5, 7, 10, 12, 15, 17, 20
+        (x'z + 1)^degree,                 degree = 1, 2, 3
+
+    on all d variables, then on the first, the second, ... variable alone.
+
+    Parameters
+    ----------
+    X : array (n, d)
+        Training samples. The paper standardises each variable to mean 0 and variance 1; this function does not.
+    X_new : array (k, d), optional
+        New samples, standardised with the mean and variance of the training samples.
+    single_variables : bool
+        False leaves the 13 kernels on all variables.
+
+    Returns
+    -------
+    FamilyStack
+        The training kernels (M, n, n), with names and `new(X_new)`. With X_new the pair of them and the array
+        (M, k, n) of new samples, scaled with the traces of the training kernels.
+
+    Raises
+    ------
+    InvalidInput
+        X or X_new is not a finite matrix, or they differ in their number of columns.
+    """
+    train = simplemkl_family(single_variables=single_variables).fit(X, normalize="trace")
+    return train if X_new is None else (train, train.new(X_new))

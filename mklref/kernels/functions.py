@@ -1,4 +1,4 @@
-"""Kernel functions on feature vectors, one frozen class each. The Gram functions are scikit-learn's."""
+"""Kernel functions on feature vectors, one frozen class each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel
-from mklref.kernels.exponential import EXP_ERROR
+from mklref.kernels.evaluation import EXP_ERROR
 from mklref.kernels.validation import checked_gram
 
 
@@ -34,9 +34,7 @@ class Linear(Kernel):
 
     def cross(self, X: Array, Z: Array) -> Array:
         """x'z."""
-        from sklearn.metrics.pairwise import linear_kernel
-
-        return np.asarray(linear_kernel(X, Z))
+        return np.asarray(X @ Z.T)
 
     def diagonal(self, X: Array) -> Array:
         """||x||^2."""
@@ -101,9 +99,10 @@ class Polynomial(Kernel):
 
     def cross(self, X: Array, Z: Array) -> Array:
         """(x'z + offset)^degree."""
-        from sklearn.metrics.pairwise import polynomial_kernel
-
-        return np.asarray(polynomial_kernel(X, Z, degree=self.degree, gamma=1.0, coef0=self.offset))
+        powers = X @ Z.T
+        powers += self.offset
+        powers **= self.degree
+        return np.asarray(powers)
 
     def diagonal(self, X: Array) -> Array:
         """(||x||^2 + offset)^degree."""
@@ -291,14 +290,18 @@ def grouped(kernels: Sequence[Kernel], variables: Sequence[str]) -> dict[str, tu
 
 def squared_distances(X: Array, Z: Array | None = None) -> Array:
     """||x - z||^2 for the rows x of X (k, d) and z of Z (n, d), by default X; then exactly symmetric, zero diagonal."""
-    from sklearn.metrics.pairwise import euclidean_distances
-
     if X.shape[1] == 1:
         differences = X - (X if Z is None else Z).T
         return np.square(differences, out=differences)
     origin = (X if Z is None else Z).mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
-    squares = np.asarray(euclidean_distances(X - origin, None if Z is None else Z - origin, squared=True))
+    left = X - origin
+    right = left if Z is None else Z - origin
+    squares: Array = -2.0 * (left @ right.T)
+    squares += _squared_norms(left)[:, None]
+    squares += _squared_norms(right)
+    np.maximum(squares, 0.0, out=squares)
     if Z is None:
+        np.fill_diagonal(squares, 0.0)
         squares += squares.T
         squares *= 0.5
     return squares

@@ -36,10 +36,8 @@ from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.base import KernelFamily, Union, total
 from mklref.kernels.columns import on, per_group
-from mklref.kernels.families import gaussian, linear, matching, per_variable, polynomial
+from mklref.kernels.families import gaussian, linear, matching, per_variable, polynomial, simplemkl_family, spectrum
 from mklref.kernels.fitted import FamilyStack
-from mklref.kernels.recipes import simplemkl_family
-from mklref.kernels.strings import spectrum
 from mklref.kernels.transforms import Normalization
 from mklref.kernels.wavelets import wavelet
 

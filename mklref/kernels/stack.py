@@ -1,20 +1,7 @@
-"""A stack of M Gram matrices of order n, and what a solver or a certificate may ask of it.
-
-    block(i, j, kernels)   = (K_m[i, j])_m                        (k, len(i), len(j))    the one evaluation
-    combine_rows(theta, i) = sum_m theta_m K_m[i, :]              (len(i), n)
-    apply(v, kernels)      = (K_m v)_m, read where v is not 0     (k, n)
-    quadratic(v)           = (v'K_m v)_m                          (M,)
-    own_diagonals          = (diag K_m)_m                         (M, n)
-
-Nothing here assumes that the matrices exist in memory: a stack that evaluates kernels when they are read defines
-`shape`, `dtype` and `block`, and overrides what it knows a faster way to. It says why its kernels are positive
-semidefinite (`definiteness`), and how accurately it evaluates them (`entry_errors`). Nobody calls `dense()` but who
-needs all matrices at a time. `ArrayStack` holds the matrices; it copies nothing that it need not copy.
-"""
+"""Gram matrices in memory: `stack` checks them, `ArrayStack` holds them and copies nothing that it need not copy."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -24,169 +11,13 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidKernel
+from mklref.kernels.protocol import KernelStack as KernelStack, indices
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
 
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
-_HELD = 1 << 23
-"""Entries of all kernels together that a stack which is not in memory evaluates at a time."""
 _BLOCK = 1 << 22
 """Entries that are converted from float32 at a time, so that a product never holds a second matrix."""
-
-
-class KernelStack(ABC):
-    """M positive semidefinite Gram matrices on the same n samples; `block` or `rows` is what a class has to define."""
-
-    names: tuple[str, ...] = ()
-    """One name for each kernel, where they have any."""
-    costly = False
-    """Whether an entry costs more than its place in memory, so that few of them should be asked for."""
-
-    @property
-    def definiteness(self) -> str:
-        """How it is known that they are semidefinite: "proved", "by theorem" or "assumed"."""
-        return "assumed"
-
-    @property
-    def entry_errors(self) -> Array | None:
-        """eta (M,), by which evaluated kernels are wrong; None if the matrices that are read are the kernels.
-
-        |x_ij - K_ij| <= eta_m d_i d_j, d_i = K_ii^{1/2}, for each entry x_ij that is evaluated, and, but for the
-        rounding of the sum over the support of v, |x_i - (K_m v)_i| <= eta_m d_i d'|v| for each product.
-        """
-        return None
-
-    @property
-    def recipe(self) -> bytes | None:
-        """What the matrices follow from, where that is known to be less than the matrices: who has it has them."""
-        return None
-
-    @property
-    def slack(self) -> Array:
-        """s (M,): K_m + s_m I is semidefinite where the rounding of entries to their dtype left K_m indefinite."""
-        return np.zeros(len(self))
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int, int]:
-        """(M, n, n)."""
-
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type in which the matrices are stored, or evaluated for a certificate."""
-
-    losable = False
-    """Whether what it is read from can change or vanish while it is in use."""
-
-    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns)), for index arrays or slices.
-
-        None stands for all.
-        """
-        whole = self.rows(np.arange(self.shape[1]) if rows is None else _indices(rows, self.shape[1]))
-        some = whole if kernels is None else whole[kernels]
-        return some if columns is None else some[:, :, columns]
-
-    def rows(self, index: Any) -> FloatArray:
-        """Rows K_m[index, :] of every kernel, (M, k, n), for an integer index array (k,)."""
-        return self.block(np.asarray(index))
-
-    def combine_rows(self, weights: Array, rows: Any) -> Array:
-        """sum_m weights_m K_m[rows, :], float64 (k, n); kernels of weight 0 are not read."""
-        active = np.flatnonzero(weights)
-        index = _indices(rows, self.shape[1])
-        total = np.zeros((len(index), self.shape[1]))
-        for part in self._batches(len(index), len(active)):
-            total[part] = np.tensordot(weights[active], self.block(index[part], None, active), 1)
-        return total
-
-    def combine(self, weights: Array) -> Array:
-        """sum_m weights_m K_m, float64 (n, n); kernels of weight 0 are not read."""
-        return self.combine_rows(weights, np.arange(self.shape[1]))
-
-    def apply(self, v: Array, kernels: Any = None) -> Array:
-        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n): sums of the rows where v is not 0."""
-        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
-        support = np.flatnonzero(v)
-        images = np.zeros((len(some), self.shape[1]))
-        for part in self._batches(len(support), len(some)):
-            images += v[support[part]] @ self.block(support[part], None, some).astype(np.float64, copy=False)
-        return images
-
-    def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
-        """Products K_m v of several vectors (k, n), float64 (k, M, n)."""
-        return np.stack([self.apply(v) if kernels is None else self.apply(v, kernels) for v in vectors])
-
-    def images(self, v: Array) -> Any:
-        """K_m v for what a certificate asks: `weights @ images` (n,), `images @ u` (M,), and both of `abs(images)`.
-
-        An array (M, n) here; a stack for which that is too much returns an object with these three operations.
-        """
-        return self.apply(v)
-
-    def images_each(self, vectors: Array) -> Any:
-        """`images` of each of several vectors (k, n)."""
-        return self.apply_each(vectors)
-
-    def part(self, samples: Any) -> KernelStack:
-        """The stack of some of the samples, for an integer index array (k,): principal submatrices."""
-        return ArrayStack([np.ascontiguousarray(rows[:, samples]) for rows in self.rows(samples)])
-
-    def quadratic(self, v: Array) -> Array:
-        """All values v'K_m v, float64 (M,)."""
-        return self.apply(v) @ v
-
-    def norms(self, v: Array) -> Array:
-        """g_m = sqrt(v'K_m v), float64 (M,); 0 where rounding leaves a square below it."""
-        return np.sqrt(np.maximum(self.quadratic(v), 0.0))
-
-    @cached_property
-    def own_diagonals(self) -> Array:
-        """The diagonal of each matrix, float64 (M, n)."""
-        return np.stack([self.block([i], [i])[:, 0, 0] for i in range(self.shape[1])], axis=1).astype(np.float64)
-
-    def traces(self) -> Array:
-        """The trace of each matrix, (M,)."""
-        return np.asarray(self.own_diagonals.sum(axis=1))
-
-    @cached_property
-    def own_lengths(self) -> Array:
-        """d (M, n), the roots of the diagonals: d_m (d_m'|v|) bounds |K_m||v|."""
-        return np.asarray(np.sqrt(np.maximum(self.own_diagonals, 0.0)))
-
-    def lengths(self, weights: Array) -> Array:
-        """weights'd, (n,)."""
-        return np.asarray(weights @ self.own_lengths)
-
-    def lengths_against(self, u: Array) -> Array:
-        """d u, (M,)."""
-        return np.asarray(self.own_lengths @ u)
-
-    def matrix(self, m: int) -> FloatArray:
-        """One matrix, (n, n); a view where it lies in memory."""
-        return np.asarray(self.block(None, None, [m])[0])
-
-    def dense(self) -> FloatArray:
-        """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
-        return self.block(None)
-
-    def _batches(self, rows: int, kernels: int) -> list[slice]:
-        """Slices of so many rows of so many kernels as are held at a time."""
-        step = max(1, _HELD // max(1, self.shape[1] * kernels))
-        return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """The matrices for `np.asarray`, as `dense` gives them."""
-        return np.array(self.dense(), dtype=dtype, copy=copy)
-
-
-def _indices(index: Any, n: int) -> Any:
-    """An index array for an index array, a slice, or None."""
-    return np.arange(n)[slice(None) if index is None else index]
 
 
 class ArrayStack(KernelStack):
@@ -240,7 +71,7 @@ class ArrayStack(KernelStack):
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
         """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
         n = self.shape[1]
-        where = np.ix_(_indices(rows, n), _indices(columns, n))
+        where = np.ix_(indices(rows, n), indices(columns, n))
         some = np.arange(len(self.matrices))[slice(None) if kernels is None else kernels]
         return np.stack([self.matrices[m][where] for m in some])
 
@@ -278,10 +109,6 @@ class ArrayStack(KernelStack):
             return np.stack([self.apply(v, kernels) for v in vectors])
         some = range(len(self.matrices)) if kernels is None else kernels
         return np.stack([vectors @ self.matrices[m] for m in some], axis=1)
-
-    def quadratic(self, v: Array) -> Array:
-        """All values v'K_m v, float64 (M,)."""
-        return self.apply(v) @ v
 
     def part(self, samples: Any) -> ArrayStack:
         """The stack of some of the samples (k,), known to be semidefinite if the whole is."""

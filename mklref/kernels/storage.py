@@ -1,12 +1,23 @@
-"""Where the matrices of a family are: in memory, or nowhere; and how much memory rows may take."""
+"""Where the matrices of a family are: in memory, or nowhere; and how much memory rows may take.
+
+Gram matrices that lie on disk, in `np.memmap`, HDF5 or zarr arrays, and are read by rows when they are asked for.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from mklref._typing import FloatArray
 from mklref._untrusted import free_memory
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
+from mklref.kernels.stack import KernelStack
+from mklref.kernels.validation import symmetry_tolerance
 
 STORAGES = ("memory", "lazy", "auto")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -80,3 +91,162 @@ def checked_precision(precision: Any) -> str:
 def _shown(size: float) -> str:
     unit = next(unit for unit in ("G", "M", "K", "") if size >= _UNITS[unit] or not unit)
     return f"{size / _UNITS[unit]:.0f}{unit}B"
+
+
+_SEEN = 8
+"""Samples whose entries are compared with those across the diagonal."""
+
+
+class DiskStack(KernelStack):
+    """Matrices of which rows are read when they are needed; the cache is that of the operating system.
+
+    Parameters
+    ----------
+    matrices : array-like (M, n, n), or sequence of array-likes (n, n)
+        Anything with `shape`, `dtype` (float32 or float64) and slices of rows: `np.memmap`, `h5py.Dataset`,
+        `zarr.Array`. They are taken to be symmetric and positive semidefinite, which certificates say they assume; of a
+        few samples it is seen that they are symmetric.
+    names : sequence of str, optional
+        One name for each kernel.
+
+    Raises
+    ------
+    InvalidType
+        No arrays, or entries that are no float32 or float64.
+    InvalidKernel
+        Not square, of different orders, or not symmetric.
+    """
+
+    costly = losable = True
+
+    def __init__(self, matrices: Any, names: Sequence[str] | None = None) -> None:
+        parts = list(matrices) if isinstance(matrices, list | tuple) else [matrices]
+        for part in parts:
+            if not isinstance(getattr(part, "shape", None), tuple):
+                raise InvalidType(f"matrices holds {part!r}; give np.memmap, h5py.Dataset or zarr.Array.")
+        self._whole = None if isinstance(matrices, list | tuple) else matrices
+        self._matrices = parts if self._whole is None else []
+        shapes = {part.shape if self._whole is None else part.shape[1:] for part in parts}
+        M = len(parts) if self._whole is None else max(matrices.shape[:1], default=0)
+        n = max(max(shapes, default=()), default=0)
+        if not M or not n or shapes != {(n, n)}:
+            found = sorted({part.shape for part in parts})
+            raise InvalidKernel(f"matrices have the shapes {found}; expected M of (n, n), or one (M, n, n).")
+        self._shape = M, n, n
+        self._dtype = np.result_type(*(part.dtype for part in parts))
+        if self._dtype not in (np.float32, np.float64):
+            raise InvalidType(f"matrices are {self._dtype}; give float32 or float64.")
+        self.names = tuple(names) if names is not None else tuple(f"K{m}" for m in range(M))
+        if len(self.names) != M:
+            raise InvalidKernel(f"{len(self.names)} names for {M} kernels; give one for each.")
+        self._files = {path: _state(path) for part in parts for path in _watched(part)}
+        self._require_symmetry()
+
+    def _require_symmetry(self) -> None:
+        """Raise `InvalidKernel` if K_ij is not K_ji for a few samples, which to read all of it would cost."""
+        n = self.shape[1]
+        some = np.unique(np.linspace(0, n - 1, _SEEN).astype(int))
+        for m, name in enumerate(self.names):
+            K = self.block(some, some, [m])[0]
+            apart = np.abs(K - K.T)
+            if apart.max() > symmetry_tolerance(K) * np.sqrt(n / len(some)):
+                i, j = (int(some[k]) for k in np.unravel_index(apart.argmax(), K.shape))
+                raise InvalidKernel(
+                    f"kernel {name!r} is not symmetric: [{i}, {j}] and [{j}, {i}] differ by {apart.max():.3g}. Give "
+                    "Gram matrices of the same samples in the same order."
+                )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(M, n, n)."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the arrays."""
+        return self._dtype
+
+    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
+        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns)).
+
+        Raises
+        ------
+        KernelsLost
+            A file changed or vanished since the stack was made; with its name.
+        InvalidInput
+            An entry that is not finite.
+        """
+        M, n, _ = self.shape
+        for path, state in self._files.items():
+            if _state(path) != state:
+                raise KernelsLost(
+                    f"{path} {'changed' if path.exists() else 'vanished'} while its kernels were in use, so that what "
+                    "was computed with them belongs to other kernels: make the stack again."
+                )
+        index = np.arange(n)[slice(None) if rows is None else rows]
+        some = np.arange(M)[slice(None) if kernels is None else kernels]
+        ordered, back = np.unique(index, return_inverse=True)  # HDF5 takes rising indices alone
+        where: Any = ordered
+        if len(ordered) and ordered[-1] - ordered[0] + 1 == len(ordered):
+            where = slice(int(ordered[0]), int(ordered[-1]) + 1)
+        chosen = slice(None) if columns is None else columns
+        out = np.empty((len(some), len(index), len(np.arange(n)[chosen])), self.dtype)
+        for k, m in enumerate(some):
+            read = self._matrices[m][where] if self._whole is None else self._whole[int(m), where]
+            out[k] = np.asarray(read)[back][:, chosen]
+            if not np.isfinite(out[k].sum()) and not np.isfinite(out[k]).all():
+                i, j = np.argwhere(~np.isfinite(out[k]))[0]
+                column = int(np.arange(n)[chosen][j])
+                raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {column}].")
+        return out
+
+    def part(self, samples: Any) -> KernelStack:
+        """The stack of some of the samples, which stays on disk."""
+        return PartOfDisk(self, np.arange(self.shape[1])[samples])
+
+
+class PartOfDisk(KernelStack):
+    """Some of the samples of a stack on disk."""
+
+    costly = losable = True
+
+    def __init__(self, whole: DiskStack, samples: Any) -> None:
+        self.whole, self.samples, self.names = whole, samples, whole.names
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(M, k, k)."""
+        return self.whole.shape[0], len(self.samples), len(self.samples)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the arrays."""
+        return self.whole.dtype
+
+    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
+        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
+        i, j = (self.samples[slice(None) if index is None else index] for index in (rows, columns))
+        return self.whole.block(i, j, kernels)
+
+    def part(self, samples: Any) -> KernelStack:
+        """The stack of some of these samples."""
+        return PartOfDisk(self.whole, self.samples[samples])
+
+
+def _watched(array: Any) -> Iterator[Path]:
+    """The file of a memory map or of an HDF5 data set; the folders of a zarr array, which change with its chunks."""
+    name = getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", None)
+    root = getattr(getattr(array, "store", None), "root", None)
+    if name is not None:
+        yield Path(name)
+    elif root is not None:
+        for folder, _, _ in os.walk(Path(root) / array.path):
+            yield Path(folder)
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is written to, or a file in a folder is replaced."""
+    if not path.exists():
+        return None
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns

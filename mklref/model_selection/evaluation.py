@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import _safe_split
 from mklref._typing import Array
 from mklref.estimators.workers import Unfinished, gathered
 from mklref.exceptions import InvalidParameter, InvalidTarget
-from mklref.model_selection.fitting import blocks_joined, fitted_to, require_some, was_interrupted
+from mklref.model_selection.resampling import blocks_joined, fitted_to, require_some, was_interrupted
 
 Z = 1.959963984540054
 """Of an interval that holds the truth in 95 of 100 cases."""

@@ -36,7 +36,7 @@ from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.machines.blas import blas_threads
 from mklref.machines.smo import SMOMachine
-from mklref.regularizers.polyhedral import Polyhedral
+from mklref.regularizers.norms import Polyhedral
 
 _INWARDS = 0.3
 """How far the start is drawn from the best known point towards the middle of the box, in terms of their sizes."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from mklref._run import Best, Recorder
 from mklref._typing import Array
-from mklref.certificate.unit import unit_of
+from mklref.certificate.bounds import unit_of
 from mklref.exceptions import KernelsLost
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine

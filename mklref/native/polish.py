@@ -12,7 +12,7 @@ import numpy as np
 from mklref._polish import improved, newton
 from mklref.certificate import Certificate
 from mklref.certificate.allowance import score_bounds
-from mklref.certificate.kinks import Scores, stretch, stretched
+from mklref.certificate.loss_terms import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
 from mklref.losses import EpsilonInsensitive
 from mklref.machines.blas import blas_threads

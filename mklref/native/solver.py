@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._checks import check_options, check_range, check_start
-from mklref._run import Recorder
+from mklref._run import Recorder, check_options, check_range, check_start
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApplicable

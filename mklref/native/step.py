@@ -26,7 +26,7 @@ from mklref._typing import Array
 from mklref.machines.qp import QuadraticProgram
 from mklref.native.curved import curved_step
 from mklref.regularizers import Regularizer
-from mklref.regularizers.polyhedral import Polyhedral
+from mklref.regularizers.norms import Polyhedral
 
 _NEGLIGIBLE = 1e-10
 """Weights below this share of the largest are set to 0 before they are used: such a kernel costs nothing."""

@@ -10,10 +10,8 @@ first call.
 
 from __future__ import annotations
 
-from mklref.plotting.bars import weights
-from mklref.plotting.checks import intervals
-from mklref.plotting.explained import contributions, stability
-from mklref.plotting.matrices import alignment, sparsity
+from mklref.plotting.bars import contributions, stability, weights
+from mklref.plotting.matrices import alignment, intervals, sparsity
 from mklref.plotting.paths import gap, path, validation, weight_paths
 from mklref.plotting.style import COLOURS, SETTINGS
 from mklref.plotting.surface import surface

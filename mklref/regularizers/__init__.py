@@ -13,10 +13,9 @@ from mklref.regularizers.elastic_net import ElasticNet
 from mklref.regularizers.groups import Groups
 from mklref.regularizers.lp import Fixed, Lp
 from mklref.regularizers.mahalanobis import Mahalanobis
-from mklref.regularizers.polyhedral import Polyhedral
-from mklref.regularizers.power import Power
+from mklref.regularizers.norms import Polyhedral
 from mklref.regularizers.rescaled import HalfPower, WeightedL1, WeightedLp
-from mklref.regularizers.tikhonov import Tikhonov
+from mklref.regularizers.tikhonov import Power, Tikhonov
 
 NAMED: dict[str, Regularizer] = {"l1": Lp(1), "l2": Lp(2), "uniform": Lp(np.inf)}
 """Regularisers that have a name of their own; all others are given as instances."""

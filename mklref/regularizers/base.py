@@ -19,7 +19,7 @@ from typing import Any
 
 from mklref._typing import Array
 from mklref.exceptions import NotApplicable
-from mklref.regularizers.polyhedral import Parts, Polyhedral
+from mklref.regularizers.norms import Parts, Polyhedral
 
 
 @dataclass(frozen=True, eq=False)

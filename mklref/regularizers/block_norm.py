@@ -11,8 +11,7 @@ from mklref._validate import checked_number, written
 from mklref.exceptions import NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
-from mklref.regularizers.norms import ball_exponent, conjugate_exponent, p_norm, quotient
-from mklref.regularizers.polyhedral import Polyhedral
+from mklref.regularizers.norms import Polyhedral, ball_exponent, conjugate_exponent, p_norm, quotient
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidType, NotApplicable
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import TIE, quotient
-from mklref.regularizers.polyhedral import Polyhedral
+from mklref.regularizers.norms import TIE, Polyhedral, quotient
 
 _LARGEST_NORM = 1e150
 """Block norms are sought between the reciprocal of this and this, so that their squares are floating-point numbers."""

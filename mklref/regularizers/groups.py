@@ -12,8 +12,15 @@ from mklref._typing import Array
 from mklref._validate import check_length, checked_number, written
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, conjugate_exponent, norm_gradient, p_norm, quotient
-from mklref.regularizers.polyhedral import Parts, Polyhedral
+from mklref.regularizers.norms import (
+    FEASIBILITY,
+    Parts,
+    Polyhedral,
+    conjugate_exponent,
+    norm_gradient,
+    p_norm,
+    quotient,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,15 @@ from mklref._typing import Array
 from mklref._validate import check_length, checked_number, written
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, block_exponent, conjugate_exponent, norm_gradient, p_norm, quotient
-from mklref.regularizers.polyhedral import Polyhedral
+from mklref.regularizers.norms import (
+    FEASIBILITY,
+    Polyhedral,
+    block_exponent,
+    conjugate_exponent,
+    norm_gradient,
+    p_norm,
+    quotient,
+)
 
 _AS_GOOD_AS_ONE = 1.0 + 1e-7
 """Up to this p the lp ball is taken for the simplex: the values differ by a relative (p - 1) log M."""

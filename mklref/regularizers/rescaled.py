@@ -12,9 +12,8 @@ from mklref._typing import Array
 from mklref._validate import check_length, checked_number, positive_vector, written
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
-from mklref.regularizers.norms import ball_exponent
-from mklref.regularizers.polyhedral import Polyhedral
-from mklref.regularizers.power import Power
+from mklref.regularizers.norms import Polyhedral, ball_exponent
+from mklref.regularizers.tikhonov import Power
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from mklref._crosscheck.result import NATIVE, CrossCheck, kernel_names
+from mklref._crosscheck.result import CrossCheck, kernel_names
+from mklref._crosscheck.row import NATIVE
 from mklref.formulations import FORMULATIONS
-from mklref.plotting.checks import draw_intervals
+from mklref.plotting.matrices import draw_intervals
 
 MOST_KERNELS = 40
 """Kernels that a picture of weights shows; the largest ones if there are more."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from mklref.synthesis.certificate import certify
 from mklref.synthesis.forward_backward import forward_backward
-from mklref.synthesis.norms import MixedNorm
-from mklref.synthesis.path import solve_path
 from mklref.synthesis.problem import SynthesisProblem, lambda_max
+from mklref.synthesis.proximity import MixedNorm
 from mklref.synthesis.solution import SynthesisSolution
-from mklref.synthesis.solver import solve
+from mklref.synthesis.solver import solve, solve_path
 
 __all__ = [
     "MixedNorm",

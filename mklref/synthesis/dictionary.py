@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from mklref._typing import Array
-from mklref.synthesis.norms import MixedNorm
-from mklref.synthesis.proximity import Jacobian
+from mklref.synthesis.proximity import Jacobian, MixedNorm
 
 _STRIDE = 8
 """Numbers of a cache line: fewer columns of a kernel than one in so many are fetched one by one."""

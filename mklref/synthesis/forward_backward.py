@@ -22,8 +22,7 @@ from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import Dictionary
 from mklref.synthesis.problem import SynthesisProblem
-from mklref.synthesis.run import Run
-from mklref.synthesis.solution import SynthesisSolution
+from mklref.synthesis.solution import Run, SynthesisSolution
 
 _SAFE = 1.9
 """Share of 1/(C L ||K||^2) that is the step by default: below 2 by more than the error of the power iteration."""

@@ -19,7 +19,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_count, checked_number, checked_positive, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
-from mklref.synthesis.norms import MixedNorm
+from mklref.synthesis.proximity import MixedNorm
 
 VANISHING = ((1, 1, 1), (1, 1, 2), (1, 2, 2), (2, 1, 1))
 """(p, q, r) for which Proposition 2 holds; it lists (1, 2, 1) and (2, 1, 2) in place of the last two (erratum K4)."""

@@ -17,7 +17,7 @@ from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.losses import Loss, as_loss
-from mklref.synthesis.norms import MixedNorm
+from mklref.synthesis.proximity import MixedNorm
 
 LOSSES = ("squared_hinge", "squared", "logistic")
 """Losses with a Lipschitz gradient and a proximity operator at hand."""

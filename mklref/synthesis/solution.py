@@ -1,7 +1,9 @@
-"""What the solvers of mixed-norm synthesis return."""
+"""What the solvers of mixed-norm synthesis return, and what they keep while they run: best bounds and records."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -10,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._files import read_arrays, require_format, write_arrays
+from mklref._run import Recorder
 from mklref._typing import Array
-from mklref._validate import as_float_array, require_finite
+from mklref._validate import as_float_array, check_callback, check_limits, checked_flag, require_finite
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.solution import History, Status, require_names, saved_array
-from mklref.synthesis.problem import scores
+from mklref.solution import History, Record, Status, require_names, saved_array
+from mklref.synthesis.certificate import certify, dual_value, primal_value
+from mklref.synthesis.dictionary import Dictionary
+from mklref.synthesis.problem import SynthesisProblem, checked_problem, scores
 
 _FORMAT = "mklref-synthesis-1"
 _ARRAYS = ("coef", "dual_coef")
@@ -143,3 +148,89 @@ class SynthesisSolution:
             if isinstance(damaged, UnsafeFile):
                 raise
             raise UnsafeFile(f"{path} is not a saved SynthesisSolution: {damaged!r}.") from damaged
+
+
+_SPARE = 0.9
+"""Share of the tolerance at which to stop: the certificate sums in another order."""
+
+
+class Run:
+    """The best coefficients and the best dual point so far; the bounds that they give."""
+
+    def __init__(
+        self,
+        problem: SynthesisProblem,
+        tol: float,
+        max_iter: int,
+        max_time: float | None,
+        callback: Callable[[Record], object] | None,
+        progress: bool,
+    ) -> None:
+        checked_problem(problem)
+        check_callback(callback, "Record")
+        check_limits(tol, "a relative duality gap", max_iter, max_time)
+        checked_flag("progress", progress)
+        self.problem, self.tol = problem, tol
+        self.dictionary = Dictionary(problem.kernels)
+        self.recorder: Recorder[Record] = Recorder(
+            "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
+        )
+        self.coef = np.zeros(problem.shape)
+        self.beta = np.zeros(problem.n_samples)
+        self.lower, self.upper = -np.inf, np.inf
+        self.counters: dict[str, float] = {}
+
+    @property
+    def gap(self) -> float:
+        """upper - lower, of the best bounds."""
+        return self.upper - self.lower
+
+    @property
+    def target(self) -> float:
+        """The gap to go for, which is relative to the objective however small that is."""
+        return _SPARE * self.tol * abs(self.upper)
+
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return self.recorder.late
+
+    def running(self, solver: str) -> AbstractContextManager[None]:
+        """Ctrl-C becomes `Interrupted` with the best point so far."""
+        records = self.recorder.records
+        return self.recorder.running(lambda: self.solution(Status.INTERRUPTED, solver) if records else None)
+
+    def observe(self, A: Array, t: Array, beta: Array, Z: Array) -> float:
+        """Bounds from coefficients with their scores and a dual point with its correlations; the scale of beta."""
+        upper = primal_value(self.problem, A, t)
+        lower, scale = dual_value(self.problem, beta, Z)
+        if upper < self.upper:
+            self.upper, self.coef = upper, A
+        if lower > self.lower:
+            self.lower, self.beta = lower, scale * beta
+        return scale
+
+    def record(self, A: Array, inner_steps: int) -> Status | None:
+        """Write a record; why to stop, or None."""
+        record = Record(
+            iteration=len(self.recorder.records),
+            seconds=self.recorder.seconds,
+            lower=self.lower,
+            upper=self.upper,
+            inner_steps=inner_steps,
+            weights=np.linalg.norm(A, axis=1),
+        )
+        return self.recorder.add(record, record.relative_gap, Status.OPTIMAL if self.gap <= self.target else None)
+
+    def solution(self, status: Status, solver: str) -> SynthesisSolution:
+        """The best point, certified from scratch."""
+        certificate = certify(self.problem, self.coef, self.beta)
+        return SynthesisSolution(
+            coef=self.coef,
+            dual_coef=self.beta,
+            objective=certificate.objective,
+            certificate=certificate,
+            status=status.confirmed(certificate.is_optimal(self.tol)),
+            history=History(tuple(self.recorder.records), {"passes": self.dictionary.reads + 2.0, **self.counters}),
+            constant=self.problem.constant,
+            solver=solver,
+        )

@@ -1,11 +1,16 @@
-"""What a solver returned, whatever its shape: a point, and what it claims about it."""
+"""What a solver can do, declared and checked before it is called, and what it returned, whatever its shape."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from mklref.exceptions import InvalidType
+from mklref import regularizers
+from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.losses import LOSSES
+from mklref.problem import Problem
+from mklref.regularizers import Lp, Regularizer, WeightedLp
 from mklref.solution import Solution, Status
 
 
@@ -62,3 +67,103 @@ def as_answer(returned: Any) -> Answer:
         f"the solver returned {type(returned).__name__}; expected (dual_coef, weights, intercept), "
         "a mklref.Solution or a mklref.testing.Answer."
     )
+
+
+_REGULARIZERS = [
+    name
+    for name, kind in vars(regularizers).items()
+    if isinstance(kind, type) and issubclass(kind, Regularizer) and kind is not Regularizer
+]
+
+Declaration = Callable[[Problem], str]
+"""The reason why a problem is out of scope, empty if it is not."""
+
+
+@dataclass(frozen=True)
+class Supports:
+    """The problems that a solver is meant for; all others are excluded, not failed.
+
+    Parameters
+    ----------
+    losses : collection of str, optional
+        Names of losses, such as {"hinge"}; by default all.
+    regularizers : collection of str, optional
+        Names of classes, such as {"Lp", "Fixed"}; by default all.
+    p : tuple of float
+        Smallest and largest exponent of lp balls.
+    intercept : bool or collection of bool
+        True, False or both.
+    sample_weight : bool
+        Whether samples may have weights of their own.
+    max_kernels : int, optional
+        Largest number of kernels.
+
+    Raises
+    ------
+    InvalidParameter
+        An unknown name, which would exclude everything in silence; bounds of p that are no interval.
+    """
+
+    losses: Collection[str] | None = None
+    regularizers: Collection[str] | None = None
+    p: tuple[float, float] = (1.0, float("inf"))
+    intercept: Collection[bool] | bool = (True, False)
+    sample_weight: bool = True
+    max_kernels: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "losses", _known("losses", self.losses, LOSSES))
+        object.__setattr__(self, "regularizers", _known("regularizers", self.regularizers, _REGULARIZERS))
+        if not isinstance(self.p, tuple | list) or len(self.p) != 2 or not self.p[0] <= self.p[1]:
+            raise InvalidParameter(f"p = {self.p!r}; give the smallest and the largest exponent, such as (1, 2).")
+
+    def __call__(self, problem: Problem) -> str:
+        """Why this problem is out of scope; empty if it is not."""
+        kind = type(problem.regularizer).__name__
+        p = problem.regularizer.p if isinstance(problem.regularizer, Lp | WeightedLp) else None
+        if self.losses is not None and problem.loss.name not in self.losses:
+            return f"loss {problem.loss.name}"
+        if self.regularizers is not None and kind not in self.regularizers:
+            return f"regularizer {kind}"
+        if p is not None and not self.p[0] <= p <= self.p[1]:
+            return f"p = {p:g}"
+        allowed = (self.intercept,) if isinstance(self.intercept, bool) else self.intercept
+        if problem.intercept not in allowed:
+            return "an intercept" if problem.intercept else "no intercept"
+        if problem.sample_weight is not None and not self.sample_weight:
+            return "sample weights"
+        if self.max_kernels is not None and problem.n_kernels > self.max_kernels:
+            return f"{problem.n_kernels} kernels"
+        return ""
+
+
+def _known(argument: str, given: Collection[str] | None, known: Collection[str]) -> tuple[str, ...] | None:
+    """The names as a tuple, if there are such losses or regularisers."""
+    if given is None:
+        return None
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if name not in known:
+            raise InvalidParameter(f"{argument}: {name!r} is unknown; known names: {', '.join(known)}.")
+    return names
+
+
+def as_declaration(supports: Any, solver: Any) -> Declaration:
+    """A `Supports`, a function of a problem (a reason, or a truth value), or what the solver itself declares.
+
+    Raises
+    ------
+    InvalidType
+        Something that cannot be called.
+    """
+    declared = getattr(solver, "supports", None) if supports is None else supports
+    if declared is None:
+        return Supports()
+    if not callable(declared):
+        raise InvalidType(f"supports is {declared!r}; give a mklref.testing.Supports(...) or a function of a Problem.")
+
+    def reason(problem: Problem) -> str:
+        said = declared(problem)
+        return said if isinstance(said, str) else "" if said else "out of scope"
+
+    return reason

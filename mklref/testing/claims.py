@@ -11,8 +11,7 @@ from mklref._typing import Array
 from mklref.certificate import Certificate, dual_losses
 from mklref.exceptions import InvalidType
 from mklref.problem import Problem
-from mklref.testing.faults import Finding
-from mklref.testing.readings import Point
+from mklref.testing.faults import Finding, Point
 
 PLAUSIBLE = 1e-2
 """A reading is plausible if it leaves this share of the relative gap, and so is a claim that errs by it."""

@@ -15,13 +15,12 @@ import numpy as np
 
 from mklref.exceptions import InvalidType, NotApplicable
 from mklref.problem import Problem
-from mklref.testing.answer import as_answer
+from mklref.testing.answer import Declaration, as_answer, as_declaration
 from mklref.testing.case import Case, Interval, Version, select
 from mklref.testing.diagnosis import Verdict, judge
 from mklref.testing.faults import Finding
 from mklref.testing.optimal import require_tolerance
 from mklref.testing.result import Outcome, Report, Row
-from mklref.testing.supports import Declaration, as_declaration
 
 Solver = Callable[[Problem], Any]
 

@@ -15,6 +15,7 @@ from mklref.exceptions import InvalidKernel
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Centering, Projection, Scaling
 from mklref.problem import Problem
+from mklref.testing.faults import Point, Reading, meant, restated, sensible, some
 from mklref.testing.implied import (
     common,
     fitted_factors,
@@ -23,7 +24,6 @@ from mklref.testing.implied import (
     scores_of,
     weights_of,
 )
-from mklref.testing.readings import Point, Reading, meant, restated, sensible, some
 from mklref.testing.weight_suspects import free_samples
 
 NEARLY_NOTHING = 1e-9

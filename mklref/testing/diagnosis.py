@@ -13,18 +13,16 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
-from mklref.certificate.bounds import dual_objective
-from mklref.certificate.checks import weight_violations
+from mklref.certificate.bounds import dual_objective, relative, unit_of
+from mklref.certificate.feasible import weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
-from mklref.certificate.unit import relative, unit_of
 from mklref.exceptions import MKLError
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.testing.answer import Answer
 from mklref.testing.claims import PLAUSIBLE, claim, false_claims, squares_of
-from mklref.testing.faults import Finding
-from mklref.testing.fitted import fitting_weights
-from mklref.testing.readings import Point, Reading, Suspect
+from mklref.testing.faults import Finding, Point, Reading, Suspect
+from mklref.testing.implied import fitting_weights
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST
 from mklref.testing.weight_suspects import weights_of_the_machine
 
@@ -72,7 +70,7 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
     problem : Problem
     answer : Answer
     tol : float
-        Largest relative gap, which is the same in every unit (`mklref.certificate.unit`).
+        Largest relative gap, which is the same in every unit (`mklref.certificate.bounds`).
 
     Returns
     -------

@@ -1,12 +1,25 @@
-"""`assert_optimal`: one answer of anybody's solver, checked where a test stands."""
+"""Answers of anybody's solver, checked where a test stands.
+
+assert_optimal    one answer
+check_value       the optimal value that a model states
+certify_many      the answers along a path, or many answers to one problem, for one read of the kernels
+"""
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mklref._validate import checked_positive
+import numpy as np
+
+from mklref import native
+from mklref._crosscheck.row import distance, interval_size
+from mklref._validate import checked_array, checked_positive
+from mklref.certificate import Certificate, certify_each
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.problem import Problem, require_problem
-from mklref.testing.answer import Answer
+from mklref.testing.answer import Answer, as_answer
 from mklref.testing.diagnosis import judge
 
 
@@ -49,3 +62,114 @@ def assert_optimal(
 def require_tolerance(name: str, value: Any) -> None:
     """Raise `InvalidType` or `InvalidParameter` unless value is a positive finite number."""
     checked_positive(name, value, "a relative duality gap, for instance 1e-6.")
+
+
+SUSPECTS = {
+    -1.0: "It is minus the optimal value: a dual problem that is minimised; flip its sign.",
+    2.0: "It is twice the optimal value: a factor 1/2 is missing, or C multiplies a loss that is doubled.",
+    0.5: "It is half the optimal value: a factor 1/2 too many.",
+}
+"""What a value means that is this multiple of the optimal one."""
+
+
+def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
+    """Pass if `value` is the optimal value of the problem, else fail with a message that says how far it is off.
+
+    The problem is solved natively, and the value is compared with the certified interval of the optimum, which knows
+    nothing of the model that the value comes from. So a wrong model is found, as `assert_optimal` finds a wrong point.
+
+    Parameters
+    ----------
+    problem : Problem
+    value : float
+        The optimal value of a model, with the sign of the primal: that of a dual is maximised.
+    rtol : float
+        How far outside of the certified interval the value may lie, relative to the optimal value; the interval
+        is at most a tenth as wide.
+
+    Raises
+    ------
+    AssertionError
+        The value lies outside, or is no finite number; or no interval that is narrow enough could be certified.
+    InvalidType, InvalidParameter
+        problem is no problem, value no number; rtol is no positive number.
+    """
+    require_problem(problem)
+    number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+    if isinstance(number, bool) or not isinstance(number, numbers.Real):
+        raise InvalidType(f"value = {value!r} must be a number: the optimal value of a model, for instance 12.5.")
+    require_tolerance("rtol", rtol)
+    if rtol >= 1.0:
+        raise InvalidParameter(f"rtol = {rtol!r} must be below 1: anything passes.")
+    certificate = native.solve(problem, tol=0.1 * rtol).certificate
+    interval = certificate.lower, certificate.upper
+    if not certificate.is_optimal(0.1 * rtol):
+        raise AssertionError(
+            f"not checked: {certificate}, allowed {0.1 * rtol:.1e}; give a larger rtol, or normalise the kernels."
+        )
+    stated = float(number)
+    off = distance(stated, interval, interval_size(interval, certificate.unit))
+    if not off <= rtol:
+        hints = [text for ratio, text in SUSPECTS.items() if distance(stated / ratio, interval, abs(stated)) <= rtol]
+        where = f"{certificate.lower:.12g} <= P* <= {certificate.upper:.12g}"
+        raise AssertionError(
+            " ".join([f"the value {stated:.12g} is off by {off:.1e}, allowed {rtol:.1e}: {where}.", *hints])
+        )
+
+
+def certify_many(
+    problem: Problem | Sequence[Problem], answers: Iterable[Any], *, C: Iterable[float] | None = None
+) -> list[Certificate]:
+    """What `mklref.certify` says of each answer; sixteen answers take one read of the kernels.
+
+    Parameters
+    ----------
+    problem : Problem or sequence of Problem
+        The problem of all answers, or one for each. Several have one kernel stack, as `problem.replace` keeps it.
+    answers : iterable
+        Each one (dual_coef, weights, intercept), a `Solution` or an `Answer`; weights and intercept may be None.
+    C : iterable of float, optional
+        One for each answer: the path along which they were found, in place of `problem.C`.
+
+    Returns
+    -------
+    list of Certificate
+        One for each answer, in order.
+
+    Raises
+    ------
+    InvalidType, InvalidInput
+        Not problems or answers; numbers of problems, answers and C that differ; different kernel stacks.
+    """
+    points = []
+    for k, answer in enumerate(_listed("answers", answers)):
+        try:
+            points.append(as_answer(answer))
+        except InvalidType as error:
+            raise InvalidType(f"answers[{k}]: {error}") from error
+    problems = [problem] * len(points) if isinstance(problem, Problem) else _listed("problem", problem)
+    if not all(isinstance(one, Problem) for one in problems):
+        raise InvalidType("problem holds something else than a mklref.Problem; give one, or one for each answer.")
+    if C is not None:
+        costs = _listed("C", C)
+        if len(costs) != len(problems):
+            raise InvalidInput(f"C has {len(costs)} values for {len(problems)} answers; give one for each.")
+        problems = [one.replace(C=cost) for one, cost in zip(problems, costs, strict=True)]
+    if len(problems) != len(points):
+        raise InvalidInput(f"{len(problems)} problems for {len(points)} answers; give one for each, or one for all.")
+    if not points:
+        return []
+    return certify_each(
+        [
+            (one, checked_array(own.dual_coef, f"answers[{k}]: dual_coef", one.dual_shape), own.weights, own.intercept)
+            for k, (one, own) in enumerate(zip(problems, points, strict=True))
+        ]
+    )
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    """An iterable as a list."""
+    try:
+        return list(given)
+    except TypeError:
+        raise InvalidType(f"{name} is {given!r}; give a sequence, one entry for each answer.") from None

@@ -34,8 +34,8 @@ from mklref.testing.data_suspects import (
     scale_that_fits,
     scaled_kernels,
 )
+from mklref.testing.faults import Point, Reading, Suspect, meant, restated, sensible, some
 from mklref.testing.implied import common, fitted_epsilon, implied_costs
-from mklref.testing.readings import Point, Reading, Suspect, meant, restated, sensible, some
 from mklref.testing.weight_suspects import (
     inner_machine,
     machine,

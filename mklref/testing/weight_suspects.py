@@ -23,7 +23,7 @@ from mklref.regularizers import (
     WeightedL1,
 )
 from mklref.regularizers.norms import p_norm
-from mklref.testing.readings import Point, Reading, meant, restated, some
+from mklref.testing.faults import Point, Reading, meant, restated, some
 
 SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""

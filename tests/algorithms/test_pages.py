@@ -1,4 +1,4 @@
-"""Every algorithm has its page with source and picture, and its rows in the tables."""
+"""Every algorithm has its section with source and picture, and its rows in the tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "algorithms"
 
 
+def section(name):
+    """From the label of the algorithm to the next label."""
+    label = f"(algorithm-{name.replace('_', '-')})="
+    (page,) = (text for text in (path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")) if label in text)
+    return page.partition(label)[2].partition("\n(algorithm-")[0]
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_page(name):
-    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+def test_every_algorithm_has_a_section_with_its_source_pseudo_code_and_picture(name):
+    page = section(name)
     assert f"`mklref.algorithms.{name}`" in page
     sources = re.findall(r"```\{literalinclude\} (\S+)\n((?::.*\n)*)", page)
     assert any(source.startswith("../../mklref/algorithms/") for source, _ in sources)

@@ -11,7 +11,7 @@ import mklref
 from mklref import Status, algorithms
 from mklref.algorithms import ALGORITHMS, BASELINES, base
 from mklref.certificate import verdict
-from mklref.certificate.unit import relative, unit_of
+from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import InvalidParameter
 
 TOL = 1e-4

@@ -1,12 +1,19 @@
-"""Small problems, their optimal values by a conic solver, and random points, for the tests of the certificate."""
+"""Small problems, their optimal values by a conic solver, and random points, for the tests of the certificate.
+
+Floating-point numbers as the rational numbers that they are, and sums that lose every term.
+"""
 
 from __future__ import annotations
+
+from decimal import Context, Decimal
+from fractions import Fraction
 
 import cvxpy as cp
 import numpy as np
 from conic import solve
 from makers import make_problem
 
+from mklref.certificate.rounding import Interval
 from mklref.formulations.mixed_norm import R
 
 N, M = 20, 4
@@ -51,3 +58,30 @@ def random_point(problem, rng, scale):
     weights = rng.exponential(size=M) * (rng.uniform(size=M) < 0.8)
     intercept = float(scale * rng.normal()) if problem.intercept else None
     return scale * rng.normal(size=problem.n_samples), weights, intercept
+
+
+PRECISE = Context(prec=120, Emax=10**17, Emin=-(10**17))
+
+
+def fractions(x):
+    return [Fraction(float(value)) for value in np.ravel(x)]
+
+
+def decimal(x: Fraction) -> Decimal:
+    return Decimal(x.numerator) / Decimal(x.denominator)
+
+
+def inside(interval: Interval, values) -> bool:
+    ends = zip(np.ravel(interval.lower), np.ravel(interval.upper), values, strict=True)
+    return all(Fraction(float(low)) <= value <= Fraction(float(high)) for low, high, value in ends)
+
+
+def exact_inner(x, y) -> Fraction:
+    return sum((a * b for a, b in zip(fractions(x), fractions(y), strict=True)), Fraction(0))
+
+
+def awkward(rng, n):
+    """Ones that fill every accumulator of a sum, and terms that each of them then rounds away."""
+    v = np.full(n, 0.99 * 2.0**-53)
+    v[: min(n, 32)] = 1.0
+    return v if rng.uniform() < 0.5 else -v

@@ -10,7 +10,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
-from certificate.rationals import PRECISE, decimal, fractions
+from certificate.points import PRECISE, decimal, fractions
 from makers import LOSSES, make_problem
 
 from mklref.certificate import feasible, loss_terms, penalty_terms

@@ -1,15 +1,129 @@
-"""Certificates against ball arithmetic: what they claim of their own points, at every scale."""
+"""Primal and dual objective in ball arithmetic (Arb, by python-flint): a second oracle beside exact fractions.
+
+Written from the statement, with nothing of the package but the data of a problem: every number is a ball that contains
+the true one, 300 bits wide, for the transcendental losses and the powers of the norms as well.
+
+Certificates against ball arithmetic: what they claim of their own points, at every scale.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from certificate.balls import objectives
-from flint import arb
+from flint import arb, ctx
 from makers import LOSSES, make_targets
 
 from mklref import Problem, certify, solve
 from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
+
+BITS = 300
+HALF = arb(0.5)
+
+
+def objectives(problem, beta, theta, b):
+    """Balls around the dual objective at beta and the primal objective at f = sum theta_m K_m beta + b."""
+    with ctx.workprec(BITS):
+        K = [[[arb(x) for x in row] for row in matrix.tolist()] for matrix in problem.kernels.dense().astype(float)]
+        a, w, b = [arb(x) for x in beta.tolist()], [arb(x) for x in theta.tolist()], arb(float(b))
+        y, c = [arb(x) for x in problem.y.tolist()], [arb(x) for x in problem.costs.tolist()]
+        images = [[dot(row, a) for row in matrix] for matrix in K]
+        squares = [dot(a, image) for image in images]
+        scores = [sum((wm * image[i] for wm, image in zip(w, images, strict=True)), b) for i in range(len(a))]
+        dual = sum((dual_term(problem.loss, *sample) for sample in zip(a, y, c, strict=True)), arb(0))
+        losses = sum((ci * loss(problem.loss, t, yi) for t, yi, ci in zip(scores, y, c, strict=True)), arb(0))
+        R = value(problem.regularizer, [wm * wm * q for wm, q in zip(w, squares, strict=True)])
+        return dual - conjugate(problem.regularizer, squares), losses + R + arb(problem.intercept_cost) * b
+
+
+def dot(x, y):
+    return sum((p * q for p, q in zip(x, y, strict=True)), arb(0))
+
+
+def loss(kind, t, y):
+    """V(t, y)."""
+    zero = arb(0)
+    z, r = 1 - y * t, abs(y - t)
+    match kind.name:
+        case "hinge" | "density_level_set":
+            return z.max(zero)
+        case "squared_hinge":
+            return HALF * z.max(zero) ** 2
+        case "one_class":
+            return (-t).max(zero)
+        case "logistic":
+            return (1 + (-y * t).exp()).log()
+        case "squared":
+            return HALF * r**2
+        case "epsilon_insensitive":
+            return (r - arb(kind.epsilon)).max(zero)
+        case "squared_epsilon_insensitive":
+            return HALF * (r - arb(kind.epsilon)).max(zero) ** 2
+        case "pinball":
+            return (arb(kind.tau) * (y - t)).max((1 - arb(kind.tau)) * (t - y))
+        case "huber":
+            near = r.min(arb(kind.delta))
+            return near * (r - HALF * near)
+    raise NotImplementedError(kind.name)
+
+
+def dual_term(kind, beta, y, c):
+    """-c V*(-beta/c, y) for beta in the box."""
+    match kind.name:
+        case "one_class":
+            return arb(0)
+        case "logistic":
+            a = y * beta
+            return -sum((part * (part / c).log() for part in (a, c - a) if part != 0), arb(0))
+        case "squared" | "squared_hinge" | "huber":
+            return y * beta - beta**2 / (2 * c)
+        case "epsilon_insensitive":
+            return y * beta - arb(kind.epsilon) * abs(beta)
+        case "squared_epsilon_insensitive":
+            return y * beta - arb(kind.epsilon) * abs(beta) - beta**2 / (2 * c)
+    return y * beta
+
+
+def norm(x, r):
+    """(sum x_m^r)^{1/r} for x >= 0."""
+    return sum((xm**r for xm in x if xm != 0), arb(0)) ** (1 / r) if any(xm != 0 for xm in x) else arb(0)
+
+
+def largest(x):
+    top = arb(0)
+    for xm in x:
+        top = top.max(xm)
+    return top
+
+
+def value(regularizer, squares):
+    """R(rho) with squares = rho^2."""
+    if isinstance(regularizer, Fixed):
+        weights = [arb(w) for w in regularizer.weights.tolist()]
+        return HALF * sum((x / w for x, w in zip(squares, weights, strict=True) if x != 0), arb(0))
+    if isinstance(regularizer, Groups):
+        p, q = arb(regularizer.p), arb(regularizer.q)
+        blocks = [arb(len(g)) ** p * norm([squares[m] for m in g], 1 / (1 + q)) for g in regularizer.groups]
+        return HALF * norm(blocks, 1 / (1 + p + q))
+    ball = norm(squares, arb(1) if np.isinf(regularizer.p) else arb(regularizer.p) / (arb(regularizer.p) + 1))
+    if isinstance(regularizer, Tikhonov):
+        return 3 * (arb(regularizer.mu) * ball**2 / 16) ** (arb(1) / 3) if ball != 0 else arb(0)
+    assert type(regularizer) is Lp
+    return HALF * ball
+
+
+def conjugate(regularizer, squares):
+    """R*(g) with squares = g^2."""
+    if isinstance(regularizer, Fixed):
+        return HALF * dot([arb(w) for w in regularizer.weights.tolist()], squares)
+    if isinstance(regularizer, Groups):
+        p, q = arb(regularizer.p), arb(regularizer.q)
+        within = [[squares[m] for m in g] for g in regularizer.groups]
+        blocks = [arb(len(x)) ** -p * (largest(x) if regularizer.q == 1.0 else norm(x, 1 / (1 - q))) for x in within]
+        return HALF * (largest(blocks) if regularizer.p + regularizer.q == 1.0 else norm(blocks, 1 / (1 - p - q)))
+    p = regularizer.p
+    ball = largest(squares) if p == 1.0 else norm(squares, arb(1) if np.isinf(p) else arb(p) / (arb(p) - 1))
+    return ball**2 / (16 * arb(regularizer.mu)) if isinstance(regularizer, Tikhonov) else HALF * ball
+
 
 REGULARIZERS = (
     Lp(1),

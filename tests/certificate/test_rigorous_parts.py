@@ -1,17 +1,37 @@
-"""The parts of a rigorous certificate keep their promises, each against exact arithmetic."""
+"""The parts of a rigorous certificate keep their promises, each against exact arithmetic.
+
+Planted faults in the parts of a rigorous certificate: each one makes the check of its part fail.
+
+An end-to-end fuzz misses most of them, because a bound that is too sharp by one rounding error is seldom wrong.
+
+How much a kernel is shifted before it is proven semidefinite: what rounding needs, and no more.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from certificate import arithmetic_parts as arithmetic, term_parts as terms
 
-from mklref.certificate import loss_terms
+from mklref.certificate import (
+    definite,
+    exact,
+    feasible,
+    loss_terms,
+    penalty_terms,
+    products,
+    rigorous,
+    rounding,
+)
+from mklref.certificate.definite import proven_by_residual, proven_semidefinite, proven_shifts, reduction
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.rounding import Interval
 from mklref.exceptions import NotApplicable
+from mklref.kernels import ArrayStack
 from mklref.regularizers import ElasticNet
 
 CHECKS = (
@@ -57,3 +77,145 @@ def test_a_loss_without_a_formula_has_no_bound(bound):
     values = {loss_terms.exact_box: (ones, ones), loss_terms.dual_term: (ones, ones, ones)}
     with pytest.raises(NotApplicable, match="has no rigorous certificate"):
         bound(object(), *values.get(bound, (Interval.point(ones), ones)))
+
+
+def nothing(x: Any, *_: Any) -> Any:
+    return x
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is replaced, and the check that has to notice."""
+
+    module: Any
+    name: str
+    planted: Any
+    check: Any
+
+    def __str__(self) -> str:
+        return f"{getattr(self.module, '__name__', self.module).split('.')[-1]}.{self.name}"
+
+
+FAULTS = (
+    Fault(rounding, "above", nothing, arithmetic.outward_rounding),
+    Fault(rounding, "below", nothing, arithmetic.outward_rounding),
+    Fault(rounding, "above", lambda x: np.nextafter(x, np.inf), arithmetic.outward_rounding),
+    Fault(rounding, "TINY", 0.0, arithmetic.outward_rounding),
+    Fault(rounding, "gamma", lambda k: 0.0, arithmetic.constants_of_sums),
+    Fault(rounding, "gamma", lambda k: k * 2.0**-53, arithmetic.constants_of_sums),
+    Fault(rounding, "gamma", lambda k: k * 2.0**-52, arithmetic.constants_of_sums),
+    Fault(rounding, "inflate", nothing, arithmetic.constants_of_sums),
+    Fault(rounding, "gamma", lambda k: 0.0, arithmetic.sums_over_kernels),
+    Fault(exact, "LOG2", Interval.point(np.nextafter(exact._LOG2, 1.0)), arithmetic.elementary_functions),
+    Fault(exact, "_TERMS", 12, arithmetic.elementary_functions),
+    Fault(exact, "_ODD_TERMS", 4, arithmetic.elementary_functions),
+    Fault(Interval, "__add__", lambda x, y: Interval(x.lower + y, x.upper + y), arithmetic.outward_rounding),
+    Fault(exact, "round_up", float, arithmetic.rational_arithmetic),
+    Fault(exact, "_SAFETY", 0, arithmetic.rational_arithmetic),
+    Fault(exact, "root_up", lambda x: Fraction(float(x) ** 0.5), arithmetic.rational_arithmetic),
+    Fault(exact, "total", lambda x: Fraction(float(x.sum())), arithmetic.rational_arithmetic),
+    Fault(exact, "dot", lambda x, y: Fraction(float(x @ y)), arithmetic.rational_arithmetic),
+    Fault(loss_terms, "_times", lambda factor, costs: factor * costs, terms.exact_feasibility),
+    Fault(feasible, "exactly_feasible", lambda beta, low, high, _: np.clip(beta, low, high), terms.exact_feasibility),
+    Fault(feasible, "exactly_feasible", lambda beta, *_: beta - beta.mean(), terms.exact_feasibility),
+    Fault(products, "gamma", lambda k: 0.0, arithmetic.fast_products),
+    Fault(products, "gamma", lambda k: 2.0**-52, arithmetic.fast_products),
+    Fault(products, "TINY", 0.0, arithmetic.fast_products),
+    Fault(products, "gamma", lambda k: 0.0, arithmetic.inner_products),
+    Fault(products, "_lengths", lambda diagonal, _: np.sqrt(np.abs(diagonal)), arithmetic.lengths_bound_entries),
+    Fault(products, "_slices", lambda x, bits: (cut(x, bits), 0.0), arithmetic.sliced_products),
+    Fault(products, "_slices", lambda x, bits: (cut(x, bits), 0.0), arithmetic.slices_are_exact),
+    Fault(products, "_slices", lambda x, bits: cut(x, bits + 6, 1.0), arithmetic.slices_are_exact),
+    Fault(products, "above", nothing, arithmetic.sliced_products),
+    Fault(products, "round_up", float, arithmetic.exact_products),
+    Fault(products, "round_down", float, arithmetic.exact_products),
+    Fault(definite, "reduction", lambda K, shift: 0.0, arithmetic.proofs_of_definiteness),
+    Fault(definite, "reduction", lambda K, shift: len(K) * 2.0**-52 * np.trace(K), arithmetic.proofs_of_definiteness),
+    Fault(
+        definite,
+        "proven_by_residual",
+        lambda K, shift: definite.proven_semidefinite(K, shift),
+        arithmetic.proofs_of_definiteness,
+    ),
+    Fault(definite, "proven_by_residual", lambda K, shift: shift > 0.0, arithmetic.proofs_of_definiteness),
+    Fault(definite, "_lowered", lambda K, shift, c: K + shift * np.eye(len(K)), arithmetic.proofs_of_definiteness),
+    Fault(definite, "proven_semidefinite", lambda K, shift=0.0: shift > 0.0, arithmetic.proofs_of_definiteness),
+    Fault(loss_terms, "above", nothing, terms.losses_from_above),
+    Fault(loss_terms, "above", nothing, terms.dual_terms_from_below),
+    Fault(
+        loss_terms,
+        "_share",
+        lambda x, rest, c: -x.upper * np.log(np.maximum(x.upper, 1e-300) / c),
+        terms.dual_terms_from_below,
+    ),
+    Fault(loss_terms, "_excess", lambda loss, t, y: np.maximum(0.0, 1.0 - y * t.upper), terms.losses_from_above),
+    Fault(loss_terms, "_residual", lambda t, y: np.abs(y - t.lower), terms.slopes_from_above),
+    Fault(
+        loss_terms, "_half_squares", lambda b, c: Fraction(float(np.sum(b * b / c) / 2)), terms.dual_terms_from_below
+    ),
+    Fault(loss_terms, "_half_squares", lambda b, c: Fraction(float(np.sum(b * b / c))), terms.dual_terms_from_below),
+    Fault(penalty_terms, "_reciprocal", lambda p: Fraction(1.0 / p), terms.penalties_from_above),
+    Fault(penalty_terms, "_inverse", lambda x: Fraction(float(1 / x)) if x else None, terms.penalties_from_above),
+    Fault(penalty_terms, "_sum_of_exponents", lambda g: Fraction(g.p + g.q), terms.penalties_from_above),
+    Fault(exact, "_SAFETY", -exact._SAFETY, terms.penalties_from_above),
+    Fault(rigorous, "slopes", lambda loss, t, y: np.zeros(len(y)), terms.worst_matrices_within_delta),
+    Fault(rigorous, "dot", lambda x, y: Fraction(0), terms.worst_matrices_within_delta),
+    Fault(rigorous, "root_up", lambda x: Fraction(0), terms.worst_matrices_within_delta),
+    Fault(rigorous, "root_up", lambda x: exact.root_up(x) / 2, terms.worst_matrices_within_delta),
+)
+
+
+def cut(x, bits, rest=None):
+    """The true slices, or slices with the true rest for another number of bits."""
+    parts_, _ = SLICES(x, bits)
+    return parts_ if rest is None else (parts_, float(np.abs(x - sum(parts_)).max()))
+
+
+SLICES = products._slices
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_planted_fault_is_noticed(fault, monkeypatch):
+    monkeypatch.setattr(fault.module, fault.name, fault.planted)
+    for module in (products, loss_terms, exact, rigorous, penalty_terms, definite):
+        if fault.module in (rounding, exact) and hasattr(module, fault.name) and module is not fault.module:
+            monkeypatch.setattr(module, fault.name, fault.planted)
+    with pytest.raises(AssertionError):
+        run(fault.check)
+
+
+def run(check):
+    for seed in (0, 1):
+        check(np.random.default_rng(seed))
+
+
+@pytest.fixture
+def low_rank(rng):
+    """300 samples, rank 3: the smallest eigenvalue is 0, and rounding has its sign."""
+    X = rng.normal(size=(300, 3))
+    return X @ X.T
+
+
+@pytest.mark.parametrize("n", [1, 2, 60])
+def test_the_diagonal_is_lowered_by_the_bound_of_rump(n):
+    """alpha trace(K), alpha = g/(1 - g), g = k eps/(1 - k eps) with k = n + 3, eps = 2^-52 (Rump 2006, twice over)."""
+    g = Fraction(n + 3, 2**52 - (n + 3))
+    trace = Fraction(3 * n, 4)
+    needed = g / (1 - g) * trace
+    found = Fraction(reduction(0.75 * np.eye(n), 0.0))
+    assert needed <= found <= needed * (1 + Fraction(1, 2**50)) + Fraction(1, 2**1000)
+
+
+def test_a_kernel_of_low_rank_is_shifted_by_less_than_one_factorisation_needs(low_rank):
+    shifts, proven = proven_shifts(ArrayStack(low_rank[None]))
+    assert not proven_semidefinite(low_rank)
+    assert 0.0 < proven[0] == shifts[0] < reduction(low_rank, 0.0)
+    assert proven_by_residual(low_rank, proven[0])
+
+
+@pytest.mark.parametrize("exponent", [-60, 60])
+def test_the_shift_scales_with_the_kernel(low_rank, exponent):
+    _, one = proven_shifts(ArrayStack(low_rank[None]))
+    _, other = proven_shifts(ArrayStack(np.ldexp(low_rank, exponent)[None]))
+    assert other == pytest.approx(np.ldexp(one, exponent), rel=1e-12)

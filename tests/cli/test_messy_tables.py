@@ -207,11 +207,11 @@ def test_without_pandas_the_extra_is_named(tmp_path, monkeypatch, error_line):
 
 
 def test_a_table_that_does_not_fit_is_refused_before_the_work(tmp_path, monkeypatch, error_line):
-    from mklref.estimators import size
+    from mklref.estimators import samples
 
     header, rows, separator, encoding = ship(np.random.default_rng(4))
     write(tmp_path / "t.csv", header, rows, separator, encoding)
-    monkeypatch.setattr(size, "free_memory", lambda: 1e5)
+    monkeypatch.setattr(samples, "free_memory", lambda: 1e5)
     assert main(["fit", str(tmp_path / "t.csv"), *FAST, "--test", "none"]) == 2
     line = error_line()
     assert "63 samples and 2 kernels take 0.000254 GB of memory in a search, and 0.0001 GB are free" in line

@@ -10,7 +10,7 @@ import pytest
 import sklearn.datasets
 
 from mklref import datasets
-from mklref.datasets import published, remote
+from mklref.datasets import remote
 from mklref.exceptions import DataUnavailable, UnsafeFile
 
 TABLE = "A header, that is none\nid1,M,1.5,?\n\nid2,R, 2,-3\nid3,M,4,0\n"
@@ -25,7 +25,7 @@ def entry(monkeypatch):
 
     def make(**more):
         facts = {"sha256": remote.fingerprint(DATA), **more}
-        monkeypatch.setitem(datasets.PUBLISHED, "small", published.Published("small", ("a", "b"), **facts))
+        monkeypatch.setitem(datasets.PUBLISHED, "small", remote.Published("small", ("a", "b"), **facts))
 
     return make
 

@@ -1,4 +1,7 @@
-"""Tables and texts: names of columns, groups of kernels, texts among numbers, names of classes."""
+"""Tables and texts: names of columns, groups of kernels, texts among numbers, names of classes.
+
+Estimators on kernels that are evaluated when they are read.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ import pandas as pd
 import pytest
 from makers import stacked_kernels
 from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from mklref import (
     Groups,
-    MKLClassifier,
-    MKLRegressor,
 )
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
+from mklref.estimators import MKLClassifier, MKLOneClass, MKLRegressor
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
+from mklref.kernels import gaussian, linear, per_variable
 
 SPECIFICATION = "linear,rbf:0.5..2:2"
 
@@ -91,3 +97,86 @@ def test_classes_without_an_order(three_classes):
         mixed = np.where(y == "mid", absent, y.astype(object))
         with pytest.raises(InvalidTarget, match=rf"several types, {kinds}, which have no order: .* y\.astype\(str\)"):
             MKLClassifier("linear").fit(X, mixed)
+
+
+FAMILY = gaussian([1.0, 3.0]) + linear() + per_variable(gaussian(1.0))
+
+
+@pytest.mark.parametrize(
+    ("model", "classes"),
+    [
+        (MKLClassifier(FAMILY, norm=2), 2),
+        (MKLClassifier(FAMILY, center=True), 3),
+        (MKLRegressor(FAMILY, norm=2), 0),
+        (MKLOneClass(FAMILY, normalize="trace"), 0),
+    ],
+    ids=["two-classes", "three-classes-centred", "targets", "one-class"],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore:constant on the training samples")
+def test_lazy_kernels_give_the_model_of_those_in_memory(model, classes, weighted):
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(90, 3)), np.ones((90, 1))])  # its last variable is constant
+    y = X[:, 0] + 0.1 * rng.normal(size=90)
+    y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y
+    weight = rng.integers(0, 3, 90).astype(float) if weighted else None
+    scores = []
+    for storage in ("memory", "lazy"):
+        fitted = model.set_params(storage=storage, tol=1e-8).fit(X, y, sample_weight=weight)
+        scores.append(fitted.predict(X) if isinstance(model, MKLRegressor) else fitted.decision_function(X))
+    np.testing.assert_allclose(scores[1], scores[0], atol=2e-3 * np.abs(scores[0]).max())
+
+
+@pytest.mark.parametrize("approximation", [Nystroem(n_components=90, random_state=0), 90], ids=["nystroem", "cholesky"])
+@pytest.mark.parametrize(
+    ("model", "classes"),
+    [
+        (MKLClassifier(FAMILY, norm=2), 2),
+        (MKLClassifier(FAMILY, center=True, multiclass="independent"), 3),
+        (MKLClassifier(FAMILY, normalize="spherical", loss="logistic"), 2),
+        (MKLRegressor(FAMILY, norm=2, normalize="trace", C=100.0), 0),
+    ],
+    ids=["two-classes", "three-classes-centred", "spherical", "targets"],
+)
+@pytest.mark.filterwarnings("ignore:constant on the training samples")
+def test_features_of_full_rank_give_the_model_of_the_matrices(model, classes, approximation):
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(90, 3)), np.ones((90, 1))])  # its last variable is constant
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=90)
+    y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y
+    X_new, weight = rng.normal(size=(70, 4)), rng.integers(1, 3, 90).astype(float)
+    scores, parts = [], []
+    for own in (None, approximation):
+        fitted = clone(model).set_params(approximation=own, tol=1e-8).fit(X, y, sample_weight=weight)
+        scores.append(fitted.decision_function(X_new) if classes else fitted.predict(X_new))
+        parts.append(fitted.contributions(X_new))
+    np.testing.assert_allclose(scores[1], scores[0], atol=3e-3 * np.abs(scores[0]).max())
+    total = parts[1].sum(axis=1) + (fitted.intercept_ if parts[1].ndim == 3 else fitted.intercept_[0])
+    np.testing.assert_allclose(total.reshape(scores[1].shape), scores[1])
+
+
+def test_features_of_few_columns_go_on_in_a_pipeline(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0.0, "in", "out")
+    model = MKLClassifier("rbf:0.5..2:3", norm=2, approximation=Nystroem(n_components=40, random_state=0))
+    assert model.fit(X, y).score(X, y) > 0.9
+    features = model.transform(X)
+    assert features.shape == (400, 120)
+    v = np.concatenate([np.sqrt(w) * image for w, image in zip(model.weights_, model._new_kernels.images, strict=True)])
+    np.testing.assert_allclose(features @ v[:, 0] + model.intercept_, model.decision_function(X))
+    assert make_pipeline(model, LogisticRegression()).fit(X, y).score(X, y) > 0.9
+    with pytest.raises(InvalidParameter, match="joblib"):
+        model.save(tmp_path / "model.npz")
+    with pytest.raises(AttributeError) as told:
+        _ = MKLClassifier("linear").transform
+    assert "approximation=Nystroem" in str(told.value.__cause__)
+    with pytest.raises(InvalidParameter, match="approximation=Nystroem"):
+        MKLClassifier("linear").fit(X, y).set_params(approximation=9).transform(X)
+    with pytest.raises(InvalidType, match="Nystroem"):
+        clone(model).set_params(approximation="nystroem").fit(X, y)
+
+
+def test_a_storage_that_is_unknown_is_refused():
+    with pytest.raises(InvalidParameter, match="storage = 'disk' is unknown"):
+        MKLClassifier(FAMILY, storage="disk").fit(np.eye(4), [0, 1, 0, 1])

@@ -169,14 +169,14 @@ def test_rows_are_drawn_without_bias_and_those_that_matter_always():
     D = shard.D[0] = np.where(np.arange(400) == 7, 1e4, np.random.default_rng(1).uniform(0.1, 1.0, 400))
     drawn = []
     for shard.count in range(300):
-        drawn.append(shard._drawn(0, np.ones(4), 100.0))
+        drawn.append(shard._drawn(0, slice(0, None), np.ones(4), 100.0))
     drawn = np.array(drawn)
     assert np.all(drawn[:, 7] == 1e4)
     assert np.count_nonzero(drawn, axis=1).mean() == pytest.approx(100.0, rel=0.05)
     assert np.mean(drawn, axis=0) @ stack.own_diagonals.sum(axis=0) == pytest.approx(
         D @ stack.own_diagonals.sum(axis=0), rel=1e-3
     )
-    assert np.array_equal(shard._drawn(0, np.ones(4), 300.0), D)
+    assert np.array_equal(shard._drawn(0, slice(0, None), np.ones(4), 300.0), D)
 
 
 @pytest.mark.parametrize("rare", [False, True])
@@ -260,7 +260,7 @@ def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem
     counts = shard.clearances().sums[0]
     assert counts.sum() == 400 + len(some)
     v = v + 0.01
-    vectors, sums, told, (squares, number) = shard.look(0.0, False, v, b, 0.1, 0.3).sums
+    vectors, sums, told, (squares, number) = shard.look(0.0, False, v, b, 0.1, 0.3, 2).sums
     assert number == 0.0
     assert 0 < told[0, 0] < 200
     for p, (samples, index) in enumerate(shard.whole.machines):
@@ -283,7 +283,7 @@ def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem
         total = (few[p, :, 1:] + vectors[p]).sum(axis=1)
         assert np.allclose(total[:-1], whole[index].T @ before[p])
         assert total[-1] == pytest.approx(before[p].sum())
-    _, _, _, (squares, number) = shard.look(0.0, False, v + 0.1, b, 0.1, np.inf).sums
+    _, _, _, (squares, number) = shard.look(0.0, False, v + 0.1, b, 0.1, np.inf, 2).sums
     assert number == 400 + len(some) - told[:, 0].sum()
     assert squares > 0.0
     assert shard.steps is shard.whole
@@ -296,6 +296,7 @@ def test_steps_that_leave_samples_out_lead_to_the_same_answer(monkeypatch, loss)
     y = np.sign(score) if loss.targets == "labels" else score
     given = mklref.Problem(kernels.FactorStack(L), y, loss=loss, regularizer=Lp(4 / 3))
     monkeypatch.setattr(path, "_CHEAP", 0.0)
+    monkeypatch.setattr(path, "suits", lambda path: False)
     monkeypatch.setattr(path, "_ROUGH", 0.1)
     monkeypatch.setattr(path, "_LARGEST", 0.95)
     monkeypatch.setattr("mklref.factored.nearby._MOST", 1.0)
@@ -309,6 +310,70 @@ def test_steps_that_leave_samples_out_lead_to_the_same_answer(monkeypatch, loss)
     for record in found.history.records:  # whoever was left out, the bounds hold
         assert record.lower <= whole.certificate.upper * (1.0 + 1e-5)
         assert record.upper >= whole.certificate.lower * (1.0 - 1e-5)
+
+
+@pytest.mark.parametrize("loss", ENDS, ids=str)
+def test_beta_of_a_rounder_loss_minimises_what_it_is_to_minimise(loss):
+    rng = np.random.default_rng(0)
+    f, y, costs = 2.0 * rng.normal(size=100), np.sign(rng.normal(size=100)), rng.uniform(0.5, 2.0, 100)
+    samples = samples_for(loss, y, costs)
+    form, width = loss.quadratic_dual(y), 0.3
+    lower, upper = (np.clip(end, -10.0 * costs, 10.0 * costs) for end in loss.box(y, costs))
+    grid = lower + np.linspace(0.0, 1.0, 20001)[:, None] * (upper - lower)
+    values = (f - form.linear) * grid + form.absolute * np.abs(grid) + form.curvature * grid**2 / (2.0 * costs)
+    if samples.kinked:
+        legs = [np.maximum(grid, 0.0), np.minimum(grid, 0.0)] if form.absolute else [grid - lower]
+        for leg in legs:
+            half = 0.5 * (np.where(leg.min(axis=0) < 0.0, lower, upper - (0.0 if form.absolute else lower)))
+            values += width * (leg - half) ** 2 / (2.0 * costs)
+    found = {}
+    for shift in (-1e-5, 0.0, 1e-5):
+        samples.f[:] = f + shift
+        D, found[shift] = samples.rounded(slice(None), width), samples.beta.copy()
+    assert np.allclose(found[0.0], np.take_along_axis(grid, values.argmin(axis=0)[None], 0)[0], atol=5e-3)
+    slope = (found[-1e-5] - found[1e-5]) / 2e-5
+    assert np.mean(np.abs(slope - D) < 1e-3) > 0.98  # a score at an end of the width has two slopes
+    assert 0 < np.count_nonzero(D) < 100
+
+
+def test_a_round_with_a_rounder_loss_is_its_newton_system():
+    """Two machines that share the rows, one of which sees some of them only."""
+    L, score = rows(n=400)
+    y, some = np.sign(score), np.arange(0, 400, 3)
+    own = [Own(samples_for(losses.Hinge(), y, np.ones(400)), None)]
+    own.append(Own(samples_for(losses.Hinge(), -y[some], np.ones(len(some))), some))
+    shard, whole = Nearby(Shard(kernels.FactorStack(L), own, 0, 400, 400)), np.hstack([*L, np.ones((400, 1))])
+    v, b = np.random.default_rng(1).normal(size=(2, 14)), np.array([0.1, -0.2])
+    grams, vectors, sums, told = shard.evaluate(v, b, 0.8, np.ones(4), np.inf, 2).sums
+    between = 0
+    for p, (index, labels) in enumerate([(np.arange(400), y), (some, -y[some])]):
+        rows_of = whole[index]
+        margin = 1.0 - labels * (rows_of @ np.append(v[p], b[p]))
+        beta, D = labels * np.clip(0.5 + margin / 0.8, 0.0, 1.0), (np.abs(margin) < 0.4) / 0.8
+        assert np.allclose(vectors[p].sum(axis=1), rows_of.T @ beta)
+        assert np.allclose(grams[p], rows_of.T @ (D[:, None] * rows_of))
+        assert sums[p, 0] == pytest.approx(np.maximum(0.0, margin).sum())
+        between += np.count_nonzero(D)
+    assert told.tolist() == [between, between]
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not loss.intercept_cost], ids=str)
+def test_the_approach_by_a_rounder_loss_leads_to_the_same_answer(monkeypatch, loss):
+    L, score = rows(n=1500, ranks=(3, 5))
+    y = {"labels": np.sign(score), "real": score, "ones": np.ones(1500)}[loss.targets]
+    options = {"loss": loss, "regularizer": Lp(4 / 3), "intercept": loss.intercept != "forbidden"}
+    given = mklref.Problem(kernels.FactorStack(L), y, **options)
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    found = mklref.solve(given)
+    monkeypatch.setattr(path, "suits", lambda path: False)
+    other = mklref.solve(given)
+    assert found.status is other.status is mklref.Status.OPTIMAL
+    agree(found, other)
+    smooth = loss.name in ("squared_hinge", "logistic", "squared", "squared_epsilon_insensitive")
+    assert found.history.counters["passes"] < other.history.counters["passes"] * (0.4 if smooth else 1.6)
+    for record in found.history.records:
+        assert record.lower <= other.certificate.upper * (1.0 + 1e-9)
+        assert record.upper >= other.certificate.lower * (1.0 - 1e-9)
 
 
 def test_too_few_samples_near_the_bends_are_given_up(monkeypatch):

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 import mklref
 from mklref import DistributedLazyStack, DistributedStack, Lp, kernels
 from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, PlainTextWarning
-from mklref.factored import cluster as clusters, path, tiles
+from mklref.factored import approach, cluster as clusters, path, tiles
 
 N, SHARDS = 300, 3
 RNG = np.random.default_rng(3)
@@ -31,10 +31,13 @@ EDGES = [int(edge) for edge in STACK.edges]
 
 @pytest.fixture(scope="module", autouse=True)
 def samples_left_out():
-    """From the first step on, so that what a lost worker knew of them is asked for again as well."""
+    """After two steps of the approach, so that what a lost worker knew of them is asked for again as well."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(path, "_CHEAP", 0.0)
+        patch.setattr(path, "_FOUND", np.inf)
         patch.setattr(path, "_ROUGH", 1.0)
+        patch.setattr(approach, "_ROUNDS", 2)
+        patch.setattr(approach, "_CHANGE", 0.5)
         yield
 
 
@@ -210,7 +213,7 @@ def test_a_worker_that_is_slow_is_waited_for_and_the_wait_ends(client, monkeypat
     same(solve(GIVEN.replace(kernels=stack)), alone)
 
     def later(record):
-        seconds[0] = 0.5 if record.iteration == 6 else 0.0
+        seconds[0] = 0.5 if record.iteration == 0 else 0.0
 
     stack.cluster.timeout = 0.2
     with pytest.raises(mklref.Interrupted, match=r"shard 2 on .* has not answered for 0.2 s, the timeout") as told:

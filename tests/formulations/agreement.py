@@ -9,7 +9,7 @@ import pytest
 from makers import make_problem
 
 from mklref import reference
-from mklref._conic.factors import factorize
+from mklref._conic.scaling import factorize
 from mklref.problem import Problem
 from mklref.regularizers import (
     BlockNorm,

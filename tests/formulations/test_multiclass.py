@@ -10,7 +10,7 @@ from makers import make_kernels, make_samples
 from scipy.linalg import block_diag
 
 from mklref import reference
-from mklref._conic.factors import factorize
+from mklref._conic.scaling import factorize
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.formulations import as_formulation
 from mklref.multiclass import STRATEGIES, MulticlassProblem

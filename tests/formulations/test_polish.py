@@ -7,8 +7,8 @@ import pytest
 from formulations.agreement import PAIRS, SCALE
 from makers import LOSSES, make_problem
 
-from mklref._conic.factors import factorize
 from mklref._conic.polish import polish
+from mklref._conic.scaling import factorize
 from mklref._polish import with_better_intercept
 from mklref.formulations import as_formulation
 from mklref.problem import Point

@@ -15,7 +15,7 @@ from mklref.kernels import (
     ArrayStack,
     DiskStack,
     LazyStack,
-    exponential,
+    evaluation,
     gaussian,
     laplacian,
     linear,
@@ -103,12 +103,12 @@ def test_the_exponential_is_accurate_to_its_bound():
     grids = {np.float64: -np.concatenate([np.geomspace(1e-300, 708, 700), [0.0, 0.3465735, 707.9]])}
     grids[np.float32] = -np.geomspace(1e-30, 87, 500).astype(np.float32)
     for real, x in grids.items():
-        found = exponential.exponential(x.astype(real))
+        found = evaluation.exponential(x.astype(real))
         with flint.ctx.workprec(200):
             exact = [flint.arb(float(value)).exp() for value in x]
             worst = max(float(abs(flint.arb(float(one)) / e - 1).mid()) for one, e in zip(found, exact, strict=True))
-        assert worst <= exponential.EXP_ERROR * float(np.finfo(real).eps) / 2.0
-        np.testing.assert_array_equal(exponential.exponential(real([-1e4, -np.inf])), 0.0)
+        assert worst <= evaluation.EXP_ERROR * float(np.finfo(real).eps) / 2.0
+        np.testing.assert_array_equal(evaluation.exponential(real([-1e4, -np.inf])), 0.0)
 
 
 @pytest.mark.parametrize("real", [np.float64, np.float32])
@@ -124,7 +124,7 @@ def test_the_compiled_exponentials_have_the_bits_of_their_twins(real):
         "squares": (np.arange(7).astype(real), np.arange(600).astype(real)),
     }.items():
         results = []
-        for module in (exponential.compiled, exponential.Twin):
+        for module in (evaluation.compiled, evaluation.Twin):
             own = [D.copy(), *(argument.copy() for argument in arguments)]
             getattr(module, name)(*own, 2)
             results.append(own[0] if name == "squares" else own[-1])
@@ -138,10 +138,10 @@ def test_forms_of_exponentials_are_sums_over_the_upper_triangle():
     D = np.triu(D, 1) + np.triu(D, 1).T
     whole = D + np.where(np.tri(600, k=-1) > 0.0, 1.0, 0.0)  # nobody reads the lower triangle
     found = [np.empty((600, 3)) for _ in range(2)]
-    for module, terms in zip((exponential.compiled, exponential.Twin), found, strict=True):
+    for module, terms in zip((evaluation.compiled, evaluation.Twin), found, strict=True):
         module.exponential_forms(whole, rates, v, terms, 2)
     np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)
-    exact = [v @ exponential.exponential(rate * D) @ v for rate in rates]
+    exact = [v @ evaluation.exponential(rate * D) @ v for rate in rates]
     np.testing.assert_allclose(found[0].sum(axis=0), exact, rtol=1e-11)
 
 

@@ -1,13 +1,28 @@
-"""What solvers and certificates ask of a stack that holds no matrices."""
+"""What solvers and certificates ask of a stack that holds no matrices.
+
+Diagnostics of kernels against their definitions on centred matrices, and what they say about planted faults.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from makers import make_samples
 
 from mklref import Problem, certify, solve
-from mklref.exceptions import NotApplicable
-from mklref.kernels import ArrayStack, KernelStack, gaussian
+from mklref.exceptions import InvalidTarget, NotApplicable
+from mklref.kernels import (
+    ArrayStack,
+    KernelStack,
+    alignment,
+    diagnose,
+    diagnostics,
+    gaussian,
+    linear,
+    normalize,
+    per_variable,
+    polynomial,
+)
 
 
 class Evaluated(KernelStack):
@@ -87,3 +102,160 @@ def test_rigorous_bounds_enclose_the_errors_of_the_evaluation(stacks):
     assert 1e-6 < found.relative_gap < 1e-3
     with pytest.raises(NotApplicable, match="'fast' alone"):
         certify(wrong, beta, rigorous=True, backend="exact")
+
+
+N = 24
+
+
+@pytest.fixture
+def X(rng):
+    return make_samples(rng, N, 3)
+
+
+@pytest.fixture
+def kernels(X):
+    return (gaussian([0.5, 2.0]) + polynomial([2, 3]) + per_variable(linear())).fit(X, normalize="multiplicative")
+
+
+def centred(K):
+    H = np.eye(len(K)) - 1.0 / len(K)
+    return H @ K @ H
+
+
+def cosine(K, L):
+    return np.sum(K * L) / np.sqrt(np.sum(K * K) * np.sum(L * L))
+
+
+@pytest.mark.parametrize("shape", [lambda K: K, centred])
+def test_alignment_by_its_definition(kernels, shape):
+    grams = [shape(K) for K in kernels.dense()]
+    expected = [[cosine(K, L) for L in grams] for K in grams]
+    np.testing.assert_allclose(alignment(kernels, centered=shape is centred), expected, atol=1e-12)
+
+
+def test_alignment_reads_the_stack_in_blocks(kernels, monkeypatch):
+    whole = alignment(kernels)
+    monkeypatch.setattr(diagnostics, "_BLOCK", 5 * len(kernels) * N)
+    np.testing.assert_allclose(alignment(kernels), whole, atol=1e-13)
+
+
+def test_ranks_variances_and_targets_by_their_definitions(kernels, rng):
+    y = rng.normal(size=N) + 3.0
+    report = diagnose(kernels, y)
+    for m, K in enumerate(kernels.dense()):
+        eigenvalues = np.linalg.eigvalsh(centred(K))
+        assert report.effective_rank[m] == pytest.approx(eigenvalues.sum() ** 2 / np.sum(eigenvalues**2))
+        assert report.variance[m] == pytest.approx(1.0)
+        c = y - y.mean()
+        assert report.target_alignment[m] == pytest.approx(cosine(centred(K), np.outer(c, c)))
+    np.testing.assert_allclose(report.effective_rank[4:], 1.0)
+
+
+def test_good_kernels_have_no_findings(kernels):
+    report = diagnose(kernels)
+    assert report.findings == ()
+    assert report.target_alignment is None
+
+
+def test_duplicates_and_near_duplicates(kernels, rng):
+    K = kernels.dense()
+    noise = np.outer(*2 * [rng.normal(size=N)])
+    report = diagnose([K[0], 3.0 * K[0], K[1], K[1] + 1e-2 * noise, K[0] + 5.0])
+    assert [(r.first, r.second) for r in report.duplicates] == [(0, 1), (0, 4), (1, 4)]
+    assert [r.factor for r in report.duplicates] == pytest.approx([3.0, 1.0, 1 / 3])
+    (near,) = report.near_duplicates
+    assert (near.first, near.second) == (2, 3)
+    assert near.alignment == pytest.approx(cosine(centred(K[1]), centred(K[1] + 1e-2 * noise)))
+    text = "\n".join(report.findings)
+    assert "K1 is 3 times K0: only a combination" in text
+    assert "K4 is the same as K0" in text
+    assert "K3 is nearly the same as K2" in text
+
+
+def test_dominated_kernels(kernels):
+    K = kernels.dense()
+    report = diagnose([K[0] + K[1], K[1] + 7.0, 0.5 * K[1]])
+    assert [(r.first, r.second) for r in report.dominated] == [(0, 1), (0, 2), (1, 2)]
+    assert "K1 is dominated by K0: at p = 1 it never needs a weight" in "\n".join(report.findings)
+    # Larger on the diagonal and in norm is not enough: the difference here has a negative eigenvalue.
+    wide, narrow = centred(5.0 * K[1]), centred(K[0])
+    assert (np.diagonal(wide) > np.diagonal(narrow)).all()
+    assert np.linalg.norm(wide) > np.linalg.norm(narrow)
+    assert np.linalg.eigvalsh(wide - narrow).min() < -1e-3
+    assert diagnose([5.0 * K[1], K[0]]).dominated == ()
+
+
+def test_a_dominated_kernel_gets_no_weight(kernels, rng):
+    from mklref import Problem, solve
+
+    K = kernels.dense()
+    y = np.where(rng.normal(size=N) > 0, 1.0, -1.0)
+    weights = solve(Problem([K[0] + K[1], K[1], K[4]], y, C=10.0), tol=1e-9).weights
+    assert weights[1] < 1e-6
+    assert weights[0] > 0.1
+
+
+def test_constant_kernels_are_found_and_spoil_nothing(kernels):
+    K = kernels.dense()
+    report = diagnose([K[0], np.full((N, N), 4.0), np.zeros((N, N)), K[1]])
+    assert report.constant == (1, 2)
+    assert np.isnan(report.alignment[1]).all()
+    assert np.isnan(report.alignment[:, 2]).all()
+    assert report.alignment[0, 3] == pytest.approx(alignment([K[0], K[1]])[0, 1])
+    assert report.dominated == report.duplicates == ()
+    assert "K1 is constant on the samples" in report.findings[0]
+
+
+def test_scales_and_widths(X):
+    loose = (gaussian([0.01, 2.0]) + polynomial(4)).fit(X)
+    findings = "\n".join(diagnose(loose).findings)
+    assert "the variance of poly:4 is" in findings
+    assert "rbf:0.01 has effective rank 23 of 23" in findings
+    assert "Take a larger width" in findings
+    assert "variance" not in "\n".join(diagnose(normalize(loose, "multiplicative")).findings)
+
+
+def test_the_report_is_a_table_with_findings(kernels, rng):
+    K = kernels.dense()
+    named = ArrayStack([K[0], K[0]], ["one", "two"])
+    lines = str(diagnose(named, rng.normal(size=N))).splitlines()
+    assert lines[0].split() == ["kernel", "variance", "eff.", "rank", "target", "closest"]
+    assert lines[1].split()[0] == "one"
+    assert lines[1].endswith("1.000 two")
+    assert lines[3].startswith("- two is the same as one")
+    assert str(diagnose([K[0]])).splitlines()[1].endswith("-")
+
+
+@pytest.mark.parametrize("y", [np.ones(N), np.arange(N - 1.0), np.r_[np.nan, np.arange(N - 1.0)]])
+def test_bad_targets(kernels, y):
+    with pytest.raises(InvalidTarget, match="one finite number for each of the 24 samples, not all the same"):
+        diagnose(kernels, y)
+
+
+def test_names_of_classes_are_no_targets(kernels):
+    with pytest.raises(InvalidTarget, match=r"y has shape \(24,\); give one finite number .* mklref.datasets.encode"):
+        diagnose(kernels, np.array(["a", "b"] * 12))
+
+
+def test_far_from_the_origin(X):
+    """The kernel around the mean is the same, whatever constant is added; float32 has too few digits for it."""
+    K = normalize(linear().fit(X), "multiplicative").dense()[0]
+    report = diagnose([K, K + 1e9])
+    assert report.constant == ()
+    assert report.effective_rank[1] == pytest.approx(report.effective_rank[0])
+    assert [(r.first, r.second) for r in report.duplicates] == [(0, 1)]
+    assert report.duplicates[0].factor == pytest.approx(1.0)
+    single = diagnose([K.astype(np.float32), (K + 1e9).astype(np.float32)])
+    assert single.constant == (1,)
+
+
+def test_copies_of_copies_are_said_once(kernels):
+    K = kernels.dense()
+    report = diagnose([K[0], 2.0 * K[0], 3.0 * K[0], K[0] + K[1]])
+    assert len(report.duplicates) == 3
+    assert len(report.dominated) == 4
+    assert [line.split(":")[0] for line in report.findings] == [
+        "K1 is 2 times K0",
+        "K2 is 3 times K0",
+        "K0 is dominated by K3",
+    ]

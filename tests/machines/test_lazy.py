@@ -10,7 +10,7 @@ import pytest
 
 from mklref import Lp, MulticlassProblem, Problem, certify, solve
 from mklref.exceptions import Interrupted, InvalidInput, KernelsLost, NotApplicable
-from mklref.kernels import DiskStack, KernelStack, LazyStack, gaussian, linear, per_variable, polynomial
+from mklref.kernels import ArrayStack, DiskStack, KernelStack, LazyStack, gaussian, linear, per_variable, polynomial
 from mklref.kernels.reader import CachedReader
 from mklref.machines import machine_for
 from mklref.machines.lazy import LazyMachine
@@ -206,7 +206,7 @@ def test_no_matrix_of_order_n_is_held(monkeypatch):
 
     Blocks are a sixteenth of what they are, 2 MB, or they would hide a cache of 5 MB that has grown.
     """
-    for owner, name in ((CachedReader, "_AT_ONCE"), (KernelStack, "_BLOCK"), (KernelStack, "_HELD")):
+    for owner, name in ((CachedReader, "_AT_ONCE"), (ArrayStack, "_BLOCK"), (KernelStack, "_HELD")):
         monkeypatch.setattr(sys.modules[owner.__module__], name, 2**18)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 12))

@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import mklref
 from mklref import primer
-from mklref._conic.factors import factorize
+from mklref._conic.scaling import factorize
 
 VALUE = 1e-6
 """Relative distance of a primer's value from the certified interval."""

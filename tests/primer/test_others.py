@@ -10,7 +10,7 @@ from primer.sources import VALUE, alone, data, gram, real
 
 import mklref
 from mklref import primer, reference
-from mklref._conic.factors import factorize
+from mklref._conic.scaling import factorize
 from mklref.multiclass import MulticlassProblem
 from mklref.regularizers import BlockNorm, Groups, Lp, PowerRoot, RootPlusLinear
 from mklref.signed import SignedProblem

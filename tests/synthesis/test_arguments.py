@@ -192,7 +192,7 @@ def test_ctrl_c_inside_a_point_of_a_path_keeps_the_finished_ones(monkeypatch):
         calls.append(member.lam)
         return solve(member, **options, callback=pressed(2) if len(calls) == 3 else None)
 
-    monkeypatch.setattr("mklref.synthesis.path.solve", interrupted)
+    monkeypatch.setattr("mklref.synthesis.solver.solve", interrupted)
     with pytest.raises(Interrupted) as caught:
         solve_path(problem, [10.0, 3.0, 0.3])
     assert calls == [10.0, 3.0, 0.3]

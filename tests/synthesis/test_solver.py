@@ -23,7 +23,7 @@ from mklref.synthesis import (
 from mklref.synthesis.certificate import dual_value, residual
 from mklref.synthesis.forward_backward import _iterate as iterate
 from mklref.synthesis.problem import correlations, scores
-from mklref.synthesis.run import Run
+from mklref.synthesis.solution import Run
 from mklref.synthesis.solver import survivors
 
 SOLVERS = pytest.mark.parametrize("solver", [solve, forward_backward])

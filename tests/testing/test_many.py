@@ -1,15 +1,22 @@
-"""`certify_many`: the certificates of `certify`, for one read of the kernels."""
+"""`certify_many`: the certificates of `certify`, for one read of the kernels.
+
+`check_value`: the value of a model against the certified optimum.
+"""
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from makers import make_problem
 
 import mklref
-from mklref.exceptions import InvalidInput, InvalidType
+from mklref import native, reference
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack
-from mklref.testing import Answer, certify_many
+from mklref.multiclass import MulticlassProblem
+from mklref.regularizers import Lp
+from mklref.testing import Answer, certify_many, check_value
 
 PATH = (10.0, 3.0, 1.0, 0.3)
 
@@ -81,3 +88,73 @@ def test_what_does_not_fit_is_said(path):
     other = make_problem(regularizer="l2", n=20, seed=9)
     with pytest.raises(InvalidInput, match=r"points\[1\] has another kernel stack"):
         certify_many([problem, other], solutions[:2])
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_problem(n=20, M=3, C=2.0, regularizer=Lp(2))
+
+
+@pytest.fixture(scope="module")
+def optimum(problem):
+    return native.solve(problem, tol=1e-9).objective
+
+
+def kloft_dual(problem, *, half=0.5, intercept=True):
+    """Kloft (D) in plain cvxpy, as a user may write it."""
+    L = [np.linalg.cholesky(K + 1e-12 * np.eye(problem.n_samples)) for K in problem.kernels.dense()]
+    alpha = cp.Variable(problem.n_samples)
+    q = cp.hstack([cp.sum_squares(K.T @ cp.multiply(problem.y, alpha)) for K in L])
+    domain = [alpha >= 0, alpha <= problem.C, *([problem.y @ alpha == 0] if intercept else [])]
+    return cp.Problem(cp.Maximize(cp.sum(alpha) - half * cp.pnorm(q, 2)), domain).solve(solver="CLARABEL")
+
+
+def test_the_value_of_a_right_model_passes(problem):
+    check_value(problem, kloft_dual(problem))
+    for name in reference.formulations(problem):
+        check_value(problem, reference.solve(problem, name).value)
+
+
+@pytest.mark.parametrize("wrong", [{"half": 0.5005}, {"half": 1.0}, {"intercept": False}], ids=str)
+def test_the_value_of_a_wrong_model_fails(problem, wrong):
+    with pytest.raises(AssertionError, match=r"is off by .*, allowed 1\.0e-06: .* <= P\* <="):
+        check_value(problem, kloft_dual(problem, **wrong))
+
+
+@pytest.mark.parametrize(
+    ("factor", "hint"), [(-1, "dual problem that is minimised"), (2, "1/2 is missing"), (0.5, "1/2 too many")]
+)
+def test_usual_suspects_are_named(problem, optimum, factor, hint):
+    with pytest.raises(AssertionError, match=hint):
+        check_value(problem, factor * optimum)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_fail(problem, value):
+    with pytest.raises(AssertionError, match="is off by"):
+        check_value(problem, value)
+
+
+def test_rtol_is_relative_to_the_optimum(problem, optimum):
+    check_value(problem, np.array([optimum * (1 + 0.9e-4)]), rtol=1e-4)
+    with pytest.raises(AssertionError):
+        check_value(problem, optimum * (1 + 1.2e-4), rtol=1e-4)
+
+
+def test_a_multiclass_model(problem):
+    classes = MulticlassProblem(problem.kernels, np.arange(20) % 3, C=2.0)
+    check_value(classes, reference.solve(classes, "multiclass").value)
+
+
+@pytest.mark.parametrize("value", ["12", None, True, [1.0, 2.0], 1j])
+def test_what_is_no_number_is_refused(problem, value):
+    with pytest.raises(InvalidType, match="must be a number"):
+        check_value(problem, value)
+
+
+def test_bad_arguments(problem):
+    with pytest.raises(InvalidType, match="problem is int; give a"):
+        check_value(3, 1.0)
+    for rtol in (0.0, np.nan, 1.0):
+        with pytest.raises(InvalidParameter, match="rtol"):
+            check_value(problem, 1.0, rtol=rtol)

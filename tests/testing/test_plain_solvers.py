@@ -1,12 +1,20 @@
-"""An author plants a fault in a solver of his own, and reads its name in the first line of the report."""
+"""An author plants a fault in a solver of his own, and reads its name in the first line of the report.
+
+The papers' algorithms on the catalogue, each within what it accepts: they are picked up by their table.
+
+The adapter to scikit-learn, the one peer that is always there: its machine passes on everything in its scope.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
 
+from mklref.algorithms import ALGORITHMS
 from mklref.testing import Supports, check_solver
+from mklref.testing.result import Outcome
 
 SOURCE = (Path(__file__).parent / "plain.py").read_text(encoding="utf-8")
 CASES = {
@@ -70,3 +78,36 @@ def test_the_solver_without_a_fault_passes(loss):
 def test_its_fault_is_named_in_the_first_line(loss, name, what, old, new):
     first = str(report(loss, old, new)).splitlines()[0]
     assert f"excluded: {name} (" in first
+
+
+OF_ALGORITHMS = (
+    "hinge-l1",
+    "squared-l2",
+    "hinge-p-4-over-3",
+    "hinge-elastic-net-ivanov",
+    "hinge-groups-half",
+    "rank-one-ties",
+    "permuted-samples",
+)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_an_algorithm_passes_where_it_applies(name):
+    def solver(problem):
+        return ALGORITHMS[name](problem, tol=1e-5)
+
+    report = check_solver(solver, include=OF_ALGORITHMS, tol=1e-4)
+    assert report.passed, str(report)
+
+
+ADAPTER = Path(__file__).parents[2] / "validation" / "peers" / "scikit_learn.py"
+
+
+def test_scikit_learn_passes_where_it_solves_the_same_problem():
+    spec = importlib.util.spec_from_file_location("scikit_learn", ADAPTER)
+    peer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peer)
+    report = check_solver(peer.solve, exclude="large-C-sv*")  # where libsvm ends early
+    assert report.passed, str(report)
+    assert report.count(Outcome.PASSED) >= 30

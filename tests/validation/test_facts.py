@@ -1,15 +1,36 @@
-"""What a file of results says of its run."""
+"""What a file of results says of its run.
+
+Certified gap against time of peers: every solver is measured by the certificate of what it returns.
+
+The table of |value - P*|: which primer states which problem, and what is said of values.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
+import cvxpy as cp
+import numpy as np
 import pytest
+from makers import make_problem
+from primer.rows import ROWS
+from primer.sources import data
 
+from mklref.exceptions import NotApplicable
+from mklref.regularizers import Lp
+from mklref.testing import real
+from validation import checked
 from validation.benchmarks import algorithms, certificates, scaling, selection, turns
 from validation.facts import CODE, RESULTS, commit, facts
+from validation.peers import run
+from validation.peers.gaps import curve
+from validation.peers.solvers import SOLVERS, command
+from validation.primers import statements
+from validation.proven import table_lines, values
 
 
 def git(root: Path, *arguments: str) -> None:
@@ -77,3 +98,97 @@ def test_nothing_is_timed_without_the_compiled_core(monkeypatch):
     ):
         with pytest.raises(SystemExit, match=r"Nothing is timed without the compiled core\. No compiler\."):
             time_it()
+
+
+PROGRAM = """
+import sys, mklref
+from mklref.testing import vectors
+found = mklref.solve(vectors.read_problem(sys.argv[1]), tol=float(sys.argv[3]))
+answer = {"dual_coef": found.dual_coef, "weights": found.weights, "intercept": found.intercept}
+vectors.write_record(sys.argv[2], answer)
+"""
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_problem(n=24, regularizer=Lp(2), C=2.0, seed=3, degenerate="generic")
+
+
+@pytest.mark.parametrize(
+    ("name", "gap"),
+    [("native", 1e-8), ("reference, dual", 1e-8), ("sip, the paper's", 1e-6), ("loop around scikit-learn's SVC", 1e-5)],
+)
+def test_solvers_that_learn_the_weights_get_near_the_optimum(problem, name, gap):
+    assert min(point["gap"] for point in curve(SOLVERS[name], problem, most=20.0)) <= gap
+
+
+def test_weights_that_are_not_learned_show_in_the_gap_whatever_the_tolerance(problem):
+    points = curve(SOLVERS["scikit-learn's SVC, mean kernel"], problem, most=20.0)
+    assert min(point["gap"] for point in points) > 1e-3
+
+
+def test_a_solver_that_refuses_has_no_curve(problem):
+    assert curve(SOLVERS["simplemkl, the paper's"], problem, most=20.0) == []
+
+
+def test_without_a_name_all_peers_run_and_an_unknown_one_is_named(monkeypatch, capsys):
+    asked: list[str] = []
+    monkeypatch.setattr(run, "verdicts", lambda name: asked.append(name) or {})
+    monkeypatch.setattr(run, "line", lambda name, reports: name)
+    monkeypatch.setattr(sys, "argv", ["run", "--markdown"])
+    run.main()
+    assert asked == list(run.PEERS)
+    monkeypatch.setattr(sys, "argv", ["run", "shogun"])
+    with pytest.raises(SystemExit):
+        run.main()
+    assert "no peer shogun; known: scikit_learn" in capsys.readouterr().err
+
+
+def test_a_program_of_another_language_is_measured_through_files(problem, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM, encoding="utf-8")
+    template = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{problem}} {{solution}} {{tolerance}}"
+    points = curve(lambda P, tol: command(template, P, 1e-9), problem, most=0.0)
+    assert len(points) == 1
+    assert points[0]["gap"] <= 1e-8
+    assert points[0]["seconds"] > 0.1, "the seconds of the program count"
+    with pytest.raises(NotApplicable, match="ended with 2"):
+        command(f"{shlex.quote(sys.executable)} {{problem}}.missing", problem, 0.1)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_a_primer_is_called_for_its_problem_as_the_table_of_its_own_tests_says(row):
+    problem = row.problem(*data("real", row.loss))
+    stated = {name: (arguments, scale) for name, arguments, scale in statements(problem)}
+    arguments, scale = stated[row.primer]
+    x = cp.Constant(np.array([0.3, 0.1, 0.2, 0.4]))
+    if row.primer == "kloft_3":  # any lambda states it, with a factor
+        assert arguments[1] / arguments[0] == pytest.approx(row.arguments[1] / row.arguments[0])
+        assert scale * arguments[0] == pytest.approx(1.0)
+        return
+    assert row.value(1.0) == pytest.approx(scale)
+    for mine, theirs in zip(arguments, row.arguments, strict=True):
+        given = (mine(x).value, theirs(x).value) if callable(mine) else (mine, theirs)
+        np.testing.assert_allclose(*given, rtol=1e-12)
+
+
+def test_every_program_says_the_value_of_a_small_problem():
+    problem = make_problem(n=12, M=2, regularizer=Lp(2), C=2.0, seed=3, degenerate="generic")
+    said = dict(values(problem))
+    assert {"dual", "block_norm", "kloft_P", "kloft_sip", "tomioka_5"} <= set(said)
+    np.testing.assert_allclose(list(said.values()), said["dual"], rtol=1e-6)
+
+
+def test_the_table_tells_differences_from_silence():
+    said = {"a": 1e-9, "b": 2e-5, "c": "SolverError"}
+    rows = [{"suite": "real", "problem": name, "off": {"dual": off}} for name, off in said.items()]
+    assert table_lines(rows)[-1] == "| `dual` | 3 | 1e-05 | 2e-05 | b | 1 | 1 |"
+
+
+def test_stored_proofs_are_those_of_the_published_problems_and_all_are_confirmed():
+    rows = checked.stored(checked.STORED)
+    names = [row["problem"] for row in rows]
+    assert len(set(names)) == len(names)
+    assert set(names) == set(real.published())
+    assert {row["said"] for row in rows} == {"CONFIRMED"}
+    assert all(float(row["gap"]) < 1e-9 and "+" not in row["commit"] for row in rows)

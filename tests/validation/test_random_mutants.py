@@ -1,19 +1,25 @@
-"""The sampler of faults: its operators, its places, and what it says of a fault that no test sees."""
+"""The sampler of faults: its operators, its places, and what it says of a fault that no test sees.
+
+Every planted wrong formulation fails the cross-check, and the right ones pass it on the same problems.
+"""
 
 from __future__ import annotations
 
 import ast
 import json
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from mklref.formulations import FORMULATIONS
 from validation import random_mutants
 from validation.forked import in_turn
 from validation.mutants import KILLED, SURVIVED, mutants as fixed
 from validation.random_mutants import ROOT, mutants, mutants_of
+from validation.wrong_formulations import COUNTS, Mutant, healthy, mutants as wrong, planted, run
 
 CHANGES = {
     "a < b": {"((a) <= (b))", "((a) > (b))"},
@@ -163,3 +169,38 @@ def test_a_survivor_is_counted_and_ends_in_the_exit_code(found, monkeypatch, cap
 def test_every_fault_of_the_fixed_table_has_its_place_in_the_code():
     stale = [one for one in fixed() if (ROOT / "mklref" / one.file).read_text(encoding="utf-8").count(one.old) == 0]
     assert stale == []
+
+
+MUTANTS = wrong()
+
+
+def test_every_formulation_has_at_least_five():
+    counts = Counter(mutant.formulation for mutant in MUTANTS)
+    assert set(counts) == set(FORMULATIONS)
+    assert min(counts.values()) >= 5
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.sampled(18)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_wrong_formulation_fails_the_cross_check(mutant):
+    outcome = run(mutant)
+    assert outcome.killed or mutant.same, str(outcome.check)
+    assert (outcome.change <= COUNTS) == bool(mutant.same)
+
+
+@pytest.mark.parametrize(
+    "case", sorted({(mutant.formulation, mutant.regularizer, mutant.loss) for mutant in MUTANTS}), ids=" ".join
+)
+def test_the_right_formulation_passes(case):
+    check = healthy(*case)
+    assert check.passed, str(check)
+    assert check.decided
+
+
+def test_a_mutant_that_no_longer_fits_its_file_is_an_error():
+    with (
+        pytest.raises(ValueError, match=r"dual\.py holds no 'sum of squares'"),
+        planted(Mutant("dual", "", "sum of squares", "")),
+    ):
+        pass

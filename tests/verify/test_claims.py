@@ -12,7 +12,7 @@ from makers import LOSSES, make_problem
 from verify.documents import REGULARIZERS, changed, document
 
 from mklref import certify, verify
-from mklref.certificate.unit import unit_of
+from mklref.certificate.bounds import unit_of
 from mklref.losses import EpsilonInsensitive, Huber, Pinball, SquaredEpsilonInsensitive
 from mklref.regularizers import Fixed, Lp, Tikhonov
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import mklref
-from mklref.certificate.unit import relative
+from mklref.certificate.bounds import relative
 from mklref.equivalences import leaving
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.losses import (

@@ -17,10 +17,10 @@ import numpy as np
 import mklref
 from mklref import losses, reference, regularizers as reg, verify
 from mklref.certificate import repair
+from mklref.certificate.bounds import relative
 from mklref.certificate.document import _parameters
 from mklref.certificate.feasible import exactly_feasible
 from mklref.certificate.loss_terms import exact_box
-from mklref.certificate.unit import relative
 from mklref.exceptions import InvalidParameter, MKLError, NotApplicable, SolverFailure
 from mklref.solution import Status
 from validation.attack import Finding, each

@@ -112,9 +112,10 @@ def table(rows: list[dict[str, Any]]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        name = f"`{row['algorithm']}`"
-        if (PAGE.parent / f"{row['algorithm']}.md").exists():
-            name = f"[{name}]({row['algorithm']}.md)"
+        name, label = f"`{row['algorithm']}`", f"algorithm-{row['algorithm'].replace('_', '-')}"
+        for page in PAGE.parent.glob("*.md"):
+            if f"({label})=" in page.read_text(encoding="utf-8"):
+                name = f"[{name}]({page.name}#{label})"
         svm, gradients = (row[key] or "–" for key in ("svm", "gradients"))
         ended = "" if row["status"] == "OPTIMAL" else f" ({row['status']})"
         lines.append(

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import mklref
 from mklref import reference
-from mklref._conic.factors import factorize
+from mklref._conic.scaling import factorize
 from mklref._files import write_text
 from validation.facts import facts, results_file
 

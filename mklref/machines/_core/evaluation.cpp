@@ -4,7 +4,7 @@
 // the Taylor polynomial of e^r, of degree 13 (float64) or 7 (float32), in Horner's form; 2^k by its bits. The relative
 // error is at most 4 u: u of r, 1.6 u of the polynomial and less than u/8 of its truncation, with room for twice that.
 // What would be below the smallest normal number times e^0.4 is 0. Plain arithmetic without branches, so that compilers
-// vectorise it, and the NumPy twin (mklref/kernels/exponential.py) has the same bits.
+// vectorise it, and the NumPy twin (mklref/kernels/evaluation.py) has the same bits.
 #include "loops.hpp"
 #include "parallel.hpp"
 
@@ -157,7 +157,7 @@ void require_alike(const Array &one, const Other &other) {
 
 NB_MODULE(_evaluation, m) {
     nb::set_leak_warnings(false);
-    m.doc() = "Compiled evaluation of kernels; mklref.kernels.exponential states each function in NumPy.";
+    m.doc() = "Compiled evaluation of kernels; mklref.kernels.evaluation states each function in NumPy.";
 
     m.def(
         "squares",

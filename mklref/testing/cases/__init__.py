@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from importlib import import_module
 
-for _name in ("ordinary", "regularizers", "degenerate", "extreme", "relations", "relations_of_data", "grid"):
+for _name in ("ordinary", "degenerate", "relations", "grid"):
     import_module(f"{__name__}.{_name}")  # in this order each one enters its cases, whichever is asked for first

@@ -1,4 +1,7 @@
-"""Generic data: every loss with p = 1 and p = 2, and the hinge loss with every kind of lp ball."""
+"""Generic data: every loss with p = 1 and p = 2, the hinge loss with every kind of lp ball, and other regularisers.
+
+Every regulariser that is no lp ball comes with the hinge loss and with the squared loss.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,23 @@ from mklref.losses import (
     SquaredHinge,
 )
 from mklref.problem import Problem
-from mklref.regularizers import Lp
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Mahalanobis,
+    Power,
+    Regularizer,
+    RootPlusLinear,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
 from mklref.testing.case import case
 from mklref.testing.cases.data import problem
 
@@ -81,3 +100,42 @@ def epsilon_insensitive_l2_sample_weight(rng: np.random.Generator) -> Problem:
     """The same in regression."""
     weight = rng.uniform(0.2, 3.0, size=24)
     return problem(rng, loss=EpsilonInsensitive(0.2), regularizer=Lp(2), sample_weight=weight)
+
+
+SCALE = (0.5, 2.0, 1.0, 0.7)
+PAIRS = ((0, 2), (1, 3))
+OPPOSED = ((2.0, -0.9, 0.0, 0.0), (-0.9, 1.0, 0.3, 0.0), (0.0, 0.3, 1.5, 0.2), (0.0, 0.0, 0.2, 1.0))
+"""A positive definite matrix with entries of both signs."""
+
+OTHERS: dict[str, Regularizer] = {
+    "fixed": Fixed((0.5, 0.0, 1.0, 2.0)),  # type: ignore[arg-type]
+    "block-norm-1.4": BlockNorm(1.4),
+    "block-norm-3": BlockNorm(3),
+    "power-1": Power(1),
+    "power-2": Power(2),
+    "half-power-1.5": HalfPower(1.5),
+    "tikhonov-1": Tikhonov(1, 0.3),
+    "tikhonov-2": Tikhonov(2, 0.3),
+    "elastic-net-tikhonov": ElasticNet(0.4, "tikhonov"),
+    "elastic-net-ivanov": ElasticNet(0.4, "ivanov"),
+    "weighted-lp": WeightedLp(1.7, SCALE),  # type: ignore[arg-type]
+    "weighted-l1": WeightedL1(SCALE),  # type: ignore[arg-type]
+    "groups-sparse": Groups(PAIRS, 1, 0),
+    "groups-half": Groups(PAIRS, 0.5, 0.5),
+    "mahalanobis": Mahalanobis(OPPOSED),  # type: ignore[arg-type]
+    "root-plus-linear": ConcaveBlock(RootPlusLinear(0.35)),
+    "smoothed-root": ConcaveBlock(SmoothedRoot(0.4)),
+}
+
+
+def _enter_regularizer(name: str, regularizer: Regularizer, loss: str, *flags: str) -> None:
+    def build(rng: np.random.Generator) -> Problem:
+        return problem(rng, loss=loss, regularizer=regularizer)
+
+    build.__doc__ = f"{regularizer} with the loss {loss}."
+    case((0, 1), "other-regularizer", *flags, name=f"{loss}-{name}")(build)
+
+
+for _name, _regularizer in OTHERS.items():
+    _enter_regularizer(_name, _regularizer, "hinge")
+    _enter_regularizer(_name, _regularizer, "squared", "regression")

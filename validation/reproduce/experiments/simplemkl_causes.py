@@ -12,7 +12,7 @@ import mklref
 from mklref.algorithms import gradient_descent, silp, simplemkl
 from mklref.datasets import Dataset
 from mklref.kernels import gaussian, per_variable, polynomial
-from mklref.kernels.recipes import SIMPLEMKL_DEGREES
+from mklref.kernels.families import SIMPLEMKL_DEGREES
 from validation.reproduce.base import Cell
 from validation.reproduce.experiments.simplemkl_data import SIZES, Parts, kernels, parts_of, split, two_classes
 

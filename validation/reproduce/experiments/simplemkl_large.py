@@ -11,7 +11,7 @@ import mklref
 from mklref._typing import Array
 from mklref.algorithms import simplemkl
 from mklref.kernels import gaussian, linear, per_variable
-from mklref.kernels.recipes import simplemkl_family
+from mklref.kernels.families import simplemkl_family
 from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, timed
 from validation.reproduce.experiments.simplemkl_data import data_set, standardized
 from validation.reproduce.experiments.simplemkl_ratios import Reached, reached

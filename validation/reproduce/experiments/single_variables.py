@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._conic.factors import Factors
+from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.kernels import FactorStack, KernelStack
 from mklref.kernels.reader import Reader
