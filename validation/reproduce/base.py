@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,13 @@ class Experiment:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "module", self.name.replace("-", "_"))
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """Seconds of the processor, in all threads, and what was made: a busy machine makes the clock meaningless."""
+    began = time.process_time()
+    made = work()
+    return time.process_time() - began, made
 
 
 def collect(results: Sequence[Result], row: Callable[[Result], str], columns: Sequence[str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,7 +14,7 @@ from mklref._typing import Array
 from mklref.algorithms import hessian_mkl, lp_interleaved, lp_wrapper, silp, simplemkl, sip
 from mklref.datasets import load
 from mklref.kernels import ArrayStack, gaussian
-from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary
+from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary, timed
 from validation.reproduce.experiments.kloft_times_claims import (
     HESSIAN,
     INTERLEAVED,
@@ -92,14 +91,14 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     total = kernels.combine(even)
     _machine(np.eye(2), np.array([-1.0, 1.0]))  # the import is not timed
     values: dict[str, Any] = {
-        READING: min(_seconds(lambda: kernels.combine(even))[0] for _ in range(3)),
-        MACHINE: min(_seconds(lambda: _machine(total, y))[0] for _ in range(3)),
+        READING: min(timed(lambda: kernels.combine(even))[0] for _ in range(3)),
+        MACHINE: min(timed(lambda: _machine(total, y))[0] for _ in range(3)),
     }
-    seconds, _ = _seconds(lambda: _machine(kernels.combine(even), y))
+    seconds, _ = timed(lambda: _machine(kernels.combine(even), y))
     values[SVM] = {"seconds": round(seconds, 4), "finished": True}
     for name, (p, solver) in METHODS.items():
         problem = mklref.Problem(kernels, y, regularizer=mklref.Lp(p))
-        seconds, solution = _seconds(partial(solver, problem, tol=TOL))
+        seconds, solution = timed(partial(solver, problem, tol=TOL))
         values[name] = {
             "seconds": round(seconds, 4),
             "gap": float(f"{max(solution.certificate.relative_gap, 0.0):.2e}"),
@@ -118,13 +117,6 @@ def _problem(config: dict[str, Any]) -> tuple[ArrayStack, Array]:
     digits = np.array([float(str(label)) for label in data.y[rows]])
     widths = np.sqrt(1.2 ** np.arange(config["M"]) / 2.0)
     return ArrayStack.trusted(list(gaussian(widths).fit(X).dense())), np.where(digits % 2 == 1, 1.0, -1.0)
-
-
-def _seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Of the processor: a busy machine makes the clock meaningless."""
-    began = time.process_time()
-    result = work()
-    return time.process_time() - began, result
 
 
 def _machine(kernel: Array, y: Array) -> Any:

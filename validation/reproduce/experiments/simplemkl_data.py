@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -36,9 +37,15 @@ class Parts(NamedTuple):
     y_new: Array
 
 
+@cache
+def data_set(name: str) -> Dataset:
+    """A data set, read once for all cells of a run."""
+    return load(name)
+
+
 def two_classes(name: str) -> Dataset:
     """A set of Table 1 as the paper takes it: without the samples and the variable that it has not."""
-    data = load(name)
+    data = data_set(name)
     if name == "ionosphere":  # a02 is 0 everywhere; 442 kernels are those of 33 variables
         kept = [j for j, feature in enumerate(data.features) if feature != "a02"]
         return Dataset(data.name, data.X[:, kept], data.y, tuple(data.features[j] for j in kept), data.source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any
 
@@ -11,11 +10,10 @@ import numpy as np
 import mklref
 from mklref._typing import Array
 from mklref.algorithms import simplemkl
-from mklref.datasets import load
 from mklref.kernels import gaussian, linear, per_variable
 from mklref.kernels.families import simplemkl_family
-from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
-from validation.reproduce.experiments.simplemkl_data import standardized
+from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, timed
+from validation.reproduce.experiments.simplemkl_data import data_set, standardized
 from validation.reproduce.experiments.simplemkl_ratios import Reached, reached
 
 PROTOCOL = """
@@ -54,7 +52,7 @@ def cells(quick: bool) -> list[Cell]:
 
 def cell(config: dict[str, Any]) -> dict[str, Any]:
     """One run."""
-    data = load(config["data"])
+    data = data_set(config["data"])
     positive = {"yeast": "CYT"}.get(config["data"], np.unique(data.y)[-1])
     y = np.where(data.y == positive, 1.0, -1.0)
     order = np.random.default_rng(config["seed"]).permutation(len(y))
@@ -62,9 +60,7 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     X, X_new = standardized(data.X[first], data.X[last])
     train, new = single_precision(X, X_new)
     problem = mklref.Problem(train, y[first], C=config["C"])
-    began = time.perf_counter()
-    solution = SOLVERS[config["solver"]](problem)
-    seconds = time.perf_counter() - began
+    seconds, solution = timed(partial(SOLVERS[config["solver"]], problem))
     counters = solution.history.counters
     return {
         "kernels": problem.n_kernels,

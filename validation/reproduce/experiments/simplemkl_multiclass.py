@@ -11,11 +11,11 @@ from scipy.stats import ttest_ind, ttest_ind_from_stats
 import mklref
 from mklref._typing import Array
 from mklref.algorithms import regularization_path
-from mklref.datasets import Dataset, load
+from mklref.datasets import Dataset
 from mklref.kernels import simplemkl_recipe
 from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
 from validation.reproduce.experiments.paired import holm
-from validation.reproduce.experiments.simplemkl_data import printed, standardized
+from validation.reproduce.experiments.simplemkl_data import data_set, printed, standardized
 from validation.reproduce.experiments.simplemkl_ratios import LEVEL, Reached, reached
 
 PROTOCOL = """
@@ -65,9 +65,9 @@ def cells(quick: bool) -> list[Cell]:
 def dataset(name: str) -> Dataset:
     """A set of Table 5."""
     if name == "abe":
-        letters = load("letter")
+        letters = data_set("letter")
         return letters.take(np.flatnonzero(np.isin(letters.y, ["A", "B", "E"])))
-    return load(name)
+    return data_set(name)
 
 
 def cell(config: dict[str, Any]) -> dict[str, Any]:

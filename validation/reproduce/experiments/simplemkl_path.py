@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 import mklref
 from mklref.algorithms import regularization_path, silp, simplemkl
-from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary
+from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary, timed
 from validation.reproduce.experiments.simplemkl_data import PUBLISHED, QUICK, SIZES, kernels, split, two_classes
 from validation.reproduce.experiments.simplemkl_path_claims import claims_of, measured
 from validation.reproduce.experiments.simplemkl_ratios import Ratios, median
@@ -24,8 +23,7 @@ each solution the start of the next; gap 0.01; seconds for the whole path, mean 
 The paper does not print how many values of C it takes; section 5.2 takes 20 on the same interval, and so does this.
 SILP is given the weights and dual variables of the solution before as well. On sonar the paper ran SILP once, and so
 it is listed here. The ratios are medians over the splits of runs on the same split, one after the other but in cells of
-their own, on a machine with other work to do; the paper prints ratios of means. The cells `cause-...` compute the
-path of the native solver at gap 1e-6.
+their own; the paper prints ratios of means. The cells `cause-...` compute the path of the native solver at gap 1e-6.
 """
 
 SOLVERS = {"SimpleMKL": simplemkl, "SILP": silp, "solve": mklref.solve}
@@ -84,10 +82,8 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     parts = split(two_classes(config["data"]), config["seed"], config["train"])
     train, _ = kernels(parts)
     problem = mklref.Problem(train, parts.y)
-    began = time.perf_counter()
-    tol = config.get("tol", TOL)
-    path = regularization_path(problem, C=COSTS.tolist(), solver=partial(SOLVERS[config["solver"]]), tol=tol)
-    seconds = time.perf_counter() - began
+    run = partial(regularization_path, C=COSTS.tolist(), solver=SOLVERS[config["solver"]])
+    seconds, path = timed(partial(run, problem, tol=config.get("tol", TOL)))
     counters = [solution.history.counters for solution in path.solutions]
     values: dict[str, Any] = {
         "seconds": round(seconds, 3),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from mklref.algorithms import gradient_descent, silp, simplemkl
 from mklref.algorithms.base import Run
 from mklref.algorithms.cuts import linear_master
 from mklref.algorithms.point import Point
-from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary
+from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary, timed
 from validation.reproduce.experiments.simplemkl_causes import SELECTED, cause_cell, cause_cells
 from validation.reproduce.experiments.simplemkl_data import PUBLISHED, QUICK, SIZES, kernels, split, two_classes
 from validation.reproduce.experiments.simplemkl_table1_claims import Runs, claims, gaps, measured
@@ -103,9 +102,7 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     problem = mklref.Problem(train, parts.y, C=100.0)
     values: dict[str, Any] = {"n": problem.n_samples, "M": problem.n_kernels}
     for name, algorithm in GROUPS[config["group"]].items():
-        began = time.perf_counter()
-        solution = algorithm(problem)
-        seconds = time.perf_counter() - began
+        seconds, solution = timed(partial(algorithm, problem))
         counters = solution.history.counters
         values[name] = {
             "kernels": int(np.count_nonzero(solution.weights > SELECTED)),

@@ -98,8 +98,10 @@ def _validated(K: Array, y: Array, halves: list[Array], costs: Array) -> Array:
     learn, check = halves
     problem = mklref.Problem(K[:, learn[:, None], learn], y[learn], loss=EPSILON)
     path = mklref.solve_path(problem, C=costs.tolist(), tol=TOL, max_iter=ITERATIONS)
-    new = K[:, check[:, None], learn]
-    return np.array([_error(solution.decision_function(new), y[check]) for solution in path])
+    betas, weights = np.array([s.dual_coef for s in path]), np.array([s.weights for s in path])
+    applied = K[:, check[:, None], learn] @ betas.T  # one read of the kernels for all C
+    scores = np.einsum("mic,cm->ci", applied, weights) + np.array([[s.intercept] for s in path])
+    return np.array([_error(f, y[check]) for f in scores])
 
 
 def _error(f: Array, truth: Array) -> float:
