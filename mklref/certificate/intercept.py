@@ -4,6 +4,9 @@
 
 h' is non-decreasing. Between consecutive kinks of h it is linear (piecewise linear-quadratic losses) or at
 least continuous, so a binary search over the kinks followed by false position finds a zero of h'.
+
+Where h' vanishes on whole pieces, as it does for balanced classes whose dual variables all are at their bounds, every
+intercept there is a minimiser, and the middle one is taken: its ends predict one class for all samples.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ def intercept_objective(problem: Problem, scores: Array, intercept: float) -> fl
 
 
 def best_intercept(problem: Problem, scores: Array) -> float:
-    """A minimiser of h for scores s (n,); 0 if the problem has no intercept."""
+    """A minimiser of h for scores s (n,), the middle one of an interval; 0 if the problem has no intercept."""
     if not problem.intercept:
         return 0.0
 
@@ -48,10 +51,15 @@ def best_intercept(problem: Problem, scores: Array) -> float:
         return _zero(slope, *_expand(slope, float(np.median(problem.y - scores))))
     # Some minimiser lies between the first and the last kink, and h' has one formula on each side of a kink.
     probes = np.concatenate([kinks[:1], 0.5 * (kinks[1:] + kinks[:-1]), kinks[-1:]])
-    rising = _first_rising(problem, scores, probes[1:-1]) + 1
+    # What n summands of any sign leave of a slope that vanishes.
+    nothing = _LAST_BITS * len(scores) * (float(problem.costs.sum()) + abs(problem.intercept_cost))
+    rising = _first_rising(problem, scores, probes[1:-1], -nothing) + 1
     low, kink, high = (float(b) for b in (probes[rising - 1], kinks[rising - 1], probes[rising]))
     ends = np.array([low, high])
     near, far = _slopes(problem, scores, np.append(kink + _NEAR * (ends - kink), ends)).reshape(2, 2)
+    if near[1] == far[1] <= nothing and rising < len(kinks):
+        flat = _first_rising(problem, scores, probes[rising:-1], np.nextafter(nothing, np.inf))
+        return kink + 0.5 * (float(kinks[rising - 1 + flat]) - kink)
     # A piece of h' that is no constant may have its zero inside.
     return kink if np.array_equal(near, far) else _zero(slope, low, high)
 
@@ -64,15 +72,15 @@ def _slopes(problem: Problem, scores: Array, probes: Array) -> Array:
     return np.asarray(terms.sum(axis=1) + problem.intercept_cost)
 
 
-def _first_rising(problem: Problem, scores: Array, probes: Array) -> int:
-    """The index of the first probe, in increasing order, where h' >= 0: several are tried at a time."""
+def _first_rising(problem: Problem, scores: Array, probes: Array, slope: float) -> int:
+    """The index of the first probe, in increasing order, where h' is at least a slope: several are tried at a time."""
     low, high, at_once = 0, len(probes), max(1, _AT_ONCE // len(scores))
     while low < high:
         if high - low <= at_once:
             tried = np.arange(low, high)
         else:
             tried = low + (high - low) * np.arange(1, at_once + 1) // (at_once + 1)
-        rising = _slopes(problem, scores, probes[tried]) >= 0.0
+        rising = _slopes(problem, scores, probes[tried]) >= slope
         first = int(rising.argmax()) if rising.any() else len(tried)
         low = low if first == 0 else int(tried[first - 1]) + 1
         high = high if first == len(tried) else int(tried[first])

@@ -14,6 +14,7 @@ import pytest
 from makers import LOSSES, make_problem
 from scipy.optimize import minimize_scalar
 
+from mklref import solve
 from mklref.certificate import best_intercept, intercept
 from mklref.certificate.intercept import intercept_objective
 from mklref.kernels import FactorStack
@@ -60,6 +61,31 @@ def test_brute_force_over_all_kinks(loss, rng):
         smallest = min(objective(problem, scores, b) for b in kinks)
         found = objective(problem, scores, best_intercept(problem, scores))
         assert found == pytest.approx(smallest, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.name in PIECEWISE_LINEAR], ids=str)
+def test_of_an_interval_of_minimisers_the_middle_is_taken(loss, rng):
+    """The same kinks and their objectives: the first and the last of the smallest."""
+    wide = 0
+    for problem, scores in cases(loss, rng):
+        kinks = np.sort((loss.kinks(problem.y) - scores).ravel())
+        values = np.array([objective(problem, scores, b) for b in kinks])
+        best = kinks[values <= values.min() + 1e-13 * max(1.0, abs(values.min()))]
+        assert best_intercept(problem, scores) == pytest.approx(0.5 * (best[0] + best[-1]), rel=1e-12, abs=1e-12)
+        wide += best[-1] - best[0] > 1e-6
+    assert wide or loss.name in ("one_class", "pinball")  # their costs do not sum to 0 over 24 samples
+
+
+def test_balanced_classes_at_their_bounds_are_told_apart(rng):
+    """All dual variables are at C: any intercept of an interval of length nearly 2 is optimal, its ends are poor."""
+    y = np.repeat([-1.0, 1.0], 25)
+    X = y[:, None] + 0.5 * rng.normal(size=(50, 3))
+    kernels = np.array([np.outer(x, x) for x in X.T])
+    for problem in (Problem(kernels, y, C=1e-4), Problem(kernels, y, C=1e-4, sample_weight=np.full(50, 0.1))):
+        solution = solve(problem)
+        np.testing.assert_allclose(np.abs(solution.dual_coef), problem.costs)
+        assert abs(solution.intercept) < 0.1
+        assert np.mean(np.sign(solution.weights @ (kernels @ solution.dual_coef) + solution.intercept) == y) > 0.9
 
 
 @pytest.mark.parametrize("loss", [loss for loss in WITH_INTERCEPT if loss.name not in PIECEWISE_LINEAR], ids=str)
