@@ -51,17 +51,24 @@ def best_intercept(problem: Problem, scores: Array) -> float:
         return _zero(slope, *_expand(slope, float(np.median(problem.y - scores))))
     # Some minimiser lies between the first and the last kink, and h' has one formula on each side of a kink.
     probes = np.concatenate([kinks[:1], 0.5 * (kinks[1:] + kinks[:-1]), kinks[-1:]])
+    between = probes[1:-1]
+    rising = _first_rising(problem, scores, between, 0.0) + 1
+    low, kink, high = (float(b) for b in (probes[rising - 1], kinks[rising - 1], probes[rising]))
+    ends, next_one = np.array([low, high]), probes[min(rising + 1, len(kinks))]
+    *around, beyond = _slopes(problem, scores, np.hstack([kink + _NEAR * (ends - kink), ends, next_one]))
+    near, far = around[:2], around[2:]
     # What n summands of any sign leave of a slope that vanishes.
     nothing = _LAST_BITS * len(scores) * (float(problem.costs.sum()) + abs(problem.intercept_cost))
-    rising = _first_rising(problem, scores, probes[1:-1], -nothing) + 1
-    low, kink, high = (float(b) for b in (probes[rising - 1], kinks[rising - 1], probes[rising]))
-    ends = np.array([low, high])
-    near, far = _slopes(problem, scores, np.append(kink + _NEAR * (ends - kink), ends)).reshape(2, 2)
-    if near[1] == far[1] <= nothing and rising < len(kinks):
-        flat = _first_rising(problem, scores, probes[rising:-1], np.nextafter(nothing, np.inf))
-        return kink + 0.5 * (float(kinks[rising - 1 + flat]) - kink)
+    first = last = kink
+    if rising > 1 and near[0] == far[0] >= -nothing:
+        first = float(kinks[_first_rising(problem, scores, between, -nothing)])
+    if rising < len(kinks) and near[1] == far[1] <= nothing:
+        rise = 0 if beyond > nothing else _first_rising(problem, scores, between[rising:], np.nextafter(nothing, 1.0))
+        last = float(kinks[rising + rise])
+    if first < last:
+        return first + 0.5 * (last - first)
     # A piece of h' that is no constant may have its zero inside.
-    return kink if np.array_equal(near, far) else _zero(slope, low, high)
+    return kink if near == far else _zero(slope, low, high)
 
 
 def _slopes(problem: Problem, scores: Array, probes: Array) -> Array:
