@@ -25,7 +25,6 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from mklref._typing import Array
-from mklref.factored.nearby import EDGES
 from mklref.factored.shard import Total
 from mklref.solution import Status
 
@@ -111,9 +110,10 @@ def suits(path: Path) -> bool:
 
 def approached(path: Path, tol: float) -> tuple[Status | None, float]:
     """Steps to the gap `tol` |upper|, or until they bring little: then None, and how far scores will still move."""
-    below = np.cumsum(path.rounds.clearances())
-    share = _CLOSEST if path.v.any() else _FROM_NOTHING
-    width = _WIDE * float(EDGES[np.searchsorted(below[:-1], share * below[-1])])
+    (nearest,) = path.clearances(_CLOSEST if path.v.any() else _FROM_NOTHING)
+    if np.isinf(nearest):  # scores beyond any scale that was thought of
+        return None, 0.0
+    width = _WIDE * nearest
     before, change, last = np.inf, 0.0, _State.of(path)
     for k in range(_ROUNDS):
         grams, vectors, between = path.evaluated(width, _ROWS * path.rank, before < _DIGITS)

@@ -14,6 +14,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -88,7 +89,7 @@ class Cluster:
     def restore(self) -> None:
         """Shards whose workers do not answer are made anew elsewhere, and brought to where they were."""
         known = self._workers()
-        gone = [k for k, place in enumerate(self.places) if place.address not in known or not self._answers(k)]
+        gone = [k for k, place in enumerate(self.places) if place.address not in known or self._ping(k) is None]
         self.lost |= {self.places[k].address for k in gone}
         for k in gone:
             self.counters["restored"] += 1
@@ -147,30 +148,44 @@ class Cluster:
                 raise ClusterLost(f"the scheduler at {self.client.scheduler.address} has no worker")
             time.sleep(0.1)
 
-    def _answers(self, k: int) -> bool:
+    def _ping(self, k: int) -> bool | None:
+        """Whether holder k is at work; None if it does not answer."""
         try:
-            self.send(k, "ping").result(timeout=_ANSWER)
-            return True
+            return bool(self.send(k, "ping").result(timeout=_ANSWER))
         except _FAILURES:
-            return False
+            return None
 
     def wait(self, k: int, future: Any, began: float) -> Any:
         """The answer of holder k; raises `_Broken` if it does not answer any more."""
-        while True:
+        while not futures.wait([future], timeout=_BEAT).done:
+            known = set(self._workers())  # the scheduler knows at once that a connection is closed
+            if any(place.address not in known for place in self.places) or self._ping(k) is None:
+                raise _Broken
+            if time.monotonic() - began > self.timeout:
+                raise ClusterLost(self._late(self._busy() or [k], "not answered"))
+        try:
+            return future.result()
+        except _FAILURES:
+            raise _Broken from None
+
+    def persistently(self, work: Callable[[], list[Any]]) -> list[Any]:
+        """Do it; if a worker is lost, restore its shards and do it again."""
+        for _ in range(_REPEATS):
             try:
-                return future.result(timeout=_BEAT)
-            except _FAILURES as failure:
-                known = set(self._workers())  # the scheduler knows at once that a connection is closed
-                gone = future.done() or any(place.address not in known for place in self.places)
-                if gone or not isinstance(failure, TimeoutError) or not self._answers(k):
-                    raise _Broken from None
-                if time.monotonic() - began > self.timeout:
-                    raise ClusterLost(self._late(self._busy() or [k], "not answered")) from None
+                return work()
+            except _Broken:
+                self._restored()
+        raise ClusterLost(f"workers were lost in {_REPEATS} attempts at one round")
+
+    def _restored(self) -> None:
+        try:
+            self.restore()
+        except _Broken:
+            return  # another one went meanwhile: the next attempt finds out
 
     def _busy(self) -> list[int]:
         """Shards that are at work; those that wait for them are not."""
-        told = [self.send(k, "ping") for k in range(len(self.places))]
-        return [k for k, busy in enumerate(told) if busy.result(timeout=_ANSWER)]
+        return [k for k in range(len(self.places)) if self._ping(k) is not False]
 
     def _late(self, shards: Sequence[int], what: str) -> str:
         where = ", ".join(f"shard {k} on {self.places[k].address}" for k in shards)
@@ -204,7 +219,7 @@ class Session:
         self.name, self.number, self.attempt = uuid.uuid4().hex, 0, 0
         self.log: list[tuple[int, str, Any]] = []
         cluster.sessions[self.name] = self
-        self._persistently(lambda: list(map(self._open, range(len(chosen)))))
+        self.cluster.persistently(lambda: list(map(self._open, range(len(chosen)))))
 
     def each(self, name: str, *arguments: Any) -> list[Any]:
         """What every shard answers."""
@@ -219,7 +234,7 @@ class Session:
         """A call with arguments for each shard; together, the sum stands in the first place."""
         self.number += 1
         self.cluster.counters["rounds"] += 1
-        answers = self._persistently(lambda: self._round(name, arguments, together))
+        answers = self.cluster.persistently(lambda: self._round(name, arguments, together))
         if name == "score":
             self.log = []
         if name in _REPLAYED:
@@ -248,12 +263,12 @@ class Session:
     def _round(self, name: str, arguments: Sequence[Any], together: bool) -> list[Any]:
         places, began = self.cluster.places, time.monotonic()
         self.attempt += 1
-        futures = []
+        sent = []
         for k in range(len(places)):
             below = [places[j] for j in children(k, len(places))] if together else []
             call = (self.name, self.number, self.attempt, name, arguments[k], below)
-            futures.append(self.cluster.send(k, "call", *call))
-        return [self._value(self.cluster.wait(k, future, began)) for k, future in enumerate(futures)]
+            sent.append(self.cluster.send(k, "call", *call))
+        return [self._value(self.cluster.wait(k, future, began)) for k, future in enumerate(sent)]
 
     @staticmethod
     def _value(answer: Answer) -> Any:
@@ -262,21 +277,6 @@ class Session:
         if answer.lost is not None:
             raise _Broken
         return answer.value
-
-    def _persistently(self, work: Callable[[], list[Any]]) -> list[Any]:
-        """Do it; if a worker is lost, restore its shards and do it again."""
-        for _ in range(_REPEATS):
-            try:
-                return work()
-            except _Broken:
-                self._restored()
-        raise ClusterLost(f"workers were lost in {_REPEATS} attempts at one round")
-
-    def _restored(self) -> None:
-        try:
-            self.cluster.restore()
-        except _Broken:
-            return  # another one went meanwhile: the next attempt finds out
 
 
 def children(k: int, shards: int) -> list[int]:

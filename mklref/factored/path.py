@@ -206,13 +206,14 @@ class Path:
         """How far from where its loss bends a sample may be that matters; inf if these are too many."""
         if not self.choosy:
             return np.inf
-        below = np.cumsum(self.rounds.clearances())
-        least, first, most = (
-            float(np.append(EDGES, np.inf)[np.searchsorted(below, share * below[-1])])
-            for share in (_LEAST, _FIRST, _LARGEST)
-        )
+        least, first, most = self.clearances(_LEAST, _FIRST, _LARGEST)
         near = first if np.isnan(self.change) else max(self.away * self.change, least)
         return near if near <= most else np.inf
+
+    def clearances(self, *shares: float) -> list[float]:
+        """How far from where their loss bends at most such shares of the samples are; inf beyond the last of EDGES."""
+        below, edges = np.cumsum(self.rounds.clearances()), np.append(EDGES, np.inf)
+        return [float(edges[np.searchsorted(below, share * below[-1])]) for share in shares]
 
     def _look(self, near: float) -> None:
         """Take the step, compute all scores anew, and go on with samples that are so near to where their loss bends."""

@@ -122,7 +122,7 @@ class DistributedStack(FactorStack):
     def _begin(self, client: Any, sources: Sequence[Any], timeout: float) -> None:
         try:
             self.cluster = Cluster(client, sources, timeout)
-            told = [self.cluster.ask(k, "describe") for k in range(len(sources))]
+            told = self.cluster.persistently(lambda: [self.cluster.ask(k, "describe") for k in range(len(sources))])
         except ClusterLost as lost:
             raise InvalidInput(f"{lost}.") from lost
         for k, one in enumerate(told):

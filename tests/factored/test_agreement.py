@@ -376,6 +376,14 @@ def test_the_approach_by_a_rounder_loss_leads_to_the_same_answer(monkeypatch, lo
         assert record.upper >= other.certificate.lower * (1.0 - 1e-9)
 
 
+def test_targets_beyond_any_scale_are_left_to_the_path(monkeypatch):
+    """No width is wide enough for an approach."""
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    L, score = rows(n=400, ranks=(3, 5))
+    found = mklref.solve(mklref.Problem(kernels.FactorStack(L), 1e25 * score, loss=losses.EpsilonInsensitive(0.1)))
+    assert found.status is mklref.Status.OPTIMAL
+
+
 def test_too_few_samples_near_the_bends_are_given_up(monkeypatch):
     """Chosen at the first step, almost all of them wrongly: they are looked at again, and nothing of it stays."""
     monkeypatch.setattr(path, "_CHEAP", 0.0)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from concurrent import futures
 from functools import partial
 from itertools import pairwise
 
@@ -84,6 +85,27 @@ def test_answers_that_come_later_than_they_are_asked_for_take_no_others_along(cl
 
     monkeypatch.setattr(client, "_gather_remote", slowly)
     monkeypatch.setattr(clusters, "_BEAT", 0.01)
+    assert stacks(client)["loaded"].shape[-1] == N
+
+
+def test_an_answer_counts_that_comes_while_its_holder_is_asked_whether_it_is_there(client, monkeypatch):
+    cluster, answer = stacks(client)["loaded"].cluster, futures.Future()
+    known = cluster._workers()
+    monkeypatch.setattr(clusters, "_BEAT", 0.01)
+    monkeypatch.setattr(cluster, "_workers", lambda: (answer.set_result(7), known)[1])
+    assert cluster.wait(0, answer, time.monotonic()) == 7
+
+
+def test_a_shard_that_is_lost_before_it_was_described_is_loaded_again(client, monkeypatch):
+    honest, asked = clusters.Cluster.ask, []
+
+    def lost_once(cluster, k, name):
+        asked.append(name)
+        if len(asked) == 1:
+            raise clusters._Broken
+        return honest(cluster, k, name)
+
+    monkeypatch.setattr(clusters.Cluster, "ask", lost_once)
     assert stacks(client)["loaded"].shape[-1] == N
 
 
