@@ -206,18 +206,19 @@ class Groups(Regularizer):
         """
         if self.total != 1.0 or self.q == 1.0:
             return None
-        a = conjugate_exponent(self._ball_exponents[0])
+        a, owner = conjugate_exponent(self._ball_exponents[0]), self.group_of
         top = float(g.max()) or 1.0
         ratio = (g / top) ** 2
-        norms, gradients = self._across(ratio, a, -self.p), np.zeros((len(self.groups), len(g)))
-        hessians = np.zeros((len(self.groups), len(g), len(g)))
-        slopes = self._blocks.norm_gradients(ratio, a) * self.sizes[self.group_of] ** -self.p
-        for part, (norm, group) in enumerate(zip(norms, self.groups, strict=True)):
-            at = list(group)
-            w = gradients[part, at] = slopes[at]
-            curved = np.diag(quotient(w, ratio[at])) - (np.outer(w, w) / norm if norm > 0.0 else 0.0)
-            hessians[part][np.ix_(at, at)] = (a - 1.0) * curved
-        return Parts(norms * top * top, gradients, hessians / top / top)
+        norms, w = self._across(ratio, a, -self.p), self._blocks.norm_gradients(ratio, a) * self.sizes[owner] ** -self.p
+        gradients = np.where(owner == np.arange(len(norms))[:, None], w, 0.0)
+
+        def curvature(shares: Array) -> Array:
+            bent: Array = (
+                np.diag(shares[owner] * quotient(w, ratio)) - gradients.T * quotient(shares, norms) @ gradients
+            )
+            return (a - 1.0) / top / top * bent
+
+        return Parts(norms * top * top, gradients, curvature)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """The simplex for q = 1."""
