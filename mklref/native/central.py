@@ -3,12 +3,12 @@
 Where psi is linear or quadratic (`polyhedral`) or R* a maximum of smooth functions (`parts`), and the machine is a
 box-constrained quadratic (smo.py), the optimum is the saddle point of
 
-    L(sigma, beta) = linear'beta - absolute |beta|_1 - shift/2 |beta|^2 - 1/2 sigma'N(q) + psi(sigma),  q_m = beta'K_m beta,
+    L(sigma, beta) = linear'beta - absolute |beta|_1 - shift/2 |beta|^2 - 1/2 sigma'N(q) + psi(sigma)
 
-a minimum over sigma >= 0 [normal'sigma = 1] and a maximum over the box [1'beta = c_b]. In the first case sigma are the
-weights theta, and N = q; in the second they are the shares of the parts, on the simplex, and theta = sum_l sigma_l
-dN_l/dq. With beta = base + E u, 0 <= u <= w, where E is the identity, or (I, -I) if there is a kink at 0, and with the
-multipliers s, t of the two bounds and z of sigma >= 0, the central path solves
+with q_m = beta'K_m beta, a minimum over sigma >= 0 [normal'sigma = 1] and a maximum over the box [1'beta = c_b]. In
+the first case sigma are the weights theta, and N = q; in the second they are the shares of the parts, on the simplex,
+and theta = sum_l sigma_l dN_l/dq. With beta = base + E u, 0 <= u <= w, where E is the identity, or (I, -I) if there is
+a kink at 0, and with the multipliers s, t of the two bounds and z of sigma >= 0, the central path solves
 
     E'(Q beta + shift beta - linear + b) + absolute - s + t = 0        u s = tau,   (w - u) t = tau
     psi'(sigma) + nu normal - N/2 - z = 0                              sigma z = tau
@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from mklref._typing import Array
 from mklref._polish import best_shares
+from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.machines.blas import blas_threads
 from mklref.machines.smo import SMOMachine

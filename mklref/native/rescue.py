@@ -31,10 +31,14 @@ class Ladder:
         self.loop, self.solved = loop, solved
         self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
         """The kernels of all central paths so far."""
+        self.kinked = loop.psi is not None
         M, order = loop.problem.n_kernels, loop.problem.n_samples + loop.problem.n_kernels
-        self.kinked = loop.psi is not None or loop.problem.regularizer.parts(np.ones(M)) is not None
-        if self.kinked and _has_a_path(loop.machine) and order <= tuning.FACTORISED:
+        if order > tuning.FACTORISED or not _has_a_path(loop.machine):
+            return
+        if self.kinked:
             loop.most_failures = min(tuning.FEW_FAILURES + order // tuning.EACH, tuning.MOST_FAILURES)
+        elif loop.problem.regularizer.parts(np.ones(M)) is not None:
+            self.kinked, loop.most_failures = True, order // tuning.EACH_OF_PARTS
 
     def climb(self, point: Point) -> Point | None:
         """The point of the first rung that leads on from this centre, or None."""
