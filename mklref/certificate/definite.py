@@ -124,7 +124,7 @@ def _factor(matrix: Array) -> Array | None:
     return factor if np.all(np.isfinite(factor)) else None
 
 
-def proven_shifts(stack: KernelStack, delta: Any = None) -> tuple[Array, Array]:
+def proven_shifts(stack: KernelStack, delta: Any = None, data: str | None = None) -> tuple[Array, Array]:
     """delta_m of the claim and a shift s_m <= delta_m for which K_m + s_m I is proven positive semidefinite.
 
     Parameters
@@ -133,6 +133,8 @@ def proven_shifts(stack: KernelStack, delta: Any = None) -> tuple[Array, Array]:
     delta : float or array (M,), optional
         How far from K_m the claim reaches, in the spectral norm. By default 0 where K_m itself is proven positive
         definite, and elsewhere the smallest shift found, if rounding explains it (`psd_tolerance`).
+    data : str, optional
+        The `fingerprint` of the stack, where it is known: it costs a read.
 
     Raises
     ------
@@ -144,7 +146,7 @@ def proven_shifts(stack: KernelStack, delta: Any = None) -> tuple[Array, Array]:
     if stack.entry_errors is not None and stack.definiteness == "by theorem":
         exact = np.zeros(len(stack))
         return (exact if delta is None else _checked_delta(delta, len(stack))), exact
-    data = fingerprint(stack)
+    data = data or fingerprint(stack)
     known, proven = _PROVEN.get(stack, ("", np.empty(0)))
     if delta is None:
         if known != data:

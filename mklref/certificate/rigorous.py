@@ -104,7 +104,8 @@ def certify_rigorously(
         violations += weight_violations(problem, theta)
         theta = np.maximum(theta, 0.0)
     b = None if intercept is None else checked_intercepts(problem, intercept)
-    radii, shifts = proven_shifts(problem.kernels, delta)
+    data = fingerprint(problem.kernels)
+    radii, shifts = proven_shifts(problem.kernels, delta, data)
 
     point = Point(betas, feasible, theta, b)
     used = backend or "fast"
@@ -126,7 +127,7 @@ def certify_rigorously(
         weights=found.weights,
         intercept=problem.intercepts(found.intercepts),
         problem=problem,
-        fingerprint=fingerprint(problem.kernels),
+        fingerprint=data,
     )
 
 

@@ -184,7 +184,7 @@ def test_an_indefinite_kernel_is_refused_with_a_witness():
 def test_a_dual_point_can_be_the_witness(monkeypatch):
     problem, v = indefinite(-1e-2)
     problem = problem.replace(intercept=False, loss="squared")
-    monkeypatch.setattr(rigorous, "proven_shifts", lambda stack, delta: (np.zeros(4), np.full(4, 0.011)))
+    monkeypatch.setattr(rigorous, "proven_shifts", lambda *_: (np.zeros(4), np.full(4, 0.011)))
     with pytest.raises(InvalidKernel, match=r"kernels\[2\] .*: beta'K beta <= -0.01 < 0 for this dual point, proven"):
         certify(problem, v, rigorous=True)
 
