@@ -74,19 +74,19 @@ class _Patience:
 
     def __init__(self, records: int) -> None:
         self.smallest = self.lowest = self.highest = np.inf
-        self.waited, self.last = 0, records
+        self.last = records
 
     def look(self, centre: Point, above: float, target: float, records: int) -> None:
         """Compare with what was before, at a centre whose merit is so far above the best lower bound."""
-        better = centre.working_gap < 0.9 * self.smallest or centre.upper < self.lowest - tuning.NOTABLE * target
-        better = better or target < above < 0.9 * self.highest
-        self.waited, self.last = (0, records) if better else (self.waited + 1, self.last)
+        better = centre.working_gap < 0.9 * self.smallest or centre.upper < self.lowest - target
+        if better or target < above < 0.9 * self.highest:
+            self.last = records
         self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
         self.highest = min(self.highest, above)
 
     def over(self, records: int) -> bool:
-        """Whether so many centres, or trial points, are enough."""
-        return self.waited > tuning.PATIENCE or records - self.last > tuning.TRIALS
+        """Whether so many points are enough."""
+        return records - self.last > tuning.TRIALS
 
 
 class Loop:
@@ -126,6 +126,8 @@ class Loop:
         """The order of weights where those of the centre are much smaller."""
         self.stopped: Status | None = None
         self.last: Point | None = None
+        self.told = 0
+        """Steps of the inner solvers in the records so far."""
         self.cuts: list[Cut] = []
         self.trust = 1.0
         """Factor on W: a curvature that has taken a kink of J for one has misled."""
@@ -163,8 +165,7 @@ class Loop:
             if self.lost() or self.failures >= self.most_failures or patience.over(len(self.recorder.records)):
                 return Status.STALLED, centre
             if serious:
-                ahead = tuning.AHEAD * patience.smallest if self.machine.warm else patience.smallest
-                ahead = max(self.target, min(ahead, tuning.COARSE * abs(self.best.upper)))
+                ahead = max(self.target, min(tuning.AHEAD * patience.smallest, tuning.COARSE * abs(self.best.upper)))
                 self.inner_gap = min(self.inner_gap, ahead)
                 finer = self.inner_gap > tuning.FINEST * abs(centre.merit)
                 if finer and centre.inner_gap > 0.5 * centre.working_gap:  # the machine, not the weights, is far off
@@ -191,14 +192,14 @@ class Loop:
         """Solve the machine at these weights and bound the optimum from what it found."""
         self.machine.move(weights)
         self.machine.solve(self.inner_gap)
-        return self.assess(weights)
+        return self.assess(weights, solved=True)
 
-    def assess(self, weights: Array) -> Point:
-        """Bounds at these weights and the present dual point of the machine."""
+    def assess(self, weights: Array, solved: bool = False) -> Point:
+        """Bounds at these weights and the present dual point of the machine; is it `solved`, its intercept is known."""
         machine, regularizer = self.machine, self.problem.regularizer
         machine.move(weights)
         squares, watched = machine.forms.squares.copy(), machine.forms.watched
-        _, intercept, losses = machine.scores()
+        _, intercept, losses = machine.scores(solved)
         value = machine.value()
         lower = machine.dual_objective(squares)
         known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
@@ -239,15 +240,17 @@ class Loop:
         reached = self.reached(point)
         if self.last is not point:
             self.last, records = point, self.recorder.records
+            steps = self.steps + int(self.spent.get("inner_steps", 0.0))
             record = Record(
                 iteration=len(records),
                 seconds=self.recorder.seconds,
                 lower=self.best.lower,
                 upper=self.best.upper,
-                inner_steps=int(self.counters()["inner_steps"]) - sum(record.inner_steps for record in records),
+                inner_steps=steps - self.told,
                 weights=point.weights.copy(),  # a callback may do with it what it likes
                 unit=self.zero,
             )
+            self.told = steps
             self.stopped = self.recorder.add(record, record.relative_gap) or self.stopped
         return Status.OPTIMAL if reached else self.stopped
 
@@ -278,9 +281,6 @@ class Loop:
             if centre.merit - model.value <= self.target:
                 self.cuts, self.failures = [centre.cut], self.failures + 1
                 return centre, False
-        if not model.weights.any():
-            # What f = 0 is worth has been noted. At 0 J has no slope: a step goes that far towards it at most.
-            model = model._replace(weights=tuning.TOWARDS_ZERO * centre.weights)
         promise = centre.merit - model.value
         if promise <= self.target:
             machine.set_dual(sum(share * cut.beta for share, cut in zip(model.mixture, cuts, strict=True)))
@@ -360,7 +360,7 @@ class Loop:
         """The best point with a certificate recomputed from scratch."""
         best, regularizer = self.best.point, self.problem.regularizer
         assert best is not None
-        weights, intercept, nothing = best.weights, best.intercept, np.zeros_like(best.weights)
+        weights, intercept, nothing = best.weights, None, np.zeros_like(best.weights)
         worse_than_nothing = bool(self.problem.intercept_cost) and best.upper > 0.0 and self.large_q is None
         if worse_than_nothing and np.isfinite(regularizer.weight_penalty(nothing)):
             weights, intercept = nothing, 0.0  # f = 0, which costs nothing and is free of rounding
@@ -369,9 +369,8 @@ class Loop:
             gap, noise = found.certificate.gap, found.certificate.rounding
             if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
                 return found
-            first = self.machine.solution(
-                self.first.beta, self.first.weights, self.first.intercept, status, found.history, self.tol
-            )  # only now is it known what rounding costs
+            # Only now is it known what rounding costs.
+            first = self.machine.solution(self.first.beta, self.first.weights, None, status, found.history, self.tol)
             return min(found, first, key=lambda solution: solution.certificate.gap)
 
     def kept_solution(self) -> Solution | None:
@@ -380,9 +379,8 @@ class Loop:
         if point is None or point.images is None:
             return None
         with suppress(KernelsLost):  # a point that has to be moved is read for
-            return self.machine.solution(
-                point.beta, point.weights, point.intercept, Status.INTERRUPTED, self.history(), self.tol, point.images
-            )
+            status, history = Status.INTERRUPTED, self.history()
+            return self.machine.solution(point.beta, point.weights, None, status, history, self.tol, point.images)
         return None
 
     def history(self) -> History:

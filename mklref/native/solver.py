@@ -288,7 +288,7 @@ def _inside_the_domain(loop: Loop) -> Solution | None:
     if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(loop.machine.forms.squares))):
         return None
     smallest, left = problem.replace(regularizer=Lp(1)), loop.recorder.left
-    relative = solve(smallest, tol=tuning.ROUGHLY, max_time=max(left, 1e-3))
+    relative = solve(smallest, max_time=max(left, 1e-3))
     refused = _outside(problem, relative.certificate.upper)
     if not refused and _outside(problem, tuning.BEYOND * relative.certificate.lower):
         # At the end of the domain, but for rounding: there no bound is finite.
