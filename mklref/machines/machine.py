@@ -34,6 +34,7 @@ from mklref.solution import History, Solution, Status
 
 SPARE = 0.9
 """Share of the wanted gap up to which an allowance for rounding, which the certificate adds to it, is made up for."""
+_MANY = 64
 _FEWER = 0.75
 """Share of the watched kernels down to which all of them stay watched."""
 
@@ -213,9 +214,11 @@ class Machine(Together, ABC):
 
 
 def weighted(weights: Array, rows: Array) -> Array:
-    """weights'rows; of few weights that are not 0, their rows alone."""
+    """weights'rows; of many weights, of which few are not 0, their rows alone."""
+    if len(weights) < _MANY:
+        return np.asarray(weights @ rows)
     active = np.flatnonzero(weights)
-    return weights @ rows if 4 * len(active) > len(weights) else weights[active] @ rows[active]
+    return np.asarray(weights @ rows if 4 * len(active) > len(weights) else weights[active] @ rows[active])
 
 
 def rounding(

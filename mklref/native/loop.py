@@ -16,8 +16,6 @@ nowhere says so (STALLED), and whoever runs it may know a better point to go on 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -30,63 +28,13 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
+from mklref.native.point import Patience, Point
 from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
 _FAR = 1e100
 """Block norms up to which R* has to be finite for a dual without bounds."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Point:
-    """One evaluated point: weights (M,), the machine's answer to them, and the bounds of the optimum that it gives."""
-
-    weights: Array
-    beta: Array
-    squares: Array
-    intercept: Any
-    merit: float
-    """J + psi, or -J* where there is no psi."""
-    upper: float
-    lower: float
-    inner_gap: float
-    """The gap of the machine itself."""
-    value: float
-    working_gap: float
-    """The gap as it would be if the kernels that are not watched were not there."""
-    images: list[Array] | None = None
-    """K_m beta of each machine, (M, n_p), kept where kernels lie on disk, which can be lost."""
-
-    @property
-    def cut(self) -> Cut:
-        """The lower bound of J that this dual point gives."""
-        return Cut(self.beta, self.squares, self.value + 0.5 * float(self.weights @ self.squares))
-
-    @property
-    def gap(self) -> float:
-        """upper - lower."""
-        return self.upper - self.lower
-
-
-class _Patience:
-    """How long nothing has become better: no smaller gap, no lower objective, no lower merit. Rounding is then it."""
-
-    def __init__(self, records: int) -> None:
-        self.smallest = self.lowest = self.highest = np.inf
-        self.last = records
-
-    def look(self, centre: Point, above: float, target: float, records: int) -> None:
-        """Compare with what was before, at a centre whose merit is so far above the best lower bound."""
-        better = centre.working_gap < 0.9 * self.smallest or centre.upper < self.lowest - target
-        if better or target < above < 0.9 * self.highest:
-            self.last = records
-        self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
-        self.highest = min(self.highest, above)
-
-    def over(self, records: int) -> bool:
-        """Whether so many points are enough."""
-        return records - self.last > tuning.TRIALS
 
 
 class Loop:
@@ -146,7 +94,7 @@ class Loop:
 
     def iterate(self, point: Point) -> tuple[Status, Point]:
         """Go on from this point; why it ended, and the last centre."""
-        patience, centre, serious = _Patience(len(self.recorder.records)), point, True
+        patience, centre, serious = Patience(), point, True
         widen_below = tuning.WIDER * point.working_gap
         self.unit, self.trust = self.unit or tuning.UNIT * float(point.weights.max()), 1.0
         while True:
@@ -161,8 +109,8 @@ class Loop:
                         continue
                 centre = point
                 above = centre.merit - self.best.lower if self.large_q is None else np.inf
-                patience.look(centre, above, self.target, len(self.recorder.records))
-            if self.lost() or self.failures >= self.most_failures or patience.over(len(self.recorder.records)):
+                patience.look(centre, above, self.target)
+            if self.lost() or self.failures >= self.most_failures or patience.over:
                 return Status.STALLED, centre
             if serious:
                 ahead = max(self.target, min(tuning.AHEAD * patience.smallest, tuning.COARSE * abs(self.best.upper)))
@@ -195,9 +143,10 @@ class Loop:
         return self.assess(weights, solved=True)
 
     def assess(self, weights: Array, solved: bool = False) -> Point:
-        """Bounds at these weights and the present dual point of the machine; is it `solved`, its intercept is known."""
+        """Bounds at these weights and the present dual point of the machine, which may have been `solved` for them."""
         machine, regularizer = self.machine, self.problem.regularizer
-        machine.move(weights)
+        if not solved:
+            machine.move(weights)
         squares, watched = machine.forms.squares.copy(), machine.forms.watched
         _, intercept, losses = machine.scores(solved)
         value = machine.value()

@@ -24,7 +24,8 @@ from mklref.machines.newton import NewtonMachine
 from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
-from mklref.native.loop import Loop, Point
+from mklref.native.loop import Loop
+from mklref.native.point import Point
 from mklref.native.polish import polished
 from mklref.native.rescue import Ladder
 from mklref.problem import Problem

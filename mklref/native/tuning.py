@@ -12,8 +12,9 @@ COARSE = 0.05
 """No machine is solved more coarsely than to this share of the objective. Without, lines takes 17 machines in place of
 10 at C = 1 (100 samples), and 11 in place of 7 at C = 100 (200 samples)."""
 AHEAD = 0.01
-"""From warm weights the next machine is solved to this share of the gap: Newton's method will close it by that. At 1,
-one machine more on digits at p = 4/3, at p = 2 and with the logistic loss, seven more of 47 on cancer at p = 1."""
+"""The next machine is solved to this share of the gap: Newton's method will close it by that. At 1, one machine more on
+digits at p = 4/3, at p = 2 and with the logistic loss, on subsets at p = 4/3 and p = 2, and seven more of 47 on cancer
+at p = 1."""
 
 # --- the working set of kernels -------------------------------------------------------------------------------------
 
@@ -46,8 +47,9 @@ problem of the benchmark needs it; without, one of 100 random ones with Groups s
 
 # --- when the loop has stalled --------------------------------------------------------------------------------------
 
-TRIALS = 30
-"""Points without a smaller gap, an objective or a merit that is lower by the wanted gap: rounding is responsible."""
+PATIENCE = 12
+"""Centres without a smaller gap, an objective or a merit that is lower by the wanted gap: rounding is responsible then.
+At 30, runs that rounding stops take up to twice as many machines."""
 FEW_FAILURES, EACH = 2, 100
 """Trial points in a row that are no better before the central path is followed: one more for each so many samples and
 kernels, whose number is the order of its matrices. Were it MOST_FAILURES, lines would take 141 machines in place of 10
