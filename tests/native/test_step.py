@@ -196,7 +196,7 @@ def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
 
 @pytest.mark.parametrize("regularizer", [Lp(4 / 3), Lp(2), Lp(4)], ids=str)
 def test_where_newtons_method_converges_quadratically_its_last_step_is_spared(regularizer, rng, monkeypatch):
-    """The stationarity theta = argmax of q'theta/2 - psi, q = q_c - 2 W'W (theta - theta_c), holds as far as the value tells."""
+    """theta = argmax of q'theta/2 - psi, q = q_c - 2 W'W (theta - theta_c), holds as far as the value tells."""
     slopes, direction = [], curved._Dual._direction
     monkeypatch.setattr(curved._Dual, "_direction", lambda *given: slopes.append(found := direction(*given)) or found)
     q, W, theta = ridge_machine(regularizer, rng)
