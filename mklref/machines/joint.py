@@ -108,7 +108,7 @@ class JointMachine(Together):
         for machine, own in zip(self.machines, self.split(beta), strict=True):
             machine.set_dual(own)
 
-    def scores(self) -> tuple[Array, Array, float]:
+    def scores(self, solved: bool = False) -> tuple[Array, Array, float]:
         """Scores without intercepts, one machine after the other, the best intercepts (P,), and all losses there."""
-        scores, intercepts, losses = zip(*(machine.scores() for machine in self.machines), strict=True)
+        scores, intercepts, losses = zip(*(machine.scores(solved) for machine in self.machines), strict=True)
         return np.concatenate(scores), np.array(intercepts), sum(losses)

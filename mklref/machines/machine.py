@@ -34,6 +34,7 @@ from mklref.solution import History, Solution, Status
 
 SPARE = 0.9
 """Share of the wanted gap up to which an allowance for rounding, which the certificate adds to it, is made up for."""
+_MANY = 64
 _FEWER = 0.75
 """Share of the watched kernels down to which all of them stay watched."""
 
@@ -83,7 +84,10 @@ class Together:
         tol: float,
         images: list[Array] | None = None,
     ) -> Solution:
-        """The point with a certificate from these images, or from scratch; it decides about the status OPTIMAL."""
+        """The point with a certificate from these images, or from scratch; it decides about the status OPTIMAL.
+
+        Without an intercept it has the best one.
+        """
         betas = self.split(beta)
         rows = self.problem.join(betas)
         if images is None:
@@ -91,6 +95,8 @@ class Together:
         else:
             certificate = certify_images(self.problem, betas, images, weights, intercept)
         status = status.confirmed(certificate.is_optimal(tol))
+        if intercept is None:
+            intercept = self.problem.intercepts(np.atleast_1d(certificate.intercept))
         return Solution(rows, weights, intercept, certificate.objective, certificate, status, history)
 
 
@@ -140,6 +146,10 @@ class Machine(Together, ABC):
     def dual_term(self) -> float:
         """-sum_i c_i V*(-beta_i/c_i, y_i)."""
 
+    @abstractmethod
+    def multiplier(self) -> float:
+        """That of 1'beta = c_b when the machine was solved, an intercept; not finite where there is none."""
+
     def value(self) -> float:
         """The dual objective of the machine at beta: a lower bound of J."""
         return self.dual_term() - 0.5 * float(self.weights @ self.forms.squares)
@@ -180,11 +190,20 @@ class Machine(Together, ABC):
         loops.combine_rows(self.forms.stack, self.weights, missing, self.rows, self.ready, self.forms.threads)
         self.rows_read += min(len(missing), 0.5 * len(self.rows)) * int(np.count_nonzero(self.weights))
 
-    def scores(self) -> tuple[Array, float, float]:
-        """Scores without intercept, the best intercept, and sum_i c_i V + c_b b there."""
-        scores = self.weights @ self.forms.images
-        intercept = best_intercept(self.problem, scores)
+    def scores(self, solved: bool = False) -> tuple[Array, float, float]:
+        """Scores without intercept, the best intercept, and sum_i c_i V + c_b b there.
+
+        If `solved` for these weights, the intercept is that of the solver, which is the best up to its accuracy.
+        """
+        scores = self.image()
+        intercept = self.multiplier() if solved and self.problem.intercept else np.inf
+        if not np.isfinite(intercept):
+            intercept = best_intercept(self.problem, scores)
         return scores, intercept, intercept_objective(self.problem, scores, intercept)
+
+    def image(self) -> Array:
+        """Q beta, (n,)."""
+        return weighted(self.weights, self.forms.images)
 
     def _without_intercept(self, solved: Array) -> Array:
         """Drop the last column, L^{-1} 1, after projecting it out of the others if there is an intercept."""
@@ -192,6 +211,14 @@ class Machine(Together, ABC):
         if self.problem.intercept:
             W -= np.multiply.outer((ones @ W) / (ones @ ones), ones).T  # by columns, as LAPACK leaves them
         return W
+
+
+def weighted(weights: Array, rows: Array) -> Array:
+    """weights'rows; of many weights, of which few are not 0, their rows alone."""
+    if len(weights) < _MANY:
+        return np.asarray(weights @ rows)
+    active = np.flatnonzero(weights)
+    return np.asarray(weights @ rows if 4 * len(active) > len(weights) else weights[active] @ rows[active])
 
 
 def rounding(

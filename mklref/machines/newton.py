@@ -166,6 +166,10 @@ class NewtonMachine(Machine):
             raise FloatingPointError("a matrix to be factorised is not finite")
         return root_w, root, lapack.dpotrs(root, root_w, lower=False)[0].ravel()
 
+    def multiplier(self) -> float:
+        """The intercept of the last step."""
+        return self.intercept
+
     def dual_term(self) -> float:
         """-sum_i c_i V*(-beta_i/c_i, y_i)."""
         return self.problem.loss.dual_value(self.beta, self.problem.y, self.problem.costs)

@@ -42,6 +42,8 @@ class QuadraticForms:
         self._age = np.zeros(M, dtype=int)
         self._points = [np.zeros(n)]
         self._peaks = np.zeros(M)
+        self._norms = np.zeros(M)
+        """The root of the square at the beta of the image."""
 
     def _hold(self, stack: Any) -> Any:
         """The matrices for the compiled loops."""
@@ -90,6 +92,7 @@ class QuadraticForms:
             self._anew(shrunk, point)
             self._peaks[shrunk] = _largest(self.images[shrunk])
         self.squares[some] = np.maximum(self.images[some] @ point, 0.0)
+        self._norms[some] = np.sqrt(self.squares[some])
         if every:
             self._points, self._age[:] = [point], 0
             return
@@ -99,9 +102,8 @@ class QuadraticForms:
         for age in set(self._age[~self.watched].tolist()):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])
-            reach = np.minimum(_length(step) * self._traces[stale], self._lengths[stale] @ step)
-            known = np.sqrt(np.maximum(self.images[stale] @ self._points[age], 0.0))
-            self.squares[stale] = (known + reach) ** 2
+            reach = np.minimum(_length(step) * self._traces, self._lengths @ step)  # of all: no copy of many rows
+            self.squares[stale] = (self._norms + reach)[stale] ** 2
 
     def _anew(self, kernels: Any, point: Array) -> None:
         self.images[kernels] = self._peaks[kernels] = 0.0

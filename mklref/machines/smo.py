@@ -18,7 +18,7 @@ from mklref.losses import QuadraticDual
 from mklref.machines.blas import blas_threads
 from mklref.machines.cholesky import factorised, halfway, substituted
 from mklref.machines.loops import loops
-from mklref.machines.machine import Machine
+from mklref.machines.machine import Machine, weighted
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.problem import Problem
 
@@ -53,7 +53,7 @@ class SMOMachine(Machine):
         self.shifted = dual.curvature > 0.0
         self.lower, self.upper = problem.costs * dual.lower, problem.costs * dual.upper
         super().__init__(problem, self._start(problem) if start is None else start, forms)
-        self.gradient = -self.linear
+        self.gradient, self.diagonal = -self.linear, self.shift
 
     def _start(self, problem: Problem) -> Array:
         """0, or the first samples at their bounds until 1'beta = c_b."""
@@ -64,9 +64,10 @@ class SMOMachine(Machine):
 
     def move(self, weights: Array) -> None:
         """Change the weights; the gradient follows from the images."""
+        if weights is not self.weights:
+            self.diagonal = weighted(weights, self.forms.diagonals) + self.shift
         super().move(weights)
-        self.diagonal = weights @ self.forms.diagonals + self.shift
-        self.gradient = weights @ self.forms.images + self.shift * self.beta - self.linear
+        self.gradient = self.image() + self.shift * self.beta - self.linear
 
     def solve(self, gap: float) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
@@ -109,11 +110,16 @@ class SMOMachine(Machine):
         ends = float(low.min()), float(high.max())
         return ends if self.problem.intercept else (min(ends[0], 0.0), max(ends[1], 0.0))
 
+    def multiplier(self) -> float:
+        """The middle of those at which the optimality conditions hold."""
+        low, high = self._multipliers()
+        return -0.5 * (low + high)
+
     def _excess(self) -> float:
         """The gap of the machine: its primal objective at these scores less its dual objective."""
         problem, image = self.problem, self.gradient + self.linear - self.shift * self.beta
-        low, high = self._multipliers()
-        intercept = -0.5 * (low + high) if problem.intercept and np.isfinite(low + high) else 0.0
+        intercept = self.multiplier() if problem.intercept else 0.0
+        intercept = intercept if np.isfinite(intercept) else 0.0
         return intercept_objective(problem, image, intercept) + float(self.beta @ image) - self.dual_term()
 
     def _smo(self, tol: float) -> float:

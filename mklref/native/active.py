@@ -27,7 +27,8 @@ from mklref.machines.lazy import LazyForms, LazyMachine
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.multiclass import MulticlassProblem, restricted
-from mklref.native.loop import Loop, Point
+from mklref.native.loop import Loop
+from mklref.native.point import Point
 from mklref.problem import Problem
 from mklref.solution import Record
 

@@ -143,14 +143,15 @@ class _Dual:
         have to be those of an error that F, quadratic in it, does not show: whole steps while they become shorter.
         """
         value, g = self.value(z, share)
-        last = np.inf
+        last, now = np.inf, 0.0
         for _ in range(_NEWTON_STEPS):
             weights = self.regularizer.weights_from_dual(g)
             step = self._direction(z, share, g, weights)
             if step is None:
                 break
             dz, dshare, slope = step
-            if not slope < -accuracy * max(abs(value), float(g**2 @ weights)):
+            size = max(abs(value), float(g**2 @ weights))
+            if not slope < -accuracy * size:
                 if len(self.D) == 1 or collapsed is None or not abs(slope) < _SHORTER * last:
                     break
                 z, share, last = z + dz, np.maximum(share + dshare, 0.0), abs(slope)
@@ -168,6 +169,9 @@ class _Dual:
                 t = self._beyond_the_threshold(z, share, dz, dshare, 2.0 * t, 0.5 * slope)
                 new_value, new_g = self.value(z + t * dz, share + t * dshare)
             z, share, value, g = z + t * dz, share + t * dshare, new_value, new_g
+            before, now = now, abs(slope) / size if size > 0.0 else np.inf
+            if t == 1.0 and now <= before**1.5 and now**2 < accuracy and len(self.D) == 1:
+                break  # it converges quadratically: the next step is of the order of the square of this one
             apex = collapsed is not None and t < _CRAWLING and float(g.max()) ** 2 <= collapsed
             if apex or time.perf_counter() > deadline:
                 break

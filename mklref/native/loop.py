@@ -16,8 +16,6 @@ nowhere says so (STALLED), and whoever runs it may know a better point to go on 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -30,63 +28,13 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
+from mklref.native.point import Patience, Point
 from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
 _FAR = 1e100
 """Block norms up to which R* has to be finite for a dual without bounds."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Point:
-    """One evaluated point: weights (M,), the machine's answer to them, and the bounds of the optimum that it gives."""
-
-    weights: Array
-    beta: Array
-    squares: Array
-    intercept: Any
-    merit: float
-    """J + psi, or -J* where there is no psi."""
-    upper: float
-    lower: float
-    inner_gap: float
-    """The gap of the machine itself."""
-    value: float
-    working_gap: float
-    """The gap as it would be if the kernels that are not watched were not there."""
-    images: list[Array] | None = None
-    """K_m beta of each machine, (M, n_p), kept where kernels lie on disk, which can be lost."""
-
-    @property
-    def cut(self) -> Cut:
-        """The lower bound of J that this dual point gives."""
-        return Cut(self.beta, self.squares, self.value + 0.5 * float(self.weights @ self.squares))
-
-    @property
-    def gap(self) -> float:
-        """upper - lower."""
-        return self.upper - self.lower
-
-
-class _Patience:
-    """How long nothing has become better: no smaller gap, no lower objective, no lower merit. Rounding is then it."""
-
-    def __init__(self, records: int) -> None:
-        self.smallest = self.lowest = self.highest = np.inf
-        self.waited, self.last = 0, records
-
-    def look(self, centre: Point, above: float, target: float, records: int) -> None:
-        """Compare with what was before, at a centre whose merit is so far above the best lower bound."""
-        better = centre.working_gap < 0.9 * self.smallest or centre.upper < self.lowest - tuning.NOTABLE * target
-        better = better or target < above < 0.9 * self.highest
-        self.waited, self.last = (0, records) if better else (self.waited + 1, self.last)
-        self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
-        self.highest = min(self.highest, above)
-
-    def over(self, records: int) -> bool:
-        """Whether so many centres, or trial points, are enough."""
-        return self.waited > tuning.PATIENCE or records - self.last > tuning.TRIALS
 
 
 class Loop:
@@ -126,6 +74,8 @@ class Loop:
         """The order of weights where those of the centre are much smaller."""
         self.stopped: Status | None = None
         self.last: Point | None = None
+        self.told = 0
+        """Steps of the inner solvers in the records so far."""
         self.cuts: list[Cut] = []
         self.trust = 1.0
         """Factor on W: a curvature that has taken a kink of J for one has misled."""
@@ -144,7 +94,7 @@ class Loop:
 
     def iterate(self, point: Point) -> tuple[Status, Point]:
         """Go on from this point; why it ended, and the last centre."""
-        patience, centre, serious = _Patience(len(self.recorder.records)), point, True
+        patience, centre, serious = Patience(), point, True
         widen_below = tuning.WIDER * point.working_gap
         self.unit, self.trust = self.unit or tuning.UNIT * float(point.weights.max()), 1.0
         while True:
@@ -159,12 +109,11 @@ class Loop:
                         continue
                 centre = point
                 above = centre.merit - self.best.lower if self.large_q is None else np.inf
-                patience.look(centre, above, self.target, len(self.recorder.records))
-            if self.lost() or self.failures >= self.most_failures or patience.over(len(self.recorder.records)):
+                patience.look(centre, above, self.target)
+            if self.lost() or self.failures >= self.most_failures or patience.over:
                 return Status.STALLED, centre
             if serious:
-                ahead = tuning.AHEAD * patience.smallest if self.machine.warm else patience.smallest
-                ahead = max(self.target, min(ahead, tuning.COARSE * abs(self.best.upper)))
+                ahead = max(self.target, min(tuning.AHEAD * patience.smallest, tuning.COARSE * abs(self.best.upper)))
                 self.inner_gap = min(self.inner_gap, ahead)
                 finer = self.inner_gap > tuning.FINEST * abs(centre.merit)
                 if finer and centre.inner_gap > 0.5 * centre.working_gap:  # the machine, not the weights, is far off
@@ -191,14 +140,15 @@ class Loop:
         """Solve the machine at these weights and bound the optimum from what it found."""
         self.machine.move(weights)
         self.machine.solve(self.inner_gap)
-        return self.assess(weights)
+        return self.assess(weights, solved=True)
 
-    def assess(self, weights: Array) -> Point:
-        """Bounds at these weights and the present dual point of the machine."""
+    def assess(self, weights: Array, solved: bool = False) -> Point:
+        """Bounds at these weights and the present dual point of the machine, which may have been `solved` for them."""
         machine, regularizer = self.machine, self.problem.regularizer
-        machine.move(weights)
+        if not solved:
+            machine.move(weights)
         squares, watched = machine.forms.squares.copy(), machine.forms.watched
-        _, intercept, losses = machine.scores()
+        _, intercept, losses = machine.scores(solved)
         value = machine.value()
         lower = machine.dual_objective(squares)
         known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
@@ -239,15 +189,17 @@ class Loop:
         reached = self.reached(point)
         if self.last is not point:
             self.last, records = point, self.recorder.records
+            steps = self.steps + int(self.spent.get("inner_steps", 0.0))
             record = Record(
                 iteration=len(records),
                 seconds=self.recorder.seconds,
                 lower=self.best.lower,
                 upper=self.best.upper,
-                inner_steps=int(self.counters()["inner_steps"]) - sum(record.inner_steps for record in records),
+                inner_steps=steps - self.told,
                 weights=point.weights.copy(),  # a callback may do with it what it likes
                 unit=self.zero,
             )
+            self.told = steps
             self.stopped = self.recorder.add(record, record.relative_gap) or self.stopped
         return Status.OPTIMAL if reached else self.stopped
 
@@ -278,9 +230,6 @@ class Loop:
             if centre.merit - model.value <= self.target:
                 self.cuts, self.failures = [centre.cut], self.failures + 1
                 return centre, False
-        if not model.weights.any():
-            # What f = 0 is worth has been noted. At 0 J has no slope: a step goes that far towards it at most.
-            model = model._replace(weights=tuning.TOWARDS_ZERO * centre.weights)
         promise = centre.merit - model.value
         if promise <= self.target:
             machine.set_dual(sum(share * cut.beta for share, cut in zip(model.mixture, cuts, strict=True)))
@@ -360,7 +309,7 @@ class Loop:
         """The best point with a certificate recomputed from scratch."""
         best, regularizer = self.best.point, self.problem.regularizer
         assert best is not None
-        weights, intercept, nothing = best.weights, best.intercept, np.zeros_like(best.weights)
+        weights, intercept, nothing = best.weights, None, np.zeros_like(best.weights)
         worse_than_nothing = bool(self.problem.intercept_cost) and best.upper > 0.0 and self.large_q is None
         if worse_than_nothing and np.isfinite(regularizer.weight_penalty(nothing)):
             weights, intercept = nothing, 0.0  # f = 0, which costs nothing and is free of rounding
@@ -369,9 +318,8 @@ class Loop:
             gap, noise = found.certificate.gap, found.certificate.rounding
             if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
                 return found
-            first = self.machine.solution(
-                self.first.beta, self.first.weights, self.first.intercept, status, found.history, self.tol
-            )  # only now is it known what rounding costs
+            # Only now is it known what rounding costs.
+            first = self.machine.solution(self.first.beta, self.first.weights, None, status, found.history, self.tol)
             return min(found, first, key=lambda solution: solution.certificate.gap)
 
     def kept_solution(self) -> Solution | None:
@@ -380,9 +328,8 @@ class Loop:
         if point is None or point.images is None:
             return None
         with suppress(KernelsLost):  # a point that has to be moved is read for
-            return self.machine.solution(
-                point.beta, point.weights, point.intercept, Status.INTERRUPTED, self.history(), self.tol, point.images
-            )
+            status, history = Status.INTERRUPTED, self.history()
+            return self.machine.solution(point.beta, point.weights, None, status, history, self.tol, point.images)
         return None
 
     def history(self) -> History:

@@ -19,7 +19,8 @@ from mklref.machines.lazy import LazyMachine
 from mklref.machines.smo import SMOMachine
 from mklref.native import tuning
 from mklref.native.central import CentralPath
-from mklref.native.loop import Loop, Point
+from mklref.native.loop import Loop
+from mklref.native.point import Point
 from mklref.problem import Problem
 from mklref.solution import Record
 

@@ -24,7 +24,8 @@ from mklref.machines.newton import NewtonMachine
 from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
-from mklref.native.loop import Loop, Point
+from mklref.native.loop import Loop
+from mklref.native.point import Point
 from mklref.native.polish import polished
 from mklref.native.rescue import Ladder
 from mklref.problem import Problem
@@ -288,7 +289,7 @@ def _inside_the_domain(loop: Loop) -> Solution | None:
     if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(loop.machine.forms.squares))):
         return None
     smallest, left = problem.replace(regularizer=Lp(1)), loop.recorder.left
-    relative = solve(smallest, tol=tuning.ROUGHLY, max_time=max(left, 1e-3))
+    relative = solve(smallest, max_time=max(left, 1e-3))
     refused = _outside(problem, relative.certificate.upper)
     if not refused and _outside(problem, tuning.BEYOND * relative.certificate.lower):
         # At the end of the domain, but for rounding: there no bound is finite.

@@ -9,6 +9,7 @@ from makers import LOSSES, make_problem
 from mklref import reference
 from mklref.losses import Logistic, OneClass, Squared
 from mklref.machines import machine_for
+from mklref.machines.machine import weighted
 from mklref.machines.newton import NewtonMachine
 from mklref.machines.smo import SMOMachine
 from mklref.regularizers import Fixed
@@ -60,12 +61,21 @@ def test_the_value_is_the_optimum_at_these_weights(loss, intercept):
     assert truth.lower - accuracy <= machine.value() <= truth.upper + accuracy
     scores, intercept_found, losses = machine.scores()
     assert losses + 0.5 * WEIGHTS @ q == pytest.approx(machine.value(), abs=accuracy)
+    assert losses <= machine.scores(solved=True)[2] + 1e-14 * abs(losses) <= losses + accuracy
     np.testing.assert_allclose(scores, np.tensordot(WEIGHTS, fixed.kernels.dense(), 1) @ machine.beta, atol=1e-9)
     assert intercept or intercept_found == 0.0
     lower, upper = loss.box(fixed.y, fixed.costs)
     assert np.all((lower <= machine.beta) & (machine.beta <= upper))
     if intercept:
         assert machine.beta.sum() == pytest.approx(loss.intercept_cost, abs=1e-10)
+
+
+@pytest.mark.parametrize("active", [[], [3, 70], range(2, 90)], ids=len)
+def test_sums_over_weights_read_those_that_are_not_zero(active, rng):
+    weights, rows = np.zeros(100), rng.normal(size=(100, 7))
+    weights[list(active)] = rng.uniform(size=len(active))
+    expected = sum(weight * row for weight, row in zip(weights, rows, strict=True))
+    np.testing.assert_allclose(weighted(weights, rows), expected, atol=1e-13)
 
 
 @every_machine
