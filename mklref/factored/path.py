@@ -43,6 +43,8 @@ _NEARLY = 0.99
 """Share of the way to the boundary that a step goes at most."""
 _UNIFORM = 1e-3
 """Share of the largest weight that every weight has at a start."""
+_AFAR = 1e5
+"""tau in units of the objective when the path begins once more from nothing: in the middle of every box, for any C."""
 _GOOD, _FARTHER = 0.9, (1.2, 0.3)
 """A shorter step is centred, for one that is so much longer than the first one says."""
 _SHORT, _PATIENCE = 1e-6, 12
@@ -50,15 +52,17 @@ _SHORT, _PATIENCE = 1e-6, 12
 _DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
 """Steps without a better gap after which so many times the rows are drawn: where L'beta has to vanish, they leave of it
 what the error of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
-_FOUND, _ROUGH, _DEEPER = 0.05, 0.01, 1e-3
-"""Relative gaps from which on rows are left out after an approach, and without one; and the share of the gap at a look
-at all rows that calls for the next one."""
+_ROUGH, _DEEPER = 0.01, 1e-3
+"""Relative gap from which on rows are left out without an approach; and the share of the gap at a look at all rows that
+calls for the next one."""
 _LEAST, _FIRST, _LARGEST = 0.03, 0.25, 0.4
 """Shares of the samples that are near at least, where nothing is known, and at most; else none is left out."""
 _AWAY, _WIDER = 1.0, 2.0
 """A sample is left out that is so many times as far from where its loss bends as the scores of those that were left out
 have changed between the last two looks (root of the mean square; from now on they change less); and so many times
 farther if the gap has hardly fallen."""
+_APART = 10.0
+"""A step ends where v and theta w are so many gaps apart, if they are not yet: theta w is not linear."""
 _BALANCED = 1e-9
 _HALVINGS = 40
 _DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
@@ -146,6 +150,7 @@ class Path:
         """Whether the path is still to be approached."""
         self.choosy = self.large and any(one.ends for one in self.each)
         """Whether rows that do not matter are left out."""
+        self.begun = False
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None) -> None:
@@ -153,8 +158,9 @@ class Path:
         P, psi = len(self.each), self.psi
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
-            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, 1.0)
-        self.v, self.b = start.v.copy(), start.b.copy()
+            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.kinked else 1.0)
+        self.begun = True
+        self.start, self.v, self.b = start, start.v.copy(), start.b.copy()
         theta = np.zeros(psi.count)
         np.maximum.at(theta, psi.member, start.theta)
         self.theta = psi.inside(np.maximum(theta, _UNIFORM * theta.max())) if psi.fixed is None else psi.fixed
@@ -185,11 +191,12 @@ class Path:
 
     def arrive(self, change: float) -> None:
         """Onto the path, near to its end, from where scores will change so much."""
-        self.away_from, self.change = False, change
-        if not np.isfinite(self.gap):
-            self.begin(None)
+        self.away_from = False
+        if np.isinf(change):
+            self.begin(self.start)
             return
-        self._look(self._near() if self.relative_gap() < _FOUND else np.inf)
+        self.change = change
+        self._look(self._near())
         self.digits = max(self.digits, 1)
         self.tau = self.gap / max(self.count, 1)
         self.rounds.begin(self.tau)
@@ -463,6 +470,8 @@ class Path:
             if farther > length:
                 step, length, self.centred = both, farther, True
         length = min(1.0, _NEARLY * length)
+        if moving:
+            length = self._together(step, length)
         self.v, self.b = self.v + length * step.v, self.b + length * step.b
         if moving:
             self.theta, self.z, self.nu = theta + length * step.theta, z + length * step.z, self.nu + length * step.nu
@@ -471,6 +480,20 @@ class Path:
         self.poor = length < _POOR
         self.counters["steps"] += 1.0
         self.counters["passes"] += 2.0 * share
+
+    def _together(self, step: Direction, length: float) -> float:
+        """The length, halved until v and theta w are not much farther apart than they are."""
+
+        def apart(length: float) -> float:
+            theta = (self.theta + length * step.theta)[self.owner]
+            return float(np.sum((theta * (self.w + length * step.w) - self.v - length * step.v) ** 2 / theta))
+
+        most = max(apart(0.0), _APART * self.gap)
+        for _ in range(_HALVINGS):
+            if apart(length) <= most:
+                break
+            length *= 0.5
+        return length
 
     def _longest(self, step: Direction, reach: float, most: float = 1.0) -> float:
         """The longest step up to `most` that leaves everything positive."""
