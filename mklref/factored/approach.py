@@ -44,8 +44,9 @@ _BETWEEN = 10.0
 _LITTLE, _EXACT, _DIGITS = 0.5, 1e-5, 1e-3
 """A gap that falls less ends it, and so does a relative gap below the second where the loss has been made rounder; and
 the relative gap below which products with rows in float32 are computed in float64."""
-_PATIENCE = 3
-"""The first steps may make the gap larger."""
+_PATIENCE, _LOST, _FOUND = 3, 0.05, 10.0
+"""The first steps may make the gap larger; a later one ends it, and nothing was gained by a relative gap above the
+second number then, and by one above the third in any case."""
 _ROUNDS, _INNER = 12, 15
 """Steps, and those of the problem with the model."""
 _SOLVED, _PRODUCTS, _FLOOR = 1e-3, 2e-2, 5e-3
@@ -109,10 +110,13 @@ def suits(path: Path) -> bool:
 
 
 def approached(path: Path, tol: float) -> tuple[Status | None, float]:
-    """Steps to the gap `tol` |upper|, or until they bring little: then None, and how far scores will still move."""
+    """Steps to the gap `tol` |upper|, or until they bring little: then None, and how far scores will still move.
+
+    That is inf where nothing was gained, so that the path had better begin from its own start.
+    """
     (nearest,) = path.clearances(_CLOSEST if path.v.any() else _FROM_NOTHING)
     if np.isinf(nearest):  # scores beyond any scale that was thought of
-        return None, 0.0
+        return None, np.inf
     width = _WIDE * nearest
     before, change, last = np.inf, 0.0, _State.of(path)
     for k in range(_ROUNDS):
@@ -124,6 +128,8 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
         settled = k >= _PATIENCE
         if settled and gap > before:
             last.restore(path)
+            if path.relative_gap() > _LOST:
+                return None, np.inf
             break
         last = _State.of(path)
         enough = not path.kinked or (between >= _BETWEEN * path.rank and gap > _EXACT)
@@ -134,7 +140,7 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
         except (LinAlgError, FloatingPointError):
             break
         before, width = gap, max(change, width / _NARROWER)
-    return None, _CHANGE * max(width, change)
+    return None, _CHANGE * max(width, change) if path.relative_gap() < _FOUND else np.inf
 
 
 def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:

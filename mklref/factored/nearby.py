@@ -11,7 +11,7 @@ be far is near from then on.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,22 @@ EDGES = 2.0 ** np.arange(-60.0, 60.0, 0.25)
 """Clearances are counted below the first, between two, and above the last of these."""
 _MOST = 0.5
 """Share of the rows from which on all of them are taken, without a copy."""
+
+
+class Far(NamedTuple):
+    """The samples that steps leave out."""
+
+    vectors: Array
+    """Their [L 1]'beta, above and below 0 (P, r + 1, 2)."""
+    sums: Array
+    """(P, SUMS); the losses are those of scores of 0."""
+    share: float
+    """Samples that are left, as a share of all."""
+
+    def losses(self, v: Array, b: Array) -> float:
+        """Their losses less those of scores of 0: they are linear."""
+        pull = self.vectors.sum(axis=2)
+        return -float(np.sum(pull[:, :-1] * v) + pull[:, -1] @ b)
 
 
 class Nearby:

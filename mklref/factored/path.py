@@ -8,11 +8,10 @@ r"""The central path in (v, b, theta) at once, for kernels as factors.
     weights.py    psi
     shard.py      sums over rows: three or four reads of L in a step
     nearby.py     those of the rows that matter, once it is known which they are
-    system.py     the step of v, b, theta and nu
+    step.py       a step: predictor and corrector
+    system.py     its linear system in v, b, theta and nu
 
-A step is Mehrotra's predictor and corrector, where the corrector knows all products of the left sides: those of the
-samples, theta z, v = theta w, ||w||^2 and the curvature of phi; a short one is centred once more (Gondzio). In this
-form, with w = L'beta as a variable of its own, p = 1 takes no more steps than p = 2.
+In this form, with w = L'beta as a variable of its own, p = 1 takes no more steps than p = 2.
 
 Bounds: f = L v + b is feasible as it stands, and so is beta with what exceeds 1'beta = c_b taken off its larger side.
 While rows are left out the lower bound holds for all samples, and the upper one where the path has just looked at all.
@@ -20,7 +19,6 @@ While rows are left out the lower bound holds for all samples, and the upper one
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,28 +29,26 @@ from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
-from mklref.factored.nearby import EDGES
+from mklref.factored.nearby import EDGES, Far
 from mklref.factored.rounds import Rounds, machines_of
-from mklref.factored.samples import centring, samples_for
-from mklref.factored.system import Direction, Left, System
+from mklref.factored.samples import samples_for
+from mklref.factored.step import Variables
 from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
 from mklref.solution import Record, Status
 
-_NEARLY = 0.99
-"""Share of the way to the boundary that a step goes at most."""
 _UNIFORM = 1e-3
 """Share of the largest weight that every weight has at a start."""
-_GOOD, _FARTHER = 0.9, (1.2, 0.3)
-"""A shorter step is centred, for one that is so much longer than the first one says."""
-_SHORT, _PATIENCE = 1e-6, 12
-"""A step that moves nothing, and so many steps without a better gap: rounding has the last word."""
+_AFAR = 1e5
+"""tau in units of the objective when the path begins once more from nothing: in the middle of every box, for any C."""
+_PATIENCE = 12
+"""So many steps without a better gap: rounding has the last word."""
 _DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
 """Steps without a better gap after which so many times the rows are drawn: where L'beta has to vanish, they leave of it
 what the error of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
-_FOUND, _ROUGH, _DEEPER = 0.05, 0.01, 1e-3
-"""Relative gaps from which on rows are left out after an approach, and without one; and the share of the gap at a look
-at all rows that calls for the next one."""
+_ROUGH, _DEEPER = 0.01, 1e-3
+"""Relative gap from which on rows are left out without an approach; and the share of the gap at a look at all rows that
+calls for the next one."""
 _LEAST, _FIRST, _LARGEST = 0.03, 0.25, 0.4
 """Shares of the samples that are near at least, where nothing is known, and at most; else none is left out."""
 _AWAY, _WIDER = 1.0, 2.0
@@ -61,16 +57,15 @@ have changed between the last two looks (root of the mean square; from now on th
 farther if the gap has hardly fallen."""
 _BALANCED = 1e-9
 _HALVINGS = 40
-_DIGITS, _RANGE, _POOR = (1e-3, 1e-5), (1e-12, 1e12), 0.05
-"""Relative gaps below which products, and then L'DL, in float32 would leave v and theta w apart; C times the largest
-K_ii where float32 does not overflow; and the length of a step that may be short for its rounding."""
+_DIGITS, _RANGE = (1e-3, 1e-5), (1e-12, 1e12)
+"""Relative gaps below which products, and then L'DL, in float32 would leave v and theta w apart; and C times the
+largest K_ii where float32 does not overflow."""
 _READ = 1e-4
 """Relative gap above which a look at rows in float32 is one in float32."""
 _SAVED = 0.1
 """A point of other processes is fetched when its gap is that share of the one that was fetched before."""
-_ROWS, _OFF = 50, 0.5
-"""Rows of L'DL for each column of L, if there are many more; and the error of a step, relative to it, from which on all
-rows are taken. What is known of the error is made up for by the corrector, so that up to 0.1 costs no steps."""
+_ROWS = 50
+"""Rows of L'DL for each column of L, if there are many more."""
 _ENOUGH = 0.03
 """Share of the gap that is wanted which the products may have: smaller ones cost digits."""
 
@@ -95,24 +90,8 @@ class Point(NamedTuple):
     gap: float
 
 
-class Far(NamedTuple):
-    """The samples that steps leave out."""
-
-    vectors: Array
-    """Their [L 1]'beta, above and below 0 (P, r + 1, 2)."""
-    sums: Array
-    """(P, SUMS); the losses are those of scores of 0."""
-    share: float
-    """Samples that are left, as a share of all."""
-
-    def losses(self, v: Array, b: Array) -> float:
-        """Their losses less those of scores of 0: they are linear."""
-        pull = self.vectors.sum(axis=2)
-        return -float(np.sum(pull[:, :-1] * v) + pull[:, -1] @ b)
-
-
-class Path:
-    """The variables beside those of the samples; `psi` has a weight for each kernel, or for each group.
+class Path(Variables):
+    """From a start to the solution; `psi` has a weight for each kernel, or for each group.
 
     `save` is called at a best point that is much better than where it was called before.
     """
@@ -146,6 +125,7 @@ class Path:
         """Whether the path is still to be approached."""
         self.choosy = self.large and any(one.ends for one in self.each)
         """Whether rows that do not matter are left out."""
+        self.begun = False
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None) -> None:
@@ -153,8 +133,9 @@ class Path:
         P, psi = len(self.each), self.psi
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
-            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, 1.0)
-        self.v, self.b = start.v.copy(), start.b.copy()
+            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.kinked else 1.0)
+        self.begun = True
+        self.start, self.v, self.b = start, start.v.copy(), start.b.copy()
         theta = np.zeros(psi.count)
         np.maximum.at(theta, psi.member, start.theta)
         self.theta = psi.inside(np.maximum(theta, _UNIFORM * theta.max())) if psi.fixed is None else psi.fixed
@@ -185,11 +166,12 @@ class Path:
 
     def arrive(self, change: float) -> None:
         """Onto the path, near to its end, from where scores will change so much."""
-        self.away_from, self.change = False, change
-        if not np.isfinite(self.gap):
-            self.begin(None)
+        self.away_from = False
+        if np.isinf(change):
+            self.begin(self.start)
             return
-        self._look(self._near() if self.relative_gap() < _FOUND else np.inf)
+        self.change = change
+        self._look(self._near())
         self.digits = max(self.digits, 1)
         self.tau = self.gap / max(self.count, 1)
         self.rounds.begin(self.tau)
@@ -340,20 +322,6 @@ class Path:
             self.multipliers(self.w)
         return grams, vectors, sums
 
-    def multipliers(self, w: Array) -> None:
-        """nu and z for which the line of theta holds at this w, but for tau/theta."""
-        psi, theta = self.psi, self.theta
-        slope = 0.5 * self._squares(w) - psi.smooth(theta)[0]
-        if psi.constrained:
-            _, gradient, _ = psi.bound(theta)
-            self.nu = max(float(np.max(slope / gradient)), self.tau)
-            slope = slope - self.nu * gradient
-        self.z = np.maximum(-slope, 0.0) + self.tau / theta
-
-    def _squares(self, w: Array) -> Array:
-        """sum_p ||w_pm||^2 for each weight."""
-        return np.bincount(self.owner, np.sum(w * w, axis=0), self.psi.count).astype(np.float64, copy=False)
-
     def _norms(self, w: Array) -> Array:
         """(sum_p ||w_pm||^2)^{1/2} of each kernel."""
         return np.sqrt(np.bincount(self.kernel, np.sum(w * w, axis=0), len(self.psi.member)))
@@ -398,83 +366,3 @@ class Path:
         if total > 0.0:
             return -down / up, 1.0
         return (1.0, -up / down) if total < 0.0 else (1.0, 1.0)
-
-    def line_of_weights(self) -> tuple[Array, float, Any]:
-        """What the line of theta leaves, 1 - phi, and the Hessian of phi; 0 where weights do not move."""
-        psi, theta = self.psi, self.theta
-        if psi.fixed is not None:
-            return np.zeros_like(theta), 0.0, 0.0
-        slope = psi.smooth(theta)[0] - 0.5 * self._squares(self.w) - self.z
-        if not psi.constrained:
-            return slope, 0.0, 0.0
-        value, gradient, hessian = psi.bound(theta)
-        return slope + self.nu * gradient, 1.0 - value, hessian
-
-    def step(self, grams: Array, vectors: Array, enough: float) -> None:
-        """A predictor and corrector step; the products need not fall below `enough` together."""
-        psi, theta, z, w = self.psi, self.theta, self.z, self.w
-        share = 1.0 if self.far is None else self.far.share
-        moving = psi.fixed is None
-        system = System(psi, self.owner, grams, w, theta, z, self.nu, self.first.intercept)
-        missing = self.first.intercept_cost - vectors[:, -1, 1] - vectors[:, -1, 2]
-        slope, phi, hessian = self.line_of_weights()
-        left = Left(vectors[:, :, 0], theta[self.owner] * w - self.v, -slope, -theta * z, phi, missing)
-        affine = system.solve(left)
-        (corrections, along), reach = self.rounds.first(affine.v, affine.b)
-        error, off = system.error(affine, corrections[:, :, 2])
-        if error > _OFF and np.isfinite(self.rows):
-            self.rows = np.inf
-            return
-        length = self._longest(affine, reach)
-        products = along
-        if moving:
-            crossed = float(theta @ affine.z + z @ affine.theta)
-            products = along + np.array([float(theta @ z), crossed, float(affine.theta @ affine.z)])
-        tau = 0.0
-        if self.count:
-            now, then = products[0], products[0] + length * products[1] + length**2 * products[2]
-            tau = max((max(then, 0.0) / now) ** 3 * now, min(now, enough)) / self.count
-        corrected = left._replace(
-            samples=left.samples + tau * corrections[:, :, 0] + corrections[:, :, 1] + off,
-            v=left.v + affine.theta[self.owner] * affine.w,
-            theta=left.theta + 0.5 * self._squares(affine.w),
-            z=left.z + tau - affine.theta * affine.z,
-        )
-        bend = 0.0
-        if moving and psi.constrained:
-            bend = -0.5 * float(affine.theta @ hessian @ affine.theta)
-        step = system.solve(corrected._replace(phi=phi + bend))
-        trial = min(1.0, _FARTHER[0] * length + _FARTHER[1])
-        (change,), reach = self.rounds.second(step.v, step.b, tau, trial)
-        length, self.centred = self._longest(step, reach, 2.0), False
-        if self.count and length < _GOOD:
-            more = Left(
-                samples=change,
-                v=step.theta[self.owner] * step.w - affine.theta[self.owner] * affine.w,
-                theta=0.5 * (self._squares(step.w) - self._squares(affine.w)),
-                z=centring((theta + trial * step.theta) * (z + trial * step.z), tau),
-                phi=-0.5 * float(step.theta @ hessian @ step.theta) - bend if moving and psi.constrained else 0.0,
-                b=np.zeros_like(self.b),
-            )
-            added = system.solve(more)
-            both = Direction(*map(operator.add, step, added))
-            farther = self._longest(both, self.rounds.third(added.v, added.b), 2.0)
-            self.counters["passes"] += share
-            if farther > length:
-                step, length, self.centred = both, farther, True
-        length = min(1.0, _NEARLY * length)
-        self.v, self.b = self.v + length * step.v, self.b + length * step.b
-        if moving:
-            self.theta, self.z, self.nu = theta + length * step.theta, z + length * step.z, self.nu + length * step.nu
-        self.tau, self.length, self.fresh, self.stuck = tau, length, False, self.digits == 2 and length <= _SHORT
-        self.looked = False
-        self.poor = length < _POOR
-        self.counters["steps"] += 1.0
-        self.counters["passes"] += 2.0 * share
-
-    def _longest(self, step: Direction, reach: float, most: float = 1.0) -> float:
-        """The longest step up to `most` that leaves everything positive."""
-        if self.psi.fixed is None:
-            ratios = [-step.theta / self.theta, -step.z / self.z, step.theta / (self.psi.top - self.theta)]
-            reach = max(reach, *(float(np.max(ratio)) for ratio in ratios))
-        return min(most, 1.0 / reach) if reach > 0.0 else most

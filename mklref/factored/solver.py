@@ -37,6 +37,8 @@ _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
 """Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
+_FAR = 1e-2
+"""Relative gap of a path that stalled above which it begins once more, where it had no start."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
 _MARGIN, _SHARPER = 0.7, 0.2
@@ -100,11 +102,11 @@ def solve_factored(
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             path.begin(first)
-            target = _MARGIN * tol
+            target, again = _MARGIN * tol, True
             while True:
                 status = path.follow(target)
-                if status is Status.STALLED and first is not None:  # no start is worth more than one from nothing
-                    first = None
+                if status is Status.STALLED and again and (first is not None or path.relative_gap() > _FAR):
+                    again = False  # once, from nothing
                     path.begin(None)
                     continue
                 solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)

@@ -376,6 +376,24 @@ def test_the_approach_by_a_rounder_loss_leads_to_the_same_answer(monkeypatch, lo
         assert record.upper >= other.certificate.lower * (1.0 - 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("loss", "C"),
+    [(losses.Hinge(), 1e-4), (losses.Hinge(), 100.0), (losses.SquaredEpsilonInsensitive(0.2), 1e4)],
+    ids=str,
+)
+def test_an_approach_costs_hardly_more_than_the_path_alone_for_any_C(monkeypatch, loss, C):
+    L, score = rows(n=1500, ranks=(3, 5))
+    y = np.sign(score) if loss.targets == "labels" else score
+    given = mklref.Problem(kernels.FactorStack(L), y, C=C, loss=loss, regularizer="l1")
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    found = mklref.solve(given)
+    monkeypatch.setattr(path, "suits", lambda path: False)
+    other = mklref.solve(given)
+    assert found.status is other.status is mklref.Status.OPTIMAL
+    agree(found, other)
+    assert found.history.counters["passes"] < other.history.counters["passes"] * (1.6 if C < 1.0 else 0.5)
+
+
 def test_targets_beyond_any_scale_are_left_to_the_path(monkeypatch):
     """No width is wide enough for an approach."""
     monkeypatch.setattr(path, "_CHEAP", 0.0)

@@ -35,7 +35,7 @@ def samples_left_out():
     """After two steps of the approach, so that what a lost worker knew of them is asked for again as well."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(path, "_CHEAP", 0.0)
-        patch.setattr(path, "_FOUND", np.inf)
+        patch.setattr(approach, "_FOUND", np.inf)
         patch.setattr(path, "_ROUGH", 1.0)
         patch.setattr(approach, "_ROUNDS", 2)
         patch.setattr(approach, "_CHANGE", 0.5)

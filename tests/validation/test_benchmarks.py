@@ -179,10 +179,11 @@ def test_the_cost_of_a_cluster_is_fitted_and_added_up():
         rows.append({"n": n, "r": r, "seconds": float(seconds)} | counts)
     model = cluster.fitted(rows)
     assert model == pytest.approx(truth | {"worst": 0.0}, rel=1e-6, abs=1e-9)
-    model |= {"call": 0.01, "hop": 0.005, "network": 1e9}
+    model |= {"call": 0.01, "hop": 0.005, "network": 1e9, "rounds": 40} | cluster.counts_of_most(cluster.in_memory())
+    assert 5.0 < model["reads"] < 15.0
     few, many = (cluster.predicted(model, 1e8, 1000.0, workers) for workers in (64, 1024))
-    assert few["reads"] == pytest.approx(16.0 * many["reads"]) == pytest.approx(3e-9 * 4e11 / 64)
-    assert many["rounds"] == pytest.approx(5 * 0.06)
+    assert few["reads"] == pytest.approx(16.0 * many["reads"]) == pytest.approx(3e-9 * model["reads"] * 1e11 / 64)
+    assert many["calls"] == pytest.approx((40 + 4 * 10) * 0.06)
     rng = np.random.default_rng(0)
     calm = cluster.simulated(many, 1024, rng, spread=0.0, pause=0.0, days=np.inf, solves=2)
     assert calm == pytest.approx({"mean": 1.0, "95 %": 1.0, "lost": 0.0})
