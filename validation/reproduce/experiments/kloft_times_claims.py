@@ -206,7 +206,7 @@ def _speedup(times: Times) -> Evidence:
 def measured(times: Times) -> dict[str, str]:
     """Machines, kernels and readings behind the seconds: the largest sample, and the most kernels."""
     found: dict[str, str] = {}
-    for place, (n, M) in {"n": (2000, 50), "M": (500, 200)}.items():
+    for place, (n, M) in {"n": (1000, 50), "M": (500, 200)}.items():
         if not times.at(n, M):
             continue
         for key, name in {"sip": SIP, "silp": SILP, "simple": SIMPLE, "hessian": HESSIAN, "wrapper": WRAPPER}.items():
