@@ -24,6 +24,7 @@ _INSIDE = 1e-9
 _ACTIVE = 1e-7
 _STEPS = 8
 _STEP = Decimal("1e-25")
+_SERIES = Decimal("1e-10")
 
 
 def enclosure(problem: mklref.Problem, solution: mklref.Solution) -> tuple[Decimal, Decimal]:
@@ -104,7 +105,7 @@ class Machine:
             case "one_class":
                 return max(zero, -t)
             case "logistic":
-                return max(zero, -y * t) + (1 + max(-abs(t), Decimal(-1000)).exp()).ln()
+                return max(zero, -y * t) + log1p(max(-abs(t), Decimal(-1000)).exp())
             case "pinball":
                 return max(self.tau * (y - t), (1 - self.tau) * (t - y))
             case "huber":
@@ -117,7 +118,8 @@ class Machine:
         if self.name == "one_class":
             return Decimal(0)
         if self.name == "logistic":
-            return -sum((a * (a / c).ln() for a in (abs(b), c - abs(b)) if a), Decimal(0))
+            small, large = sorted((abs(b), c - abs(b)))
+            return -(small * (small / c).ln() + large * log1p(-small / c)) if small else Decimal(0)
         return y * b - self.epsilon * abs(b) - self._curvature / c * b * b / 2
 
     @property
@@ -207,6 +209,13 @@ class Machine:
 def dot(x: Sequence[Decimal], y: Sequence[Decimal]) -> Decimal:
     """x'y."""
     return sum((a * b for a, b in zip(x, y, strict=True)), Decimal(0))
+
+
+def log1p(x: Decimal) -> Decimal:
+    """ln(1 + x), whose digits 1 + x would lose where x is small; the series ends below the last of them."""
+    if abs(x) > _SERIES:
+        return (1 + x).ln()
+    return sum((-((-x) ** k) / k for k in range(1, 10)), Decimal(0))
 
 
 def solve(rows: list[Vector], residual: Vector) -> Vector:
