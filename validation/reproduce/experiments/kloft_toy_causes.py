@@ -24,7 +24,7 @@ from validation.reproduce.experiments.kloft_toy_parts import (
 )
 
 CAUSE = "cause"
-SETS = 3
+SETS = 8
 WIDER = tuple(float(C) for C in 10.0 ** np.arange(-4.0, 2.25, 0.5))
 FINER = tuple(float(C) for C in 10.0 ** np.arange(-5.0, 1.125, 0.25))
 BOUND = 1e-3
