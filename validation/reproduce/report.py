@@ -30,8 +30,8 @@ of its column, and every ✗ has a paragraph. The rules: *deviation*, our mean l
 *shown*, no verdict. A row without brackets is not in the paper. Bounds that decide a claim and are ours are printed
 with it. Every repetition has a test set of its own, but on spambase. Seconds are those of the processor, but of
 a clock on a busy machine in Szafranski's Table 1 and Tomioka's evidence: numbers of seconds have no verdict, and claims
-about time compare methods that ran in turn on the same machine, in the same cell unless the protocol says otherwise. Figures in the paragraphs are computed from
-results unless they say "once".
+about time compare methods that ran in turn on the same machine, in the same cell unless the protocol says otherwise.
+Figures in the paragraphs are computed from results unless they say "once".
 """
 """How the tables are read, in Markdown."""
 
