@@ -120,7 +120,7 @@ def measured(results: list[Result], runs: Runs) -> dict[str, str]:
         return {}
     silp, simple, plain = "SILP", "SimpleMKL", "Grad. Desc."
     last, half, best = "SILP, last machine", "SimpleMKL, 0.005", "solve, 1e-6"
-    sets, varied = runs.sets, [name for name in runs.sets if runs.of(name, last, "kernels")]
+    sets, varied = ([name for name in runs.sets if runs.of(name, who, "kernels")] for who in (silp, last))
     both = runs.ratio("gradients", silp, simple)["liver"]
     waiting = runs.ratio("gradients", last, simple)["liver"]
     counts = runs.of("liver", simple, "gradients").values()
