@@ -207,7 +207,7 @@ def newton(
     low, high = samples.interval(side)
     g, parts = _norms(regularizer, samples.images(beta) @ beta)
     # The unknown weights: theta, or the shares of the parts, those that fit theta best.
-    unknown = point.weights if parts is None else _shares(parts.gradients, point.weights)
+    unknown = point.weights if parts is None else best_shares(parts.gradients, point.weights)
     share_of_squares = unknown * (g * g if parts is None else parts.norms)
     active = share_of_squares > share * share_of_squares.max(initial=0.0)
     unknown = regularizer.weights_from_dual(g) if kinks is None else np.where(active, unknown, 0.0)
@@ -224,7 +224,7 @@ def newton(
         yield samples.point(feasible, unknown if parts is None else unknown / unknown.sum() @ parts.gradients, b)
 
 
-def _shares(gradients: Array, weights: Array) -> Array:
+def best_shares(gradients: Array, weights: Array) -> Array:
     """Nonnegative shares of the gradients whose sum is nearest to the weights."""
     from scipy.optimize import nnls  # most problems have no parts, and the import takes longer than to solve them
 
@@ -247,8 +247,7 @@ def _weights(regularizer: Regularizer, unknown: Array, squares: Array, kinked: b
     """theta for these unknowns and q."""
     g, parts = _norms(regularizer, squares)
     if parts is not None:
-        hessian = np.tensordot(unknown, parts.hessians, 1)
-        return _Weights(unknown @ parts.gradients, hessian, parts.norms, parts.gradients)
+        return _Weights(unknown @ parts.gradients, parts.curvature(unknown), parts.norms, parts.gradients)
     if kinked:
         return _Weights(unknown, None, g * g, None)
     try:

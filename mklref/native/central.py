@@ -1,27 +1,28 @@
 """The central path in the dual point and the weights at once: for problems whose bundle of cuts does not close.
 
-Where psi is linear or quadratic (`polyhedral`) and the machine is a box-constrained quadratic (smo.py), the optimum is
-the saddle point of
+Where psi is linear or quadratic (`polyhedral`) or R* a maximum of smooth functions (`parts`), and the machine is a
+box-constrained quadratic (smo.py), the optimum is the saddle point of
 
-    L(theta, beta) = linear'beta - absolute |beta|_1 - 1/2 beta'(Q + shift) beta + psi(theta),   Q = sum_m theta_m K_m,
+    L(sigma, beta) = linear'beta - absolute |beta|_1 - shift/2 |beta|^2 - 1/2 sigma'N(q) + psi(sigma)
 
-a minimum over theta >= 0 [normal'theta = 1] and a maximum over the box [1'beta = c_b]. With beta = base + E u,
-0 <= u <= w, where E is the identity, or (I, -I) if there is a kink at 0, and with the multipliers s, t of the two
-bounds and z of theta >= 0, the central path solves
+with q_m = beta'K_m beta, a minimum over sigma >= 0 [normal'sigma = 1] and a maximum over the box [1'beta = c_b]. In
+the first case sigma are the weights theta, and N = q; in the second they are the shares of the parts, on the simplex,
+and theta = sum_l sigma_l dN_l/dq. With beta = base + E u, 0 <= u <= w, where E is the identity, or (I, -I) if there is
+a kink at 0, and with the multipliers s, t of the two bounds and z of sigma >= 0, the central path solves
 
     E'(Q beta + shift beta - linear + b) + absolute - s + t = 0        u s = tau,   (w - u) t = tau
-    psi'(theta) + nu normal - q/2 - z = 0                              theta z = tau
-    1'beta = c_b,    normal'theta = 1,    q_m = beta'K_m beta
+    psi'(sigma) + nu normal - N/2 - z = 0                              sigma z = tau
+    1'beta = c_b,    normal'sigma = 1,    Q = sum_m theta_m K_m
 
 for every tau > 0, and the optimum for tau -> 0. A step is Mehrotra's predictor and corrector (correcting the products
-of the left equations as well saves no step). With s, t and z eliminated, its system in (dbeta, dtheta, db, dnu) is
+of the left equations as well saves no step). With s, t and z eliminated, its system in (dbeta, dsigma, db, dnu) is
 
-    [ Q + shift + Lambda   U'                  1     0      ]
-    [ U                    -psi'' - z/theta    0    -normal ]        Lambda = (E (s/u + t/(w - u))^{-1} E')^{-1}
-    [ 1'                   0                   0     0      ]        U_m = K_m beta
+    [ H + shift + Lambda   U'                  1     0      ]        Lambda = (E (s/u + t/(w - u))^{-1} E')^{-1}
+    [ U                    -psi'' - z/sigma    0    -normal ]        V_m = K_m beta,   U_l = sum_m dN_l/dq_m V_m
+    [ 1'                   0                   0     0      ]        H = Q + 2 V'(sum_l sigma_l d2N_l/dq2) V
     [ 0                    -normal'            0     0      ]
 
-It is factorised as it stands, indefinite: to eliminate dtheta, too, loses half of the digits where kernels of low rank
+It is factorised as it stands, indefinite: to eliminate dsigma, too, loses half of the digits where kernels of low rank
 leave Q singular on the free samples, which is where the bundle fails. A step costs a pass and (n + M)^3 / 3.
 """
 
@@ -32,11 +33,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
+from mklref._polish import best_shares
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.machines.blas import blas_threads
 from mklref.machines.smo import SMOMachine
-from mklref.regularizers.norms import Polyhedral
+from mklref.regularizers.norms import Parts, Polyhedral
 
 _INWARDS = 0.3
 """How far the start is drawn from the best known point towards the middle of the box, in terms of their sizes."""
@@ -51,12 +53,12 @@ _NEARLY = 0.995
 
 
 class Direction(NamedTuple):
-    """A step of every variable: u, s and t of shape (k, n), theta and z (M,)."""
+    """A step of every variable: u, s and t of shape (k, n), sigma and z (L,)."""
 
     u: Array
     s: Array
     t: Array
-    theta: Array
+    sigma: Array
     z: Array
     b: float
     nu: float
@@ -70,10 +72,19 @@ class CentralPath:
     """
 
     @_SILENT
-    def __init__(self, machine: SMOMachine, psi: Polyhedral, weights: Array) -> None:
-        self.kernels = np.flatnonzero(machine.forms.watched)
-        self.machine, self.psi, self.problem = machine, psi.of(self.kernels), machine.problem
-        psi, weights = self.psi, weights[self.kernels]
+    def __init__(self, machine: SMOMachine, weights: Array) -> None:
+        self.machine, self.problem = machine, machine.problem
+        self.kernels, psi = np.flatnonzero(machine.forms.watched), machine.problem.regularizer.polyhedral(len(weights))
+        self.polyhedral = psi is not None
+        self.parts: Parts | None = None
+        if psi is not None:
+            self.psi, shares = psi.of(self.kernels), weights[self.kernels]
+        else:
+            self.parts = self._parts_here()
+            assert self.parts is not None, "no path without kinks"
+            self.psi = Polyhedral.simplex(len(self.parts.norms))
+            shares = best_shares(self.parts.gradients, weights)
+            shares = shares / shares.sum() if shares.any() else np.full_like(shares, 1.0 / len(shares))
         beta = self._inwards()
         if machine.absolute > 0.0:
             self.sign = np.array([[1.0], [-1.0]])
@@ -86,19 +97,20 @@ class CentralPath:
             self.base, self.w = np.where(above, machine.lower, machine.upper), (machine.upper - machine.lower)[None]
             self.u = self.sign * (beta - self.base)
         self.bounded = np.isfinite(self.w)
-        total = float(weights.sum() if psi.normal is None else psi.normal @ weights)
-        even = np.full_like(weights, total / (len(weights) if psi.normal is None else psi.normal.sum()))
-        self.go((1.0 - _UNIFORM) * weights + _UNIFORM * even)
-        theta, q = self.theta, self.q
-        self.normal = np.zeros_like(theta) if psi.normal is None else psi.normal
-        size = abs(float(machine.linear @ machine.beta)) + 0.5 * float(theta @ q) + psi.penalty(theta)
-        tau = size / (self.u.size + np.count_nonzero(self.bounded) + theta.size)
+        psi = self.psi
+        total = float(shares.sum() if psi.normal is None else psi.normal @ shares)
+        even = np.full_like(shares, total / (len(shares) if psi.normal is None else psi.normal.sum()))
+        self.go((1.0 - _UNIFORM) * shares + _UNIFORM * even)
+        sigma, N = self.sigma, self.N
+        self.normal = np.zeros_like(sigma) if psi.normal is None else psi.normal
+        size = abs(float(machine.linear @ machine.beta)) + 0.5 * float(sigma @ N) + psi.penalty(sigma)
+        tau = size / (self.u.size + np.count_nonzero(self.bounded) + sigma.size)
         gradient = self.sign * machine.gradient + machine.absolute
         self.s = np.maximum(gradient, 0.0) + tau / self.u
         self.t = np.where(self.bounded, np.maximum(-gradient, 0.0) + tau / self._room(), 0.0)
-        slope = 0.5 * q - psi.gradient(theta)
+        slope = 0.5 * N - psi.gradient(sigma)
         self.b, self.nu = 0.0, 0.0 if psi.normal is None else float(np.max(slope / psi.normal))
-        self.z = np.maximum(self.nu * self.normal - slope, 0.0) + tau / theta
+        self.z = np.maximum(self.nu * self.normal - slope, 0.0) + tau / sigma
 
     @_SILENT
     def step(self) -> float:
@@ -107,16 +119,16 @@ class CentralPath:
         Raises FloatingPointError where the path is so near its end that the system cannot be told from a singular one.
         """
         machine, psi, sign = self.machine, self.psi, self.sign
-        theta, q, room = self.theta, self.q, self._room()
+        sigma, N, room = self.sigma, self.N, self._room()
         u, s, t, z = self.u, self.s, self.t, self.z
         left = Direction(
             u=sign * (machine.gradient + self.b) + machine.absolute - s + t,
             s=u * s,
             t=np.where(self.bounded, room * t, 0.0),
-            theta=psi.gradient(theta) + self.nu * self.normal - 0.5 * q - z,
-            z=theta * z,
+            sigma=psi.gradient(sigma) + self.nu * self.normal - 0.5 * N - z,
+            z=sigma * z,
             b=float(machine.beta.sum()) - self.problem.intercept_cost if self.problem.intercept else 0.0,
-            nu=0.0 if psi.normal is None else float(psi.normal @ theta) - 1.0,
+            nu=0.0 if psi.normal is None else float(psi.normal @ sigma) - 1.0,
         )
         pairs = u.size + np.count_nonzero(self.bounded) + z.size
         tau = float(left.s.sum() + left.t.sum() + left.z.sum()) / pairs
@@ -125,28 +137,28 @@ class CentralPath:
         length = self._longest(affine)
         after = np.sum((u + length * affine.u) * (s + length * affine.s))
         after += np.sum(np.where(self.bounded, (room - length * affine.u) * (t + length * affine.t), 0.0))
-        after += np.sum((theta + length * affine.theta) * (z + length * affine.z))
+        after += np.sum((sigma + length * affine.sigma) * (z + length * affine.z))
         centre = (float(after) / (pairs * tau)) ** 3 * tau
         corrected = left._replace(
             s=left.s + length * affine.u * affine.s - centre,
             t=np.where(self.bounded, left.t - length * affine.u * affine.t - centre, 0.0),
-            z=left.z + length * affine.theta * affine.z - centre,
+            z=left.z + length * affine.sigma * affine.z - centre,
         )
         direction = system.solve(corrected)
         length = min(1.0, _NEARLY * self._longest(direction))
         self.u, self.s, self.t = (old + length * new for old, new in zip((u, s, t), direction[:3], strict=True))
         self.z, self.b = z + length * direction.z, self.b + length * direction.b
         self.nu += length * direction.nu
-        self.go(theta + length * direction.theta)
+        self.go(sigma + length * direction.sigma)
         return length
 
     @_SILENT
     def limit(self) -> tuple[Array, Array]:
         """Weights and dual point with 0, or the bound, for what is smaller than its multiplier, in their units."""
-        machine, theta = self.machine, self.theta
-        price = float(np.max(0.5 * self.q + np.abs(self.psi.cost)))
-        vanishing = theta * price < self.z * theta.max()
-        weights = theta if vanishing.all() else np.where(vanishing, 0.0, theta)
+        machine, sigma = self.machine, self.sigma
+        price = float(np.max(0.5 * self.N + np.abs(self.psi.cost)))
+        vanishing = sigma * price < self.z * sigma.max()
+        shares = sigma if vanishing.all() else np.where(vanishing, 0.0, sigma)
         size, pull = float(self.u.max()), float(np.abs(machine.gradient).max() + np.abs(machine.linear).max())
         low, high = self.u * pull < self.s * size, self.bounded & (self._room() * pull < self.t * size)
         u = np.where(low, 0.0, np.where(high, self.w, self.u))
@@ -155,19 +167,34 @@ class CentralPath:
         if self.problem.intercept and free.any():
             beta[free] -= (beta.sum() - self.problem.intercept_cost) / np.count_nonzero(free)
         repaired, violations = repair(self.problem, beta)
-        weights = weights if self.psi.normal is None else weights / float(self.psi.normal @ weights)
-        return self._of_all(weights), repaired if violations else beta
+        shares = shares if self.psi.normal is None else shares / float(self.psi.normal @ shares)
+        return self._weights(shares), repaired if violations else beta
 
-    def go(self, theta: Array) -> None:
-        """Take the machine to these weights and to base + E u."""
-        self.machine.set_dual(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
-        self.machine.move(self._of_all(theta))
-        self.theta, self.q = theta, self.machine.forms.squares[self.kernels]
+    def go(self, sigma: Array) -> None:
+        """Take the machine to the weights of these shares and to base + E u."""
+        machine = self.machine
+        machine.set_dual(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
+        self.sigma, self.N = sigma, machine.forms.squares[self.kernels]
+        self.parts = self._parts_here()
+        if self.parts is not None:
+            self.N = self.parts.norms
+        machine.move(self._weights(sigma))
 
-    def _of_all(self, theta: Array) -> Array:
-        """Weights (M,) of all kernels."""
+    def images(self) -> Array:
+        """U, (L, n)."""
+        V = self.machine.forms.images[self.kernels]
+        return V if self.parts is None else self.parts.gradients @ V
+
+    def _parts_here(self) -> Parts | None:
+        """The N_l at the dual point of the machine, if they are not q."""
+        return None if self.polyhedral else self.problem.regularizer.parts(np.sqrt(self.machine.forms.squares))
+
+    def _weights(self, sigma: Array) -> Array:
+        """theta (M,) of all kernels."""
+        if self.parts is not None:
+            return sigma @ self.parts.gradients
         weights = np.zeros(self.problem.n_kernels)
-        weights[self.kernels] = theta
+        weights[self.kernels] = sigma
         return weights
 
     def _inwards(self) -> Array:
@@ -190,7 +217,7 @@ class CentralPath:
     def _longest(self, step: Direction) -> float:
         """The longest step in [0, 1] that keeps every variable nonnegative."""
         room = self._room()
-        pairs = [(self.u, step.u), (self.s, step.s), (self.theta, step.theta), (self.z, step.z)]
+        pairs = [(self.u, step.u), (self.s, step.s), (self.sigma, step.sigma), (self.z, step.z)]
         pairs += [(room[self.bounded], -step.u[self.bounded]), (self.t[self.bounded], step.t[self.bounded])]
         return min(1.0, *(1.0 / max(float(np.max(-change / value, initial=0.0)), 1e-300) for value, change in pairs))
 
@@ -199,16 +226,19 @@ class _System:
     """The Newton system at the present point, factorised."""
 
     def __init__(self, path: CentralPath) -> None:
-        machine, psi, theta = path.machine, path.psi, path.theta
-        self.path, n, M = path, len(machine.beta), len(theta)
+        machine, psi, sigma = path.machine, path.psi, path.sigma
+        self.path, n, L = path, len(machine.beta), len(sigma)
         self.barrier = path.s / path.u + path.t / path._room()
         self.stiffness = 1.0 / np.sum(1.0 / self.barrier, axis=0)
-        A = np.zeros((n + M + 2, n + M + 2))
+        A = np.zeros((n + L + 2, n + L + 2))
         A[:n, :n] = machine.whole()
+        if path.parts is not None:
+            V = machine.forms.images
+            A[:n, :n] += 2.0 * V.T @ (path.parts.curvature(sigma) @ V)
         A[range(n), range(n)] += machine.shift + self.stiffness
-        A[n:-2, :n] = machine.forms.images[path.kernels]
+        A[n:-2, :n] = path.images()
         A[n:-2, n:-2] = -2.0 * psi.mu
-        A[range(n, n + M), range(n, n + M)] -= path.z / theta
+        A[range(n, n + L), range(n, n + L)] -= path.z / sigma
         A[-2, :n] = 1.0 if path.problem.intercept else 0.0
         A[-2, -2] = 0.0 if path.problem.intercept else 1.0
         A[-1, n:-2] = -path.normal
@@ -226,10 +256,10 @@ class _System:
     def solve(self, left: Direction) -> Direction:
         """The step that takes what is left of every equation away, to first order."""
         path = self.path
-        u, theta, room, n = path.u, path.theta, path._room(), path.u.shape[1]
+        u, sigma, room, n = path.u, path.sigma, path._room(), path.u.shape[1]
         a = -left.u - left.s / u + left.t / room
         first = self.stiffness * np.sum(path.sign * a / self.barrier, axis=0)
-        right = self.scale * np.concatenate([first, left.theta + left.z / theta, [-left.b, left.nu]])
+        right = self.scale * np.concatenate([first, left.sigma + left.z / sigma, [-left.b, left.nu]])
         solved, _ = lapack.dsytrs(self.factor, self.pivots, right, lower=False)
         x: Any = self.scale * solved.ravel()
         if not np.isfinite(x).all():
@@ -239,8 +269,8 @@ class _System:
             u=du,
             s=(-left.s - path.s * du) / u,
             t=np.where(path.bounded, (-left.t + path.t * du) / room, 0.0),
-            theta=x[n:-2],
-            z=(-left.z - path.z * x[n:-2]) / theta,
+            sigma=x[n:-2],
+            z=(-left.z - path.z * x[n:-2]) / sigma,
             b=float(x[-2]),
             nu=float(x[-1]),
         )

@@ -31,9 +31,14 @@ class Ladder:
         self.loop, self.solved = loop, solved
         self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
         """The kernels of all central paths so far."""
-        order = loop.problem.n_samples + loop.problem.n_kernels
-        if loop.psi is not None and _has_a_path(loop.machine) and order <= tuning.FACTORISED:
+        self.kinked = loop.psi is not None
+        M, order = loop.problem.n_kernels, loop.problem.n_samples + loop.problem.n_kernels
+        if order > tuning.FACTORISED or not _has_a_path(loop.machine):
+            return
+        if self.kinked:
             loop.most_failures = min(tuning.FEW_FAILURES + order // tuning.EACH, tuning.MOST_FAILURES)
+        elif loop.problem.regularizer.parts(np.ones(M)) is not None:
+            self.kinked, loop.most_failures = True, order // tuning.EACH_OF_PARTS
 
     def climb(self, point: Point) -> Point | None:
         """The point of the first rung that leads on from this centre, or None."""
@@ -82,7 +87,7 @@ class Ladder:
         What is 0 or at its bound in the limit is set there where the gap allows it.
         """
         loop, machine = self.loop, self.loop.machine
-        if loop.psi is None or not _has_a_path(machine):
+        if not (self.kinked and _has_a_path(machine)):
             return None
         point = loop.widen(point, tuning.LIKELY)
         watched = machine.forms.watched
@@ -92,7 +97,7 @@ class Ladder:
         self.followed |= watched
         machine.set_dual(point.beta)
         machine.move(point.weights)
-        path = CentralPath(machine, loop.psi, point.weights)
+        path = CentralPath(machine, point.weights)
         best, limit, clear = point, (point.weights, point.beta), tuning.CLEAR
         for _ in range(tuning.LONGEST_PATH):
             try:
@@ -111,7 +116,7 @@ class Ladder:
                 if (sparse := self._accepted(best, *limit)) is not None:
                     return sparse
                 clear *= tuning.CLEAR
-                path.go(path.theta)  # back from its limit
+                path.go(path.sigma)  # back from its limit
         if best is not point and (sparse := self._accepted(best, *limit)) is not None:
             return sparse
         machine.set_dual(best.beta)

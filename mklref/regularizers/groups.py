@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
     FEASIBILITY,
+    TIE,
     Parts,
     Polyhedral,
     conjugate_exponent,
@@ -87,12 +89,12 @@ class Groups(Regularizer):
         """2."""
         return 2.0
 
-    @property
+    @cached_property
     def sizes(self) -> Array:
         """d_l, (L,)."""
         return group_sizes(self.groups)
 
-    @property
+    @cached_property
     def group_of(self) -> Any:
         """The group of each kernel, (M,) integers."""
         return group_owners(self.groups)
@@ -144,10 +146,7 @@ class Groups(Regularizer):
         top = float(g.max())
         ratio = (g / top) ** 2 if top > 0.0 else np.ones(len(g))
         outer = norm_gradient(self._across(ratio, within, -self.p), across) * self.sizes**-self.p
-        theta = np.empty(len(g))
-        for factor, group in zip(outer, self.groups, strict=True):
-            theta[list(group)] = factor * norm_gradient(ratio[list(group)], within)
-        return theta
+        return np.asarray(outer[self.group_of] * self._blocks.norm_gradients(ratio, within))
 
     def weights_jacobian(self, g: Array) -> Array:
         """The Hessian of the mixed norm N with exponents a = 1/(1-q) within and b = 1/(1-p-q) across groups.
@@ -186,7 +185,11 @@ class Groups(Regularizer):
 
     def _across(self, x: Array, within: float, power: float) -> Array:
         """(d_l^power ||x_l||_within)_l."""
-        return np.array([len(group) ** power * p_norm(x[list(group)], within) for group in self.groups])
+        return np.asarray(self.sizes**power * self._blocks.p_norms(x, within))
+
+    @cached_property
+    def _blocks(self) -> _Blocks:
+        return _Blocks(self.groups, self.group_of)
 
     def smoothed(self, epsilon: float) -> Groups:
         """p + q at most 1 - epsilon, both exponents being scaled."""
@@ -203,22 +206,49 @@ class Groups(Regularizer):
         """
         if self.total != 1.0 or self.q == 1.0:
             return None
-        a = conjugate_exponent(self._ball_exponents[0])
+        a, owner = conjugate_exponent(self._ball_exponents[0]), self.group_of
         top = float(g.max()) or 1.0
         ratio = (g / top) ** 2
-        norms, gradients = self._across(ratio, a, -self.p), np.zeros((len(self.groups), len(g)))
-        hessians = np.zeros((len(self.groups), len(g), len(g)))
-        for part, (norm, group) in enumerate(zip(norms, self.groups, strict=True)):
-            at = list(group)
-            w = norm_gradient(ratio[at], a) * float(len(at)) ** -self.p
-            gradients[part, at] = w
-            curved = np.diag(quotient(w, ratio[at])) - (np.outer(w, w) / norm if norm > 0.0 else 0.0)
-            hessians[part][np.ix_(at, at)] = (a - 1.0) * curved
-        return Parts(norms * top * top, gradients, hessians / top / top)
+        norms, w = self._across(ratio, a, -self.p), self._blocks.norm_gradients(ratio, a) * self.sizes[owner] ** -self.p
+        gradients = np.where(owner == np.arange(len(norms))[:, None], w, 0.0)
+
+        def curvature(shares: Array) -> Array:
+            bent: Array = (
+                np.diag(shares[owner] * quotient(w, ratio)) - gradients.T * quotient(shares, norms) @ gradients
+            )
+            return (a - 1.0) / top / top * bent
+
+        return Parts(norms * top * top, gradients, curvature)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """The simplex for q = 1."""
         return Polyhedral.simplex(kernels) if self.q == 1.0 else None
+
+
+class _Blocks:
+    """`p_norm` and `norm_gradient` of every group of a vector x (M,) at once."""
+
+    def __init__(self, groups: Sequence[Sequence[int]], owner: Any) -> None:
+        self.owner, self.sizes = owner, group_sizes(groups)
+        self.order = np.concatenate([np.array(group) for group in groups])
+        self.starts = np.cumsum([0, *map(len, groups[:-1])])
+
+    @np.errstate(over="ignore")  # beside an entry that is not finite
+    def p_norms(self, x: Array, p: float) -> Array:
+        """(||x_l||_p)_l."""
+        tops = np.maximum.reduceat(x[self.order], self.starts)
+        if p == np.inf:
+            return tops
+        scale = np.where((tops > 0.0) & np.isfinite(tops), tops, 1.0)
+        powers = ((x / scale[self.owner]) ** p)[self.order]
+        return np.where(np.isfinite(tops), scale * np.add.reduceat(powers, self.starts) ** (1.0 / p), tops)
+
+    def norm_gradients(self, x: Array, p: float) -> Array:
+        """((x_l/||x_l||_p)^{p-1})_l, (M,)."""
+        tops, dual = np.maximum.reduceat(x[self.order], self.starts)[self.owner], conjugate_exponent(p)
+        ratio = np.divide(x, tops, out=np.ones_like(x), where=tops > 0.0)
+        raw = (ratio >= 1.0 - TIE).astype(float) if p == np.inf else ratio ** (p - 1.0)
+        return np.asarray(raw / self.p_norms(raw, dual)[self.owner])
 
 
 def optimal_shares(groups: Sequence[Sequence[int]], p: float, q: float, rho: Array) -> tuple[Array, Array]:

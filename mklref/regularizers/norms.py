@@ -6,6 +6,7 @@ Beside them the psi that are linear or quadratic on a polyhedron: that of lp wit
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -117,5 +118,5 @@ class Parts(NamedTuple):
     """N (L,)."""
     gradients: Array
     """dN_l/dq_m, (L, M); >= 0."""
-    hessians: Array
-    """Its Jacobian, (L, M, M)."""
+    curvature: Callable[[Array], Array]
+    """sum_l s_l d2N_l/dq2, (M, M), of shares (L,)."""

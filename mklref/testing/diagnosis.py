@@ -95,7 +95,7 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
         findings += explained(problem, point, certificate, gap, tol)
         if answer.converged:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
-    elif violated := _violations(problem, answer, float(np.sqrt(tol))):
+    elif violated := _violations(problem, answer, certificate, tol):
         findings.append(Finding("infeasible", "; ".join(violated) + "."))
     allowed = tol * certificate.size
     findings += false_claims(problem, objective, lower, point, certificate, allowed)
@@ -125,11 +125,17 @@ def _better(
     return certificate, weights
 
 
-def _violations(problem: Problem, answer: Answer, allowed: float) -> list[str]:
-    """Constraints that are violated by more than a share of the largest entry."""
-    beta = _array(answer.dual_coef)
+def _violations(problem: Problem, answer: Answer, certificate: Certificate, tol: float) -> list[str]:
+    """Constraints that are violated by more than sqrt(tol) of the largest entry.
+
+    Where the optimum is 0 all dual variables are rounding, and so are their violations. What a violation v costs is v
+    times its multiplier, an intercept or a score: below tol^2 of the size of the optimum it is nothing in any unit.
+    """
+    beta, allowed = _array(answer.dual_coef), float(np.sqrt(tol))
+    multiplier = max(np.abs(certificate.intercept).max(), *(np.abs(m.problem.y).max() for m in problem.machines))
+    least = max(allowed * np.abs(beta).max(), tol**2 * certificate.size / multiplier if multiplier else 0.0)
     repaired = [repair(m.problem, own)[1] for m, own in zip(problem.machines, problem.split(beta), strict=True)]
-    found = [text for texts in repaired for text, size in texts if size > allowed * np.abs(beta).max()]
+    found = [text for texts in repaired for text, size in texts if size > least]
     if answer.weights is not None:
         theta = _array(answer.weights)
         m = int(theta.argmin())

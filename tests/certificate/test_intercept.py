@@ -76,6 +76,16 @@ def test_of_an_interval_of_minimisers_the_middle_is_taken(loss, rng):
     assert wide or loss.name in ("one_class", "pinball")  # their costs do not sum to 0 over 24 samples
 
 
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("many", [1, 4])
+def test_costs_below_the_rounding_of_the_others_do_not_end_the_interval(side, many):
+    """Every b in [-1, 1] is optimal for three samples of each class, and nearly so with some of weight 1e-20."""
+    y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, *[side] * many])
+    scores = np.concatenate([np.zeros(6), side * np.linspace(0.3, 0.6, many)])
+    problem = Problem([np.eye(len(y))], y, sample_weight=np.where(scores == 0.0, 1.0, 1e-20))
+    assert best_intercept(problem, scores) == pytest.approx(0.0, abs=1e-12)
+
+
 def test_balanced_classes_at_their_bounds_are_told_apart(rng):
     """All dual variables are at C: any intercept of an interval of length nearly 2 is optimal, its ends are poor."""
     y = np.repeat([-1.0, 1.0], 25)

@@ -29,6 +29,7 @@ from mklref.regularizers import (
     WeightedLp,
 )
 from mklref.regularizers.mahalanobis import nonnegative_minimiser
+from mklref.regularizers.norms import norm_gradient, p_norm
 
 
 @pytest.mark.parametrize("regularizer", [r for r in FAMILIES if r.weight_form == "min"], ids=str)
@@ -98,6 +99,20 @@ def test_the_weights_of_the_simplices_fill_the_ball_of_psi(groups, p, q, rng):
     theta = regularizer.weights_from_norms(rng.uniform(0.2, 1.0, size=M))
     assert regularizer.weight_penalty(theta) == 0.0
     assert regularizer.weight_penalty(1.001 * theta) == np.inf
+
+
+@pytest.mark.parametrize("groups", [*GROUPINGS, [[3, 0], [2, 1]], [[2], [0, 3, 1]]], ids=str)
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 40.0, np.inf])
+def test_norms_of_groups_at_once_are_those_of_each_group(groups, p, rng):
+    blocks = Groups(groups, 0.5, 0.5)._blocks
+    for x in (*rng.exponential(size=(5, M)), *10.0 ** rng.uniform(-300, 300, size=(5, M)), np.eye(M)[1], np.zeros(M),
+              np.ones(M), np.array([1.0, np.inf, 1e300, 2.0])):  # fmt: skip
+        each = [x[list(group)] for group in groups]
+        np.testing.assert_allclose(blocks.p_norms(x, p), [p_norm(one, p) for one in each], rtol=1e-13)
+        if np.isfinite(x).all():
+            slopes = blocks.norm_gradients(x, p)
+            for one, group in zip(each, groups, strict=True):
+                np.testing.assert_allclose(slopes[list(group)], norm_gradient(one, p), rtol=1e-13)
 
 
 @pytest.mark.parametrize("E", [ALIGNED, OPPOSED], ids=["aligned", "opposed"])

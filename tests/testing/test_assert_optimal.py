@@ -74,6 +74,7 @@ def test_an_optimum_of_zero_is_judged_by_the_losses_that_there_might_be(loss, ta
     assert_optimal(problem, np.zeros(24))
     tiny = 1e-12 * (scale if loss == "squared" else 1.0) * rng.choice([-1.0, 1.0], size=24)
     assert_optimal(problem, tiny - tiny.mean())
+    assert_optimal(problem, tiny)  # its sum is a violation of rounding
     large = 1e10 * tiny
     with pytest.raises(AssertionError, match="not optimal: "):
         assert_optimal(problem, large - large.mean())
