@@ -422,6 +422,13 @@ def test_no_interval_misses_an_optimum_of_80_digits(fuzz, first):
     assert sum(result.get("width", 1.0) < 1e-14 for result in results) >= 6  # of those solved in time
 
 
+def test_an_optimum_far_below_the_costs_is_enclosed_in_its_own_digits(fuzz):
+    """Logistic losses of 4e-118: ln(1 + x) of so small an x has no digits left in 1 + x."""
+    result = fuzz.check(430)
+    assert result["wrong"] == []
+    assert 0.0 < result["width"] < 1e-40
+
+
 def test_the_fuzz_can_see_a_wrong_bound(fuzz, monkeypatch):
     """R* that is too small by a relative 1e-12 shows in several problems."""
     true = rigorous.conjugate

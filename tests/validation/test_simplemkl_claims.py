@@ -165,12 +165,6 @@ def test_errors_of_classes():
     assert not simplemkl_multiclass.no_worse({"a": 6.5 + noise, "b": 3.0 + noise}, quoted).holds
 
 
-def test_scaling_to_an_interval_is_that_of_the_training_set():
-    X, X_new = simplemkl_multiclass.to_interval(np.array([[1.0, 7.0], [3.0, 7.0]]), np.array([[4.0, 7.0]]))
-    np.testing.assert_allclose(X, [[-1.0, -1.0], [1.0, -1.0]])
-    np.testing.assert_allclose(X_new, [[2.0, -1.0]])
-
-
 def test_stratified_splits_keep_the_shares_and_use_every_sample_once():
     rng = np.random.default_rng(0)
     y = np.array(["a"] * 30 + ["b"] * 70)

@@ -28,10 +28,10 @@ Every number is our mean ± standard deviation, with the paper's in brackets. �
 of its column, and every ✗ has a paragraph. The rules: *deviation*, our mean lies within the paper's standard deviation;
 *error*, within two standard errors of the difference of both means; *within x* and *factor x*, at most that far away;
 *shown*, no verdict. A row without brackets is not in the paper. Bounds that decide a claim and are ours are printed
-with it. Every repetition has a test set of its own, but on spambase. Seconds are those of the processor, in older lines
-of a clock on a busy machine: numbers of seconds have no verdict, and claims about time compare methods that ran in turn
-on the same machine, in the same cell unless the protocol says otherwise. Figures in the paragraphs are computed from
-results unless they say "once".
+with it. Every repetition has a test set of its own, but on spambase. Seconds are those of the processor, but of
+a clock on a busy machine in Szafranski's Table 1 and Tomioka's evidence: numbers of seconds have no verdict, and claims
+about time compare methods that ran in turn on the same machine, in the same cell unless the protocol says otherwise.
+Figures in the paragraphs are computed from results unless they say "once".
 """
 """How the tables are read, in Markdown."""
 

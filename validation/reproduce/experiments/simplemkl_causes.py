@@ -19,7 +19,7 @@ from validation.reproduce.experiments.simplemkl_data import SIZES, Parts, kernel
 SELECTED = 1e-8
 WIDTHS = {"0.1 to 10": (0.1, 10.0), "0.3 to 30": (0.3, 30.0), "1 to 10": (1.0, 10.0)}
 """Other intervals of ten widths, evenly spaced on a logarithmic scale."""
-SPLITS, STRATA = 5, 20
+SPLITS, STRATA = 3, 20
 OTHERS: dict[str, Callable[[mklref.Problem], Any]] = {
     "SILP": partial(silp, tol=0.01),
     "SimpleMKL": partial(simplemkl, tol=0.01),

@@ -8,7 +8,7 @@ import numpy as np
 
 from validation.reproduce.base import Evidence, Result
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.simplemkl_causes import WIDTHS
+from validation.reproduce.experiments.simplemkl_causes import SPLITS, WIDTHS
 from validation.reproduce.experiments.simplemkl_data import SIZES, printed
 from validation.reproduce.experiments.simplemkl_ratios import (
     Ratios,
@@ -120,7 +120,7 @@ def measured(results: list[Result], runs: Runs) -> dict[str, str]:
         return {}
     silp, simple, plain = "SILP", "SimpleMKL", "Grad. Desc."
     last, half, best = "SILP, last machine", "SimpleMKL, 0.005", "solve, 1e-6"
-    sets = runs.sets
+    sets, varied = ([name for name in runs.sets if runs.of(name, who, "kernels")] for who in (silp, last))
     both = runs.ratio("gradients", silp, simple)["liver"]
     waiting = runs.ratio("gradients", last, simple)["liver"]
     counts = runs.of("liver", simple, "gradients").values()
@@ -140,14 +140,16 @@ def measured(results: list[Result], runs: Runs) -> dict[str, str]:
         return ", ".join(parts)
 
     return {
-        "last": pairs(last, silp, "kernels", sets),
+        "last": pairs(last, silp, "kernels", varied),
         "last-gradients": pairs(last, silp, "gradients", ["liver", "pima"]),
         "optimum": ", ".join(f"{runs.mean(name, best, 'kernels'):.1f} ({name})" for name in ("ionosphere", "sonar")),
-        "excess-last": f"{100 * np.mean([_excess(runs, name, simple, last) for name in sets]):.0f} %",
+        "excess-last": f"{100 * np.mean([_excess(runs, name, simple, last) for name in varied]):.0f} %",
         "optimum-pima": f"{runs.mean('pima', best, 'kernels'):.1f}",
-        "half": pairs(half, simple, "kernels", sets),
-        "half-gradients": ", ".join(f"{runs.mean(name, half, 'gradients'):.0f} ({name})" for name in sets),
-        "full-gradients": ", ".join(f"{runs.mean(name, simple, 'gradients', like=half):.0f} ({name})" for name in sets),
+        "half": pairs(half, simple, "kernels", varied),
+        "half-gradients": ", ".join(f"{runs.mean(name, half, 'gradients'):.0f} ({name})" for name in varied),
+        "full-gradients": ", ".join(
+            f"{runs.mean(name, simple, 'gradients', like=half):.0f} ({name})" for name in varied
+        ),
         "liver-fewer": f"{sum(value > 1.0 for value in both.values())} of {len(both)}",
         "liver-waiting": f"{sum(value > 1.0 for value in waiting.values())} of {len(waiting)}",
         "liver-last": f"{runs.mean('liver', last, 'gradients'):.0f}",
@@ -185,12 +187,12 @@ def _beside(results: list[Result], runs: Runs) -> dict[str, str]:
     if parts:
         figures["widths"] = "; ".join(f"{name}, {text}" for name, text in parts.items())
         figures["widths-here"] = ", ".join(
-            f"{np.mean([runs.of('pima', a, 'kernels')[k] for k in range(5)]):.1f}"
+            f"{np.mean([runs.of('pima', a, 'kernels')[k] for k in range(SPLITS)]):.1f}"
             for a in ("SILP", "SimpleMKL", "solve, 1e-6")
         )
     if "half" in found:
         figures["half-plain"] = f"{np.mean([row['Grad. Desc., 0.005']['kernels'] for row in found['half']]):.1f}"
-        figures["full-plain"] = f"{np.mean([runs.of('pima', 'Grad. Desc.', 'kernels')[k] for k in range(5)]):.1f}"
+        figures["full-plain"] = f"{np.mean([runs.of('pima', 'Grad. Desc.', 'kernels')[k] for k in range(SPLITS)]):.1f}"
     if "strata" in found:
         random, kept = ([row[name] for row in found["strata"]] for name in ("random", "stratified"))
         share, accuracy = (np.array([row[key] for row in random]) for key in ("larger class", "accuracy"))

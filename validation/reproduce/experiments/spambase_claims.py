@@ -89,7 +89,7 @@ def _range(values: Array) -> str:
 
 
 def _times(sets: list[Result]) -> dict[str, Evidence]:
-    """A run that the limit ended counts with what it took until then, and says so; older ones ended by a clock."""
+    """A run that the limit ended counts with what it took until then, and says so."""
     seconds = {name: of(sets, name, "seconds") for name in ("SVM", "MKL", "GKL", "MKL, native", "GKL, native")}
     gaps = of(sets, "MKL", "gap")
     slower = seconds["MKL"].mean() / seconds["GKL"].mean()
@@ -101,7 +101,7 @@ def _times(sets: list[Result]) -> dict[str, Evidence]:
             bool(1.0 < slower <= SLIGHTLY),
             f"MKL takes {bound}{slower:.1f} times as long as GKL (slightly: at most {SLIGHTLY:g} times, our bound): "
             f"seconds {seconds['MKL'].mean():.1f} and {seconds['GKL'].mean():.1f}, where the limit of {GRADIENTS} "
-            f"gradients (or a minute) ended {len(sets) - finished} of {len(sets)} runs of MKL{_older(sets)}; with the "
+            f"gradients ended {len(sets) - finished} of {len(sets)} runs of MKL; with the "
             f"native solver {seconds['MKL, native'].mean():.2f} and {seconds['GKL, native'].mean():.2f}",
         ),
         "svm-fastest": Evidence(
@@ -113,15 +113,9 @@ def _times(sets: list[Result]) -> dict[str, Evidence]:
         ),
         "simplemkl-finishes": Evidence(
             finished == len(sets),
-            f"{finished} of {len(sets)} runs; the largest gap is {100.0 * gaps.max():.1f} %{_older(sets)}",
+            f"{finished} of {len(sets)} runs; the largest gap is {100.0 * gaps.max():.1f} %",
         ),
     }
-
-
-def _older(sets: list[Result]) -> str:
-    """Which results are of the time when a minute was the limit."""
-    older = [r.id for r in sets if "gradients" not in r.values["MKL"]]
-    return f" ({', '.join(older)}: older, a minute was their limit)" if older else ""
 
 
 def measured(results: list[Result]) -> dict[str, str]:
