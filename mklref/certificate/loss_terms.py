@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 _NEAR = 8.0
 """Scores within so many times their error of the kink may be on it."""
+_SPARE, _LAST_BITS = 1.1, 4 * float(np.finfo(float).eps)
+"""The weights of the function times 1 + eta are rounded as well, and C may be 1e4."""
 _FARTHEST = 1e-6
 """Relative change of a function beyond which it would be another point, and not the given one without its kinks."""
 
@@ -78,9 +80,10 @@ def stretch(problem: Problem, machines: Sequence[Scores], theta: Array, g: Array
     if not isinstance(problem.loss, Hinge | DensityLevelSet | OneClass):
         return 0.0
     margin = 0.0 if isinstance(problem.loss, OneClass) else 1.0
-    bands = []
+    bands, bits = [], _LAST_BITS if margin else 0.0
     for own, scores, b, moved in machines:
         t = scores + b
+        bits = bits if margin else max(bits, _LAST_BITS * float(np.abs(t.upper).max()))
         bands.append((own, margin - own.y * (0.5 * t.lower + 0.5 * t.upper), 0.5 * (t.upper - t.lower), moved))
 
     def estimate(eta: float) -> float:
@@ -96,7 +99,7 @@ def stretch(problem: Problem, machines: Sequence[Scores], theta: Array, g: Array
     for share in (0.0, 1.0):
         reaches = [(z, r + share * moved) for _, z, r, moved in bands]
         nearest = (float(np.max(z + reach, initial=0.0, where=abs(z) <= _NEAR * reach)) for z, reach in reaches)
-        candidates.append(1.01 * max(nearest))
+        candidates.append(_SPARE * max(nearest) + bits)
     return min((eta for eta in candidates if eta <= _FARTHEST), key=estimate)
 
 

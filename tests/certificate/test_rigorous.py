@@ -322,7 +322,7 @@ def test_the_proof_is_made_once_for_a_stack(monkeypatch):
     assert certify(problem, 0.2 * problem.y, rigorous=True, delta=1e-9).tier == 2
 
 
-@pytest.mark.parametrize("C", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e8])
 @pytest.mark.parametrize(("loss", "intercept"), [("hinge", True), ("hinge", False), ("density_level_set", False)])
 def test_the_slack_does_not_grow_with_C(C, loss, intercept):
     """Free samples sit on the kink of the loss, where an error of their scores costs C and not |beta_i|.
@@ -339,7 +339,7 @@ def test_the_slack_does_not_grow_with_C(C, loss, intercept):
         rigorous=True,
         backend="fast",
     )
-    assert 0.0 <= found.slack <= 1e-11 * found.upper
+    assert 0.0 <= found.slack <= 1e-12 * found.upper
     np.testing.assert_allclose(found.weights, solution.weights, rtol=1e-10)
     assert found.intercept == pytest.approx(solution.intercept, rel=1e-10)
 
