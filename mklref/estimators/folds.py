@@ -60,12 +60,15 @@ def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tup
 
 
 def _claimed(run: Any, status: Status) -> Any:
-    """The solution with the solver's own bounds, which are those that `_certified` will find but for rounding."""
+    """The solution with the solver's own bounds, which are those that `_certified` will find but for rounding.
+
+    The best intercept is its as well: of an interval of them the machine has any.
+    """
     best = run.best.point
     if run.problem.several:
         return run.solution(status)
     bounds: Any = Bounds(best.lower, best.upper, 0.0, (), unit=run.zero)
-    return Solution(best.beta, best.weights, best.intercept, best.upper, bounds, status, run.history())
+    return Solution(best.beta, best.weights, None, best.upper, bounds, status, run.history())
 
 
 def _gap(solution: Any) -> float:
@@ -84,7 +87,8 @@ def _certified(problems: Sequence[Any], solutions: Sequence[Any], options: Seque
     certified = []
     for problem, own, found in zip(problems, solutions, certify_each(points), strict=True):
         status = own.status.confirmed(found.is_optimal(tol))
-        solution = replace(own, objective=found.objective, certificate=found, status=status)
+        at = {"intercept": problem.intercepts(np.atleast_1d(found.intercept).tolist()), "objective": found.objective}
+        solution = replace(own, **at, certificate=found, status=status)
         if status is not own.status:
             run, ended = run_from(problem, None, None, *options)
             solution = min(solution, run.solution(ended), key=_gap)
