@@ -15,6 +15,7 @@ from mklref.exceptions import InvalidInput, InvalidType
 from mklref.factored.cluster import Cluster, ClusterLost, Session, Source, edges_of, require_dask
 from mklref.factored.rounds import Rounds, targets_between
 from mklref.factored.shard import Total
+from mklref.kernels.factor_sources import aligned
 from mklref.kernels.factor_stack import FactorStack
 from mklref.problem import Problem
 
@@ -335,4 +336,4 @@ def _of_rows(names: Sequence[str], ranks: Array, rows: Any) -> FactorStack:
     if hasattr(rows, "tocsr"):
         cuts = [0, *edges.tolist(), rows.shape[1]]
         return FactorStack([rows[:, a:b] for a, b in pairwise(cuts)], names)
-    return FactorStack(np.split(rows, edges, axis=1), names)
+    return FactorStack(np.split(aligned(rows), edges, axis=1), names)

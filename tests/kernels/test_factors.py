@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 import mklref
 from mklref import kernels
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, UnsafeFile
+from mklref.factored.remote import _of_rows
 
 RNG = np.random.default_rng(5)
 N = 31
@@ -45,6 +46,31 @@ def test_a_stack_of_factors_answers_what_a_stack_of_matrices_does(sparse):
     recipe = stack.recipe
     assert len(recipe) == 32
     assert kernels.FactorStack(L[:2]).recipe != recipe
+
+
+def across_words(array):
+    """The same numbers one byte further than any word begins, as a message may bring them."""
+    held = np.frombuffer(b"-" + array.tobytes(), dtype=np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    assert not held.flags.aligned
+    return held
+
+
+def test_rows_that_came_over_a_network_lie_in_words():
+    """A product with others copies them all, each time."""
+    wide = np.hstack(L)
+    rows = csr_matrix(wide)
+    rows = csr_matrix((across_words(rows.data), rows.indices, rows.indptr), shape=rows.shape)
+    stacks = [
+        kernels.FactorStack([across_words(one) for one in L]),
+        _of_rows(("a", "b", "c"), np.array([2, 4, 1]), across_words(wide)),
+        _of_rows(("a", "b", "c"), np.array([2, 4, 1]), rows),
+    ]
+    for stack in stacks:
+        read = stack.read(0, N)
+        held = [read.data] if stack.sparse else [read, *(source.array for source in stack.sources)]
+        assert all(one.flags.aligned for one in held)
+        assert np.array_equal(read.toarray() if stack.sparse else read, wide)
+    assert stacks[1]._joined is not None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
