@@ -37,7 +37,7 @@ VARIANTS = {"printed": (range(-3, 7), False, SIGNALS), "finer": (range(-2, 8), T
 """Scales, whether positions are regular, and the signals of which it is computed."""
 EPSILON = mklref.EpsilonInsensitive(0.1)
 TOL, ITERATIONS = 0.01, 100
-RUNS = 4
+RUNS = 8
 """Noisy signals of each kind; the paper has 20."""
 DRAWN = ("LinChirp", "Wave")
 CLAIMS = (
