@@ -380,6 +380,7 @@ def test_the_server_answers_this_machine_and_whoever_has_the_token(served):
 
 INTERRUPTED_IMPORT = """
 import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background of a shell may ignore it
 class Interrupting:
     def find_spec(self, name, *others):
         if name == "mklref.cli.options":
