@@ -10,10 +10,11 @@ that for the support of beta, k = #{beta_i != 0}, with v_m = K_m beta,
     dq_m = growth(k) u [(d_m'|beta|)^2 + |beta|'|v_m|]
 
 bound the errors of the score t_i, M' = #{theta_m != 0}, and of q_m = beta'K_m beta. Losses are convex, so they are
-largest at t_i - e_i or t_i + e_i; R and R* rise with q. Sums of losses and of penalties add a few growth(n) u,
-growth(M) u of themselves. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times
-r at most, which is of the size of targets and scores. Several machines add their losses, dual terms and squares, and so
-the errors of them.
+largest at t_i - e_i or t_i + e_i; R and R* rise with q. A product that underflows errs by up to 2^-1075 besides, which
+theta_m magnifies if it is as large as beta is small. Sums of losses and of penalties add a few growth(n) u, growth(M) u
+of themselves. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times r at most,
+which is of the size of targets and scores. Several machines add their losses, dual terms and squares, and so the errors
+of them.
 
 Where the rounding of kernels to float32 left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I
 (`KernelStack.slack`) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by up to
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from mklref.regularizers import Regularizer
 
 UNIT = 2.0**-53
+UNDERFLOW = 2.0**-1074
+"""Twice the largest error of a product that underflows."""
 ELEMENTWISE = 4.0
 """Roundings of the operations on each term of a sum of losses or penalties."""
 
@@ -45,8 +48,9 @@ def growth(k: int) -> float:
 
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
-    reach = problem.kernels.lengths_against(np.abs(beta))
-    rounding = growth(_support(beta)) * UNIT * (reach * reach + abs(images) @ np.abs(beta))
+    reach, k = problem.kernels.lengths_against(np.abs(beta)), _support(beta)
+    rounding = growth(k) * UNIT * (reach * reach + abs(images) @ np.abs(beta))
+    rounding = rounding + k * UNDERFLOW * (1.0 + float(np.abs(beta).sum()))
     slack = problem.kernels.slack
     if slack.any():  # beta'beta alone may overflow where beta'K beta does not
         rounding = rounding + slack * float(beta @ beta)
@@ -65,9 +69,9 @@ def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: flo
 def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> tuple[Array, Array]:
     """t_i - e_i and t_i + e_i, (n,) each; wider on one side by what the slack of float32 kernels may move t_i."""
     stack = problem.kernels
-    reach, t = stack.lengths_against(np.abs(beta)), theta @ images + b
+    reach, t, k = stack.lengths_against(np.abs(beta)), theta @ images + b, _support(beta)
     size = np.abs(theta)  # of a signed problem some are negative
-    error = growth(_support(beta)) * UNIT * stack.lengths(size * reach)
+    error = growth(k) * UNIT * stack.lengths(size * reach) + k * UNDERFLOW * float(size.sum())
     error += UNIT * (growth(_support(theta)) * (size @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
     shift = float(theta @ stack.slack) * beta
     return t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 _NEAR = 8.0
 """Scores within so many times their error of the kink may be on it."""
 _SPARE, _LAST_BITS = 1.1, 4 * float(np.finfo(float).eps)
-"""The weights of the function times 1 + eta are rounded as well, and C may be 1e4."""
+"""The weights of the function times 1 + eta are rounded as well; what reaches over a kink costs C times as much."""
 _FARTHEST = 1e-6
 """Relative change of a function beyond which it would be another point, and not the given one without its kinks."""
 

@@ -189,6 +189,17 @@ def test_absurd_points_give_no_warning_and_true_bounds(loss, scale, rng):
     assert certificate.explain()
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
+@pytest.mark.parametrize("scale", [1e-160, 1e-200, 1e-280])
+def test_squares_that_underflow_do_not_make_functions_free(loss, scale):
+    """theta beta is that of the optimum, beta'K beta = 0 in float64: with R = 0 the upper bound was below it."""
+    problem = small(loss, Lp(2))
+    value, error, beta, rho, b = optimum(problem)
+    theta = problem.regularizer.weights_from_norms(rho)
+    certificate = certify(problem, scale * beta, weights=theta / scale, intercept=b)
+    assert certificate.lower - error <= value <= certificate.upper + error
+
+
 def test_a_good_point_has_a_short_explanation(solved):
     problem, _, (beta, theta, b) = solved("squared", 2)
     lines = certify(problem, beta, weights=theta, intercept=b).explain().splitlines()

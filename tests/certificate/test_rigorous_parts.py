@@ -56,7 +56,6 @@ CHECKS = (
 )
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_part(check):
     for seed in (0, 1):
