@@ -16,6 +16,8 @@ from mklref._typing import Array, FloatArray
 from mklref.machines.cholesky import factorised, substituted
 
 _TINY_CURVATURE = 1e-12
+_SHORT, _MANY = 256, 8
+"""Of at most so many samples one row in so many is formed before all are: as the compiled loop does."""
 _RESIDUAL = 100.0
 """What the residuals of a quadratic program may be, in terms of its complementarity u's / count."""
 _CLOSE, _DIVERGED = 1e-6, 1e3
@@ -135,14 +137,15 @@ def smo(
     `diagonal` is that of Q + shift, `gradient` is (Q + shift) beta - linear on entry and on return. It never shrinks,
     whatever `shrink_every` says: up to the first time that the compiled loop does, they take the same steps.
     """
-    formed = 0
+    formed, n = 0, len(beta)
     floor = _TINY_CURVATURE * (float(diagonal.max()) if diagonal.max() > 0 else 1.0)
 
     def row(i: int) -> Array:
         nonlocal formed
         if not ready[i]:
-            combine_rows(stack, weights, [i], rows, ready, 1)
-            formed += 1
+            whole = n <= _SHORT and _MANY * formed >= n
+            combine_rows(stack, weights, range(n) if whole else [i], rows, ready, 1)
+            formed += n // 2 if whole else 1
         return np.asarray(rows[i])
 
     deadline = time.perf_counter() + max_seconds

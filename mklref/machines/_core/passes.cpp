@@ -9,7 +9,7 @@ namespace mklref {
 namespace {
 
 constexpr Index kBlock = 1024;          // columns that are accumulated at a time: stays in the first-level cache
-constexpr Index kBand = 1 << 15;        // entries of the rows that are accumulated at a time, of all of them: 256 kB
+constexpr Index kBand = 1 << 13;        // entries of the rows that are accumulated at a time, of all of them: 64 kB
 constexpr Index kTile = 64;             // order of the tiles in which a triangle is mirrored
 
 // sum += a[0] x[0] + ... + a[3] x[3], added one after the other: four streams at a time keep memory busy.
@@ -25,17 +25,25 @@ MKLREF_CLONES void add_rows(const float *const *x, const double *a, double *sum,
                   a[2] * static_cast<double>(x2[j])) + a[3] * static_cast<double>(x3[j]);
 }
 
+// A line of memory on its way into the cache, where the hardware does not foresee it: rows of a triangle end early.
+inline void ahead(const void *line) {
+#if defined(__GNUC__)
+    __builtin_prefetch(line);
+#endif
+}
+
 // Four rows x of the lower triangle, both ways: sum += a[0] x[0] + ... + a[3] x[3], and dots[r] += x[r]'y.
-// Eight partial sums for each dot product, in a fixed order.
+// Eight partial sums for each dot product, in a fixed order. Meanwhile the rows `next`, needed later, are fetched.
 constexpr Index kLanes = 8;
 
 template <class Number>
-inline __attribute__((always_inline)) void fold(const Number *const *x, const double *__restrict a, const double *__restrict y,
-                                                double *__restrict sum, double *__restrict dots, Index n) {
+inline __attribute__((always_inline)) void fold(const Number *const *x, const Number *const *next, const double *__restrict a,
+                                                const double *__restrict y, double *__restrict sum, double *__restrict dots, Index n) {
     const Number *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
     double partial[4][kLanes] = {};
     Index j = 0;
-    for (; j + kLanes <= n; j += kLanes)
+    for (; j + kLanes <= n; j += kLanes) {
+        for (Index r = 0; r < 4; ++r) ahead(next[r] + j);
         for (Index l = 0; l < kLanes; ++l) {
             const double k0 = x0[j + l], k1 = x1[j + l], k2 = x2[j + l], k3 = x3[j + l];
             sum[j + l] += ((a[0] * k0 + a[1] * k1) + a[2] * k2) + a[3] * k3;
@@ -44,6 +52,7 @@ inline __attribute__((always_inline)) void fold(const Number *const *x, const do
             partial[2][l] += k2 * y[j + l];
             partial[3][l] += k3 * y[j + l];
         }
+    }
     double d0 = dots[0], d1 = dots[1], d2 = dots[2], d3 = dots[3];  // here, so that nothing waits for memory
     for (Index l = 0; l < kLanes; ++l) d0 += partial[0][l], d1 += partial[1][l], d2 += partial[2][l], d3 += partial[3][l];
     for (; j < n; ++j) {
@@ -54,35 +63,28 @@ inline __attribute__((always_inline)) void fold(const Number *const *x, const do
     dots[0] = d0, dots[1] = d1, dots[2] = d2, dots[3] = d3;
 }
 
-MKLREF_CLONES void fold_rows(const double *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
-    fold(x, a, y, sum, dots, n);
+MKLREF_CLONES void fold_rows(const double *const *x, const double *const *next, const double *a, const double *y, double *sum,
+                             double *dots, Index n) {
+    fold(x, next, a, y, sum, dots, n);
 }
 
-MKLREF_CLONES void fold_rows(const float *const *x, const double *a, const double *y, double *sum, double *dots, Index n) {
-    fold(x, a, y, sum, dots, n);
+MKLREF_CLONES void fold_rows(const float *const *x, const float *const *next, const double *a, const double *y, double *sum,
+                             double *dots, Index n) {
+    fold(x, next, a, y, sum, dots, n);
 }
 
-// Rows that are read next on their way into the cache, where they are so short that each is another stream.
-constexpr Index kShort = 256, kLine = 64;
-
-inline void ahead(const void *row, Index bytes) {
-#if defined(__GNUC__)
-    for (Index at = 0; at < bytes; at += kLine) __builtin_prefetch(static_cast<const char *>(row) + at);
-#endif
-}
+constexpr Index kAhead = 8;  // rows
 
 // image += K y for a symmetric K, four rows of its lower triangle at a time; their last entries one by one.
 template <class Number>
 void apply_symmetric(const Number *K, const double *y, double *image, Index n) {
     for (Index i = 0; i < n; i += 4) {
         const Index count = std::min<Index>(4, n - i);
-        const Number *x[4];
+        const Number *x[4], *next[4];
         double a[4] = {}, dots[4] = {};
-        for (Index r = 0; r < 4; ++r) x[r] = K + (i + std::min(r, count - 1)) * n;
+        for (Index r = 0; r < 4; ++r) x[r] = K + (i + std::min(r, count - 1)) * n, next[r] = K + std::min(i + r + kAhead, n - 1) * n;
         for (Index r = 0; r < count; ++r) a[r] = y[i + r];
-        if (n <= kShort)
-            for (Index next = i + 4; next < std::min(n, i + 8); ++next) ahead(K + next * n, static_cast<Index>(sizeof(Number)) * next);
-        fold_rows(x, a, y, image, dots, i);
+        fold_rows(x, next, a, y, image, dots, i);
         for (Index r = 0; r < count; ++r) {
             for (Index c = 0; c < r; ++c) dots[r] += x[r][i + c] * y[i + c], image[i + c] += x[r][i + c] * y[i + r];
             image[i + r] += dots[r] + x[r][i + r] * y[i + r];

@@ -19,6 +19,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 namespace mklref {
 namespace {
@@ -30,6 +31,7 @@ constexpr Index kPollEvery = 1024;           // steps from one look at the clock
 constexpr Index kPollWork = Index{1} << 18;  // and samples that they touch: a millisecond or less
 constexpr Index kAtMost = 2;  // all samples over those that are kept: with less to leave out, copies do not pay
 constexpr Index kBatch = 8;  // rows that are formed at a time by several threads
+constexpr Index kShort = 256, kMany = 8;  // of at most so many samples: one row in so many is formed, then all at once
 
 struct Extremes {
     double smallest_right, largest_left;
@@ -96,6 +98,7 @@ class Combined : public Rows {
     // With several threads the missing rows of the largest scores are formed along with row i.
     const double *get(Index i, const std::function<double(Index)> &score) override {
         if (p_.ready[i]) return p_.rows + i * p_.K.n;
+        if (p_.K.n <= kShort && kMany * formed >= p_.K.n) return whole() + i * p_.K.n;
         Index batch[kBatch] = {i};
         double scores[kBatch] = {kInf};
         Index count = 1;
@@ -115,6 +118,15 @@ class Combined : public Rows {
     Index formed = 0;
 
   private:
+    // Short rows far apart in memory are read at half its speed: all lower triangles cost less than half of the rows.
+    const double *whole() {
+        std::vector<Index> every(static_cast<std::size_t>(p_.K.n));
+        std::iota(every.begin(), every.end(), Index{0});
+        combine_rows(p_.K, p_.weights, every.data(), p_.K.n, p_.rows, p_.ready, p_.threads);
+        formed += p_.K.n / 2;
+        return p_.rows;
+    }
+
     const BoxQuadratic &p_;
 };
 
