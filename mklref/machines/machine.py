@@ -78,25 +78,23 @@ class Together:
         self,
         beta: Array,
         weights: Array,
-        intercept: Any,
         status: Status,
         history: History,
         tol: float,
         images: list[Array] | None = None,
     ) -> Solution:
-        """The point with a certificate from these images, or from scratch; it decides about the status OPTIMAL.
+        """The point and its best intercept, with a certificate from these images or from scratch.
 
-        Without an intercept it has the best one.
+        The certificate decides about the status OPTIMAL.
         """
         betas = self.split(beta)
         rows = self.problem.join(betas)
         if images is None:
-            certificate = certify(self.problem, rows, weights=weights, intercept=intercept)
+            certificate = certify(self.problem, rows, weights=weights)
         else:
-            certificate = certify_images(self.problem, betas, images, weights, intercept)
+            certificate = certify_images(self.problem, betas, images, weights, None)
         status = status.confirmed(certificate.is_optimal(tol))
-        if intercept is None:
-            intercept = self.problem.intercepts(np.atleast_1d(certificate.intercept))
+        intercept = self.problem.intercepts(np.atleast_1d(certificate.intercept))
         return Solution(rows, weights, intercept, certificate.objective, certificate, status, history)
 
 

@@ -23,7 +23,7 @@ of the left equations as well saves no step). With s, t and z eliminated, its sy
     [ 0                    -normal'            0     0      ]
 
 It is factorised as it stands, indefinite: to eliminate dsigma, too, loses half of the digits where kernels of low rank
-leave Q singular on the free samples, which is where the bundle fails. A step costs a pass and (n + M)^3 / 3.
+leave Q singular on the free samples, which is where the bundle fails. A step costs a pass and (n + L)^3 / 3.
 """
 
 from __future__ import annotations

@@ -121,7 +121,11 @@ class Loop:
                     self.inner_gap = min(0.1 * self.inner_gap, self.target if outer_done else np.inf)
                     point = self.evaluate(centre.weights)
                     continue
-            point, serious = self._step(centre)
+            try:
+                point, serious = self._step(centre)
+            except (FloatingPointError, np.linalg.LinAlgError):  # beyond double precision: another point may lead on
+                self.cuts = []
+                return Status.STALLED, centre
 
     def resume(self, point: Point) -> Point:
         """The machine back at this point."""
@@ -240,7 +244,17 @@ class Loop:
         if promise <= min(self.target, tuning.NOTHING * centre.working_gap):
             # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
             self.trust = tuning.LESS * self.trust if trial.working_gap > 0.5 * centre.working_gap else 1.0
-        return trial, self._is_serious(trial, centre, promise)
+        serious = self._is_serious(trial, centre, promise)
+        wild = self.psi is None and trial.merit - model.value > tuning.WILD * abs(trial.merit)
+        if serious and wild and trial.gap > self.target:
+            # It fell, but far less than the model had it: weights of another order, as of a step to 0. Norms show it.
+            closed = self.evaluate(self.closed_form(centre))
+            trial = closed if closed.merit < trial.merit else self.resume(trial)
+        return trial, serious
+
+    def closed_form(self, point: Point) -> Array:
+        """The weights (M,) for the present block norms: J + psi falls, however far the model is off (Kloft (17))."""
+        return self.problem.regularizer.weights_from_norms(point.weights * np.sqrt(point.squares))
 
     def _is_serious(self, trial: Point, centre: Point, promise: float) -> bool:
         """Whether the merit has fallen by a share of what was promised; else the trial point is a cut.
@@ -309,17 +323,17 @@ class Loop:
         """The best point with a certificate recomputed from scratch."""
         best, regularizer = self.best.point, self.problem.regularizer
         assert best is not None
-        weights, intercept, nothing = best.weights, None, np.zeros_like(best.weights)
+        weights, nothing = best.weights, np.zeros_like(best.weights)
         worse_than_nothing = bool(self.problem.intercept_cost) and best.upper > 0.0 and self.large_q is None
         if worse_than_nothing and np.isfinite(regularizer.weight_penalty(nothing)):
-            weights, intercept = nothing, 0.0  # f = 0, which costs nothing and is free of rounding
+            weights = nothing  # f = 0, which costs nothing and is free of rounding; its best intercept is 0
         with blas_threads(self.problem.n_samples):
-            found = self.machine.solution(best.beta, weights, intercept, status, self.history(), self.tol)
+            found = self.machine.solution(best.beta, weights, status, self.history(), self.tol)
             gap, noise = found.certificate.gap, found.certificate.rounding
             if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
                 return found
             # Only now is it known what rounding costs.
-            first = self.machine.solution(self.first.beta, self.first.weights, None, status, found.history, self.tol)
+            first = self.machine.solution(self.first.beta, self.first.weights, status, found.history, self.tol)
             return min(found, first, key=lambda solution: solution.certificate.gap)
 
     def kept_solution(self) -> Solution | None:
@@ -329,7 +343,7 @@ class Loop:
             return None
         with suppress(KernelsLost):  # a point that has to be moved is read for
             status, history = Status.INTERRUPTED, self.history()
-            return self.machine.solution(point.beta, point.weights, None, status, history, self.tol, point.images)
+            return self.machine.solution(point.beta, point.weights, status, history, self.tol, point.images)
         return None
 
     def history(self) -> History:

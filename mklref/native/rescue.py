@@ -3,6 +3,7 @@
 smaller_box    the solution at C / 1000, where the first machines ran along a box that is far too wide
 central_path   the saddle point of machine and weights at once (central.py), where the bundle goes in circles
 closed_form    the weights for the present block norms: J + psi falls, however far the model is off (Kloft (17))
+smallest_norms the solution for Lp(1), where 1'beta = c_b and R* may be steep beyond floating-point numbers
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from mklref.native.central import CentralPath
 from mklref.native.loop import Loop
 from mklref.native.point import Point
 from mklref.problem import Problem
+from mklref.regularizers import Lp
 from mklref.solution import Record
 
 
@@ -33,6 +35,10 @@ class Ladder:
         self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
         """The kernels of all central paths so far."""
         self.kinked = loop.psi is not None
+        self.known = loop.large_q is not None
+        """Whether the closed form was tried, or there is no psi that would make it fall."""
+        self.smallest = not (loop.bounded_dual and loop.problem.intercept_cost)
+        """Whether the smallest norms were tried, or beta = 0 is feasible and R* steep nowhere else."""
         M, order = loop.problem.n_kernels, loop.problem.n_samples + loop.problem.n_kernels
         if order > tuning.FACTORISED or not _has_a_path(loop.machine):
             return
@@ -49,20 +55,32 @@ class Ladder:
             return self.smaller_box()
         if (found := self.central_path(point)) is not None or loop.stopped is not None:
             return found
-        if not failed:
-            return None
-        if loop.failures < tuning.MOST_FAILURES:
+        if failed and loop.failures < tuning.MOST_FAILURES:
             loop.most_failures = tuning.MOST_FAILURES
             return loop.resume(point)
-        return self.closed_form(point)
+        known, self.known = self.known, True
+        found = self.closed_form(point) if failed or not known else None
+        return self.smallest_norms() if found is None else found
 
     def smaller_box(self) -> Point | None:
         """From the solution at a smaller C; where no |beta_i| reaches that, it is one here as well."""
+        self.loop.cold = False
+        try:
+            return self._by_way_of(self.loop.problem.replace(C=self.loop.problem.C / tuning.SMALLER), "a smaller box")
+        except InvalidParameter:  # no such C
+            return None
+
+    def smallest_norms(self) -> Point | None:
+        """From min_beta max_m g_m, which a steep R* minimises: anywhere else it hides all norms but the largest."""
+        tried, self.smallest = self.smallest, True
+        return None if tried else self._by_way_of(self.loop.problem.replace(regularizer=Lp(1)), "the smallest norms")
+
+    def _by_way_of(self, problem: Problem, label: str) -> Point | None:
+        """The point from which the solution of another problem leads on."""
         loop, recorder = self.loop, self.loop.recorder
-        loop.cold = False
         left, tell = max(1, recorder.max_iter - len(recorder.records)), recorder.callback
-        box: Recorder[Record] = Recorder(
-            "a smaller box",
+        own: Recorder[Record] = Recorder(
+            label,
             tol=loop.tol,
             max_iter=max(1, left // 2),
             max_time=recorder.left,
@@ -70,11 +88,11 @@ class Ladder:
             callback=None if tell is None else lambda _: tell(recorder.records[-1]),
         )
         try:
-            other = self.solved(loop.problem.replace(C=loop.problem.C / tuning.SMALLER), box)
-        except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there, or no such C
+            other = self.solved(problem, own)
+        except (FloatingPointError, np.linalg.LinAlgError):  # no point there
             return None
         loop.spend(other.counters())
-        recorder.max_iter -= len(box.records)
+        recorder.max_iter -= len(own.records)
         found = other.best.point
         if found is None or other.stopped is not None:
             loop.stopped = other.stopped
@@ -136,10 +154,19 @@ class Ladder:
         return sparse
 
     def closed_form(self, point: Point) -> Point | None:
-        """The weights for the present block norms, unless they are no better."""
-        regularizer = self.loop.problem.regularizer
-        found = self.loop.evaluate(regularizer.weights_from_norms(point.weights * np.sqrt(point.squares)))
-        return found if found.merit < point.merit else None
+        """The closed form at this point, or at the best one, unless it is no better.
+
+        Norms change less than weights: where a long step led to weights of another order, the norms of a point before
+        it may lead back. A run that rounding may have stopped is not continued for less than the wanted gap, nor twice.
+        """
+        loop = self.loop
+        enough = 0.0 if loop.failures >= tuning.MOST_FAILURES else loop.target
+        for known in dict.fromkeys((point, loop.best.point)):  # mostly one and the same
+            if known is not None:
+                found = loop.evaluate(loop.closed_form(known))
+                if found.merit < point.merit - enough:
+                    return found
+        return None
 
 
 def _has_a_path(machine: Any) -> TypeGuard[SMOMachine]:

@@ -149,7 +149,9 @@ class ConcaveBlock(Regularizer):
         """-sum g*(1/(2 theta)), where theta = 0 costs nothing."""
         if np.any(theta < 0.0):
             return np.inf
-        return 0.0 - float(np.sum(self.g.conjugate(0.5 / theta[theta > 0.0])))
+        with np.errstate(divide="ignore", over="ignore"):
+            y = 0.5 / theta
+        return 0.0 - float(np.sum(self.g.conjugate(y[y < np.inf])))
 
     def weights_from_norms(self, rho: Array) -> Array:
         """1/(2 g'(rho^2)), 0 where g' is infinite."""

@@ -259,3 +259,18 @@ def test_the_path_goes_on_from_where_it_was_when_its_limit_is_refused(monkeypatc
     monkeypatch.setattr(CentralPath, "step", checked_step)
     assert solve(lines(C=1.0)).status is Status.OPTIMAL
     assert len(refused) > 1
+
+
+def test_a_path_that_rounding_ends_is_not_followed_again(monkeypatch):
+    """It would lead to where it led before, again and again until rounding is blamed for something else."""
+    followed = []
+
+    class Counted(CentralPath):
+        def __init__(self, *arguments):
+            followed.append(self)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr("mklref.native.rescue.CentralPath", Counted)
+    for seed in range(4):
+        solve(lines(n=40, M=8, C=1.0, seed=seed), tol=1e-17)
+    assert 0 < len(followed) <= 4

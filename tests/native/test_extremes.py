@@ -10,7 +10,18 @@ from native.solving import ACROSS, TOL, checked, every_loss, overlap
 import mklref
 from mklref.exceptions import InvalidParameter
 from mklref.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
-from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, HalfPower, Lp, Power, SmoothedRoot, Tikhonov
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    HalfPower,
+    Lp,
+    Power,
+    PowerRoot,
+    RootPlusLinear,
+    SmoothedRoot,
+    Tikhonov,
+)
 from mklref.solution import Status
 
 
@@ -67,6 +78,19 @@ def test_tubes_nearly_as_wide_as_the_targets_in_few_iterations(loss, regularizer
         width = 0.5 * share * float(np.ptp(problem.y))
         solution = checked(problem.replace(loss=loss(width), C=10.0**seed))
         assert len(solution.history) <= 40
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [ConcaveBlock(RootPlusLinear(0.9)), ConcaveBlock(PowerRoot(1.000001)), Power(1.001), HalfPower(1.2)],
+    ids=str,
+)
+def test_weights_of_another_order_than_the_first_in_few_machines(regularizer):
+    """The first step leads to weights near 0; from there each would add half of what they are, or none lead back."""
+    for seed in range(4):
+        problem = make_problem(loss="squared", seed=seed, C=1e3, regularizer=regularizer)
+        problem = problem.replace(kernels=1e3 * problem.kernels.dense(), y=1e-3 * problem.y)
+        assert checked(problem).history.counters["machines"] <= 15
 
 
 @pytest.mark.parametrize("loss", ["hinge", "pinball", "logistic"])
@@ -229,3 +253,12 @@ def test_numbers_beyond_double_precision_are_refused(scale, C):
     extreme = problem.replace(kernels=scale * problem.kernels.dense(), C=C)
     with pytest.raises(InvalidParameter, match=r"leaves the range of double precision.*normalise the kernels"):
         mklref.solve(extreme)
+
+
+@pytest.mark.parametrize("regularizer", [Power(1.002), HalfPower(1.002)], ids=str)
+def test_steep_duals_are_reached_by_way_of_the_smallest_norms(regularizer):
+    """R* of degree 501 or more, of norms above 1: from equal weights the steps got nowhere."""
+    problem = make_problem(seed=17, C=0.2, loss="one_class", regularizer=regularizer)
+    problem = problem.replace(kernels=3.0 * problem.kernels.dense())
+    solution = checked(problem)
+    assert solution.certificate.upper < -1e26

@@ -40,6 +40,7 @@ def test_a_handful_of_cases_finds_nothing(part):
         ("evidence", 23, 256),  # phi rises in float64 and falls in rational arithmetic
         ("solves", 5, 40),  # a tube on whose edge all samples are
         ("solves", 17, 301),  # a float32 kernel with negative eigenvalues, whose J is not convex
+        ("solves", 201, 117),  # a one-class R* of degree 1001, on which a step ends beyond double precision
         ("solves", 29, 903),  # two samples on the edge of a tube, an optimum of 1e-23
     ],
 )
