@@ -75,7 +75,7 @@ def copied(target: Path) -> Path:
 
 def outcome(tree: Path, tests: tuple[str, ...]) -> str:
     """`KILLED`, `SURVIVED`, or how pytest ended instead."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "--all", "-p", "no:cacheprovider"]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKLREF_NUM_THREADS"), "1")
     environment = {**os.environ, **threads, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     paths = [f"tests/{test}" for test in tests]

@@ -112,9 +112,15 @@ FAULTS = {
 }
 
 
+OPTIONS = """
+def pytest_addoption(parser): parser.addoption("--all", action="store_true")
+"""
+
+
 @pytest.fixture
 def tree(tmp_path):
-    for name, text in {"mklref/__init__.py": "", "mklref/code.py": CODE, "tests/test_it.py": TESTS}.items():
+    files = {"mklref/__init__.py": "", "mklref/code.py": CODE, "tests/test_it.py": TESTS, "tests/conftest.py": OPTIONS}
+    for name, text in files.items():
         (tmp_path / "tree" / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / "tree" / name).write_text(text)
     return tmp_path / "tree"
