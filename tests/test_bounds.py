@@ -240,11 +240,7 @@ KERNELS = np.array([np.eye(3), np.ones((3, 3))])
             r"kernel_radius = 0 must lie in \(0, inf\)",
         ),
         (lambda: conversion_factor(3, 1, 0.5), InvalidParameter, r"source = 0\.5 must lie in"),
-        (
-            lambda: risk_bound(1.2, 9, 2, 1, lipschitz=1),
-            InvalidParameter,
-            r"empirical_risk = 1\.2 must lie in \[0, 1",
-        ),
+        (lambda: risk_bound(1.2, 9, 2, 1, lipschitz=1), InvalidParameter, r"empirical_risk = 1\.2 must lie in \[0, 1"),
         (lambda: risk_bound(0.1, 9, 2, 1, lipschitz=-1), InvalidParameter, "lipschitz = -1 must lie in"),
         (lambda: risk_bound(0.1, 9, 2, 1, lipschitz=1, delta=0), InvalidParameter, r"delta = 0 must lie in \(0, 1\)"),
         (lambda: risk_bound(0.1, 9, 2, 1, lipschitz=1, radius=np.inf), InvalidParameter, "radius = inf must lie in"),

@@ -10,17 +10,7 @@ from algorithms.cases import cancer, complaints
 from makers import DEGENERATE, LOSSES, make_problem
 
 import mklref
-from mklref import (
-    ConcaveBlock,
-    ElasticNet,
-    Groups,
-    Lp,
-    Power,
-    Status,
-    Tikhonov,
-    WeightedL1,
-    reference,
-)
+from mklref import ConcaveBlock, ElasticNet, Groups, Lp, Power, Status, Tikhonov, WeightedL1, reference
 from mklref.algorithms import iterated_reweighting
 from mklref.exceptions import NotApplicable
 from mklref.regularizers import HalfPower, PowerRoot, RootPlusLinear, SmoothedRoot

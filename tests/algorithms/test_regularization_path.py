@@ -135,11 +135,7 @@ def test_time_ends_the_path_early():
         ({"C": b"10"}, InvalidParameter, "C = b'10' must be a sequence"),
         ({"C": ["10", "1"]}, InvalidType, "an entry of C is '10' ("),
         ({"C": [2.0, True]}, InvalidType, "an entry of C is True ("),
-        (
-            {"C": [[2.0, 1.0]]},
-            InvalidType,
-            "(list); each must be a number, in one dimension",
-        ),
+        ({"C": [[2.0, 1.0]]}, InvalidType, "(list); each must be a number, in one dimension"),
         ({"C": np.array([[2.0, 1.0]])}, InvalidType, "an entry of C is array([2., 1.]) ("),
         ({"C": [1.0, np.nan]}, InvalidParameter, "must decrease"),
         ({"C": [np.inf, 1.0]}, InvalidParameter, "C = inf must lie in (0, inf)"),

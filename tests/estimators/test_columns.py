@@ -15,9 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from mklref import (
-    Groups,
-)
+from mklref import Groups
 from mklref.estimators import MKLClassifier, MKLOneClass, MKLRegressor
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels import gaussian, linear, per_variable

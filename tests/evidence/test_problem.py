@@ -221,11 +221,7 @@ def test_wrong_arguments(function, good, argument, fine):
             InvalidParameter,
             "noise_variance = 0.09 is lost in float64",
         ),
-        (
-            {"restarts": 1.5},
-            InvalidType,
-            r"restarts is 1.5 \(float\); give an integer: starts beside the given",
-        ),
+        ({"restarts": 1.5}, InvalidType, r"restarts is 1.5 \(float\); give an integer: starts beside the given"),
         ({"rng": 3}, InvalidType, "rng is 3; give a numpy Generator"),
         (
             {"tol": True},

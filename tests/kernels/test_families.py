@@ -65,10 +65,7 @@ DEFINITIONS = [
             *(
                 function
                 for j in range(D)
-                for function in (
-                    lambda x, z, j=j: np.exp(-((x[j] - z[j]) ** 2) / 8.0),
-                    lambda x, z, j=j: x[j] * z[j],
-                )
+                for function in (lambda x, z, j=j: np.exp(-((x[j] - z[j]) ** 2) / 8.0), lambda x, z, j=j: x[j] * z[j])
             ),
         ],
     ),

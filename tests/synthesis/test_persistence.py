@@ -15,11 +15,7 @@ from mklref._files import read_arrays, write_arrays
 from mklref.exceptions import InvalidType, UnsafeFile
 from mklref.synthesis import SynthesisSolution, solve
 
-COPIES = {
-    "pickle": lambda thing: pickle.loads(pickle.dumps(thing)),
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
-}
+COPIES = {"pickle": lambda thing: pickle.loads(pickle.dumps(thing)), "copy": copy.copy, "deepcopy": copy.deepcopy}
 
 
 @pytest.mark.parametrize("name", COPIES)

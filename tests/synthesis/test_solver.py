@@ -12,14 +12,7 @@ from synthesis.cases import KINDS, LOSSES, NORMS, PQR, make_kernels, make_proble
 from mklref.certificate import Bounds
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.solution import Status
-from mklref.synthesis import (
-    SynthesisProblem,
-    certify,
-    forward_backward,
-    lambda_max,
-    solve,
-    solve_path,
-)
+from mklref.synthesis import SynthesisProblem, certify, forward_backward, lambda_max, solve, solve_path
 from mklref.synthesis.certificate import dual_value, residual
 from mklref.synthesis.forward_backward import _iterate as iterate
 from mklref.synthesis.problem import correlations, scores

@@ -33,18 +33,7 @@ def json_with(tmp_path, **changes) -> Path:
 
 @pytest.mark.parametrize(
     "file",
-    [
-        "../secret.csv",
-        "/etc/passwd",
-        "..",
-        "",
-        "sub/p.csv",
-        "..\\secret.csv",
-        3,
-        None,
-        ["p.kernels.csv"],
-        "a\0b",
-    ],
+    ["../secret.csv", "/etc/passwd", "..", "", "sub/p.csv", "..\\secret.csv", 3, None, ["p.kernels.csv"], "a\0b"],
 )
 def test_tables_come_from_beside_the_file(tmp_path, file):
     with pytest.raises(UnsafeFile, match=r"give the plain name of a file beside this one|directory|do not fit"):
