@@ -129,7 +129,9 @@ def _pool(processes: int, jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
         with warnings.catch_warnings():
             # Python 3.12 warns of threads at a fork; those of BLAS, the only ones, end before it and start anew after.
             warnings.simplefilter("ignore", DeprecationWarning)
-            pool.submit(os.getpid).result()
+            with _deaf():
+                first = pool.submit(os.getpid)  # which starts them all
+            first.result()
         yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -138,14 +140,36 @@ def _pool(processes: int, jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
             worker.join()
 
 
+_ENDINGS = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
+"""Signals whose handlers may raise an exception, as `mklref.cli` has them do."""
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Signals wait meanwhile. One that met a fork before `_start` would unwind its copy of the caller's stack there.
+
+    What comes after the caller would then run twice; threads and processes that are started here stay deaf.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # nothing is forked there
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _start(jobs: Sequence[Job]) -> None:
     """Prepare a worker: Ctrl-C is its parent's business, without whom it ends; one thread for BLAS."""
     from threadpoolctl import threadpool_limits
 
     global _shared
     _shared = (jobs, {})
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for ending in _ENDINGS:
+        signal.signal(ending, signal.SIG_IGN if ending is signal.SIGINT else signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     threadpool_limits(1)
 

@@ -104,6 +104,24 @@ def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom)
     pytest.fail("a process of the group is still there")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_ctrl_c_that_meets_a_fork_does_not_run_the_caller_twice():
+    """The copy of the caller's stack in a worker belongs to nobody: no exception may unwind it."""
+    code = f"""
+import ctypes, os, signal, sys
+from functools import partial
+import joblib, mklref._crosscheck.rows, mklref.cli  # whose hooks come before ours
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.register_at_fork(after_in_child=partial(ctypes.CDLL(None)["raise"], int(signal.SIGINT)))
+code = mklref.cli.main({["crosscheck", *SMALL, *ONE_ROW, "--p", "1,2", "--jobs", "2"]})
+print("main returned", code)
+"""
+    path = str(Path(mklref.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
+    assert (done.stdout.count("main returned 0"), done.stdout.count("main returned"), done.stderr) == (1, 1, "")
+
+
 def test_bars():
     assert render._bar(1.0, False) == "█" * 8
     assert render._bar(0.0, False) == " " * 8
