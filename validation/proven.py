@@ -5,7 +5,7 @@
 P* is the middle of a certified interval: of the published one for the real problems of `mklref.testing.real`, of the
 one that `mklref vectors` writes for the catalogue. A value is what the program says, by the solver that it asks first;
 nothing is polished. The difference is relative to |P*|, or to the unit of the problem where P* is 0. Conic programs
-grow fast: problems of up to `--largest` samples are solved; another run adds larger ones.
+grow fast: problems of up to `--largest` samples are solved, and of names like `--only`; another run adds others.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -46,26 +47,27 @@ Row = dict[str, Any]
 """Suite, problem, commit, and the differences by program."""
 
 
-def catalogue(largest: int) -> Iterator[Proven]:
+def catalogue(largest: int, only: str) -> Iterator[Proven]:
     """The problems of the catalogue, with the bounds of an export."""
     for case in select(exclude="grid"):
         problems = case.build()
         for k, problem in enumerate(problems, start=1):
-            if problem.n_samples <= largest:
+            name = case.name if len(problems) == 1 else f"{case.name}-{k}"
+            if problem.n_samples <= largest and fnmatchcase(name, only):
                 lower, upper, _ = enclosure(problem)
-                yield (case.name if len(problems) == 1 else f"{case.name}-{k}"), problem, lower, upper
+                yield name, problem, lower, upper
 
 
-def real_problems(largest: int) -> Iterator[Proven]:
+def real_problems(largest: int, only: str) -> Iterator[Proven]:
     """The real problems, with their published bounds."""
     published = real.published()
     for case in real.select():
-        if published[case.name]["samples"] <= largest:
+        if published[case.name]["samples"] <= largest and fnmatchcase(case.name, only):
             entry = published[case.name]
             yield case.name, case.build()[0], float.fromhex(entry["lower_hex"]), float.fromhex(entry["upper_hex"])
 
 
-SUITES: dict[str, Callable[[int], Iterator[Proven]]] = {"real": real_problems, "catalogue": catalogue}
+SUITES: dict[str, Callable[[int, str], Iterator[Proven]]] = {"real": real_problems, "catalogue": catalogue}
 
 
 def values(problem: Problem) -> Iterator[tuple[str, float | str]]:
@@ -115,6 +117,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; all by default")
     parser.add_argument("--largest", type=int, default=LARGEST, metavar="SAMPLES")
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="names of problems, such as 'wine-*'")
     parser.add_argument("--json", type=results_file, help="problems that it has are not solved again")
     arguments = parser.parse_args()
     unknown = set(arguments.suites) - set(SUITES)
@@ -124,7 +127,7 @@ def main() -> int:
     rows: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path and path.exists() else []
     done = {(row["suite"], row["problem"]) for row in rows}
     for suite in arguments.suites or SUITES:
-        for name, problem, lower, upper in SUITES[suite](arguments.largest):
+        for name, problem, lower, upper in SUITES[suite](arguments.largest, arguments.only):
             if (suite, name) in done or not 0.0 <= upper - lower <= WIDE * interval_size((lower, upper)):
                 continue
             off = differences(problem, lower, upper)
