@@ -70,7 +70,39 @@ def copied(target: Path) -> Path:
             shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
         else:
             shutil.copy(source, target / name)
+    for folder in map(Path, sys.path):  # of an installation, whose compiled core the copy is to have as well
+        for core in (*folder.glob("mklref/*/_*.so"), *folder.glob("mklref/*/_*.pyd")):
+            shutil.copy(core, target / core.relative_to(folder))
+    (target / "sitecustomize.py").write_text(FOUND_FIRST, encoding="utf-8")
+    require_imported(target)
     return target
+
+
+FOUND_FIRST = """import sys
+
+sys.meta_path[:] = [finder for finder in sys.meta_path if not type(finder).__module__.startswith("_editable")]
+"""
+"""What Python executes at its start in a copy: an editable installation would find its own files before those."""
+
+
+def require_imported(tree: Path) -> None:
+    """Refuse a run whose tests would import another package than the copy, in which every mutant survives.
+
+    Raises
+    ------
+    SystemExit
+        With the place of that package, or that the copy has no compiled core; and what to do.
+    """
+    code = "import mklref, mklref.native as native; print(mklref.__path__[0], native.AVAILABLE)"
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    said = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True).stdout
+    place, _, compiled = said.strip().rpartition(" ")
+    if Path(place).resolve() != (tree / "mklref").resolve() or compiled != "True":
+        raise SystemExit(
+            f"The tests of the copy {tree} would import {place} (compiled core: {compiled}), and every mutant would "
+            "survive, or they would run on the twin. Run this from an environment with `pip install '.[test]'`."
+        )
 
 
 def outcome(tree: Path, tests: tuple[str, ...]) -> str:

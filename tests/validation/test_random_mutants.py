@@ -17,7 +17,7 @@ import pytest
 from mklref.formulations import FORMULATIONS
 from validation import random_mutants
 from validation.forked import in_turn
-from validation.mutants import KILLED, SURVIVED, mutants as fixed
+from validation.mutants import FOUND_FIRST, KILLED, SURVIVED, mutants as fixed, require_imported
 from validation.random_mutants import ROOT, mutants, mutants_of
 from validation.wrong_formulations import COUNTS, Mutant, healthy, mutants as wrong, planted, run
 
@@ -120,6 +120,7 @@ def pytest_addoption(parser): parser.addoption("--all", action="store_true")
 @pytest.fixture
 def tree(tmp_path):
     files = {"mklref/__init__.py": "", "mklref/code.py": CODE, "tests/test_it.py": TESTS, "tests/conftest.py": OPTIONS}
+    files["sitecustomize.py"] = FOUND_FIRST
     for name, text in files.items():
         (tmp_path / "tree" / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / "tree" / name).write_text(text)
@@ -163,6 +164,11 @@ def test_one_case_of_every_test_comes_first():
     names = ["m.py::a[1]", "m.py::a[2]", "m.py::a[3]", "m.py::b", "m.py::c[1]", "m.py::c[2]"]
     items = in_turn([SimpleNamespace(nodeid=name) for name in names])
     assert [item.nodeid for item in items] == [names[k] for k in (0, 3, 4, 1, 5, 2)]
+
+
+def test_a_copy_that_the_tests_would_not_import_is_refused(tmp_path):
+    with pytest.raises(SystemExit, match=r"would import .*mklref \(compiled core: .*pip install"):
+        require_imported(tmp_path)
 
 
 @pytest.mark.parametrize("found", [KILLED, SURVIVED])
