@@ -12,7 +12,6 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -76,12 +75,13 @@ def right(row: Row) -> bool:
     return planted in (row[2], *row[3])
 
 
-def summary(rows: Iterable[Row]) -> dict[str, float]:
+def summary(rows: list[Row]) -> dict[str, float]:
     """Counts and shares."""
     told = [row for row in rows if row[2] != NO_EFFECT]
     return {
         "kinds": len({row[1] for row in told}),
         "answers": len(told),
+        "optimal all the same": len(rows) - len(told),
         "named": sum(map(right, told)) / len(told),
         "named first": sum(FAULTS[row[1]][0] == row[2] for row in told) / len(told),
     }
@@ -135,6 +135,8 @@ def main() -> int:
     for who, facts in killed(rows).items():
         print(who, facts)
     print(summary(rows))
+    outside = {case.name for case in select(exclude="grid")}
+    print("outside of the grid:", summary([row for row in rows if row[0] in outside]))
     if arguments.include is None and not arguments.stored:
         write_text(RESULTS, packed(rows))
     return int(summary(rows)["named first"] < WANTED)
