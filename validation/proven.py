@@ -5,7 +5,8 @@
 P* is the middle of a certified interval: of the published one for the real problems of `mklref.testing.real`, of the
 one that `mklref vectors` writes for the catalogue. A value is what the program says, by the solver that it asks first;
 nothing is polished. The difference is relative to |P*|, or to the unit of the problem where P* is 0. Conic programs
-grow fast: problems of up to `--largest` samples are solved, and of names like `--only`; another run adds others.
+grow fast: problems of up to `--largest` samples are solved, of names like `--only`, by programs of names like
+`--programs`; another run adds others.
 """
 
 from __future__ import annotations
@@ -71,12 +72,18 @@ def real_problems(largest: int, only: str) -> Iterator[Proven]:
 SUITES: dict[str, Callable[[int, str], Iterator[Proven]]] = {"real": real_problems, "catalogue": catalogue}
 
 
-def values(problem: Problem) -> Iterator[tuple[str, float | str]]:
-    """What every program that states the problem says its value is, or why it says nothing."""
+def values(problem: Problem, wanted: Callable[[str], bool] = lambda program: True) -> Iterator[tuple[str, float | str]]:
+    """What every wanted program that states the problem says its value is, or why it says nothing."""
+
+    def asked(name: str) -> bool:
+        return problem.n_samples <= LOOPS.get(name, np.inf) and wanted(name)
+
+    general = list(filter(asked, reference.formulations(problem)))
+    primers = [statement for statement in statements(problem) if asked(statement[0])]
+    if not general and not primers:
+        return
     factors = factorize(problem.kernels)
-    for name in reference.formulations(problem):
-        if problem.n_samples > LOOPS.get(name, np.inf):
-            continue
+    for name in general:
         try:
             found = reference.compile(problem, name, factors=factors).solve(polish=False)
             yield name, found.value
@@ -84,9 +91,7 @@ def values(problem: Problem) -> Iterator[tuple[str, float | str]]:
             yield name, type(failure).__name__
     L: list[Array] = list(factors.matrices)
     if all(L_m.shape[1] for L_m in L):
-        for name, arguments, scale in statements(problem):
-            if problem.n_samples > LOOPS.get(name, np.inf):
-                continue
+        for name, arguments, scale in primers:
             yield name, _said(name, L, problem.y, arguments, scale)
 
 
@@ -105,18 +110,11 @@ def _said(name: str, L: list[Array], y: Array, arguments: tuple[Any, ...], scale
     return "no value" if value is None or not np.isfinite(value) else scale * float(value)
 
 
-def differences(problem: Problem, lower: float, upper: float) -> dict[str, float | str]:
-    """|value - P*| / |P*| by program, or why there is no value."""
-    optimum, size = 0.5 * (lower + upper), interval_size((lower, upper))
-    said, began = {}, time.monotonic()
-    for program, value in values(problem):
-        said[program] = value
-        print(f"\r\033[K{program} after {time.monotonic() - began:.0f} s", end="", file=sys.stderr, flush=True)
-    print(end="\r\033[K", file=sys.stderr)
-    return {
-        program: value if isinstance(value, str) else float(f"{abs(value - optimum) / size:.2g}")
-        for program, value in said.items()
-    }
+def difference(value: float | str, lower: float, upper: float) -> float | str:
+    """|value - P*| / |P*|, to two digits, or why there is no value."""
+    if isinstance(value, str):
+        return value
+    return float(f"{abs(value - 0.5 * (lower + upper)) / interval_size((lower, upper)):.2g}")
 
 
 def main() -> int:
@@ -125,25 +123,36 @@ def main() -> int:
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; all by default")
     parser.add_argument("--largest", type=int, default=LARGEST, metavar="SAMPLES")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="names of problems, such as 'wine-*'")
-    parser.add_argument("--json", type=results_file, help="problems that it has are not solved again")
+    parser.add_argument("--programs", default="*", metavar="PATTERNS", help="names of programs, such as 'dual,kloft_*'")
+    parser.add_argument("--json", type=results_file, help="what it has is not solved again; written after each program")
     arguments = parser.parse_args()
     unknown = set(arguments.suites) - set(SUITES)
     if unknown:
         parser.error(f"no suite {', '.join(sorted(unknown))}; known: {', '.join(SUITES)}")
     path: Path | None = arguments.json
     rows: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path and path.exists() else []
-    done = {(row["suite"], row["problem"]) for row in rows}
+    patterns = arguments.programs.split(",")
     for suite in arguments.suites or SUITES:
         for name, problem, lower, upper in SUITES[suite](arguments.largest, arguments.only):
-            if (suite, name) in done or not 0.0 <= upper - lower <= WIDE * interval_size((lower, upper)):
+            if not 0.0 <= upper - lower <= WIDE * interval_size((lower, upper)):
                 continue
-            off = differences(problem, lower, upper)
-            rows.append({"suite": suite, "problem": name, "commit": commit(), "off": off})
-            worst = max((value for value in off.values() if isinstance(value, float)), default=0.0)
-            print(f"{suite} {name}: {len(off)} programs, at most {worst:.1e}", file=sys.stderr, flush=True)
-            if path:
-                lines = ",\n".join(map(json.dumps, rows))
-                write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
+            known = [row["off"] for row in rows if (row["suite"], row["problem"]) == (suite, name)]
+            done = set().union(*known)
+
+            def wanted(program: str, done: set[str] = done) -> bool:
+                return program not in done and any(fnmatchcase(program, pattern) for pattern in patterns)
+
+            off: dict[str, float | str] = {}
+            began = time.monotonic()
+            for program, value in values(problem, wanted):
+                if not off:
+                    rows.append({"suite": suite, "problem": name, "commit": commit(), "off": off})
+                off[program] = difference(value, lower, upper)
+                seconds, began = time.monotonic() - began, time.monotonic()
+                print(f"{suite} {name} {program}: {off[program]} in {seconds:.0f} s", file=sys.stderr, flush=True)
+                if path:
+                    lines = ",\n".join(map(json.dumps, rows))
+                    write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
     print("\n".join(table_lines(rows)))
     return 0
 
@@ -153,7 +162,7 @@ def table_lines(rows: list[Row]) -> list[str]:
     lines = []
     for suite in dict.fromkeys(row["suite"] for row in rows):
         of_suite = [row for row in rows if row["suite"] == suite]
-        lines += ["", f"**{suite.capitalize()}**, {len(of_suite)} problems:", ""]
+        lines += ["", f"**{suite.capitalize()}**, {len({row['problem'] for row in of_suite})} problems:", ""]
         head = ["program", "problems", "median", "largest", "at", "beyond 1e-6", "no value"]
         lines += ["| " + " | ".join(head) + " |", "|---|--:|--:|--:|---|--:|--:|"]
         for program in dict.fromkeys(program for row in of_suite for program in row["off"]):
