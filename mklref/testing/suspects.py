@@ -174,7 +174,9 @@ def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
                     loss = type(problem.loss)(**{**vars(problem.loss), name: candidate})
                 except InvalidParameter:
                     continue
-                named = f"it is optimal for {name} = {text} = {candidate:.6g}, the problem has {value:.6g}."
+                number = f"{candidate:.6g}"
+                told = text if text == number else f"{text} = {number}"
+                named = f"it is optimal for {name} = {told}, the problem has {value:.6g}."
                 yield from restated("another parameter of the loss", named, problem, point, loss=loss)
 
 

@@ -83,6 +83,16 @@ def test_the_message_has_the_number_that_was_meant(what, said):
     assert said in judge(problem, Answer(*answer)).findings[0].text
 
 
+def test_an_epsilon_that_no_convention_explains_is_fitted():
+    """t_i + epsilon sign(beta_i) = y_i on the edges of the tube has it."""
+    (case,) = select(include=["epsilon-insensitive-l2"])
+    problem = case.build()[0]
+    other = solve(problem.replace(loss=type(problem.loss)(0.273)), tol=1e-10)
+    (finding,) = judge(problem, Answer(other.dual_coef, other.weights, other.intercept)).findings
+    assert finding.fault == "another parameter of the loss"
+    assert "it is optimal for epsilon = 0.273, the problem has 0.15" in finding.text
+
+
 def test_readings_that_nothing_tells_apart_are_all_listed_with_their_gaps():
     """Without a sample at its bound the machine of 2 K has half the dual variables, and that is all."""
     problem = CATALOGUE["large-C"].build()[0]
