@@ -293,6 +293,15 @@ def test_times_and_last_digits_are_no_difference():
     assert again.compare({"x": True, "y": [1, 2]}, {"x": 1.0 + 1e-12, "y": [1, 2, 3]}).same == []
 
 
+def test_what_only_one_result_has_is_named_value_by_value():
+    new = {"gap": 0.5, "seconds": 2.0, "curve": [1.0, 2.0]}
+    for pair in ({}, {"new": new}), ({"new": new}, {}):
+        groups = again.compare(*pair)
+        assert [each.name for each in groups.different] == ["new/gap", "new/curve"]
+        assert [each.name for each in groups.times] == ["new/seconds"]
+    assert "  new/seconds: stored None, now 2.0" in again_lines({"new": new})
+
+
 @pytest.mark.parametrize("name", ["kloft-times", "kloft-scale", "tomioka-evidence", "szafranski-spambase"])
 def test_times_are_known_by_one_table(name):
     """A count of work is none: the same code repeats it."""

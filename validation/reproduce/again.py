@@ -96,7 +96,8 @@ def _solutions(stored: Any, found: Any, different: list[str], name: str = "") ->
         said = [f"stored {stored['status']}, now {found['status']}"]
         if stored["status"] == found["status"]:
             said = ["both meet their tolerance" if found["status"] == "OPTIMAL" else f"both {found['status']}"]
-        gaps, values = ([each.get(key) for each in (stored, found)] for key in ("gap", "objective"))
+        gaps: list[Any] = [stored.get("gap"), found.get("gap")]
+        values: list[Any] = [stored.get("objective"), found.get("objective")]
         if None not in gaps:
             said.append(f"relative gaps {gaps[0]:.1e} and {gaps[1]:.1e}")
         if None not in gaps + values:
@@ -112,7 +113,8 @@ def _pairs(
     stored: Any, found: Any, name: str = "", time: bool = False, scale: float = 0.0
 ) -> Iterator[tuple[bool, Pair]]:
     """Every value of either, and whether it is a time."""
-    if isinstance(stored, dict) and isinstance(found, dict):
+    if {type(stored), type(found)} - {type(None)} == {dict}:  # what only one of them has, too, value by value
+        stored, found = stored or {}, found or {}
         for key in dict.fromkeys([*stored, *found]):
             path = f"{name}/{key}" if name else key
             of_key = 1.0 if key == "gap" else 0.0
@@ -121,8 +123,9 @@ def _pairs(
         scale = scale or max(map(abs, _numbers([stored, found])), default=0.0)
         for index, pair in enumerate(zip(stored, found, strict=True)):
             yield from _pairs(*pair, f"{name}[{index}]", time, scale)
-    elif isinstance(stored, list) and isinstance(found, list):
-        yield time, Pair(name, f"{len(stored)} values", f"{len(found)} values", 0.0)
+    elif isinstance(stored, list) or isinstance(found, list):
+        before, now = (_values(len(v)) if isinstance(v, list) else v for v in (stored, found))
+        yield time, Pair(name, before, now, 0.0)
     else:
         numbers = list(_numbers([stored, found]))
         largest = max(scale or max(map(abs, numbers), default=0.0), SMALLEST)
