@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import pkgutil
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -229,6 +233,72 @@ def test_every_figure_of_the_docs_has_a_command_and_a_commit_or_says_what_lacks(
 def test_commits_are_those_of_rows_or_of_what_they_are_in(provenance, results, commits):
     assert list(provenance.commits(results)) == commits
     assert [provenance.clean(commit) for commit in ("0123abcd", "0123abcd+", None)] == [True, False, False]
+
+
+def test_commits_that_figures_name_are_in_the_history(provenance):
+    known = provenance.history()
+    if isinstance(known, str):
+        pytest.skip(known)
+    assert provenance.unknown(known) == []
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A repository with the check, a ledger and a file of results that name its first commit; and git in it."""
+    root = tmp_path / "repository"
+
+    def git(*arguments: str, where: Path = root) -> str:
+        command = ["git", "-C", str(where), "-c", "user.name=A", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    (root / "docs").mkdir(parents=True)
+    (root / "validation" / "results" / "deep").mkdir(parents=True)
+    shutil.copy(ROOT / "docs" / "provenance.py", root / "docs")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    first = git("rev-parse", "HEAD")
+    (root / "docs" / "measured.toml").write_text(f'[[figures]]\ncommits = ["{first[:8]}"]\n')
+    rows = [{"facts": {"commit": commit}} for commit in (first[:8], f"{first[:8]}+", None)]
+    (root / "validation" / "results" / "deep" / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    git("add", ".")
+    git("commit", "-qm", "second")
+    return root, git
+
+
+def checked(root: Path) -> tuple[int, str]:
+    command = [sys.executable, "docs/provenance.py", "--check"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def test_a_commit_that_the_history_lacks_is_named_with_its_file(history):
+    root, git = history
+    assert checked(root) == (0, "every commit that is named is in the history\n")
+    git("checkout", "-q", "-b", "aside")
+    git("commit", "-qm", "of another branch", "--allow-empty")
+    aside = git("rev-parse", "--short=8", "HEAD")
+    git("checkout", "-q", "-")
+    (root / "docs" / "measured.toml").write_text('[[figures]]\ncommits = ["10f55075"]\n')
+    (root / "validation" / "results" / "b.json").write_text(json.dumps({"commit": aside, "rows": [{}]}))
+    code, said = checked(root)
+    assert code == 1
+    assert [line.partition(" is no commit")[0] for line in said.splitlines()] == [
+        "docs/measured.toml: 10f55075",
+        f"validation/results/b.json: {aside}",
+    ]
+
+
+def test_without_the_whole_history_no_commit_is_looked_up(history, tmp_path, monkeypatch):
+    root, git = history
+    git("clone", "-q", "--depth", "1", root.as_uri(), str(tmp_path / "shallow"), where=tmp_path)
+    assert checked(tmp_path / "shallow")[1].startswith("not checked: the clone is shallow")
+    shutil.copytree(root, root / "copy", ignore=shutil.ignore_patterns(".git"))
+    assert checked(root / "copy") == (0, "not checked: these files are a copy inside of another repository\n")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    shutil.rmtree(root / ".git")
+    assert checked(root) == (0, "not checked: these files are no git checkout\n")
 
 
 def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, tmp_path):

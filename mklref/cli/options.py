@@ -175,13 +175,14 @@ def _add_reproduce(commands: Any) -> None:
         help="compute the papers' tables and figures again (from a checkout)",
         description="Run the papers' experiments and compare. A finished cell is not run again; the report is "
         "DIR/report.html. Data sets are read from the directory MKLREF_DATA.",
-        epilog="Exit code 0: everything was run, and every difference is explained; 1: not so; 2: bad input.",
+        epilog="Exit code 0: everything was run, and every difference is explained; with --cell, nothing differs from "
+        "the stored result but times and last digits; 1: not so; 2: bad input.",
     )
     add = reproduce.add_argument
-    add("name", metavar="NAME", help="an experiment, or all; a wrong name lists the known ones")
+    add("name", metavar="NAME", nargs="?", help="an experiment, or all (with --list: all)")
     add("--quick", action="store_true", help="a small form of every experiment, on data that is here")
     add("--out", metavar="DIR", help="results and report (reproduction, or reproduction-quick)")
-    add("--cell", metavar="ID", help="run this one cell, and print what differs from the stored")
+    add("--cell", metavar="ID", help="run this one cell, and say what differs from the stored result")
     add("--stale", action="store_true", help="also run again what no commit, or code changed since, has made")
     add("--minutes", type=number, metavar="N", help="start no cell after so many minutes; the next run goes on")
     add("--list", action="store_true", help="only say which cells there are, and how long they take")

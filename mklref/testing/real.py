@@ -41,6 +41,7 @@ FARTHEST, HALVINGS = 64.0, 12
 PUBLISHED = Path(__file__).with_name("real.json")
 """Name, hash and bounds of each problem, as `mklref vectors DIRECTORY --suite real` wrote them into its index."""
 SINCE = (0, 2)
+"""The release that brings them; docs/problems.md says how that is cited before it is there."""
 
 Recipe = tuple[str, int, str | Loss, Regularizer, float]
 """Data, samples, loss, regulariser, C."""

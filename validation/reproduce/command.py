@@ -20,6 +20,8 @@ STORED = Path(__file__).parents[1] / "results" / "reproduce"
 def run(arguments: Any) -> bool:
     """Run what is not finished and write the report; True if every cell is there and every difference explained.
 
+    Of one cell: True if it differs from the stored result in nothing but times and last digits.
+
     Raises
     ------
     MissingExtra
@@ -33,11 +35,13 @@ def run(arguments: Any) -> bool:
     except MissingExtra as missing:
         raise MissingExtra(f"{missing} mklref reproduce draws with them.") from None
     from validation.facts import commit
-    from validation.reproduce import docs_page, report, store
+    from validation.reproduce import again, docs_page, report, store
     from validation.reproduce.experiments import experiments
     from validation.reproduce.run import duration, finished, named, require_data, run as run_cells, unfinished
 
-    chosen = experiments([arguments.name])
+    if not arguments.name and not arguments.list:
+        raise InvalidParameter("NAME is missing: an experiment, or all; --list shows them.")
+    chosen = experiments([arguments.name or "all"])
     out = Path(arguments.out) if arguments.out else QUICK if arguments.quick else FULL
     if arguments.list:
         for experiment in chosen:
@@ -49,6 +53,7 @@ def run(arguments: Any) -> bool:
     if arguments.cell and len(chosen) != 1:
         raise InvalidParameter("--cell belongs to one experiment; name it instead of all.")
     require_own(out, arguments.force)
+    before = store.read(STORED, chosen[0]).get(arguments.cell) if arguments.cell else None  # the run may replace it
     if not arguments.render:
         require_data(chosen, arguments.quick)
         if out.resolve() == STORED and (commit() or "+").endswith("+"):
@@ -63,12 +68,15 @@ def run(arguments: Any) -> bool:
         else:
             run_cells(out, unfinished(out, chosen, arguments.quick, arguments.stale), arguments.minutes)
     if arguments.cell:
-        found = store.read(out, chosen[0])[arguments.cell]
+        found = store.read(out, chosen[0]).get(arguments.cell)
+        if found is None:
+            raise InvalidParameter(f"{out} has no result of the cell {arguments.cell}; without --render it is run.")
         print(report.values_of(found))
-        before = store.read(STORED, chosen[0]).get(arguments.cell)
-        if before and not arguments.quick:
-            print("\n".join(list(store.differences(before.values, found.values)) or ["the same as the stored result"]))
-        return True
+        if before is None or before.config != found.config:
+            print("nothing is stored of this cell as it is configured here: nothing to compare")
+            return True
+        print("\n".join(again.lines(before, found)))
+        return not again.compare(before.values, found.values).different
     sections = [report.section(e, finished(out, e, arguments.quick), arguments.quick, out) for e in chosen]
     for section in sections:
         print(section.line)

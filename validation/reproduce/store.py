@@ -23,6 +23,9 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
 }
 """The fields of a line and their types. `values` are those of the experiment, `facts` say where they come from."""
 
+TIMES = ("one reading", "machine alone")
+"""Seconds whose name does not say so. Counts of work, such as machines or inner steps, are none: a run repeats them."""
+
 
 def path_of(directory: Path, experiment: Experiment) -> Path:
     """Where the results of an experiment live."""
@@ -64,17 +67,9 @@ def traceable(result: Result) -> bool:
     return bool(re.fullmatch(r"[0-9a-f]{8,40}", result.facts.get("commit") or ""))
 
 
-def differences(stored: Any, found: Any, name: str = "") -> Iterator[str]:
-    """What differs between two results of one cell, entry by entry; measured seconds always do, and are left out."""
-    if isinstance(stored, dict) and isinstance(found, dict):
-        for key in dict.fromkeys([*stored, *found]):
-            if "seconds" not in key:
-                yield from differences(stored.get(key), found.get(key), f"{name}/{key}" if name else key)
-    elif isinstance(stored, list) and isinstance(found, list) and len(stored) == len(found):
-        for index, pair in enumerate(zip(stored, found, strict=True)):
-            yield from differences(*pair, f"{name}[{index}]")
-    elif stored != found:
-        yield f"{name}: stored {stored!r}, now {found!r}"
+def measures_time(key: str) -> bool:
+    """Whether the value of this name is a time, which no two runs have in common."""
+    return "seconds" in key or key in TIMES
 
 
 def _lines(path: Path) -> dict[str, tuple[str, dict[str, Any]]]:
