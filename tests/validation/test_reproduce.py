@@ -47,8 +47,8 @@ text = '''The paper
 counts otherwise.'''
 """
 OURS = {
-    "fits": {"near": [11], "scale": [8], "spread": [5.9], "mean": [6.9], "seconds": [100]},
-    "fails": {"near": [11.1], "scale": [8.1], "spread": [6.1], "mean": [6.1, 6.2], "seconds": [100]},
+    "fits": {"near": [11] * 5, "scale": [8] * 5, "spread": [5.9] * 5, "mean": [5.9] * 5, "seconds": [100]},
+    "fails": {"near": [11.1] * 5, "scale": [8.1] * 5, "spread": [6.1] * 5, "mean": [6.1, 6.2] * 3, "seconds": [100]},
 }
 
 
@@ -95,10 +95,38 @@ def test_rules(comparison):
 
 def test_standard_error_is_that_of_both_means(comparison):
     entry = comparison.tables[0].rows["fails"][3]
-    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2], ddof=1) / 2 + 1.0 / 4))
+    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2] * 3, ddof=1) / 6 + 1.0 / 4))
     assert report.distance(entry) == "+2.3 se"
-    single = comparison.tables[0].rows["fits"][3]
-    assert single.error == pytest.approx(np.sqrt(1.0 + 1.0 / 4))
+    assert replace(entry, ours=(6.1,)).error == pytest.approx(np.sqrt(1.0 + 1.0 / 4))
+
+
+@pytest.mark.parametrize(
+    ("rule", "paper", "ours", "verdict"),
+    [  # our deviation is 1 or 0.1, of 5 or 20 repetitions
+        ("deviation", (5.0, 1.0), 6.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("deviation", (5.0, 1.0), 6.2 + np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("deviation", (5.0, 1.0), 6.2 + np.array([-1, 1] * 100), "differs"),
+        ("deviation", (5.0, 1.0), 5.9 + np.array([-1, -1, 0, 1, 1]), "matches"),
+        ("within 1", (5.0,), 6.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("within 1", (5.0,), 6.2 + np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("within 1", (5.0, 1.0), 6.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "undecided"),  # the paper's error counts
+        ("factor 2", (5.0,), 10.5 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("factor 2", (5.0,), 10.5 + np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("factor 2", (5.0,), 2.2 + np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("factor 2", (5.0,), 2.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("error", (5.0, 1.0), 6.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("within 1", (5.0,), [5.0] * 4, "undecided"),
+        ("within 1", (5.0,), [50.0] * 4, "undecided"),
+    ],
+)
+def test_noise_and_few_repetitions_decide_nothing(rule, paper, ours, verdict):
+    assert expected.Entry("t/row/column", paper, tuple(ours), rule, runs=4).verdict == verdict
+
+
+def test_a_median_has_its_own_error():
+    entry = expected.Entry("t/row/column", (5.0,), (1.0, 2.0, 3.0, 4.0, 90.0), "within 1", runs=4, median=True)
+    assert entry.mean == 3.0
+    assert entry.own_error == pytest.approx(np.sqrt(np.pi / 2) * np.std(entry.ours, ddof=1) / np.sqrt(5))
 
 
 @pytest.mark.parametrize(
@@ -119,11 +147,28 @@ def test_numbers_show_three_figures(mean, deviation, text):
 
 
 def test_causes_explain_by_pattern_and_the_rest_is_unexplained(comparison):
-    (text, explained, _), (last, unexplained, _) = comparison.causes
+    (text, explained, *_), (last, unexplained, *_) = comparison.causes
     assert text == "The paper counts otherwise."
     assert set(explained) == {f"t/fails/{column}" for column in ("near", "scale", "spread", "mean")}
     assert last == expected.UNEXPLAINED
     assert comparison.unexplained == unexplained == ("bad",)
+
+
+def test_what_is_undecided_is_never_explained_as_a_finding(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED)
+    experiment = make([])
+    few = {"fails": {**OURS["fails"], "near": [11.1]}}
+    summary = replace(experiment.summary([]), tables={"t": {**OURS, **few}})
+    comparison = expected.compare(experiment, summary, folder=tmp_path)
+    causes = {keys: (text, verdict) for text, keys, _, verdict in comparison.causes}
+    assert causes["t/fails/near",] == (" ".join(expected.UNDECIDED.split()), "undecided")
+    assert comparison.count("undecided") == 1
+    assert comparison.unexplained == ("bad",)
+    own = EXPECTED + "[[cause]]\nof = ['t/*']\nundecided = true\ntext = 'One run.'\n"
+    (tmp_path / "toy.toml").write_text(own)
+    causes = {cause.text: cause.keys for cause in expected.compare(experiment, summary, folder=tmp_path).causes}
+    assert causes["One run."] == ("t/fails/near",)
+    assert "t/fails/near" not in causes["The paper counts otherwise."]
 
 
 def test_causes_cite_what_was_measured(tmp_path):
@@ -432,7 +477,7 @@ def test_every_committed_difference_is_explained_and_no_cause_is_idle(name):
     comparison = expected.compare(experiment, summary)
     assert comparison.unexplained == ()
     causes = tomllib.loads((expected.FOLDER / f"{experiment.module}.toml").read_text()).get("cause", ())
-    used = {text for text, *_ in comparison.causes}
+    used = {cause.text for cause in comparison.causes} - {" ".join(expected.UNDECIDED.split())}
     assert {" ".join(cause["text"].format_map(summary.measured).split()) for cause in causes} == used
     cited = {name for cause in causes for _, name, _, _ in Formatter().parse(cause["text"]) if name}
     assert cited == set(summary.measured)
@@ -467,5 +512,5 @@ def test_what_all_repetitions_share_is_in_the_error(tmp_path):
     summary = replace(make([]).summary([]), shared={"t/fails/mean": 1.0})
     comparison = expected.compare(make([]), summary, folder=tmp_path)
     entry = comparison.tables[0].rows["fails"][3]
-    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2], ddof=1) / 2 + 1.0 / 4 + 2.0))
+    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2] * 3, ddof=1) / 6 + 1.0 / 4 + 2.0))
     assert entry.verdict == "matches"

@@ -79,7 +79,7 @@ def _section(s: Section) -> Iterator[str]:
         yield from (f"| {claim.label} | {MARKS[claim.verdict]} |" for claim in claims)
         yield ""
     for cause in s.comparison.causes:
-        yield from [f"✗ *{_keys(cause.keys)}*: {cause.brief}", ""]
+        yield from [f"{MARKS[cause.verdict]} *{_keys(cause.keys)}*: {cause.brief}", ""]
     for table in s.comparison.tables:
         if table.printed:
             yield from _table(table)

@@ -27,10 +27,12 @@ LEGEND = """
 Every number is our mean ± standard deviation, with the paper's in brackets. ✓ and ✗: it fits or does not, by the rule
 of its column, and every ✗ has a paragraph. The rules: *deviation*, our mean lies within the paper's standard deviation;
 *error*, within two standard errors of the difference of both means; *within x* and *factor x*, at most that far away;
-*shown*, no verdict. A row without brackets is not in the paper. Bounds that decide a claim and are ours are printed
-with it. Every repetition has a test set of its own, but on spambase. Seconds are those of the processor, but of
-a clock on a busy machine in Szafranski's Table 1 and Tomioka's evidence: numbers of seconds have no verdict, and claims
-about time compare methods that ran in turn on the same machine, in the same cell unless the protocol says otherwise.
+*shown*, no verdict. A ? is undecided: fewer than five repetitions, or outside by less than two standard errors (of our
+mean, or of the difference, where both means are compared); it counts as not agreeing. A row without brackets is not in
+the paper. Bounds that decide a claim and are ours are printed with it. Every repetition has a test set of its own, but
+on spambase. Seconds are those of the processor, but of a clock on a busy machine in Szafranski's Table 1 and Tomioka's
+evidence: numbers of seconds have no verdict, and claims about time compare methods that ran in turn on the same
+machine, in the same cell unless the protocol says otherwise.
 Figures in the paragraphs are computed from results unless they say "once".
 """
 """How the tables are read, in Markdown."""
@@ -38,7 +40,7 @@ Figures in the paragraphs are computed from results unless they say "once".
 PAGE, TITLE = "report.html", "<title>mklref: the papers' tables and figures, computed again</title>"
 """The file of a report, and how it is known for one."""
 
-MARKS = {"matches": "✓", "differs": "✗", "": ""}
+MARKS = {"matches": "✓", "differs": "✗", "undecided": "?", "": ""}
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,9 @@ class Section:
     def verdict(self) -> str:
         """Counts of verdicts."""
         lacking = len(self.comparison.unexplained)
-        parts = [f"{self.counts('paper')[0]} match", f"{self.counts('paper')[1]} differ"]
+        undecided = self.comparison.count("undecided")
+        parts = [f"{self.counts('paper')[0]} match", f"{self.counts('paper')[1] - undecided} differ"]
+        parts += [f"{undecided} undecided"] if undecided else []
         parts += [f"{lacking} of them not explained"] if lacking else []
         for origin, title in (("construction", "by construction"), ("besides", "besides")):
             yes, no = self.counts(origin)
@@ -87,8 +91,9 @@ class Section:
         return ", ".join(parts)
 
     def counts(self, origin: str) -> tuple[int, int]:
-        """How many agree and how many do not."""
-        return self.comparison.count("matches", origin), self.comparison.count("differs", origin)
+        """How many agree and how many do not; undecided ones do not."""
+        no = sum(self.comparison.count(verdict, origin) for verdict in ("differs", "undecided"))
+        return self.comparison.count("matches", origin), no
 
     @property
     def line(self) -> str:
