@@ -53,6 +53,10 @@ def _first(sections: Sequence[Section]) -> Iterator[str]:
         "cells-clean": sum(map(_clean, sections)),
         "cells-all": sum(len(s.results) for s in sections),
     }
+    figures["paper-undecided"] = sum(s.comparison.count("undecided") for s in sections)
+    own = [s.counts("paper") for s in sections if s.comparison.generated]
+    figures |= {"generated-match": sum(yes for yes, _ in own), "generated-all": sum(yes + no for yes, no in own)}
+    figures |= {f"{s.experiment.name}/{name}": text for s in sections for name, text in s.front.items()}
     by_name = {s.experiment.name: s for s in sections}
     for line in FIRST.read_text(encoding="utf-8").format_map(figures).splitlines():
         drawn = re.fullmatch(r"!\[(.*)\]\((.*)/(.*)\)", line)
@@ -79,7 +83,8 @@ def _section(s: Section) -> Iterator[str]:
         yield from (f"| {claim.label} | {MARKS[claim.verdict]} |" for claim in claims)
         yield ""
     for cause in s.comparison.causes:
-        yield from [f"{MARKS[cause.verdict]} *{_keys(cause.keys)}*: {cause.brief}", ""]
+        place = f"report.html#{s.experiment.name}-{cause.anchor}"
+        yield from [f'{MARKS[cause.verdict]} <a href="{place}">{_keys(cause.keys)}</a>: {cause.brief}', ""]
     for table in s.comparison.tables:
         if table.printed:
             yield from _table(table)

@@ -25,20 +25,22 @@ A file `expected/<experiment>.toml`:
 
 A claim whose source is "besides" is our own question, not the paper's: it is counted and shown apart. So is a claim or
 a table with `construction = true`, whose truth is built in: an identity, a theorem, or an agreement by which a
-parameter was chosen.
+parameter was chosen. A sentence that two experiments test is counted in one: in the other it has `decided_by`, the
+name of the first. A file of what was computed on data of our making has `generated = true` at its top.
 
 Rules, with our mean a of k repetitions with deviation s (t if k = 1), and the paper's b with deviation t:
 
-    deviation    |a - b| <= t                e = sqrt(s^2 / k + u^2)
-    error        |a - b| <= 2 e              e = sqrt(s^2 / k + t^2 / runs + 2 u^2)
+    deviation    |a - b| <= t                e = s / sqrt(k)
+    error        |a - b| <= 2 e              e = sqrt(s^2 / k + t^2 / runs)
     within x     |a - b| <= x                e as for error
     factor x     b / x <= a <= b x           e as for error
     shown        no verdict
 
-u is the deviation of what our repetitions have in common, and the paper's as well (one test set), 0 if that is nothing.
-What fits by its rule matches; what misses it by more than 2 e differs (by anything, with the rule `error`, which has
-its errors in it); the rest is undecided, and so is everything with fewer than `FEWEST` repetitions, but in a table that
-is so by construction. Undecided is not counted as agreeing.
+What fits by its rule matches, unless e is more than the rule allows, so that it is chance; what misses it by more than
+2 e differs; the rest is undecided, and so is everything with fewer than `FEWEST` repetitions, but in a table that is so
+by construction. Undecided is not counted as agreeing. The rule `error` has its errors in it: there, what misses it
+differs, unless all repetitions of the paper share something (one test set). With u for the deviation of that, what is
+within 2 sqrt(e^2 + u^2) is undecided: such luck never makes a match.
 """
 
 from __future__ import annotations
@@ -63,12 +65,16 @@ RULES = ("deviation", "error", "within", "factor", "shown")
 FEWEST = 5
 """Repetitions below which nothing is decided."""
 UNEXPLAINED = "Not investigated yet."
-UNDECIDED = f"""Undecided: fewer than {FEWEST} repetitions, or outside of what the rule allows by less than two standard
-errors. That is no finding."""
+UNDECIDED = "Undecided: no finding."
 OTHER_PROBLEMS = "The quick form computes smaller problems than the paper's; only the full one can be compared."
 NOT_MEASURED = "(not measured yet)"
 BESIDES = "besides"
-ORIGINS = {"paper": "the paper says", "construction": "true by construction", "besides": "looked into besides"}
+ORIGINS = {
+    "paper": "the paper says",
+    "elsewhere": "decided by another run, and not counted here",
+    "construction": "true by construction",
+    "besides": "looked into besides",
+}
 """Whose a claim is, and the title under which it is shown."""
 
 
@@ -95,7 +101,7 @@ class Entry:
     rule: str
     runs: int
     shared: float = 0.0
-    """Deviation of what all repetitions share."""
+    """Deviation of what all repetitions of the paper share, and ours do not."""
     fewest: int = FEWEST
     """Repetitions below which it is undecided."""
     median: bool = False
@@ -115,7 +121,7 @@ class Entry:
     def error(self) -> float:
         """Standard error of the difference of both means; one repetition is taken to spread as the paper's do."""
         spread = self.paper[1] if len(self.paper) > 1 else 0.0
-        return math.sqrt(self.own_error**2 + spread**2 / self.runs + self.shared**2)
+        return math.sqrt(self.own_error**2 + spread**2 / self.runs)
 
     @property
     def own_error(self) -> float:
@@ -123,7 +129,7 @@ class Entry:
         spread = self.paper[1] if len(self.paper) > 1 else 0.0
         own = self.deviation if len(self.ours) > 1 else spread
         own *= math.sqrt(math.pi / 2.0) if self.median and len(self.ours) > 2 else 1.0
-        return math.sqrt(own**2 / max(len(self.ours), 1) + self.shared**2)
+        return own / math.sqrt(max(len(self.ours), 1))
 
     @property
     def verdict(self) -> str:
@@ -134,14 +140,18 @@ class Entry:
         if len(self.ours) < self.fewest:
             return "undecided"
         a, b = self.mean, self.paper[0]
-        missed = {
-            "deviation": lambda: abs(a - b) - self.paper[-1],
-            "error": lambda: abs(a - b) - 2.0 * self.error,
-            "within": lambda: abs(a - b) - float(number),
-            "factor": lambda: max(b / float(number) - a, a - b * float(number)),
-        }[name]()
-        noise = {"deviation": 2.0 * self.own_error, "error": 0.0}.get(name, 2.0 * self.error)
-        return "matches" if missed <= 1e-12 else "differs" if missed > noise else "undecided"
+        error = self.own_error if name == "deviation" else self.error
+        if name == "factor":
+            low, high = b / float(number), b * float(number)
+            missed, allowed = max(low - a, a - high), high - low
+        else:
+            spread = self.paper[-1] if name == "deviation" else 2.0 * error
+            allowed = float(number) if name == "within" else spread
+            missed = abs(a - b) - allowed
+        if missed <= 1e-12:
+            return "matches" if error <= allowed else "undecided"
+        noise = 2.0 * (math.hypot(error, self.shared) - error if name == "error" else error)
+        return "differs" if missed > noise else "undecided"
 
 
 @dataclass(frozen=True)
@@ -174,16 +184,21 @@ class Claim:
     verdict: str
     construction: bool = False
     """Whether its truth is built in."""
+    decided_by: str = ""
+    """The experiment whose run decides it, if that is another one."""
 
     @property
     def origin(self) -> str:
         """A key of `ORIGINS`."""
+        if self.decided_by:
+            return "elsewhere"
         return "construction" if self.construction else BESIDES if self.source == BESIDES else "paper"
 
     @property
     def label(self) -> str:
         """The sentence with its place."""
-        return self.text if self.source == BESIDES else f"{self.text} ({self.source})"
+        decided = f"; {self.decided_by} decides" if self.decided_by else ""
+        return self.text if self.source == BESIDES else f"{self.text} ({self.source}{decided})"
 
 
 class Cause(NamedTuple):
@@ -195,6 +210,8 @@ class Cause(NamedTuple):
     """The same in at most 60 words."""
     verdict: str = "differs"
     """That of all its keys: `differs` or `undecided`."""
+    anchor: str = ""
+    """Of its paragraph in the report, after the name of the experiment."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +224,8 @@ class Comparison:
     causes: tuple[Cause, ...]
     about: str = ""
     """Three sentences."""
+    generated: bool = False
+    """Whether data of our making stand for the paper's."""
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -247,7 +266,8 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
     unknown = set(summary.tables) - {table.id for table in tables} | set(summary.claims) - {c.key for c in claims}
     if unknown:
         raise InvalidInput(f"{experiment.module}.toml has no table or claim {', '.join(sorted(unknown))}; add it.")
-    compared = Comparison(document["paper"], tables, claims, (), document.get("about", ""))
+    generated = document.get("generated", False)
+    compared = Comparison(document["paper"], tables, claims, (), document.get("about", ""), generated)
     open_keys = {key: verdict for key, verdict in compared.verdicts.items() if verdict != "matches"}
     causes = [{"of": ["*"], "text": OTHER_PROBLEMS}] if quick else document.get("cause", ())
     return replace(compared, causes=_causes(causes, open_keys, summary.measured))
@@ -299,11 +319,12 @@ def _table(table: dict[str, Any], ours: Any, shared: Mapping[str, float]) -> Tab
 
 def _claim(claim: dict[str, Any], summary: Summary) -> Claim:
     found = summary.claims.get(claim["id"])
-    verdict = "" if found is None else "matches" if found.holds else "differs"
+    missed = "differs" if found is None or found.decided else "undecided"
+    verdict = "" if found is None else "matches" if found.holds else missed
     source = claim["source"]
-    return Claim(
-        claim["id"], source, claim["text"], found.text if found else "not measured", verdict, "construction" in claim
-    )
+    text = found.text if found else "not measured"
+    built, elsewhere = "construction" in claim, claim.get("decided_by", "")
+    return Claim(claim["id"], source, claim["text"], text, verdict, built, elsewhere)
 
 
 def _causes(
@@ -331,6 +352,7 @@ def _causes(
             tuple(keys),
             filled(cause.get("brief", cause["text"])),
             "undecided" if cause.get("undecided") else "differs",
+            f"cause-{number}",
         )
-        for cause, keys in ordered
+        for number, (cause, keys) in enumerate(ordered, start=1)
     )
