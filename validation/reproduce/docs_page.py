@@ -95,13 +95,15 @@ def _keys(keys: Sequence[str], most: int = 2) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The printed rows, folded: columns with a number of the paper and a verdict, or without if none has one."""
+    """The printed rows that were run, folded: columns with a number of the paper and a verdict, or all if none has one."""
     there = [j for j, _ in enumerate(table.columns) if any(row[j].paper for row in table.printed.values())]
     kept = [j for j in there if table.rules[table.columns[j]] != "shown"] or there
     columns = [heading(table.columns[j], table.units) for j in kept]
     yield from [f"<details><summary>{table.source}</summary>", ""]
     yield from ["|  | " + " | ".join(columns) + " |", "|---" * (1 + len(kept)) + "|"]
     for name, row in table.printed.items():
+        if not any(row[j].ours for j in kept):
+            continue
         yield f"| {name} | " + " | ".join(_markdown(row[j]) for j in kept) + " |"
     yield from ["", "</details>", ""]
 

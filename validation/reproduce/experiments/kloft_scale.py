@@ -129,7 +129,7 @@ def summary(results: list[Result]) -> Summary:
             if (size[1] == few) == of_samples
         }
         if ratios:
-            said = ", ".join(f"{ratio:.2g} ({method}, n = {n}, M = {M})" for (method, n, M), ratio in ratios.items())
+            said = ", ".join(f"{ratio:.3g} ({method}, n = {n}, M = {M})" for (method, n, M), ratio in ratios.items())
             holds = all(1.0 < ratio <= most for ratio in ratios.values())
             text = f"seconds over those of {fast}, once each: {said}; at most {most:g}, our bound"
             claims[name] = Evidence(holds, text)
