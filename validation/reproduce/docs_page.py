@@ -95,7 +95,7 @@ def _keys(keys: Sequence[str], most: int = 2) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The printed rows that were run, folded: columns with a number of the paper and a verdict, or all if none has one."""
+    """The printed rows that were run, folded: columns with a number of the paper and a verdict, or all without one."""
     there = [j for j, _ in enumerate(table.columns) if any(row[j].paper for row in table.printed.values())]
     kept = [j for j in there if table.rules[table.columns[j]] != "shown"] or there
     columns = [heading(table.columns[j], table.units) for j in kept]
