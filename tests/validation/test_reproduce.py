@@ -126,6 +126,34 @@ def test_noise_and_few_repetitions_decide_nothing(rule, paper, ours, verdict):
     assert expected.Entry("t/row/column", paper, tuple(ours), rule, runs=4).verdict == verdict
 
 
+def test_one_repetition_decides_what_is_so_by_construction_and_nothing_else(tmp_path):
+    experiment = make([])
+    summary = replace(experiment.summary([]), tables={"t": {"fits": {"near": [11.0]}}})
+    for built, verdict in (("", "undecided"), ("construction = true\n", "matches")):
+        (tmp_path / "toy.toml").write_text(EXPECTED.replace("runs = 4\n", f"runs = 4\n{built}"))
+        assert expected.compare(experiment, summary, folder=tmp_path).verdicts["t/fits/near"] == verdict
+
+
+def test_the_median_is_compared_where_the_table_says_so(tmp_path):
+    experiment = make([])
+    values = {"near": [10.0, 10.1, 9.9, 10.0, 90.0], "scale": [4.0, 4.1, 3.9, 4.0, 90.0]}
+    summary = replace(experiment.summary([]), tables={"t": {"fits": values}})
+    (tmp_path / "toy.toml").write_text(EXPECTED.replace("runs = 4\n", 'runs = 4\nmedians = ["scale"]\n'))
+    near, scale, *_ = expected.compare(experiment, summary, folder=tmp_path).tables[0].rows["fits"]
+    assert near.mean == pytest.approx(26.0)
+    assert scale.mean == 4.0
+
+
+def test_spambase_is_compared_on_its_independent_splits():
+    (experiment,) = experiments(["szafranski-spambase"])
+    summary = experiment.summary(runner.finished(COMMITTED, experiment, quick=False))
+    rows = expected.compare(experiment, summary).tables[0].rows
+    for name in ("SVM", "GKL"):
+        assert len(rows[name][0].ours) == 15
+        assert rows[name][0].shared == pytest.approx(np.std(rows[name][0].ours, ddof=1))
+        assert len(rows[f"{name}, common test set"][0].ours) == 3
+
+
 def test_a_median_has_its_own_error():
     entry = expected.Entry("t/row/column", (5.0,), (1.0, 2.0, 3.0, 4.0, 90.0), "within 1", runs=4, median=True)
     assert entry.mean == 3.0
