@@ -66,6 +66,55 @@ def test_sentences_of_spambase_fail_where_they_should(claim, changed):
     assert not found[claim].holds
 
 
+def test_few_training_sets_decide_no_test_and_a_counterexample_does():
+    found = spambase_claims.claims(_spambase_sets(MKL={"seconds": [500.0] * 10, "gap": [0.01] * 10})[:4])
+    assert not found["gkl-faster"].holds
+    assert not found["gkl-faster"].decided
+    gone = _spambase_sets(**{"GKL, native": {"by group": [[172, 0, 28, 16]] * 10}, "MKL": {"gap": [0.01] * 10}})[:4]
+    assert all(spambase_claims.claims(gone)[name].decided for name in ("all-groups", "simplemkl-finishes"))
+    assert all(evidence.decided for evidence in spambase_claims.claims(gone + gone).values())
+
+
+def _splits(count, svm=92.5, gkl=92.4, numbers=28):
+    """Independent splits: accuracies that vary together, and how many kernels of the numbers GKL keeps."""
+    rng = np.random.default_rng(1)
+    found = []
+    for k in range(count):
+        luck = rng.normal()
+        gkl_row = {"accuracy": gkl + luck + 0.3 * rng.normal(), "kernels": 216 + numbers}
+        gkl_row |= {"by group": [172, numbers, 28, 16], "pulls": [1.0, 0.8, 1.0, 1.0]}
+        rows = {"SVM": {"accuracy": svm + luck, "kernels": 1}, "GKL": gkl_row}
+        found.append(Result(f"split-{k:02d}", {"split": 0, "seed": k}, rows, 1.0, {}))
+    return found
+
+
+def test_independent_splits_are_compared_where_they_exist():
+    """Sets on which both sentences hold, and splits that say otherwise."""
+    sets = _spambase_sets()
+    for splits, holds in ((_splits(15), (True, True)), (_splits(15, gkl=91.5, numbers=0), (False, False))):
+        found = spambase_claims.claims(sets, splits)
+        assert (found["svm-gkl"].holds, found["all-groups"].holds) == holds
+        assert "15 splits" in found["svm-gkl"].text
+    few = spambase_claims.claims(sets, _splits(4, gkl=80.0, numbers=0))
+    assert few["svm-gkl"].holds
+    assert few["all-groups"].holds
+
+
+def test_the_table_has_the_splits_and_the_common_test_set_beside_them():
+    table = {name: {"accuracy": [90.0] * 3, "kernels": [244] * 3, "gap": [1e-3] * 3} for name in ("SVM", "MKL", "GKL")}
+    splits = _splits(15)
+    shared = szafranski_spambase._compare_splits(table, splits)
+    assert table["SVM"] == {
+        "accuracy": [r.values["SVM"]["accuracy"] for r in splits],
+        "kernels": [244] * 3,
+        "gap": [1e-3] * 3,
+    }
+    assert table["GKL"]["kernels"] == [244] * 15
+    assert table["MKL"]["accuracy"] == table["GKL, common test set"]["accuracy"] == [90.0] * 3
+    deviation = np.std([r.values["GKL"]["accuracy"] for r in splits], ddof=1)
+    assert shared["table1/GKL/accuracy"] == shared["table1/MKL/accuracy"] == pytest.approx(deviation)
+
+
 def test_weights_of_the_wrapper_do_not_decide_which_groups_are_left():
     sets = _spambase_sets(GKL={"by group": [[172, 0, 28, 16]] * 10, "kernels": np.arange(10)})
     found = spambase_claims.claims(sets)

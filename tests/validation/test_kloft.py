@@ -225,6 +225,35 @@ def test_each_claim_about_seconds_fails_where_the_paper_is_wrong(rng, name, chan
     assert not found[name].holds, found[name].text
 
 
+@pytest.mark.parametrize(
+    ("name", "alike", "opposite"),
+    [
+        ("hessian-interleaved", {seconds.HESSIAN: (1.3, 10.0)}, {seconds.HESSIAN: (0.5, 10.0)}),
+        ("sip-silp", {seconds.SIP: (1.0, 0.8)}, {seconds.SIP: (0.5, 0.8)}),
+        ("sip-silp", {seconds.SIP: (2.0, 0.8)}, {seconds.SIP: (3.0, 0.8)}),
+    ],
+)
+def test_times_that_are_alike_decide_nothing_and_the_opposite_does(rng, name, alike, opposite):
+    for changed, decided in ((alike, False), (opposite, True)):
+        found = seconds.claims(seconds.Times(timed(rng, changed)))[name]
+        assert not found.holds
+        assert found.decided == decided, found.text
+
+
+@pytest.mark.parametrize(("power", "decided"), [(2.6, True), (2.5, False)])
+def test_growth_at_the_bound_is_undecided(rng, power, decided):
+    found = seconds.claims(seconds.Times(timed(rng, exponents={seconds.SIP: power})))["similar-growth"]
+    assert not found.holds
+    assert found.decided == decided
+
+
+def test_several_parts_are_decided_by_one_that_is_missed():
+    yes, no, open_one = seconds.Evidence(True, "a"), seconds.Evidence(False, "b"), seconds.Evidence(False, "c", False)
+    assert seconds.together(yes, no, open_one).decided
+    assert not seconds.together(yes, open_one).decided
+    assert seconds.together(yes, yes) == (True, "a; a", True)
+
+
 def test_growth_that_differs_is_seen(rng):
     found = seconds.claims(seconds.Times(timed(rng, exponents={seconds.SIP: 2.6})))
     assert not found["similar-growth"].holds

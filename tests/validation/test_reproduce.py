@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ import pytest
 
 from mklref.cli import main
 from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
-from validation.reproduce import again, expected, report, run as runner, store
+from validation.reproduce import again, docs_page, expected, report, run as runner, store
 from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
 from validation.reproduce.experiments import NAMES, experiments
 
@@ -47,8 +48,8 @@ text = '''The paper
 counts otherwise.'''
 """
 OURS = {
-    "fits": {"near": [11], "scale": [8], "spread": [5.9], "mean": [6.9], "seconds": [100]},
-    "fails": {"near": [11.1], "scale": [8.1], "spread": [6.1], "mean": [6.1, 6.2], "seconds": [100]},
+    "fits": {"near": [11] * 5, "scale": [8] * 5, "spread": [5.9] * 5, "mean": [5.9] * 5, "seconds": [100]},
+    "fails": {"near": [11.1] * 5, "scale": [8.1] * 5, "spread": [6.1] * 5, "mean": [6.1, 6.2] * 3, "seconds": [100]},
 }
 
 
@@ -95,10 +96,68 @@ def test_rules(comparison):
 
 def test_standard_error_is_that_of_both_means(comparison):
     entry = comparison.tables[0].rows["fails"][3]
-    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2], ddof=1) / 2 + 1.0 / 4))
+    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2] * 3, ddof=1) / 6 + 1.0 / 4))
     assert report.distance(entry) == "+2.3 se"
-    single = comparison.tables[0].rows["fits"][3]
-    assert single.error == pytest.approx(np.sqrt(1.0 + 1.0 / 4))
+    assert replace(entry, ours=(6.1,)).error == pytest.approx(np.sqrt(1.0 + 1.0 / 4))
+
+
+@pytest.mark.parametrize(
+    ("rule", "paper", "ours", "verdict"),
+    [  # our deviation is 1 or 0.1, of 5 or 20 repetitions
+        ("deviation", (5.0, 1.0), 6.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("deviation", (5.0, 1.0), 6.2 + np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("deviation", (5.0, 1.0), 6.2 + np.array([-1, 1] * 100), "differs"),
+        ("deviation", (5.0, 1.0), 5.9 + np.array([-1, -1, 0, 1, 1]), "matches"),
+        ("within 1", (5.0,), 6.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("within 1", (5.0,), 6.2 + np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("within 1", (5.0, 1.0), 6.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "undecided"),  # the paper's error counts
+        ("factor 2", (5.0,), 10.5 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("factor 2", (5.0,), 10.5 + np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("factor 2", (5.0,), 2.2 + np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("factor 2", (5.0,), 2.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("error", (5.0, 1.0), 6.2 + 0.1 * np.array([-1, -1, 0, 1, 1]), "differs"),
+        ("deviation", (5.0, 1.0), 5.0 + 4.0 * np.array([-1, -1, 0, 1, 1]), "undecided"),  # agrees by chance
+        ("within 1", (5.0,), 5.0 + 4.0 * np.array([-1, -1, 0, 1, 1]), "undecided"),
+        ("within 1", (5.0,), [5.0] * 4, "undecided"),
+        ("within 1", (5.0,), [50.0] * 4, "undecided"),
+    ],
+)
+def test_noise_and_few_repetitions_decide_nothing(rule, paper, ours, verdict):
+    assert expected.Entry("t/row/column", paper, tuple(ours), rule, runs=4).verdict == verdict
+
+
+def test_one_repetition_decides_what_is_so_by_construction_and_nothing_else(tmp_path):
+    experiment = make([])
+    summary = replace(experiment.summary([]), tables={"t": {"fits": {"near": [11.0]}}})
+    for built, verdict in (("", "undecided"), ("construction = true\n", "matches")):
+        (tmp_path / "toy.toml").write_text(EXPECTED.replace("runs = 4\n", f"runs = 4\n{built}"))
+        assert expected.compare(experiment, summary, folder=tmp_path).verdicts["t/fits/near"] == verdict
+
+
+def test_the_median_is_compared_where_the_table_says_so(tmp_path):
+    experiment = make([])
+    values = {"near": [10.0, 10.1, 9.9, 10.0, 90.0], "scale": [4.0, 4.1, 3.9, 4.0, 90.0]}
+    summary = replace(experiment.summary([]), tables={"t": {"fits": values}})
+    (tmp_path / "toy.toml").write_text(EXPECTED.replace("runs = 4\n", 'runs = 4\nmedians = ["scale"]\n'))
+    near, scale, *_ = expected.compare(experiment, summary, folder=tmp_path).tables[0].rows["fits"]
+    assert near.mean == pytest.approx(26.0)
+    assert scale.mean == 4.0
+
+
+def test_spambase_is_compared_on_its_independent_splits():
+    (experiment,) = experiments(["szafranski-spambase"])
+    summary = experiment.summary(runner.finished(COMMITTED, experiment, quick=False))
+    rows = expected.compare(experiment, summary).tables[0].rows
+    for name in ("SVM", "GKL"):
+        assert len(rows[name][0].ours) == 15
+        assert rows[name][0].shared == pytest.approx(np.std(rows[name][0].ours, ddof=1))
+        assert len(rows[f"{name}, common test set"][0].ours) == 3
+
+
+def test_a_median_has_its_own_error():
+    entry = expected.Entry("t/row/column", (5.0,), (1.0, 2.0, 3.0, 4.0, 90.0), "within 1", runs=4, median=True)
+    assert entry.mean == 3.0
+    assert entry.own_error == pytest.approx(np.sqrt(np.pi / 2) * np.std(entry.ours, ddof=1) / np.sqrt(5))
 
 
 @pytest.mark.parametrize(
@@ -119,11 +178,40 @@ def test_numbers_show_three_figures(mean, deviation, text):
 
 
 def test_causes_explain_by_pattern_and_the_rest_is_unexplained(comparison):
-    (text, explained, _), (last, unexplained, _) = comparison.causes
+    (text, explained, *_), (last, unexplained, *_) = comparison.causes
     assert text == "The paper counts otherwise."
     assert set(explained) == {f"t/fails/{column}" for column in ("near", "scale", "spread", "mean")}
     assert last == expected.UNEXPLAINED
     assert comparison.unexplained == unexplained == ("bad",)
+
+
+def test_a_sentence_that_is_not_decided_does_not_agree(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED)
+    experiment = make([])
+    claims = {"good": Evidence(False, "2 runs", decided=False), "bad": Evidence(False, "no")}
+    summary = replace(experiment.summary([]), claims=claims)
+    comparison = expected.compare(experiment, summary, folder=tmp_path)
+    assert (comparison.verdicts["good"], comparison.verdicts["bad"]) == ("undecided", "differs")
+    drawn = report.Section(experiment, [], 2, 0.0, comparison, {}, "", "")
+    assert drawn.counts("paper") == (4, 6)
+    assert drawn.verdict.startswith("4 match, 5 differ, 1 undecided")
+
+
+def test_what_is_undecided_is_never_explained_as_a_finding(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED)
+    experiment = make([])
+    few = {"fails": {**OURS["fails"], "near": [11.1]}}
+    summary = replace(experiment.summary([]), tables={"t": {**OURS, **few}})
+    comparison = expected.compare(experiment, summary, folder=tmp_path)
+    causes = {keys: (text, verdict) for text, keys, _, verdict, _ in comparison.causes}
+    assert causes[("t/fails/near",)] == (expected.UNDECIDED, "undecided")
+    assert comparison.count("undecided") == 1
+    assert comparison.unexplained == ("bad",)
+    own = EXPECTED + "[[cause]]\nof = ['t/*']\nundecided = true\ntext = 'One run.'\n"
+    (tmp_path / "toy.toml").write_text(own)
+    causes = {cause.text: cause.keys for cause in expected.compare(experiment, summary, folder=tmp_path).causes}
+    assert causes["One run."] == ("t/fails/near",)
+    assert "t/fails/near" not in causes["The paper counts otherwise."]
 
 
 def test_causes_cite_what_was_measured(tmp_path):
@@ -537,7 +625,7 @@ def test_every_committed_difference_is_explained_and_no_cause_is_idle(name):
     comparison = expected.compare(experiment, summary)
     assert comparison.unexplained == ()
     causes = tomllib.loads((expected.FOLDER / f"{experiment.module}.toml").read_text()).get("cause", ())
-    used = {text for text, *_ in comparison.causes}
+    used = {cause.text for cause in comparison.causes} - {expected.UNDECIDED}
     assert {" ".join(cause["text"].format_map(summary.measured).split()) for cause in causes} == used
     cited = {name for cause in causes for _, name, _, _ in Formatter().parse(cause["text"]) if name}
     assert cited == set(summary.measured)
@@ -564,13 +652,60 @@ def test_what_is_built_in_is_counted_apart(tmp_path):
     (tmp_path / "toy.toml").write_text(EXPECTED.replace('id = "good"', 'id = "good"\nconstruction = true'))
     experiment = make([])
     comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
-    assert [comparison.count("matches", origin) for origin in expected.ORIGINS] == [4, 1, 0]
+    assert [comparison.count("matches", origin) for origin in expected.ORIGINS] == [4, 0, 1, 0]
 
 
-def test_what_all_repetitions_share_is_in_the_error(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED)
-    summary = replace(make([]).summary([]), shared={"t/fails/mean": 1.0})
-    comparison = expected.compare(make([]), summary, folder=tmp_path)
-    entry = comparison.tables[0].rows["fails"][3]
-    assert entry.error == pytest.approx(np.sqrt(np.var([6.1, 6.2], ddof=1) / 2 + 1.0 / 4 + 2.0))
-    assert entry.verdict == "matches"
+def test_what_the_papers_repetitions_share_may_leave_it_undecided_and_never_makes_a_match():
+    entry = expected.Entry("t/row/column", (5.0, 1.0), (6.1, 6.2) * 3, "error", runs=4, shared=1.0)
+    error = np.sqrt(np.var(entry.ours, ddof=1) / 6 + 1.0 / 4)
+    assert entry.error == pytest.approx(error)
+    assert 2.0 * error < entry.mean - 5.0 < 2.0 * np.sqrt(error**2 + 1.0)
+    assert entry.verdict == "undecided"
+    assert replace(entry, shared=0.0).verdict == "differs"
+    assert replace(entry, shared=0.01).verdict == "differs"
+    assert replace(entry, ours=(5.5, 5.6) * 3).verdict == "matches"
+
+
+def test_a_sentence_that_two_experiments_test_is_counted_in_one(tmp_path):
+    (tmp_path / "toy.toml").write_text(EXPECTED.replace('id = "bad"', 'id = "bad"\ndecided_by = "other"'))
+    experiment = make([])
+    comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
+    assert [comparison.count("differs", origin) for origin in ("paper", "elsewhere")] == [4, 1]
+    assert ("decided by another run, and not counted here", ["It is bad. (section 2; other decides)"]) in [
+        (title, [claim.label for claim in claims]) for title, claims in comparison.claims_by_origin
+    ]
+
+
+def test_no_sentence_of_a_paper_is_counted_twice():
+    """Those of kloft-times that kloft-scale decides, too, are named after it."""
+    scale, times = (
+        {claim["id"]: claim for claim in expected.read(expected.FOLDER / f"{name}.toml")["claim"]}
+        for name in ("kloft_scale", "kloft_times")
+    )
+    both = {"sip-silp": "sip-silp", "nonsparse-silp": "nonsparse-slightly", "sip-analytic": "analytic-sip"}
+    assert both.keys() == scale.keys() - {"finished"}
+    assert all(times[name]["decided_by"] == "kloft-scale" for name in both.values())
+
+
+def _sections():
+    return [
+        report.section(experiment, runner.finished(COMMITTED, experiment, False), False, COMMITTED)
+        for experiment in experiments(["all"])
+    ]
+
+
+def test_first_page_and_links_are_those_of_the_results(tmp_path):
+    sections = _sections()
+    docs_page.write_docs(tmp_path, sections, "command")
+    page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    committed = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert page.partition("## How it is read")[0] == committed.partition("## How it is read")[0]
+    counts = [s.counts("paper") for s in sections]
+    assert f"**{sum(yes for yes, _ in counts)} of {sum(map(sum, counts))} agree**" in page.replace("\n", " ")
+    own = [s.counts("paper") for s in sections if s.experiment.name in ("kloft-emulated", "szafranski-channels")]
+    assert f"{sum(yes for yes, _ in own)} of {sum(map(sum, own))} on data generated" in page.replace("\n", " ")
+    html = report.write_page(tmp_path, sections, "command").read_text(encoding="utf-8")
+    anchors = set(re.findall(r'id="([^"]+)"', html))
+    linked = set(re.findall(r'report\.html#([^"]+)"', page))
+    assert {f"{s.experiment.name}-{cause.anchor}" for s in sections for cause in s.comparison.causes} <= linked
+    assert linked | set(re.findall(r'href="#([^"]+)"', html)) <= anchors

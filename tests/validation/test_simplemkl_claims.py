@@ -81,6 +81,44 @@ def test_gains_grow_on_the_splits_and_not_by_accident():
     assert not ratios.grows("x", turns, sizes).holds
 
 
+def test_a_test_that_finds_nothing_decides_nothing_and_the_opposite_does():
+    even, below = by_split([2.0, 0.5] * 10), by_split([0.5] * 20)
+    assert not ratios.above_one("x", {"a": even}).decided
+    assert not ratios.above_one("x", {"a": by_split([0.5] * 4)}).decided
+    assert ratios.above_one("x", {"a": even, "b": below}).decided
+    assert ratios.above_one("x", {"a": by_split([2.0] * 20)}).decided
+    sizes = {"a": 1, "b": 2, "c": 3}
+    for count, decided in ((8, True), (4, False)):
+        falling = {name: by_split([-size * 1.0] * count) for name, size in sizes.items()}
+        assert ratios.grows("x", falling, sizes).decided == decided
+    turns = {name: by_split([size * (-1.0) ** k for k in range(8)]) for name, size in sizes.items()}
+    assert not ratios.grows("x", turns, sizes).decided
+
+
+def test_splits_that_keep_the_shares_are_told_from_others_by_their_spread():
+    def pairs(spread, count=20):
+        rng = np.random.default_rng(0)
+        rows = [
+            {"accuracy": 77.0 + width * rng.normal(), "larger class": 76.0 + rng.normal()} for width in spread * count
+        ]
+        config = {"data": "wpbc", "group": "cause", "about": "strata"}
+        both = zip(rows[::2], rows[1::2], strict=True)
+        return [Result("", config, {"random": a, "stratified": b}, 1.0, {}) for a, b in both]
+
+    assert table1.drawing(pairs((5.0, 1.0)))["drawing"].holds
+    alike, reverse = (table1.drawing(pairs(spread))["drawing"] for spread in ((1.0, 1.0), (1.0, 5.0)))
+    assert not alike.holds
+    assert not alike.decided
+    assert not reverse.holds
+    assert reverse.decided
+    assert table1.drawing(pairs((5.0, 1.0), 4)) == {}
+
+
+def test_sets_above_one_are_counted_by_their_median():
+    sets = {"a": by_split([2.0, 2.0, 0.1]), "b": by_split([0.5, 0.5, 9.0]), "c": by_split([1.0])}
+    assert ratios.sets_above_one(sets) == "1 of 3"
+
+
 def test_runs_above_the_stated_gap_are_named():
     good = [Reached("a", 0.009, 0.01), Reached("b", 1e-6, 1e-6)]
     assert ratios.reached(good).text == "2 of 2 runs reached the gap of 0.01 or 1e-06; the worst is 1e-06 (b)"

@@ -13,7 +13,8 @@ An experiment is one module of `experiments/`, listed in `experiments/__init__.p
   sentence of the paper) and, for what differs, why (`[[cause]]`: patterns of keys and one paragraph). `expected.py`
   has the format.
 * `Summary.tables[table id][row][column]` is the list of our repetitions; rows that the paper has not are shown beside.
-  `Summary.claims[claim id]` is an `Evidence(holds, text)`, `Summary.pictures[name]` a `Picture(figure, caption)`.
+  `Summary.claims[claim id]` is an `Evidence(holds, text, decided)`, `Summary.pictures[name]` a `Picture(figure,
+  caption)`, `Summary.front[name]` a figure for the first page of the docs.
 * A finished cell is one line of DIR/<experiment>.jsonl and is not run again, unless its config changed or it is asked
   for by --cell or --stale. List repetition 0 of everything first: a run that was cut short is then a smaller run of
   the whole.

@@ -41,6 +41,8 @@ class Evidence(NamedTuple):
 
     holds: bool
     text: str
+    decided: bool = True
+    """False: the repetitions say neither yes nor no, and it counts as not agreeing."""
 
 
 class Picture(NamedTuple):
@@ -64,7 +66,9 @@ class Summary:
     measured: Mapping[str, str] = field(default_factory=dict)
     """Figures that the causes cite as {name}, so that no cause outlives the results that it is about."""
     shared: Mapping[str, float] = field(default_factory=dict)
-    """Standard deviation of what all repetitions of an entry share, such as one test set, by its key."""
+    """Standard deviation of what all repetitions of the paper share, such as one test set, by the key of the entry."""
+    front: Mapping[str, str] = field(default_factory=dict)
+    """Figures that the first page of the docs cites as {experiment/name}."""
 
 
 @dataclass(frozen=True)

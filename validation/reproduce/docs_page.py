@@ -19,10 +19,9 @@ COMMANDS = """
 The first command takes a minute and needs no data; the second runs what is missing, with the data sets in the
 directory `MKLREF_DATA`; the last writes this page. <a href="report.html">The report</a> has every number, all
 evidence, the causes in full, and the command of every cell: `mklref reproduce EXPERIMENT --cell NAME` runs one and
-says what differs from the stored result, of which commit, day and processor that is, and apart from it the ratio of
-times. Numbers within 1e-9 of their size are the same but for the last digits, which differ from processor to processor.
-Exit code 0 says that nothing else differs; 1, that something does, such as a count of steps; 2, bad input. Where a
-solution differs, it says whether both meet their tolerance.
+says what differs from the stored result, of which commit, day and processor that is, and the ratio of times. Numbers
+within 1e-9 of their size differ in their last digits alone, as from processor to processor. Exit code 1: something else
+differs, such as a count of steps or a solution; 2: bad input.
 """
 
 
@@ -56,6 +55,10 @@ def _first(sections: Sequence[Section]) -> Iterator[str]:
         "cells-clean": sum(map(_clean, sections)),
         "cells-all": sum(len(s.results) for s in sections),
     }
+    figures["paper-undecided"] = sum(s.comparison.count("undecided") for s in sections)
+    own = [s.counts("paper") for s in sections if s.comparison.generated]
+    figures |= {"generated-match": sum(yes for yes, _ in own), "generated-all": sum(yes + no for yes, no in own)}
+    figures |= {f"{s.experiment.name}/{name}": text for s in sections for name, text in s.front.items()}
     by_name = {s.experiment.name: s for s in sections}
     for line in FIRST.read_text(encoding="utf-8").format_map(figures).splitlines():
         drawn = re.fullmatch(r"!\[(.*)\]\((.*)/(.*)\)", line)
@@ -82,7 +85,8 @@ def _section(s: Section) -> Iterator[str]:
         yield from (f"| {claim.label} | {MARKS[claim.verdict]} |" for claim in claims)
         yield ""
     for cause in s.comparison.causes:
-        yield from [f"✗ *{_keys(cause.keys)}*: {cause.brief}", ""]
+        place = f"report.html#{s.experiment.name}-{cause.anchor}"
+        yield from [f'{MARKS[cause.verdict]} <a href="{place}">{_keys(cause.keys)}</a>: {cause.brief}', ""]
     for table in s.comparison.tables:
         if table.printed:
             yield from _table(table)
@@ -93,13 +97,15 @@ def _keys(keys: Sequence[str], most: int = 2) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The printed rows, folded: columns with a number of the paper and a verdict, or without if none has one."""
+    """The printed rows that were run, folded: columns with a number of the paper and a verdict, or all without one."""
     there = [j for j, _ in enumerate(table.columns) if any(row[j].paper for row in table.printed.values())]
     kept = [j for j in there if table.rules[table.columns[j]] != "shown"] or there
     columns = [heading(table.columns[j], table.units) for j in kept]
     yield from [f"<details><summary>{table.source}</summary>", ""]
     yield from ["|  | " + " | ".join(columns) + " |", "|---" * (1 + len(kept)) + "|"]
     for name, row in table.printed.items():
+        if not any(row[j].ours for j in kept):
+            continue
         yield f"| {name} | " + " | ".join(_markdown(row[j]) for j in kept) + " |"
     yield from ["", "</details>", ""]
 

@@ -8,6 +8,7 @@ A file `expected/<experiment>.toml`:
     id = "table1"
     source = "Table 1"
     runs = 20                                     # repetitions behind the paper's means
+    medians = ["seconds"]                         # optional: columns of which our median is compared, not our mean
     rules = { accuracy = "deviation", kernels = "within 2", seconds = "shown" }      # the columns, in order
     units = { accuracy = "%", seconds = "s" }     # optional
     [table.rows]
@@ -18,22 +19,28 @@ A file `expected/<experiment>.toml`:
     text = "SimpleMKL needs fewer gradients than SILP."
     [[cause]]
     of = ["table1/pima, */kernels", "fewer-gradients"]               # patterns
+    undecided = true                              # optional: it says why keys are undecided, not why they differ
     brief = "Why it differs, in at most 60 words, for the docs."
     text = "One paragraph: why it differs, with {name} for a figure that the summary measures."
 
 A claim whose source is "besides" is our own question, not the paper's: it is counted and shown apart. So is a claim or
 a table with `construction = true`, whose truth is built in: an identity, a theorem, or an agreement by which a
-parameter was chosen.
+parameter was chosen. A sentence that two experiments test is counted in one: in the other it has `decided_by`, the
+name of the first. A file of what was computed on data of our making has `generated = true` at its top.
 
 Rules, with our mean a of k repetitions with deviation s (t if k = 1), and the paper's b with deviation t:
 
-    deviation    |a - b| <= t
-    error        |a - b| <= 2 sqrt(s^2 / k + t^2 / runs + 2 u^2)
-    within x     |a - b| <= x
-    factor x     b / x <= a <= b x
+    deviation    |a - b| <= t                e = s / sqrt(k)
+    error        |a - b| <= 2 e              e = sqrt(s^2 / k + t^2 / runs)
+    within x     |a - b| <= x                e as for error
+    factor x     b / x <= a <= b x           e as for error
     shown        no verdict
 
-u is the deviation of what our repetitions have in common, and the paper's as well (one test set), 0 if that is nothing.
+What fits by its rule matches, unless e is more than the rule allows, so that it is chance; what misses it by more than
+2 e differs; the rest is undecided, and so is everything with fewer than `FEWEST` repetitions, but in a table that is so
+by construction. Undecided is not counted as agreeing. The rule `error` has its errors in it: there, what misses it
+differs, unless all repetitions of the paper share something (one test set). With u for the deviation of that, what is
+within 2 sqrt(e^2 + u^2) is undecided: such luck never makes a match.
 """
 
 from __future__ import annotations
@@ -55,11 +62,19 @@ from validation.reproduce.base import Experiment, Summary
 
 FOLDER = Path(__file__).parent / "expected"
 RULES = ("deviation", "error", "within", "factor", "shown")
+FEWEST = 5
+"""Repetitions below which nothing is decided."""
 UNEXPLAINED = "Not investigated yet."
+UNDECIDED = "Undecided: no finding."
 OTHER_PROBLEMS = "The quick form computes smaller problems than the paper's; only the full one can be compared."
 NOT_MEASURED = "(not measured yet)"
 BESIDES = "besides"
-ORIGINS = {"paper": "the paper says", "construction": "true by construction", "besides": "looked into besides"}
+ORIGINS = {
+    "paper": "the paper says",
+    "elsewhere": "decided by another run, and not counted here",
+    "construction": "true by construction",
+    "besides": "looked into besides",
+}
 """Whose a claim is, and the title under which it is shown."""
 
 
@@ -86,12 +101,16 @@ class Entry:
     rule: str
     runs: int
     shared: float = 0.0
-    """Deviation of what all repetitions share."""
+    """Deviation of what all repetitions of the paper share, and ours do not."""
+    fewest: int = FEWEST
+    """Repetitions below which it is undecided."""
+    median: bool = False
+    """Whether the median of our repetitions is taken for their mean."""
 
     @property
     def mean(self) -> float:
         """Of our repetitions."""
-        return float(np.mean(self.ours))
+        return float(np.median(self.ours) if self.median else np.mean(self.ours))
 
     @property
     def deviation(self) -> float:
@@ -102,22 +121,37 @@ class Entry:
     def error(self) -> float:
         """Standard error of the difference of both means; one repetition is taken to spread as the paper's do."""
         spread = self.paper[1] if len(self.paper) > 1 else 0.0
+        return math.sqrt(self.own_error**2 + spread**2 / self.runs)
+
+    @property
+    def own_error(self) -> float:
+        """Standard error of our mean alone, or of our median, as if the repetitions were normal."""
+        spread = self.paper[1] if len(self.paper) > 1 else 0.0
         own = self.deviation if len(self.ours) > 1 else spread
-        return math.sqrt(own**2 / max(len(self.ours), 1) + spread**2 / self.runs + 2.0 * self.shared**2)
+        own *= math.sqrt(math.pi / 2.0) if self.median and len(self.ours) > 2 else 1.0
+        return own / math.sqrt(max(len(self.ours), 1))
 
     @property
     def verdict(self) -> str:
-        """`matches`, `differs`, or nothing where there is nothing to compare."""
+        """`matches`, `differs`, `undecided`, or nothing where there is nothing to compare."""
         name, _, number = self.rule.partition(" ")
         if not self.paper or not self.ours or name == "shown":
             return ""
+        if len(self.ours) < self.fewest:
+            return "undecided"
         a, b = self.mean, self.paper[0]
+        error = self.own_error if name == "deviation" else self.error
         if name == "factor":
-            fits = b / float(number) <= a <= b * float(number)
+            low, high = b / float(number), b * float(number)
+            missed, allowed = max(low - a, a - high), high - low
         else:
-            allowed = {"deviation": self.paper[-1], "error": 2.0 * self.error, "within": float(number or 0.0)}[name]
-            fits = abs(a - b) <= allowed + 1e-12
-        return "matches" if fits else "differs"
+            spread = self.paper[-1] if name == "deviation" else 2.0 * error
+            allowed = float(number) if name == "within" else spread
+            missed = abs(a - b) - allowed
+        if missed <= 1e-12:
+            return "matches" if error <= allowed else "undecided"
+        noise = 2.0 * (math.hypot(error, self.shared) - error if name == "error" else error)
+        return "differs" if missed > noise else "undecided"
 
 
 @dataclass(frozen=True)
@@ -150,16 +184,21 @@ class Claim:
     verdict: str
     construction: bool = False
     """Whether its truth is built in."""
+    decided_by: str = ""
+    """The experiment whose run decides it, if that is another one."""
 
     @property
     def origin(self) -> str:
         """A key of `ORIGINS`."""
+        if self.decided_by:
+            return "elsewhere"
         return "construction" if self.construction else BESIDES if self.source == BESIDES else "paper"
 
     @property
     def label(self) -> str:
         """The sentence with its place."""
-        return self.text if self.source == BESIDES else f"{self.text} ({self.source})"
+        decided = f"; {self.decided_by} decides" if self.decided_by else ""
+        return self.text if self.source == BESIDES else f"{self.text} ({self.source}{decided})"
 
 
 class Cause(NamedTuple):
@@ -169,6 +208,10 @@ class Cause(NamedTuple):
     keys: tuple[str, ...]
     brief: str
     """The same in at most 60 words."""
+    verdict: str = "differs"
+    """That of all its keys: `differs` or `undecided`."""
+    anchor: str = ""
+    """Of its paragraph in the report, after the name of the experiment."""
 
 
 @dataclass(frozen=True)
@@ -181,10 +224,12 @@ class Comparison:
     causes: tuple[Cause, ...]
     about: str = ""
     """Three sentences."""
+    generated: bool = False
+    """Whether data of our making stand for the paper's."""
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """`matches` or `differs` by key."""
+        """`matches`, `differs` or `undecided` by key."""
         entries = {e.key: e.verdict for table in self.tables for row in table.rows.values() for e in row}
         found = entries | {claim.key: claim.verdict for claim in self.claims}
         return {key: verdict for key, verdict in found.items() if verdict}
@@ -221,10 +266,11 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
     unknown = set(summary.tables) - {table.id for table in tables} | set(summary.claims) - {c.key for c in claims}
     if unknown:
         raise InvalidInput(f"{experiment.module}.toml has no table or claim {', '.join(sorted(unknown))}; add it.")
-    compared = Comparison(document["paper"], tables, claims, (), document.get("about", ""))
-    differing = [key for key, verdict in compared.verdicts.items() if verdict == "differs"]
+    generated = document.get("generated", False)
+    compared = Comparison(document["paper"], tables, claims, (), document.get("about", ""), generated)
+    open_keys = {key: verdict for key, verdict in compared.verdicts.items() if verdict != "matches"}
     causes = [{"of": ["*"], "text": OTHER_PROBLEMS}] if quick else document.get("cause", ())
-    return replace(compared, causes=_causes(causes, differing, summary.measured))
+    return replace(compared, causes=_causes(causes, open_keys, summary.measured))
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -259,6 +305,8 @@ def _table(table: dict[str, Any], ours: Any, shared: Mapping[str, float]) -> Tab
                 rule=table["rules"][column],
                 runs=table.get("runs", 1),
                 shared=shared.get(f"{table['id']}/{name}/{column}", 0.0),
+                fewest=1 if "construction" in table else FEWEST,
+                median=column in table.get("medians", ()),
             )
             for j, column in enumerate(columns)
         )
@@ -271,26 +319,40 @@ def _table(table: dict[str, Any], ours: Any, shared: Mapping[str, float]) -> Tab
 
 def _claim(claim: dict[str, Any], summary: Summary) -> Claim:
     found = summary.claims.get(claim["id"])
-    verdict = "" if found is None else "matches" if found.holds else "differs"
+    missed = "differs" if found is None or found.decided else "undecided"
+    verdict = "" if found is None else "matches" if found.holds else missed
     source = claim["source"]
-    return Claim(
-        claim["id"], source, claim["text"], found.text if found else "not measured", verdict, "construction" in claim
-    )
+    text = found.text if found else "not measured"
+    built, elsewhere = "construction" in claim, claim.get("decided_by", "")
+    return Claim(claim["id"], source, claim["text"], text, verdict, built, elsewhere)
 
 
-def _causes(causes: Sequence[dict[str, Any]], differing: list[str], measured: Mapping[str, str]) -> tuple[Cause, ...]:
-    """The first cause whose patterns fit a key explains it; those without one come last."""
+def _causes(
+    causes: Sequence[dict[str, Any]], open_keys: Mapping[str, str], measured: Mapping[str, str]
+) -> tuple[Cause, ...]:
+    """The first cause whose patterns fit a key explains it; those without one come last.
+
+    What is undecided is explained by a cause that says so, never by one of what differs.
+    """
     figures = defaultdict(lambda: NOT_MEASURED, measured)
-    unknown = {"text": UNEXPLAINED}
+    rest = {"differs": {"text": UNEXPLAINED}, "undecided": {"text": UNDECIDED, "undecided": True}}
     explained: dict[str, tuple[dict[str, Any], list[str]]] = {}
-    for key in differing:
-        cause = next((c for c in causes if any(fnmatchcase(key, p) for p in c["of"])), unknown)
+    for key, verdict in open_keys.items():
+        fitting = [c for c in causes if c.get("undecided", False) == (verdict == "undecided")]
+        cause = next((c for c in fitting if any(fnmatchcase(key, p) for p in c["of"])), rest[verdict])
         explained.setdefault(cause["text"], (cause, []))[1].append(key)
 
     def filled(text: str) -> str:
         return " ".join(text.format_map(figures).split())
 
-    ordered = sorted(explained.values(), key=lambda item: item[0] is unknown)
+    ordered = sorted(explained.values(), key=lambda item: any(item[0] is each for each in rest.values()))
     return tuple(
-        Cause(filled(cause["text"]), tuple(keys), filled(cause.get("brief", cause["text"]))) for cause, keys in ordered
+        Cause(
+            filled(cause["text"]),
+            tuple(keys),
+            filled(cause.get("brief", cause["text"])),
+            "undecided" if cause.get("undecided") else "differs",
+            f"cause-{number}",
+        )
+        for number, (cause, keys) in enumerate(ordered, start=1)
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -27,18 +28,20 @@ LEGEND = """
 Every number is our mean ± standard deviation, with the paper's in brackets. ✓ and ✗: it fits or does not, by the rule
 of its column, and every ✗ has a paragraph. The rules: *deviation*, our mean lies within the paper's standard deviation;
 *error*, within two standard errors of the difference of both means; *within x* and *factor x*, at most that far away;
-*shown*, no verdict. A row without brackets is not in the paper. Bounds that decide a claim and are ours are printed
-with it. Every repetition has a test set of its own, but on spambase. Seconds are those of the processor, but of
-a clock on a busy machine in Szafranski's Table 1 and Tomioka's evidence: numbers of seconds have no verdict, and claims
-about time compare methods that ran in turn on the same machine, in the same cell unless the protocol says otherwise.
-Figures in the paragraphs are computed from results unless they say "once".
+*shown*, no verdict. A ? is undecided: fewer than five repetitions, outside by less than two standard errors, an error
+larger than what is allowed, or a test that finds neither the sentence nor its opposite; it counts as not agreeing. A
+row without brackets is not in the paper. Bounds that decide a claim and are ours are printed with it. Every repetition
+has a test set of its own, but on three training sets of spambase. Seconds are those of the processor, but of a clock on
+a busy machine in Szafranski's Table 1 and Tomioka's evidence: numbers of seconds have no verdict, and claims about time
+compare methods that ran in turn on the same machine, in the same cell unless the protocol says otherwise. Figures in
+the paragraphs are computed from results unless they say "once".
 """
 """How the tables are read, in Markdown."""
 
 PAGE, TITLE = "report.html", "<title>mklref: the papers' tables and figures, computed again</title>"
 """The file of a report, and how it is known for one."""
 
-MARKS = {"matches": "✓", "differs": "✗", "": ""}
+MARKS = {"matches": "✓", "differs": "✗", "undecided": "?", "": ""}
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Section:
     """Which continues it."""
     again: str
     """Which begins it anew, and overwrites nothing that is in the repository."""
+    front: Mapping[str, str] = field(default_factory=dict)
+    """Figures of the first page of the docs."""
 
     @cached_property
     def drawings(self) -> dict[str, str]:
@@ -79,7 +84,9 @@ class Section:
     def verdict(self) -> str:
         """Counts of verdicts."""
         lacking = len(self.comparison.unexplained)
-        parts = [f"{self.counts('paper')[0]} match", f"{self.counts('paper')[1]} differ"]
+        undecided = self.comparison.count("undecided")
+        parts = [f"{self.counts('paper')[0]} match", f"{self.counts('paper')[1] - undecided} differ"]
+        parts += [f"{undecided} undecided"] if undecided else []
         parts += [f"{lacking} of them not explained"] if lacking else []
         for origin, title in (("construction", "by construction"), ("besides", "besides")):
             yes, no = self.counts(origin)
@@ -87,8 +94,9 @@ class Section:
         return ", ".join(parts)
 
     def counts(self, origin: str) -> tuple[int, int]:
-        """How many agree and how many do not."""
-        return self.comparison.count("matches", origin), self.comparison.count("differs", origin)
+        """How many agree and how many do not; undecided ones do not."""
+        no = sum(self.comparison.count(verdict, origin) for verdict in ("differs", "undecided"))
+        return self.comparison.count("matches", origin), no
 
     @property
     def line(self) -> str:
@@ -134,7 +142,9 @@ def section(experiment: Experiment, results: list[Result], quick: bool, out: Pat
     again = f"python -m validation.reproduce {experiment.name}{' --quick' if quick else ''}"
     comparison = compare(experiment, summary, quick)
     drawn = dict(summary.pictures)
-    return Section(experiment, results, len(cells), left, comparison, drawn, f"{again} --out {out}", again)
+    return Section(
+        experiment, results, len(cells), left, comparison, drawn, f"{again} --out {out}", again, summary.front
+    )
 
 
 def numbers(mean: float, deviation: float | None) -> str:
@@ -169,6 +179,11 @@ def heading(name: str, units: dict[str, str]) -> str:
     return f"{name} ({units[name]})" if name in units else name
 
 
+def anchor(experiment: str, key: str) -> str:
+    """Where a number or a claim stands in the report."""
+    return f"{experiment}-{re.sub(r'[^A-Za-z0-9]+', '-', key).strip('-')}"
+
+
 def values_of(result: Result) -> str:
     """One cell for the terminal, without its curves."""
     return json.dumps(_without_curves(result.values), indent=1)
@@ -201,6 +216,7 @@ def write_page(out: Path, sections: Sequence[Section], command: str) -> Path:
         for s in sections
     }
     helpers = {"legend": LEGEND, "ours": ours, "paper": paper, "distance": distance, "heading": heading, "marks": MARKS}
+    helpers["anchor"] = anchor
     text = template.render(sections=sections, command=command, drawings=drawings, missing=missing(), **helpers)
     path = out / PAGE
     out.mkdir(parents=True, exist_ok=True)

@@ -198,7 +198,9 @@ def summary(results: list[Result]) -> Summary:
     if not sizes or min(len(runs) for runs in (*kinds.values(), *by_size.values())) < FEWEST:
         return Summary(tables, {}, {"norms": _picture(errors, areas, network)} if results else {})
     claims = localisation_claims(errors) | starts_claims(areas, by_size[sizes[-1]]) | network_claims(network)
-    return Summary(tables, claims, {"norms": _picture(errors, areas, network)}, _measured(by_size[sizes[-1]]))
+    front = {"sum-gain": f"{network.of(np.inf).mean() - network.of(1.0).mean():.1f}"}
+    pictures = {"norms": _picture(errors, areas, network)}
+    return Summary(tables, claims, pictures, _measured(by_size[sizes[-1]]), front=front)
 
 
 def _measured(last: list[Result]) -> dict[str, str]:

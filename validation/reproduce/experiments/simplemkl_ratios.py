@@ -38,13 +38,21 @@ def median(ratios: Mapping[int, float]) -> float:
     return float(np.median(list(ratios.values())))
 
 
+def sets_above_one(ratios: Ratios) -> str:
+    """On how many sets the median ratio is above 1."""
+    return f"{sum(median(found) > 1.0 for found in ratios.values())} of {len(ratios)}"
+
+
 def medians(ratios: Ratios) -> str:
     """Set by set."""
     return ", ".join(f"{name} {median(found):.2g}" for name, found in ratios.items())
 
 
 def above_one(label: str, ratios: Ratios) -> Evidence:
-    """Whether the ratio is above 1 on every data set: sign tests over the splits, adjusted by Holm."""
+    """Whether the ratio is above 1 on every data set: sign tests over the splits, adjusted by Holm.
+
+    It is decided that it is not, where such a test finds a ratio below 1.
+    """
     tested = {name: found for name, found in ratios.items() if len(found) >= FEWEST}
     adjusted = dict(zip(tested, holm([sign_test(found.values()) for found in tested.values()]), strict=True))
     parts = [
@@ -55,7 +63,9 @@ def above_one(label: str, ratios: Ratios) -> Evidence:
     few = [median(found) for name, found in ratios.items() if name not in adjusted]
     holds = max(adjusted.values(), default=0.0) < LEVEL and min(few, default=np.inf) > 1.0
     how = "median of the splits, with p of a sign test adjusted by Holm" if tested else "median of the splits"
-    return Evidence(bool(holds), f"{label}: {', '.join(parts)} ({how})")
+    below = holm([sign_test(1.0 / ratio for ratio in found.values()) for found in tested.values()])
+    decided = bool(holds) or bool(np.min(below, initial=1.0) < LEVEL)
+    return Evidence(bool(holds), f"{label}: {', '.join(parts)} ({how})", decided)
 
 
 def average(label: str, ratios: Ratios, low: float, high: float, whose: str = "bounds are ours") -> Evidence:
@@ -83,7 +93,8 @@ def grows(label: str, ratios: Ratios, sizes: Mapping[str, int]) -> Evidence:
         return Evidence(False, f"{label}: too few sets")
     p = sign_test(1.0 + value for value in found)
     text = f"{label}: rank correlation {np.median(found):.2f} (median), positive on {sum(v > 0.0 for v in found)} "
-    return Evidence(p < LEVEL, f"{text}of {_splits(len(found))} (p = {p:.1g}); {medians(ratios)}")
+    decided = p < LEVEL or sign_test(1.0 - value for value in found) < LEVEL
+    return Evidence(p < LEVEL, f"{text}of {_splits(len(found))} (p = {p:.1g}); {medians(ratios)}", decided)
 
 
 def reached(runs: Sequence[Reached]) -> Evidence:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.stats import levene
 
+from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result
 from validation.reproduce.expected import bound
 from validation.reproduce.experiments.simplemkl_causes import SPLITS, WIDTHS
 from validation.reproduce.experiments.simplemkl_data import SIZES, printed
 from validation.reproduce.experiments.simplemkl_ratios import (
+    FEWEST,
+    LEVEL,
     Ratios,
     Reached,
     above_one,
@@ -114,6 +118,28 @@ def gaps(results: list[Result]) -> dict[str, Evidence]:
     return found | ({"native-gap": reached(native)} if native else {})
 
 
+def drawing(results: list[Result]) -> dict[str, Evidence]:
+    """Whether splits that keep the shares of the classes spread less in accuracy, by Levene's test."""
+    pairs = [result.values for result in results if result.config.get("about") == "strata"]
+    if len(pairs) < FEWEST:
+        return {}
+    random, kept = (np.array([row[name]["accuracy"] for row in pairs]) for name in ("random", "stratified"))
+    share = np.array([row["random"]["larger class"] for row in pairs])
+    p = float(levene(random, kept).pvalue)
+    less = bool(kept.std() < random.std())
+    text = (
+        f"accuracy in %, {len(pairs)} splits: at random {shown(random)}, with the shares kept {shown(kept)} "
+        f"(p = {p:.1g}); at random the larger class has {shown(share)} of the test part, and correlates by "
+        f"{np.corrcoef(share, random)[0, 1]:.2f} with the accuracy"
+    )
+    return {"drawing": Evidence(less and p < LEVEL, text, decided=p < LEVEL)}
+
+
+def shown(values: Array) -> str:
+    """Mean and deviation."""
+    return f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"
+
+
 def measured(results: list[Result], runs: Runs) -> dict[str, str]:
     """The figures of the causes."""
     if not set(SIZES) - {"iris"} <= set(runs.sets):
@@ -193,15 +219,6 @@ def _beside(results: list[Result], runs: Runs) -> dict[str, str]:
     if "half" in found:
         figures["half-plain"] = f"{np.mean([row['Grad. Desc., 0.005']['kernels'] for row in found['half']]):.1f}"
         figures["full-plain"] = f"{np.mean([runs.of('pima', 'Grad. Desc.', 'kernels')[k] for k in range(SPLITS)]):.1f}"
-    if "strata" in found:
-        random, kept = ([row[name] for row in found["strata"]] for name in ("random", "stratified"))
-        share, accuracy = (np.array([row[key] for row in random]) for key in ("larger class", "accuracy"))
-        figures["share"] = f"{share.mean():.1f} ± {share.std(ddof=1):.1f} %"
-        figures["over-share"] = f"{np.mean(accuracy - share):+.1f}"
-        figures["correlation"] = f"{np.corrcoef(share, accuracy)[0, 1]:.2f}"
-        strata = np.array([row["accuracy"] for row in kept])
-        figures["strata"] = f"{strata.mean():.1f} ± {strata.std(ddof=1):.1f} %"
-        figures["strata-share"] = f"{np.mean([row['larger class'] for row in kept]):.1f} %"
     return figures
 
 

@@ -15,6 +15,7 @@ from mklref.algorithms import group_wrapper, simplemkl
 from mklref.datasets import Dataset
 from mklref.kernels import ArrayStack, gaussian
 from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary
+from validation.reproduce.expected import FEWEST as UNDECIDED_BELOW
 from validation.reproduce.experiments import spambase_causes, spambase_claims
 from validation.reproduce.experiments.simplemkl_data import standardized
 from validation.reproduce.experiments.spambase_causes import CAUSE, best_accuracy
@@ -48,11 +49,12 @@ vanish, so that what MKL and GKL select is judged on the certified solutions. Th
 650, 857 and 1999.
 How the accuracy of the mean kernel grows with the training set is measured besides.
 
-All ten training sets share one test set, in the paper and here, so that their spread says nothing of its luck. Fifteen
-other splits, each with a test set and a training set of its own, measure that: SVM by cross-validation, GKL natively
-at C = 1000 (MKL is taken to vary as GKL). Their deviation is in the error of the accuracies, once for the paper's split
-and once for ours. Tests are paired t-tests over the training sets, at 5 %, adjusted by Holm where a sentence makes two
-comparisons.
+All ten training sets of the paper share one test set, so that their spread says nothing of its luck. Fifteen splits,
+each with a test set and a training set of its own, are what is compared here for SVM, by cross-validation, and for GKL,
+natively and at C = 1000, which is not chosen anew. Three of ten training sets with one common test set are a side look:
+MKL, the wrapper of GKL and seconds were run there alone. The deviation of the splits stands for the luck of the paper's
+test set: it leaves undecided what it could explain (for MKL that of GKL is taken). Tests are paired t-tests, at 5 %,
+adjusted by Holm where a sentence makes two comparisons.
 """
 
 WIDTHS = (0.01, 0.1, 1.0, 10.0)
@@ -62,6 +64,7 @@ COMPUTED = 3
 """Of the ten training sets, those that are computed here: minutes each."""
 CURVE = (322, 644, 1288)
 FEWEST = 3
+"""Training sets of which anything is said."""
 SPLITS, COST_OF_GROUPS = 15, 1e3
 """Other splits, and the C that the cross-validation of GKL chooses most."""
 
@@ -196,26 +199,37 @@ def summary(results: list[Result]) -> Summary:
         for point in curve:
             table[f"SVM, n = {point['n']}, best C"] = {"accuracy": [point["accuracy"]]}
     splits = [r for r in results if "split" in r.config]
-    spread = {}
-    for name in ("SVM", "GKL") if len(splits) >= FEWEST else ():
-        accuracies = [r.values[name]["accuracy"] for r in splits]
-        table[f"{name}, {len(splits)} other splits"] = {"accuracy": accuracies}
-        spread[name] = float(np.std(accuracies, ddof=1))
-    shared = {f"table1/{name}/accuracy": spread[name] for name in spread}
-    shared |= {"table1/MKL/accuracy": spread["GKL"]} if spread else {}
-    claims = spambase_claims.claims(sets) | spambase_claims.other_splits(results) if len(sets) >= FEWEST else {}
+    shared = _compare_splits(table, splits) if len(splits) >= UNDECIDED_BELOW else {}
+    claims = spambase_claims.claims(sets, splits) if len(sets) >= FEWEST else {}
     figures = spambase_claims.measured(results) if len(sets) >= FEWEST else {}
-    return Summary({"table1": table}, claims, {"accuracy": _picture(sets, names, curve)}, figures, shared)
+    cited = {"kernels": "mkl-mean", "svm": "svm-splits", "groups": "splits-out"}
+    front = {name: figures[key] for name, key in cited.items() if key in figures}
+    return Summary({"table1": table}, claims, {"accuracy": _picture(sets, splits, curve)}, figures, shared, front)
 
 
-def _picture(sets: list[Result], names: list[str], curve: Any) -> Picture:
+def _compare_splits(table: dict[str, dict[str, list[float]]], splits: list[Result]) -> dict[str, float]:
+    """Put independent splits where the paper's numbers are compared, the common test set into rows of its own.
+
+    Returns their deviation: the luck of one test set, with a training set.
+    """
+    shared = {}
+    for name, columns in {"SVM": ["accuracy"], "GKL": ["accuracy", "kernels"]}.items():
+        table[f"{name}, common test set"] = {column: table[name][column] for column in columns}
+        table[name] |= {column: [r.values[name][column] for r in splits] for column in columns}
+        shared[f"table1/{name}/accuracy"] = float(np.std(table[name]["accuracy"], ddof=1))
+    return shared | {"table1/MKL/accuracy": shared["table1/GKL/accuracy"]}
+
+
+def _picture(sets: list[Result], splits: list[Result], curve: Any) -> Picture:
     drawing, axes = figure(8.4, 2.8, columns=2)
-    kept = [name for name in names if "native" not in name]
-    for k, name in enumerate(kept):
-        accuracies = [r.values[name]["accuracy"] for r in sets]
-        axes[0, 0].plot(range(1, len(sets) + 1), accuracies, ".-", color=COLOURS[k], label=name)
-    axes[0, 0].set(xlabel="training set", ylabel="accuracy (%)", title="the training sets")
-    axes[0, 0].set_xticks(range(1, len(sets) + 1))
+    for k, name in enumerate(name for name in ("SVM", "MKL", "GKL") if name in sets[0].values):
+        alone = [r.values[name]["accuracy"] for r in splits if name in r.values]
+        if alone:
+            axes[0, 0].plot(range(1, len(alone) + 1), alone, ".-", color=COLOURS[k], label=f"{name}, splits")
+        shared = [r.values[name]["accuracy"] for r in sets]
+        axes[0, 0].plot(np.arange(1 - len(sets), 1), shared, "x--", color=COLOURS[k], label=f"{name}, one test set")
+    title = "common test set (left of 1) and splits" if splits else "the training sets"
+    axes[0, 0].set(xlabel="split", ylabel="accuracy (%)", title=title)
     axes[0, 0].legend()
     if curve:
         sizes = [point["n"] for point in curve]
@@ -227,7 +241,8 @@ def _picture(sets: list[Result], names: list[str], curve: Any) -> Picture:
         axes[0, 1].legend()
     else:
         axes[0, 1].set_axis_off()
-    return Picture(drawing, "Accuracy on each training set, and of the mean kernel as the training set grows.")
+    caption = "Accuracy with a common test set and on splits, and of the mean kernel as the training set grows."
+    return Picture(drawing, caption)
 
 
 EXPERIMENT = Experiment("szafranski-spambase", "Szafranski Table 1", PROTOCOL, cells, cell, summary, data=(SPAM,))
