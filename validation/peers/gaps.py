@@ -20,7 +20,6 @@ import json
 import resource
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from mklref.exceptions import MKLError, NotApplicable
 from mklref.problem import Problem
 from validation.benchmarks.problems import PROBLEMS
 from validation.facts import ROOT, commit, facts, require_core, results_file
-from validation.peers.solvers import SOLVERS, Solver, command
+from validation.peers.solvers import LABELS, SOLVERS, Solver, commands
 
 STORED = ROOT / "validation" / "results" / "peers.json"
 TOLERANCES = tuple(10.0**-k for k in range(1, 9))
@@ -94,8 +93,10 @@ def main() -> int:
     unknown = set(arguments.problems) - set(PROBLEMS)
     if unknown:
         parser.error(f"no problem {', '.join(sorted(unknown))}; known: {', '.join(PROBLEMS)}")
-    commands = dict(text.split("=", 1) for text in arguments.command)
-    solvers = {**SOLVERS, **{name: partial(command, template) for name, template in commands.items()}}
+    try:
+        solvers = {**SOLVERS, **commands(arguments.command)}
+    except ValueError as wrong:
+        parser.error(str(wrong))
     for name in arguments.problems or ["digits", "cancer", "blobs"]:
         for p in NORMS:
             problem = problem_of(name, p, arguments.samples)
@@ -103,13 +104,13 @@ def main() -> int:
             for who, solve in solvers.items():
                 if arguments.only and who not in arguments.only:
                     continue
-                points = curve(solve, problem, arguments.most)
+                points, label = curve(solve, problem, arguments.most), LABELS.get(who, who)
                 if points:
                     best = min(point["gap"] for point in points)
-                    print(f"{name:8} p = {p:g}  {who:32} {points[-1]['seconds']:8.2f} s, gap {best:.1e}", flush=True)
+                    print(f"{name:8} p = {p:g}  {label:32} {points[-1]['seconds']:8.2f} s, gap {best:.1e}", flush=True)
                 if points and arguments.json:
                     size = {"n": problem.n_samples, "M": problem.n_kernels}
-                    row = {"problem": name, **size, "p": p, "solver": who, "commit": commit(), "points": points}
+                    row = {"problem": name, **size, "p": p, "solver": label, "commit": commit(), "points": points}
                     store(arguments.json, row)
     return 0
 

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,11 +137,40 @@ def command(template: str, problem: Problem, tol: float) -> Answer:
 
 SOLVERS: dict[str, Solver] = {
     "native": native,
-    "reference, dual": conic,
-    **{f"{name}, the paper's": partial(of_the_papers, name) for name in ALGORITHMS},
-    "loop around scikit-learn's SVC": loop_around_svc,
-    "scikit-learn's SVC, mean kernel": mean_kernel_svc,
-    "MKLpy's AverageMKL": partial(weights_of_mklpy, "AverageMKL"),
-    "MKLpy's EasyMKL": partial(weights_of_mklpy, "EasyMKL"),
+    "reference-dual": conic,
+    **{name.replace("_", "-"): partial(of_the_papers, name) for name in ALGORITHMS},
+    "svc-loop": loop_around_svc,
+    "svc-mean": mean_kernel_svc,
+    "mklpy-average": partial(weights_of_mklpy, "AverageMKL"),
+    "mklpy-easy": partial(weights_of_mklpy, "EasyMKL"),
 }
-"""Those of this package and scikit-learn, and of MKLpy where it is installed."""
+"""Those of this package and scikit-learn, and of MKLpy where it is installed, by names that need no quotes."""
+
+LABELS = {
+    "reference-dual": "reference, dual",
+    **{name.replace("_", "-"): f"{name}, the paper's" for name in ALGORITHMS},
+    "svc-loop": "loop around scikit-learn's SVC",
+    "svc-mean": "scikit-learn's SVC, mean kernel",
+    "mklpy-average": "MKLpy's AverageMKL",
+    "mklpy-easy": "MKLpy's EasyMKL",
+}
+"""What they are called in files, tables and pictures, where that is not their name."""
+
+
+def commands(texts: Iterable[str]) -> dict[str, Solver]:
+    """Solvers of texts NAME=TEMPLATE.
+
+    Raises
+    ------
+    ValueError
+        A text is something else, or has the name of one of `SOLVERS`.
+    """
+    found: dict[str, Solver] = {}
+    for text in texts:
+        name, equals, template = (part.strip() for part in text.partition("="))
+        if not (name and equals and template):
+            raise ValueError(f"a command is NAME=TEMPLATE, not {text!r}")
+        if name in {*SOLVERS, *LABELS.values(), *found}:
+            raise ValueError(f"there is a solver {name!r} already")
+        found[name] = partial(command, template)
+    return found

@@ -1,0 +1,154 @@
+"""Certified gap against time of peers: every solver is measured by the certificate of what it returns.
+
+The same solvers in benchopt, whose parts are read with its classes replaced by empty ones.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from makers import make_problem
+
+import mklref
+from mklref.algorithms import ALGORITHMS
+from mklref.exceptions import NotApplicable
+from mklref.regularizers import Lp
+from validation.peers import gaps, run
+from validation.peers.gaps import curve
+from validation.peers.solvers import LABELS, SOLVERS, command, commands
+
+BENCHMARK = Path(gaps.__file__).parent / "benchmark_mkl"
+
+PROGRAM = """
+import sys, mklref
+from mklref.testing import vectors
+found = mklref.solve(vectors.read_problem(sys.argv[1]), tol=float(sys.argv[3]))
+answer = {"dual_coef": found.dual_coef, "weights": found.weights, "intercept": found.intercept}
+vectors.write_record(sys.argv[2], answer)
+"""
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_problem(n=24, regularizer=Lp(2), C=2.0, seed=3, degenerate="generic")
+
+
+@pytest.mark.parametrize(
+    ("name", "gap"),
+    [("native", 1e-8), ("reference-dual", 1e-8), ("sip", 1e-6), ("svc-loop", 1e-5)],
+)
+def test_solvers_that_learn_the_weights_get_near_the_optimum(problem, name, gap):
+    assert min(point["gap"] for point in curve(SOLVERS[name], problem, most=20.0)) <= gap
+
+
+def test_weights_that_are_not_learned_show_in_the_gap_whatever_the_tolerance(problem):
+    points = curve(SOLVERS["svc-mean"], problem, most=20.0)
+    assert min(point["gap"] for point in points) > 1e-3
+
+
+def test_a_solver_that_refuses_has_no_curve(problem):
+    assert curve(SOLVERS["simplemkl"], problem, most=20.0) == []
+
+
+def test_without_a_name_all_peers_run_and_an_unknown_one_is_named(monkeypatch, capsys):
+    asked: list[str] = []
+    monkeypatch.setattr(run, "verdicts", lambda name: asked.append(name) or {})
+    monkeypatch.setattr(run, "line", lambda name, reports: name)
+    monkeypatch.setattr(sys, "argv", ["run", "--markdown"])
+    run.main()
+    assert asked == list(run.PEERS)
+    monkeypatch.setattr(sys, "argv", ["run", "shogun"])
+    with pytest.raises(SystemExit):
+        run.main()
+    assert "no peer shogun; known: scikit_learn" in capsys.readouterr().err
+
+
+def test_a_program_of_another_language_is_measured_through_files(problem, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM, encoding="utf-8")
+    template = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{problem}} {{solution}} {{tolerance}}"
+    points = curve(lambda P, tol: command(template, P, 1e-9), problem, most=0.0)
+    assert len(points) == 1
+    assert points[0]["gap"] <= 1e-8
+    assert points[0]["seconds"] > 0.1, "the seconds of the program count"
+    with pytest.raises(NotApplicable, match="ended with 2"):
+        command(f"{shlex.quote(sys.executable)} {{problem}}.missing", problem, 0.1)
+
+
+def python(script: Path, text: str) -> str:
+    """The template of a program of this text."""
+    script.write_text(text, encoding="utf-8")
+    return f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{problem}} {{solution}} {{tolerance}}"
+
+
+def test_names_need_no_quotes_and_pictures_have_their_labels():
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in SOLVERS)
+    assert set(LABELS) == set(SOLVERS) - {"native"}
+    assert [LABELS[name.replace("_", "-")] for name in ALGORITHMS] == [f"{name}, the paper's" for name in ALGORITHMS]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("octave", "NAME=TEMPLATE, not 'octave'"),
+        ("=octave", "NAME=TEMPLATE, not '=octave'"),
+        ("octave=", "NAME=TEMPLATE, not 'octave='"),
+        ("native=octave", "a solver 'native' already"),
+        ("MKLpy's EasyMKL=octave", 'EasyMKL" already'),
+    ],
+)
+def test_a_command_has_a_name_of_its_own_and_a_template(text, said):
+    with pytest.raises(ValueError, match=said):
+        commands([text])
+    assert list(commands(["one=octave --eval a=1", "two=octave"])) == ["one", "two"]
+
+
+@pytest.fixture
+def part(monkeypatch):
+    """The class that a file of the benchmark defines."""
+    monkeypatch.setitem(
+        sys.modules, "benchopt", SimpleNamespace(BaseSolver=object, BaseObjective=object, BaseDataset=object)
+    )
+    return lambda file, name: runpy.run_path(str(BENCHMARK / file))[name]
+
+
+def test_in_benchopt_every_solver_and_every_command_of_the_environment_takes_part(part, problem, monkeypatch, tmp_path):
+    monkeypatch.setenv("MKLREF_PEERS", f"\nmine = {python(tmp_path / 'program.py', PROGRAM)}\n")
+    kind = part("solvers/all.py", "Solver")
+    assert kind.parameters["which"] == [*SOLVERS, "mine"]
+    for name in ("native", "svc-loop", "mine"):
+        solver = kind()
+        solver.which = name
+        assert solver.skip(problem) == (False, None)
+        solver.set_objective(problem)
+        solver.run(1e-6)
+        found = solver.get_result()
+        gap = mklref.certify(problem, found.pop("dual_coef"), **found).relative_gap
+        assert gap <= (1e-3 if name == "svc-loop" else 1e-6)
+    solver.which = "silp"
+    assert solver.skip(problem)[0]
+    assert "simplex" in solver.skip(problem)[1]
+
+
+def test_in_benchopt_the_problems_are_those_of_the_page_or_smaller(part):
+    data = part("datasets/problems.py", "Dataset")()
+    assert data.parameters == {"problem": list(gaps.SIZES), "samples": [None]}
+    data.problem, data.samples = "digits", 30
+    assert data.get_data()["kernels"].shape == (50, 30, 30)
+
+
+def test_in_benchopt_nothing_is_timed_without_the_compiled_core(part, problem, monkeypatch):
+    objective = part("objective.py", "Objective")()
+    objective.p = 2.0
+    objective.set_data(problem.kernels.dense(), problem.y, 1.0)
+    assert objective.get_objective()["problem"].regularizer.p == 2.0
+    monkeypatch.setattr("mklref.native.AVAILABLE", False)
+    monkeypatch.setattr("mklref.native.WHY", "No compiler.")
+    with pytest.raises(SystemExit, match=r"Nothing is timed without the compiled core\. No compiler\."):
+        objective.set_data(problem.kernels.dense(), problem.y, 1.0)
