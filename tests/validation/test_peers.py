@@ -5,10 +5,12 @@ The same solvers in benchopt, whose parts are read with its classes replaced by 
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +23,7 @@ from mklref.exceptions import NotApplicable
 from mklref.regularizers import Lp
 from validation.peers import gaps, run
 from validation.peers.gaps import curve
-from validation.peers.solvers import LABELS, SOLVERS, command, commands
+from validation.peers.solvers import LABELS, SOLVERS, Failed, command, commands
 
 BENCHMARK = Path(gaps.__file__).parent / "benchmark_mkl"
 
@@ -44,16 +46,19 @@ def problem():
     [("native", 1e-8), ("reference-dual", 1e-8), ("sip", 1e-6), ("svc-loop", 1e-5)],
 )
 def test_solvers_that_learn_the_weights_get_near_the_optimum(problem, name, gap):
-    assert min(point["gap"] for point in curve(SOLVERS[name], problem, most=20.0)) <= gap
+    assert min(point["gap"] for point in curve(SOLVERS[name], problem, most=20.0)[0]) <= gap
 
 
 def test_weights_that_are_not_learned_show_in_the_gap_whatever_the_tolerance(problem):
-    points = curve(SOLVERS["svc-mean"], problem, most=20.0)
+    points, ended = curve(SOLVERS["svc-mean"], problem, most=20.0)
+    assert ended is None
     assert min(point["gap"] for point in points) > 1e-3
 
 
 def test_a_solver_that_refuses_has_no_curve(problem):
-    assert curve(SOLVERS["simplemkl"], problem, most=20.0) == []
+    points, refused = curve(SOLVERS["simplemkl"], problem, most=20.0)
+    assert points == []
+    assert isinstance(refused, NotApplicable)
 
 
 def test_without_a_name_all_peers_run_and_an_unknown_one_is_named(monkeypatch, capsys):
@@ -69,22 +74,79 @@ def test_without_a_name_all_peers_run_and_an_unknown_one_is_named(monkeypatch, c
     assert "no peer shogun; known: scikit_learn" in capsys.readouterr().err
 
 
-def test_a_program_of_another_language_is_measured_through_files(problem, tmp_path):
-    script = tmp_path / "program.py"
-    script.write_text(PROGRAM, encoding="utf-8")
-    template = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{problem}} {{solution}} {{tolerance}}"
-    points = curve(lambda P, tol: command(template, P, 1e-9), problem, most=0.0)
-    assert len(points) == 1
-    assert points[0]["gap"] <= 1e-8
-    assert points[0]["seconds"] > 0.1, "the seconds of the program count"
-    with pytest.raises(NotApplicable, match="ended with 2"):
-        command(f"{shlex.quote(sys.executable)} {{problem}}.missing", problem, 0.1)
-
-
 def python(script: Path, text: str) -> str:
     """The template of a program of this text."""
     script.write_text(text, encoding="utf-8")
     return f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{problem}} {{solution}} {{tolerance}}"
+
+
+def test_a_program_of_another_language_is_measured_through_files(problem, tmp_path):
+    solve = partial(command, python(tmp_path / "program.py", PROGRAM))
+    points, ended = curve(lambda P, tol: solve(P, 1e-9), problem, most=0.0)
+    assert ended is None
+    assert len(points) == 1
+    assert points[0]["gap"] <= 1e-8
+    assert points[0]["seconds"] > 0.1, "the seconds of the program count"
+
+
+LINES = 'import sys\nprint("first", file=sys.stderr)\nprint("Undefined one", file=sys.stderr)\nsys.exit(3)\n'
+FAILURES = {
+    "fails": (LINES, "ended with exit code 3: Undefined one"),
+    "silent": ("", "ended with exit code 0, but wrote no answer"),
+    "junk": ("import sys\nopen(sys.argv[2], 'w').write('junk')\n", "cannot be read"),
+    "short": (PROGRAM.replace("found.dual_coef", "found.dual_coef[1:]"), "is no point"),
+    "late": (PROGRAM.replace("found =", "assert float(sys.argv[3]) > 1e-3\nfound ="), "ended with exit code 1: Assert"),
+}
+
+
+def gaps_of(monkeypatch, *words):
+    """The exit code of the command on a few digits."""
+    monkeypatch.setattr(sys, "argv", ["gaps", *words, "digits", "--samples", "30", "--p", "2", "--most", "1"])
+    return gaps.main()
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_program_that_fails_is_reported_and_the_others_go_on(name, monkeypatch, capsys, tmp_path):
+    text, said = FAILURES[name]
+    template = python(tmp_path / "program.py", text)
+    rows = tmp_path / "rows.json"
+    words = ["--only", name, "--only", "fine", "--json", str(rows)]
+    fine = python(tmp_path / "fine.py", PROGRAM)
+    assert gaps_of(monkeypatch, "--command", f"{name}={template}", "--command", f"fine={fine}", *words) == 1
+    out, err = capsys.readouterr()
+    assert re.search(rf"^digits +p = 2  {name} +failed: .*{said}", err, flags=re.MULTILINE)
+    assert "first" not in err
+    assert re.search(r"^digits +p = 2  fine .* gap", out, flags=re.MULTILINE)
+    measured = {row["solver"]: len(row["points"]) for row in json.loads(rows.read_text())["rows"]}
+    assert measured.pop("fine") > 2
+    assert measured == ({"late": 2} if name == "late" else {})
+
+
+def test_a_program_that_is_not_there_is_reported(problem):
+    with pytest.raises(Failed, match="nowhere/octave cannot be started: No such file"):
+        command("nowhere/octave {problem}", problem, 0.1)
+
+
+def test_who_refuses_is_left_out_with_the_reason_and_is_no_failure(monkeypatch, capsys):
+    assert gaps_of(monkeypatch, "--only", "silp") == 0
+    assert re.search(r"silp, the paper's +left out: silp is made for .* the simplex", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "nosuch"], "no solver nosuch; known: native, reference-dual,"),
+        (["nosuch"], "no problem nosuch; known: digits, cancer, blobs, mnist"),
+        (["--command", "octave"], "a command is NAME=TEMPLATE, not 'octave'"),
+        (["--command", "one=octave {problme}"], "may have {problem}, {solution} and {tolerance}"),
+        (["--command", "one=octave 'a"], "No closing quotation"),
+    ],
+)
+def test_an_unknown_name_is_an_error_that_says_which_are_known(words, said, monkeypatch, capsys):
+    with pytest.raises(SystemExit) as stop:
+        gaps_of(monkeypatch, *words)
+    assert stop.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_names_need_no_quotes_and_pictures_have_their_labels():

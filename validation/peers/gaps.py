@@ -3,8 +3,10 @@
 Each solver is asked for tolerances from 0.1 down to 1e-8, one after the other, until it has a gap of 1e-8 or one run
 takes longer than --most. Of each run the seconds of the processor are kept, its own and those of programs that it
 starts, which other work on the machine disturbs less than those of a clock, and the relative gap that `mklref.certify`
-finds, to which weights that are missing or wrong count. Solvers that refuse a problem are left out. Problems are
-those of `validation.benchmarks.problems`, with p = 1 and p = 2. What is measured again replaces its row of the file.
+finds, to which weights that are missing or wrong count. Problems are those of `validation.benchmarks.problems`, with
+p = 1 and p = 2. What is measured again replaces its row of the file.
+
+Solvers that refuse a problem are left out, with their reason; the exit code is 1 if one failed, 2 if a name is unknown.
 
 A program in another language is a template: it reads a problem as `mklref vectors` writes it and writes an answer.
 
@@ -20,6 +22,7 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ from mklref.exceptions import MKLError, NotApplicable
 from mklref.problem import Problem
 from validation.benchmarks.problems import PROBLEMS
 from validation.facts import ROOT, commit, facts, require_core, results_file
-from validation.peers.solvers import LABELS, SOLVERS, Solver, commands
+from validation.peers.solvers import LABELS, SOLVERS, Failed, Solver, commands
 
 STORED = ROOT / "validation" / "results" / "peers.json"
 TOLERANCES = tuple(10.0**-k for k in range(1, 9))
@@ -50,24 +53,24 @@ def problem_of(name: str, p: float, samples: int | None = None) -> Problem:
     return Problem(kernels, y, C=C, regularizer=mklref.Lp(p))
 
 
-def curve(solve: Solver, problem: Problem, most: float) -> list[dict[str, float]]:
-    """Seconds and certified gap for each tolerance; empty if the solver refuses the problem."""
+def curve(solve: Solver, problem: Problem, most: float) -> tuple[list[dict[str, float]], NotApplicable | Failed | None]:
+    """Seconds and certified gap for each tolerance, and why there are no more: a refusal, or a failure."""
     points: list[dict[str, float]] = []
     for tol in TOLERANCES:
         began = seconds()
         try:
             beta, theta, b = solve(problem, tol)
-        except NotApplicable:
-            return points
+        except (NotApplicable, Failed) as reason:
+            return points, reason
         spent = seconds() - began
         try:
             gap = mklref.certify(problem, beta, weights=theta, intercept=b).relative_gap
-        except MKLError:  # no point at all
-            return points
+        except MKLError as reason:
+            return points, Failed(f"the answer to {tol:g} is no point: {reason}")
         points.append({"tolerance": tol, "seconds": round(spent, 4), "gap": gap})
         if spent > most or gap <= TOLERANCES[-1]:
             break
-    return points
+    return points, None
 
 
 def store(path: Path, row: dict[str, Any]) -> None:
@@ -79,40 +82,70 @@ def store(path: Path, row: dict[str, Any]) -> None:
     write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
 
 
+def measure(
+    name: str, samples: int | None, p: float, solvers: dict[str, Solver], most: float, path: Path | None
+) -> bool:
+    """Print and store what the solvers do on one problem; whether none of them failed."""
+    well = True
+    problem = problem_of(name, p, samples)
+    mklref.solve(problem, tol=0.1)  # what is computed once for all is in nobody's time
+    for who, solve in solvers.items():
+        points, ended = curve(solve, problem, most)
+        label = LABELS.get(who, who)
+        line = f"{name:8} p = {p:g}  {label:32}"
+        if points:
+            best = min(point["gap"] for point in points)
+            print(f"{line} {points[-1]['seconds']:8.2f} s, gap {best:.1e}", flush=True)
+        if isinstance(ended, Failed):
+            print(f"{line} failed: {ended}", file=sys.stderr, flush=True)
+            well = False
+        elif ended:
+            print(f"{line} left out: {ended}", flush=True)
+        if points and path:
+            size = {"n": problem.n_samples, "M": problem.n_kernels}
+            row = {"problem": name, **size, "p": p, "solver": label, "commit": commit(), "points": points}
+            store(path, row)
+    return well
+
+
+def require_known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names of problems or solvers that are not there.
+
+    Raises
+    ------
+    ValueError
+        With those that are.
+    """
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise ValueError(f"no {what} {', '.join(unknown)}; known: {', '.join(known)}")
+
+
 def main() -> int:
     """Measure, print, store."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("problems", nargs="*", help=f"of {', '.join(PROBLEMS)}; the first three by default")
-    parser.add_argument("--only", action="append", metavar="SOLVER", help="a solver by name, repeatable")
+    parser.add_argument("problems", nargs="*", help=f"of {', '.join(SIZES)}; the first three by default")
+    parser.add_argument("--only", action="append", metavar="SOLVER", help=f"repeatable, of {', '.join(SOLVERS)}")
     parser.add_argument("--command", action="append", default=[], metavar="NAME=TEMPLATE")
+    parser.add_argument("--p", action="append", type=float, choices=NORMS, help="both by default")
     parser.add_argument("--samples", type=int, help="other numbers than those of the stored run")
     parser.add_argument("--most", type=float, default=20.0, metavar="SECONDS", help="after a longer run, no other")
     parser.add_argument("--json", type=results_file)
     arguments = parser.parse_args()
-    require_core()
-    unknown = set(arguments.problems) - set(PROBLEMS)
-    if unknown:
-        parser.error(f"no problem {', '.join(sorted(unknown))}; known: {', '.join(PROBLEMS)}")
     try:
         solvers = {**SOLVERS, **commands(arguments.command)}
+        require_known("problem", arguments.problems, SIZES)
+        require_known("solver", arguments.only or (), solvers)
     except ValueError as wrong:
         parser.error(str(wrong))
-    for name in arguments.problems or ["digits", "cancer", "blobs"]:
-        for p in NORMS:
-            problem = problem_of(name, p, arguments.samples)
-            mklref.solve(problem, tol=0.1)  # what is computed once for all is in nobody's time
-            for who, solve in solvers.items():
-                if arguments.only and who not in arguments.only:
-                    continue
-                points, label = curve(solve, problem, arguments.most), LABELS.get(who, who)
-                if points:
-                    best = min(point["gap"] for point in points)
-                    print(f"{name:8} p = {p:g}  {label:32} {points[-1]['seconds']:8.2f} s, gap {best:.1e}", flush=True)
-                if points and arguments.json:
-                    size = {"n": problem.n_samples, "M": problem.n_kernels}
-                    row = {"problem": name, **size, "p": p, "solver": label, "commit": commit(), "points": points}
-                    store(arguments.json, row)
-    return 0
+    require_core()
+    asked = {who: solve for who, solve in solvers.items() if who in (arguments.only or solvers)}
+    well = [
+        measure(name, arguments.samples, p, asked, arguments.most, arguments.json)
+        for name in arguments.problems or list(SIZES)[:3]
+        for p in arguments.p or NORMS
+    ]
+    return 0 if all(well) else 1
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import mklref
 from mklref import reference
 from mklref._typing import Array
 from mklref.algorithms import ALGORITHMS
-from mklref.exceptions import NotApplicable
+from mklref.exceptions import MKLError, NotApplicable
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing.vectors import read_answer, write_record
@@ -116,22 +116,35 @@ def of_the_papers(name: str, problem: Problem, tol: float) -> Answer:
     return answered(ALGORITHMS[name](problem, tol=tol, callback=lambda _: time.process_time() > end))
 
 
+class Failed(RuntimeError):
+    """A program did not answer: its exit code and the last line of what it said, or what is wrong with the answer."""
+
+
 def command(template: str, problem: Problem, tol: float) -> Answer:
     """A program that reads {problem}, a MAT file of `mklref vectors`, and writes {solution}, for instance in Octave.
 
     Raises
     ------
-    NotApplicable
-        It ends with an error, or writes nothing.
+    Failed
+        It cannot be started, ends with an error, or writes no answer.
     """
     with tempfile.TemporaryDirectory() as folder:
         files = {"problem": Path(folder, "problem.mat"), "solution": Path(folder, "solution.mat")}
         write_record(files["problem"], record_of_problem(problem, name="problem"))
         words = [word.format(tolerance=repr(tol), **files) for word in shlex.split(template)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if done.returncode or not files["solution"].exists():
-            raise NotApplicable(f"{words[0]} ended with {done.returncode}: {done.stderr.strip()[-200:]}")
-        answer = read_answer(files["solution"])
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+        except OSError as reason:
+            raise Failed(f"{words[0]} cannot be started: {reason.strerror}") from reason
+        said = "".join(f": {line.strip()}" for line in done.stderr.strip().splitlines()[-1:])
+        if done.returncode:
+            raise Failed(f"{words[0]} ended with exit code {done.returncode}{said}")
+        if not files["solution"].exists():
+            raise Failed(f"{words[0]} ended with exit code 0, but wrote no answer{said}")
+        try:
+            answer = read_answer(files["solution"])
+        except MKLError as reason:
+            raise Failed(f"the answer of {words[0]} cannot be read: {reason}") from reason
         return answer.dual_coef, answer.weights, answer.intercept
 
 
@@ -163,7 +176,7 @@ def commands(texts: Iterable[str]) -> dict[str, Solver]:
     Raises
     ------
     ValueError
-        A text is something else, or has the name of one of `SOLVERS`.
+        A text is something else, has the name of one of `SOLVERS`, or braces around what a program does not get.
     """
     found: dict[str, Solver] = {}
     for text in texts:
@@ -172,5 +185,10 @@ def commands(texts: Iterable[str]) -> dict[str, Solver]:
             raise ValueError(f"a command is NAME=TEMPLATE, not {text!r}")
         if name in {*SOLVERS, *LABELS.values(), *found}:
             raise ValueError(f"there is a solver {name!r} already")
+        try:
+            _ = [word.format(problem="", solution="", tolerance="") for word in shlex.split(template)]
+        except (IndexError, KeyError, ValueError) as reason:
+            known = "{problem}, {solution} and {tolerance}, other braces twice"
+            raise ValueError(f"the template of {name!r} may have {known}: {reason}") from reason
         found[name] = partial(command, template)
     return found
