@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import accumulate
 from pathlib import Path
 
@@ -11,14 +10,14 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import NullFormatter
 
 from mklref.plotting import SETTINGS
-from validation.peers.gaps import STORED
+from validation.peers.gaps import STORED, stored
 
 STATIC = Path(__file__).parents[1] / "_static"
 
 
 def main() -> None:
     """One panel for each problem and p; the lowest gap that was reached within the time."""
-    rows = json.loads(STORED.read_text(encoding="utf-8"))["rows"]
+    rows = stored(STORED)
     names = list(dict.fromkeys(row["solver"] for row in rows))
     problems = sorted({(row["problem"], row["n"], row["M"]) for row in rows})
     norms = sorted({row["p"] for row in rows})

@@ -21,6 +21,7 @@ import mklref
 from mklref.algorithms import ALGORITHMS
 from mklref.exceptions import NotApplicable
 from mklref.regularizers import Lp
+from validation.facts import ROOT
 from validation.peers import gaps, run
 from validation.peers.gaps import curve
 from validation.peers.solvers import LABELS, SOLVERS, Failed, command, commands
@@ -147,6 +148,32 @@ def test_an_unknown_name_is_an_error_that_says_which_are_known(words, said, monk
         gaps_of(monkeypatch, *words)
     assert stop.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_every_row_says_its_own_run_and_older_rows_what_their_file_says(monkeypatch, tmp_path):
+    def row(solver, seconds):
+        return {"problem": "digits", "n": 30, "M": 50, "p": 1.0, "solver": solver, "points": [{"seconds": seconds}]}
+
+    path = tmp_path / "rows.json"
+    rows = [{**row("native", 1.0), "commit": "a"}, row("sip", 1.0)]
+    path.write_text(json.dumps({"facts": {"commit": "b", "machine": "old"}, "rows": rows}))
+    monkeypatch.setattr(gaps, "facts", lambda: {"commit": "c", "machine": "new"})
+    gaps.store(path, row("silp", 2.0))
+    gaps.store(path, {**row("silp", 3.0), "p": 2.0})
+    monkeypatch.setattr(gaps, "facts", lambda: {"commit": "d", "machine": "new"})
+    gaps.store(path, row("silp", 4.0))
+    found = [(row["solver"], row["p"], row["facts"], row["points"][0]["seconds"]) for row in gaps.stored(path)]
+    assert found == [
+        ("native", 1.0, {"commit": "a", "machine": "old"}, 1.0),
+        ("sip", 1.0, {"commit": "b", "machine": "old"}, 1.0),
+        ("silp", 2.0, {"commit": "c", "machine": "new"}, 3.0),
+        ("silp", 1.0, {"commit": "d", "machine": "new"}, 4.0),
+    ]
+    provenance = runpy.run_path(str(ROOT / "docs" / "provenance.py"))
+    assert list(provenance["commits"](json.loads(path.read_text()))) == ["a", "b", "c", "d"]
+    for solver in ("native", "sip"):
+        gaps.store(path, row(solver, 5.0))
+    assert "old" not in path.read_text(), "what no row needs any more goes"
 
 
 def test_names_need_no_quotes_and_pictures_have_their_labels():

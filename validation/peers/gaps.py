@@ -31,7 +31,7 @@ from mklref._files import write_text
 from mklref.exceptions import MKLError, NotApplicable
 from mklref.problem import Problem
 from validation.benchmarks.problems import PROBLEMS
-from validation.facts import ROOT, commit, facts, require_core, results_file
+from validation.facts import ROOT, facts, require_core, results_file
 from validation.peers.solvers import LABELS, SOLVERS, Failed, Solver, commands
 
 STORED = ROOT / "validation" / "results" / "peers.json"
@@ -73,13 +73,22 @@ def curve(solve: Solver, problem: Problem, most: float) -> tuple[list[dict[str, 
     return points, None
 
 
+def stored(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file, each with its facts; those of older rows are their commit and what their file says."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    rows, whole = content["rows"], content.get("facts", {})
+    return [{"facts": {**whole, **{key: row[key] for key in ("commit",) if key in row}}, **row} for row in rows]
+
+
 def store(path: Path, row: dict[str, Any]) -> None:
-    """Add a row to the file, or put it in the place of an older one of the same solver and problem."""
+    """Add a row with its facts to the file, or put it in the place of an older one of the same solver and problem."""
+    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
     key = ("problem", "n", "p", "solver")
-    rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
-    rows = [old for old in rows if any(old[name] != row[name] for name in key)] + [row]
-    lines = ",\n".join(map(json.dumps, rows))
-    write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
+    kept = [old for old in content["rows"] if any(old[name] != row[name] for name in key)]
+    lines = ",\n".join(map(json.dumps, [*kept, {**row, "facts": facts()}]))
+    needed = "facts" in content and any("facts" not in old for old in kept)
+    older = f'"facts": {json.dumps(content["facts"])},\n' if needed else ""
+    write_text(path, f'{{{older}"rows": [\n{lines}\n]}}\n')
 
 
 def measure(
@@ -103,8 +112,7 @@ def measure(
             print(f"{line} left out: {ended}", flush=True)
         if points and path:
             size = {"n": problem.n_samples, "M": problem.n_kernels}
-            row = {"problem": name, **size, "p": p, "solver": label, "commit": commit(), "points": points}
-            store(path, row)
+            store(path, {"problem": name, **size, "p": p, "solver": label, "points": points})
     return well
 
 
