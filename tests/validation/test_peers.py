@@ -9,6 +9,7 @@ import json
 import re
 import runpy
 import shlex
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -90,9 +91,12 @@ def test_a_program_of_another_language_is_measured_through_files(problem, tmp_pa
     assert points[0]["seconds"] > 0.1, "the seconds of the program count"
 
 
-LINES = 'import sys\nprint("first", file=sys.stderr)\nprint("Undefined one", file=sys.stderr)\nsys.exit(3)\n'
+LINES = """
+import sys
+sys.exit("first\\nerror: Undefined one\\nerror: called from\\n    one at line 3\\n")
+"""
 FAILURES = {
-    "fails": (LINES, "ended with exit code 3: Undefined one"),
+    "fails": (LINES, "ended with exit code 1: error: Undefined one$"),
     "silent": ("", "ended with exit code 0, but wrote no answer"),
     "junk": ("import sys\nopen(sys.argv[2], 'w').write('junk')\n", "cannot be read"),
     "short": (PROGRAM.replace("found.dual_coef", "found.dual_coef[1:]"), "is no point"),
@@ -174,6 +178,64 @@ def test_every_row_says_its_own_run_and_older_rows_what_their_file_says(monkeypa
     for solver in ("native", "sip"):
         gaps.store(path, row(solver, 5.0))
     assert "old" not in path.read_text(), "what no row needs any more goes"
+
+
+STANDIN = """
+function [d, w, b, pos] = mklsvm(K, y, C, options, verbose)
+    M = size(K, 3); d = ones(1, M) / M; q = zeros(1, M);
+    for step = 1:2000
+        G = zeros(numel(y));
+        for m = 1:M, G = G + d(m) * K(:, :, m); end
+        a = qp(zeros(size(y)), (y * y') .* G, -ones(size(y)), y', 0, zeros(size(y)), C * ones(size(y)));
+        for m = 1:M, q(m) = (a .* y)' * K(:, :, m) * (a .* y); end
+        if (max(q) - d * q') / 2 <= options.seuildualitygap * sum(a) / 2, break; end
+        d = d .* sqrt(q) / (d * sqrt(q)');
+    end
+    pos = flipud(find(a > 1e-9 * C)); w = a(pos) .* y(pos);
+    free = find(a > 1e-6 * C & a < (1 - 1e-6) * C);
+    b = mean(y(free) - G(free, pos) * w);
+end
+"""
+"""A solver with the arguments and answers of the toolbox, which is not ours to distribute."""
+
+SIMPLEMKL = ROOT / "docs" / "adapters" / "simplemkl.m"
+octave = pytest.mark.skipif(shutil.which("octave-cli") is None, reason="Octave is not on this machine")
+
+
+def by_octave(tmp_path, problem, old="", new=""):
+    """The gap of the stand-in by the command of the help, with one piece of the text of the wrapper replaced."""
+    text = SIMPLEMKL.read_text(encoding="utf-8")
+    assert not old or text.count(old) == 1
+    (tmp_path / "simplemkl.m").write_text(text.replace(old, new) if old else text, encoding="utf-8")
+    (tmp_path / "mklsvm.m").write_text(STANDIN, encoding="utf-8")
+    said = gaps.__doc__.partition("--p 1 --command ")[2].partition("\n\n")[0]
+    template = shlex.split(said)[0].replace("docs/adapters", str(tmp_path)).replace("TOOLBOX", str(tmp_path))
+    beta, theta, b = commands([template])["SimpleMKL"](problem, 1e-3)
+    return mklref.certify(problem, beta, weights=theta, intercept=b).relative_gap
+
+
+@octave
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("P.C, options", "1 / P.C, options"),
+        ("dual_coef(pos) = w", "dual_coef(pos) = w .* P.y(pos)(:)"),
+        ("dual_coef(pos) = w", "dual_coef(1:numel(w)) = w"),
+        ("weights = d(:)", "weights = sqrt(d(:))"),
+        ("intercept = b", "intercept = -b"),
+        ("'seuildualitygap', tolerance", "'seuildualitygap', 1e3"),
+    ],
+)
+def test_a_solver_of_the_toolbox_is_certified_through_its_wrapper_and_wrong_twins_are_not(old, new, tmp_path):
+    problem = make_problem(n=24, M=3, regularizer=Lp(1), C=0.5, seed=3, degenerate="generic")
+    assert (by_octave(tmp_path, problem, old, new) <= 2e-3) == (not old)
+
+
+@octave
+def test_the_wrapper_refuses_what_the_toolbox_does_not_solve(problem, tmp_path):
+    with pytest.raises(Failed, match=r"exit code 1: error: simplemkl is for the hinge loss .* p = 1"):
+        by_octave(tmp_path, problem)
 
 
 def test_names_need_no_quotes_and_pictures_have_their_labels():

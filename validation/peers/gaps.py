@@ -1,4 +1,4 @@
-"""Certified gap against time: `python -m validation.peers.gaps [PROBLEM ...] [--command NAME=TEMPLATE] [--json FILE]`.
+r"""Certified gap against time: `python -m validation.peers.gaps [PROBLEM ...] [--command NAME=TEMPLATE] [--json FILE]`.
 
 Each solver is asked for tolerances from 0.1 down to 1e-8, one after the other, until it has a gap of 1e-8 or one run
 takes longer than --most. Of each run the seconds of the processor are kept, its own and those of programs that it
@@ -8,9 +8,11 @@ p = 1 and p = 2. What is measured again replaces its row of the file.
 
 Solvers that refuse a problem are left out, with their reason; the exit code is 1 if one failed, 2 if a name is unknown.
 
-A program in another language is a template: it reads a problem as `mklref vectors` writes it and writes an answer.
+A program in another language is a template: it reads a problem as `mklref vectors` writes it and writes an answer. The
+SimpleMKL toolbox, for instance, with a copy of its files in TOOLBOX, takes part for p = 1 by docs/adapters/simplemkl.m:
 
-    --command 'SimpleMKL=octave-cli --eval "addpath PATH; one({problem}, {solution}, {tolerance})"'
+    --p 1 --command "SimpleMKL=octave-cli --path docs/adapters --path TOOLBOX
+        --eval \"simplemkl('{problem}', '{solution}', {tolerance})\""
 
 docs/figures/peers.py draws the file; `benchmark_mkl` beside this one is the same comparison for benchopt.
 """

@@ -6,6 +6,7 @@ NotApplicable. What it calls its tolerance does not matter: the certified gap of
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import tempfile
@@ -43,6 +44,8 @@ LONGEST = 10.0
 """Seconds of the processor after which the papers' algorithms return the best point so far, whatever the tolerance."""
 STEPS = 1000
 """Changes of the weights in the loop around SVC."""
+OCTAVE_ENDS = re.compile(r"^error: (?:called from|ignoring const execution_exception)", re.MULTILINE)
+"""What Octave says after the error that matters."""
 
 
 def answered(solution: Any) -> Answer:
@@ -136,7 +139,7 @@ def command(template: str, problem: Problem, tol: float) -> Answer:
             done = subprocess.run(words, capture_output=True, text=True, check=False)
         except OSError as reason:
             raise Failed(f"{words[0]} cannot be started: {reason.strerror}") from reason
-        said = "".join(f": {line.strip()}" for line in done.stderr.strip().splitlines()[-1:])
+        said = "".join(f": {line.strip()}" for line in OCTAVE_ENDS.split(done.stderr)[0].strip().splitlines()[-1:])
         if done.returncode:
             raise Failed(f"{words[0]} ended with exit code {done.returncode}{said}")
         if not files["solution"].exists():
