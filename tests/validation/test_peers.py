@@ -142,6 +142,8 @@ def test_who_refuses_is_left_out_with_the_reason_and_is_no_failure(monkeypatch, 
     [
         (["--only", "nosuch"], "no solver nosuch; known: native, reference-dual,"),
         (["nosuch"], "no problem nosuch; known: digits, cancer, blobs, mnist"),
+        (["--all"], "--all, or digits"),
+        (["--draw"], "--draw draws a file: --json FILE, or --all"),
         (["--command", "octave"], "a command is NAME=TEMPLATE, not 'octave'"),
         (["--command", "one=octave {problme}"], "may have {problem}, {solution} and {tolerance}"),
         (["--command", "one=octave 'a"], "No closing quotation"),
@@ -178,6 +180,38 @@ def test_every_row_says_its_own_run_and_older_rows_what_their_file_says(monkeypa
     for solver in ("native", "sip"):
         gaps.store(path, row(solver, 5.0))
     assert "old" not in path.read_text(), "what no row needs any more goes"
+
+
+def test_one_command_measures_every_problem_of_the_page_and_draws(monkeypatch, tmp_path):
+    rows = json.loads((ROOT / "validation" / "results" / "peers.json").read_text())["rows"]
+    page = {(row["problem"], row["n"]) for row in rows}
+    assert {(name, samples or gaps.SIZES[name]) for name, samples in gaps.PAGE} == page
+    asked = []
+
+    def small(name, p, samples):
+        asked.append((name, p, samples))
+        return make_problem(n=10 + len(asked), regularizer=Lp(p), C=2.0, seed=3, degenerate="generic")
+
+    monkeypatch.setattr(gaps, "problem_of", small)
+    monkeypatch.setenv("MKLREF_DATA", str(tmp_path))
+    path = tmp_path / "rows.json"
+    words = ["gaps", "--all", "--only", "native", "--most", "0", "--draw"]
+    monkeypatch.setattr(gaps, "STORED", path)
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit, match="2"):  # before anything is measured: there is no mnist
+        gaps.main()
+    assert asked == []
+    (tmp_path / "mnist").mkdir()
+    monkeypatch.setattr(sys, "argv", [*words, "--json", str(tmp_path / "scratch.json")])
+    assert gaps.main() == 0
+    assert asked == [(name, p, samples) for name, samples in gaps.PAGE for p in gaps.NORMS]
+    assert len(gaps.stored(tmp_path / "scratch.json")) == len(asked)
+    assert (tmp_path / "scratch.svg").read_text().count("<svg") == 1
+    drawn = []
+    monkeypatch.setattr(gaps.runpy, "run_path", lambda script: {"main": lambda *words: drawn.append((script, *words))})
+    monkeypatch.setattr(sys, "argv", words)
+    assert gaps.main() == 0
+    assert drawn == [(str(ROOT / "docs" / "figures" / "peers.py"), path)]
 
 
 STANDIN = """

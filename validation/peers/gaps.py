@@ -14,14 +14,17 @@ SimpleMKL toolbox, for instance, with a copy of its files in TOOLBOX, takes part
     --p 1 --command "SimpleMKL=octave-cli --path docs/adapters --path TOOLBOX
         --eval \"simplemkl('{problem}', '{solution}', {tolerance})\""
 
-docs/figures/peers.py draws the file; `benchmark_mkl` beside this one is the same comparison for benchopt.
+--all measures every problem of the page, into validation/results/peers.json unless --json says otherwise; --draw draws
+the file, into the docs or beside it. `benchmark_mkl` beside this one is the same comparison for benchopt.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
+import runpy
 import sys
 import time
 from collections.abc import Iterable
@@ -41,6 +44,8 @@ TOLERANCES = tuple(10.0**-k for k in range(1, 9))
 SIZES = {"digits": 1000, "cancer": 398, "blobs": 1500, "mnist": 2000}
 """Samples of each problem here."""
 NORMS = (1.0, 2.0)
+PAGE = (*((name, None) for name in SIZES), ("digits", 200))
+"""What --all measures: problems, and samples where they are others."""
 
 
 def seconds() -> float:
@@ -139,22 +144,36 @@ def main() -> int:
     parser.add_argument("--command", action="append", default=[], metavar="NAME=TEMPLATE")
     parser.add_argument("--p", action="append", type=float, choices=NORMS, help="both by default")
     parser.add_argument("--samples", type=int, help="other numbers than those of the stored run")
-    parser.add_argument("--most", type=float, default=20.0, metavar="SECONDS", help="after a longer run, no other")
+    parser.add_argument("--most", type=float, default=3.0, metavar="SECONDS", help="after a longer run, no other")
     parser.add_argument("--json", type=results_file)
+    parser.add_argument("--all", action="store_true", help="every problem of the page")
+    parser.add_argument("--draw", action="store_true", help="the picture, of what --json or --all names")
     arguments = parser.parse_args()
+    path = arguments.json or (STORED if arguments.all else None)
     try:
         solvers = {**SOLVERS, **commands(arguments.command)}
         require_known("problem", arguments.problems, SIZES)
         require_known("solver", arguments.only or (), solvers)
+        if arguments.all and arguments.problems:
+            raise ValueError(f"--all, or {', '.join(arguments.problems)}")
+        if arguments.draw and not path:
+            raise ValueError("--draw draws a file: --json FILE, or --all")
     except ValueError as wrong:
         parser.error(str(wrong))
     require_core()
     asked = {who: solve for who, solve in solvers.items() if who in (arguments.only or solvers)}
+    named = [(name, None) for name in arguments.problems or list(SIZES)[:3]]
+    plan = [(name, arguments.samples or samples) for name, samples in (PAGE if arguments.all else named)]
+    if "mnist" in dict(plan) and not Path(os.environ.get("MKLREF_DATA", ""), "mnist").is_dir():
+        parser.error("mnist is read from the directory that MKLREF_DATA names, which has no folder mnist")
     well = [
-        measure(name, arguments.samples, p, asked, arguments.most, arguments.json)
-        for name in arguments.problems or list(SIZES)[:3]
+        measure(name, samples, p, asked, arguments.most, path)
+        for name, samples in dict.fromkeys(plan)
         for p in arguments.p or NORMS
     ]
+    if arguments.draw:
+        own = {"picture": path.with_suffix(".svg")} if path != STORED else {}
+        runpy.run_path(str(ROOT / "docs" / "figures" / "peers.py"))["main"](path, **own)
     return 0 if all(well) else 1
 
 

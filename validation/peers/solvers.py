@@ -73,7 +73,7 @@ def loop_around_svc(problem: Problem, tol: float) -> Answer:
     """
     own = problem.regularizer
     if not (isinstance(own, Lp) and 1.0 < own.p < np.inf):
-        raise NotApplicable("1 < p < inf")
+        raise NotApplicable("needs 1 < p < inf")
     theta = np.full(problem.n_kernels, problem.n_kernels ** (-1.0 / own.p))
     for _ in range(STEPS):
         beta, _, b = svc(problem, theta, tol)
@@ -96,7 +96,7 @@ def weights_of_mklpy(algorithm: str, problem: Problem, tol: float) -> Answer:
     weights are worth for ours. R-MKL and GRAM have radius and margin in theirs, and CKA weights below 0.
     """
     if mklpy is None or not isinstance(problem.regularizer, Lp):
-        raise NotApplicable("MKLpy, and an lp ball")
+        raise NotApplicable("needs MKLpy, and an lp ball")
     model = getattr(mklpy, algorithm)(learner=SVC(), tolerance=tol)
     found = model.combine_kernels([torch.tensor(K, dtype=torch.float64) for K in problem.kernels.dense()], problem.y)
     theta = np.asarray(found.weights, dtype=np.float64)
@@ -106,7 +106,7 @@ def weights_of_mklpy(algorithm: str, problem: Problem, tol: float) -> Answer:
 def svc(problem: Problem, theta: Array, tol: float) -> Answer:
     """scikit-learn's machine at fixed weights."""
     if problem.loss.name != "hinge" or not problem.intercept or problem.sample_weight is not None:
-        raise NotApplicable("hinge loss with an intercept")
+        raise NotApplicable("needs the hinge loss with an intercept")
     machine = SVC(C=problem.C, kernel="precomputed", tol=tol).fit(problem.kernels.combine(theta), problem.y)
     beta = np.zeros(problem.n_samples)
     beta[machine.support_] = machine.dual_coef_[0]
