@@ -236,14 +236,23 @@ SIMPLEMKL = ROOT / "docs" / "adapters" / "simplemkl.m"
 octave = pytest.mark.skipif(shutil.which("octave-cli") is None, reason="Octave is not on this machine")
 
 
+WORDS = gaps.__doc__.partition("--p 1 --command ")[2].partition("\n\n")[0]
+"""The command of the help."""
+
+
+def test_the_page_has_the_command_of_the_help():
+    page = (ROOT / "docs" / "native-benchmark.md").read_text(encoding="utf-8")
+    assert len(shlex.split(WORDS)) == 1
+    assert " ".join(WORDS.split()) in page
+
+
 def by_octave(tmp_path, problem, old="", new=""):
     """The gap of the stand-in by the command of the help, with one piece of the text of the wrapper replaced."""
     text = SIMPLEMKL.read_text(encoding="utf-8")
     assert not old or text.count(old) == 1
     (tmp_path / "simplemkl.m").write_text(text.replace(old, new) if old else text, encoding="utf-8")
     (tmp_path / "mklsvm.m").write_text(STANDIN, encoding="utf-8")
-    said = gaps.__doc__.partition("--p 1 --command ")[2].partition("\n\n")[0]
-    template = shlex.split(said)[0].replace("docs/adapters", str(tmp_path)).replace("TOOLBOX", str(tmp_path))
+    template = shlex.split(WORDS)[0].replace("docs/adapters", str(tmp_path)).replace("TOOLBOX", str(tmp_path))
     beta, theta, b = commands([template])["SimpleMKL"](problem, 1e-3)
     return mklref.certify(problem, beta, weights=theta, intercept=b).relative_gap
 
