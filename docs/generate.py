@@ -232,18 +232,16 @@ def problem_tables(directory: Path) -> None:
 
 def peers_table(directory: Path) -> None:
     """Of each solver the seconds to a certified gap of 1e-5, or the gap that it reaches, and when."""
-    import json
+    from validation.peers.gaps import STORED, stored
 
-    from validation.peers.gaps import STORED
-
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
-    facts, rows = stored["facts"], stored["rows"]
+    rows = stored(STORED)
+    days = sorted({row["facts"]["date"][:10] for row in rows})
+    machines = sorted({row["facts"]["machine"] for row in rows})
     columns = sorted({(row["problem"], row["n"], row["M"], row["p"]) for row in rows})
     cells = {(row["solver"], row["problem"], row["n"], row["M"], row["p"]): reached(row["points"]) for row in rows}
     heads = [f"{name}, n = {n}, M = {M}, p = {p:g}" for name, n, M, p in columns]
-    lines = [
-        f"Measured {facts['date'][:10]} on {facts['machine']}: seconds to a certified gap of 1e-5, or in brackets the"
-    ]
+    when = " to ".join(dict.fromkeys([days[0], days[-1]]))
+    lines = [f"Measured {when} on {' and '.join(machines)}: seconds to a certified gap of 1e-5, or in brackets the"]
     lines += ["smallest gap that was reached, and the seconds it took.", ""]
     lines += ["| solver | " + " | ".join(heads) + " |", "|---|" + "--:|" * len(columns)]
     for solver in dict.fromkeys(row["solver"] for row in rows):

@@ -301,7 +301,7 @@ def test_without_the_whole_history_no_commit_is_looked_up(history, tmp_path, mon
     assert checked(root) == (0, "not checked: these files are no git checkout\n")
 
 
-def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, tmp_path):
+def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, tmp_path, monkeypatch):
     generate.problem_tables(tmp_path)
     generate.peers_table(tmp_path)
     problems, proven, peers = ((tmp_path / f"{name}.md").read_text() for name in ("problems", "proven", "peers"))
@@ -309,6 +309,14 @@ def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, t
     assert problems.count("\n") == 2 + 30
     assert "| `block_norm` |" in proven
     assert "| native |" in peers
+    row = {"problem": "digits", "n": 9, "M": 2, "p": 1.0, "solver": "native", "points": [{"gap": 1e-6, "seconds": 2.0}]}
+    facts = [{"date": f"2026-01-0{day} 12:00", "machine": machine} for day, machine in ((2, "B"), (1, "A"))]
+    (tmp_path / "rows.json").write_text(
+        json.dumps({"rows": [{**row, "facts": f, "n": k} for k, f in enumerate(facts)]})
+    )
+    monkeypatch.setattr("validation.peers.gaps.STORED", tmp_path / "rows.json")
+    generate.peers_table(tmp_path)
+    assert "Measured 2026-01-01 to 2026-01-02 on A and B: seconds" in (tmp_path / "peers.md").read_text()
     assert generate.reached([{"gap": 1e-3, "seconds": 2.0}, {"gap": 1e-2, "seconds": 1.0}]) == "(1e-03, 2)"
 
 

@@ -1,8 +1,10 @@
-"""Certified gap against time of many solvers, from validation/results: `PYTHONPATH=. python docs/figures/peers.py`."""
+"""Certified gap against time of many solvers, from validation/results: `PYTHONPATH=. python docs/figures/peers.py`.
+
+`python -m validation.peers.gaps --all --draw` measures first.
+"""
 
 from __future__ import annotations
 
-import json
 from itertools import accumulate
 from pathlib import Path
 
@@ -11,14 +13,14 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import NullFormatter
 
 from mklref.plotting import SETTINGS
-from validation.peers.gaps import STORED
+from validation.peers.gaps import STORED, stored
 
 STATIC = Path(__file__).parents[1] / "_static"
 
 
-def main() -> None:
+def draw(path: Path, picture: Path) -> None:
     """One panel for each problem and p; the lowest gap that was reached within the time."""
-    rows = json.loads(STORED.read_text(encoding="utf-8"))["rows"]
+    rows = stored(path)
     names = list(dict.fromkeys(row["solver"] for row in rows))
     problems = sorted({(row["problem"], row["n"], row["M"]) for row in rows})
     norms = sorted({row["p"] for row in rows})
@@ -40,9 +42,15 @@ def main() -> None:
         axes[i][0].set_ylabel("certified relative gap")
     found = {label: line for ax in axes.flat for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=3, fontsize=7)
-    figure.savefig(STATIC / "peers.svg", metadata={"Date": None})
+    figure.savefig(picture, metadata={"Date": None})
+    plt.close(figure)
+
+
+def main(path: Path = STORED, picture: Path = STATIC / "peers.svg") -> None:
+    """In the style of the docs."""
+    with mpl.rc_context(SETTINGS):
+        draw(path, picture)
 
 
 if __name__ == "__main__":
-    with mpl.rc_context(SETTINGS):
-        main()
+    main()

@@ -96,8 +96,9 @@ def test_its_wrong_twin_is_caught(name, tmp_path):
 
 def test_every_adapter_is_on_the_page():
     page = (ADAPTERS.parent / "vectors.md").read_text(encoding="utf-8")
-    assert {path.name for path in ADAPTERS.iterdir()} == set(LANGUAGES)
-    for name in LANGUAGES:
+    names = {path.name for path in ADAPTERS.iterdir()}
+    assert names == {*LANGUAGES, "simplemkl.m"}, "the last one is tested with the peers"
+    for name in names:
         assert f"{{literalinclude}} adapters/{name}" in page
 
 

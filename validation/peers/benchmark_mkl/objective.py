@@ -1,6 +1,7 @@
 """benchopt: the certified relative gap of `mklref.certify`, whoever computed the answer.
 
-Run from the checkout, with its root on PYTHONPATH: `benchopt run validation/peers/benchmark_mkl`.
+Run from the checkout, with its root on PYTHONPATH: `benchopt run validation/peers/benchmark_mkl`. The installation has
+to be the editable one of CONTRIBUTING.md: beside any other the checkout is found without its compiled core.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 from benchopt import BaseObjective
 
 import mklref
+from validation.facts import require_core
 
 
 class Objective(BaseObjective):
@@ -20,7 +22,8 @@ class Objective(BaseObjective):
     sampling_strategy = "tolerance"
 
     def set_data(self, kernels: Any, y: Any, C: float) -> None:
-        """One data set."""
+        """One data set; nothing is timed without the compiled core."""
+        require_core()
         self.problem = mklref.Problem(kernels, y, C=C, regularizer=mklref.Lp(self.p))
 
     def get_objective(self) -> dict[str, Any]:

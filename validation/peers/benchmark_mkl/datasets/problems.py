@@ -14,9 +14,9 @@ class Dataset(BaseDataset):
     """Kernels, labels and C; MNIST needs MKLREF_DATA."""
 
     name = "problems"
-    parameters = {"problem": list(PROBLEMS)}  # noqa: RUF012
+    parameters = {"problem": list(SIZES), "samples": [None]}  # noqa: RUF012
 
     def get_data(self) -> dict[str, Any]:
-        """As large as in the stored comparison."""
-        kernels, y, C = PROBLEMS[self.problem](SIZES[self.problem])
+        """As large as in the stored comparison, or with other numbers of samples."""
+        kernels, y, C = PROBLEMS[self.problem](self.samples or SIZES[self.problem])
         return {"kernels": kernels, "y": y, "C": C}
