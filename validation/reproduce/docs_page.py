@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from mklref._files import write_text
 from validation.reproduce.expected import FOLDER, Entry, Table
@@ -48,7 +49,7 @@ def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
 def _first(sections: Sequence[Section]) -> Iterator[str]:
     """The first page, with its counts and pictures filled in."""
     counts = {origin: [s.counts(origin) for s in sections] for origin in ("paper", "construction", "besides")}
-    figures = {
+    figures: dict[str, Any] = {
         "experiments": sum(bool(s.results) for s in sections),
         **{f"{origin}-match": sum(yes for yes, _ in found) for origin, found in counts.items()},
         **{f"{origin}-all": sum(yes + no for yes, no in found) for origin, found in counts.items()},

@@ -335,7 +335,10 @@ def _causes(
     What is undecided is explained by a cause that says so, never by one of what differs.
     """
     figures = defaultdict(lambda: NOT_MEASURED, measured)
-    rest = {"differs": {"text": UNEXPLAINED}, "undecided": {"text": UNDECIDED, "undecided": True}}
+    rest: dict[str, dict[str, Any]] = {
+        "differs": {"text": UNEXPLAINED},
+        "undecided": {"text": UNDECIDED, "undecided": True},
+    }
     explained: dict[str, tuple[dict[str, Any], list[str]]] = {}
     for key, verdict in open_keys.items():
         fitting = [c for c in causes if c.get("undecided", False) == (verdict == "undecided")]
