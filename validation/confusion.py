@@ -136,7 +136,9 @@ def main() -> int:
         print(who, facts)
     print(summary(rows))
     outside = {case.name for case in select(exclude="grid")}
-    print("outside of the grid:", summary([row for row in rows if row[0] in outside]))
+    some = [row for row in rows if row[0] in outside]
+    if 0 < len(some) < len(rows):
+        print("outside of the grid:", summary(some))
     if arguments.include is None and not arguments.stored:
         write_text(RESULTS, packed(rows))
     return int(summary(rows)["named first"] < WANTED)

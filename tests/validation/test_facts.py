@@ -22,7 +22,7 @@ from validation import checked
 from validation.benchmarks import algorithms, certificates, scaling, selection, turns
 from validation.facts import CODE, RESULTS, commit, facts
 from validation.primers import statements
-from validation.proven import table_lines, values
+from validation.proven import main as proven, table_lines, values
 
 
 def git(root: Path, *arguments: str) -> None:
@@ -128,3 +128,18 @@ def test_stored_proofs_are_those_of_the_published_problems_and_all_are_confirmed
     assert set(names) == set(real.published())
     assert {row["said"] for row in rows} == {"CONFIRMED"}
     assert all(float(row["gap"]) < 1e-9 and "+" not in row["commit"] for row in rows)
+
+
+def test_values_at_proven_optima_go_on_where_a_run_ended(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "proven.json"
+    for programs in ("dual", "dual,mixed_norm"):
+        command = ["proven", "real", "--only", "iris-50*", "--programs", programs, "--json", str(path)]
+        monkeypatch.setattr("sys.argv", command)
+        assert proven() == 0
+    rows = json.loads(path.read_text())["rows"]
+    assert [(row["problem"], list(row["off"])) for row in rows] == [
+        ("iris-50-hinge-p-1", ["dual"]),
+        ("iris-50-hinge-p-1", ["mixed_norm"]),
+    ]
+    assert all(off < 1e-6 for row in rows for off in row["off"].values())
+    assert "**Real**, 1 problems:" in capsys.readouterr().out
