@@ -112,6 +112,9 @@ def solve(
         return solution
     try:
         solution = polished(machine, solution, tol)
+        if solution.status is Status.STALLED and not late and (last := run.last_centre()) is not None:
+            other = polished(machine, last, tol)
+            solution = other if other.certificate.gap < solution.certificate.gap else solution
         bounds = solution.certificate
         # Who set a limit, or pressed Ctrl-C, asked for no second solve, and large matrices are not copied for one.
         stalled = solution.status is Status.STALLED and order <= tuning.REFINED and not late
