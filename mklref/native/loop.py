@@ -352,7 +352,7 @@ class Loop:
             return self._or_a_surer_one(found, [])
 
     def _or_a_surer_one(self, found: Solution, points: list[Point]) -> Solution:
-        """The solution, or, where rounding has most of its gap, what has a smaller one: these points, or less of its beta.
+        """The solution, or, where rounding has most of its gap, the best of these points and of shorter dual points.
 
         Where R* is steep, a dual point that is a little shorter is better than one whose squares rounding takes far.
         """
