@@ -164,7 +164,7 @@ def _on_face(
     scale = max(float(np.abs(Qs).max()), float(D.max() - D.min()), np.finfo(float).tiny)
     offset = float((D - 0.5 * (Q @ centre)).max())
     P = np.zeros((m + 1, m + 1))
-    P[:m, :m] = (V.T @ V + 2.0 * psi.mu * unit**2) / scale
+    P[:m, :m] = (V.T @ V + 2.0 * psi.mu * unit * unit) / scale
     P[range(m), range(m)] += _RIDGE * max(1.0, float(np.trace(P)))
     c = np.append((unit * psi.cost[index] - (W @ centre) @ V) / scale, 1.0)
     G = np.full((k, m + 1), -1.0)

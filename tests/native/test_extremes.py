@@ -199,6 +199,14 @@ def test_kernels_of_very_different_scales(p):
         checked(problem.replace(kernels=scaled, C=C, regularizer=Lp(p)), tol=tol)
 
 
+@pytest.mark.parametrize("lam", [1e-8, 1e-10, 1e-14])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "epsilon_insensitive"])
+def test_an_elastic_net_that_is_all_but_sparse_takes_as_few_machines_as_others(loss, lam):
+    """R* as steep as 1/lam is reached by relatives that are less so."""
+    solution = checked(make_problem(loss=loss, seed=3, regularizer=ElasticNet(lam, "ivanov")))
+    assert len(solution.history) <= 40
+
+
 @pytest.mark.parametrize("weighted", [WeightedL1, lambda scale: WeightedLp(1, scale)], ids=["omega", "scale"])
 def test_scales_of_the_penalty_are_those_of_the_kernels(weighted):
     """80 kernels, whose weights and squares can be compared only in the units that their scales make."""
