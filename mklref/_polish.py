@@ -70,12 +70,16 @@ def improved(
 
 
 def with_better_intercept(problem: Problem, point: Point) -> tuple[Point, Certificate]:
-    """The point and its certificate, at its own intercept or at the best one where that is worth it."""
+    """The point and its certificate, at its own intercept or at the best one where that is worth it.
+
+    The best one may be on a kink, where rounding costs more than it gains.
+    """
     found = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
     if not found.objective - found.better_upper > _WORTHWHILE * found.gap:
         return point, found
-    point = point._replace(intercept=problem.intercepts(np.atleast_1d(found.better_intercept).tolist()))
-    return point, certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
+    moved = point._replace(intercept=problem.intercepts(np.atleast_1d(found.better_intercept).tolist()))
+    better = certify(problem, moved.dual_coef, weights=moved.weights, intercept=moved.intercept)
+    return (moved, better) if _gap(better) < _gap(found) else (point, found)
 
 
 def _gap(certificate: Certificate) -> float:

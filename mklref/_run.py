@@ -67,6 +67,8 @@ class Recorder(Generic[R]):
         self.began = time.perf_counter()
         self.deadline = np.inf if max_time is None else self.began + max_time
         self.records: list[R] = []
+        self.raised = False
+        """Whether the callback did: its errors are nobody's to catch, those of a solver of the same kind may be."""
         self._first = 0
         self._line = Progress(progress, label, target=tol, quantity=quantity)
 
@@ -89,6 +91,15 @@ class Recorder(Generic[R]):
         """From another start: `max_iter` counts anew."""
         self._first = len(self.records)
 
+    def tell(self, record: R) -> bool:
+        """Call the callback; says whether it asks to stop."""
+        if self.callback is None:
+            return False
+        self.raised = True
+        asked = bool(self.callback(record))
+        self.raised = False
+        return asked
+
     def add(self, record: R, shown: float, reached: Status | None = None) -> Status | None:
         """Note a record, whose quantity the line shows; says why the run has to end, or None.
 
@@ -96,7 +107,7 @@ class Recorder(Generic[R]):
         """
         self.records.append(record)
         self._line.update(shown)
-        asked = self.callback is not None and bool(self.callback(record))
+        asked = self.tell(record)
         if reached is not None:
             return reached
         if asked:

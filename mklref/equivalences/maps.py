@@ -159,7 +159,7 @@ def lp_to_half_power(problem: Problem, solution: Solution) -> Carried:
     """
     ball, solution = _left(problem, solution, Lp)
     q = ball.block_exponent
-    return _rescaled(problem, solution, HalfPower(q), 0.5 * q * _norm_power(problem, solution, q, q - 2.0))
+    return _rescaled(problem, solution, HalfPower(q), 0.5 * q * _ball_norm_power(problem, solution, q - 2.0))
 
 
 def half_power_to_lp(problem: Problem, solution: Solution) -> Carried:
@@ -174,7 +174,7 @@ def lp_to_power(problem: Problem, solution: Solution) -> Carried:
     """`Lp(p)` at C is `Power(p)` at C ||rho||_q^{q-2}: Tomioka (5) to (7), whose own C is the reciprocal."""
     ball, solution = _left(problem, solution, Lp)
     q = ball.block_exponent
-    return _rescaled(problem, solution, Power(ball.p), _norm_power(problem, solution, q, q - 2.0))
+    return _rescaled(problem, solution, Power(ball.p), _ball_norm_power(problem, solution, q - 2.0))
 
 
 def power_to_lp(problem: Problem, solution: Solution) -> Carried:
@@ -182,6 +182,17 @@ def power_to_lp(problem: Problem, solution: Solution) -> Carried:
     power, solution = _left(problem, solution, Power)
     q = power.block_exponent
     return _rescaled(problem, solution, Lp(power.p), _norm_power(problem, solution, q, 2.0 - q))
+
+
+def _ball_norm_power(problem: Problem, solution: Solution, exponent: float) -> float:
+    """||rho||_q^exponent of a solution for `Lp(p)`, from its dual point: ||g||_q* is the same, g_m^2 = beta'K_m beta.
+
+    With it that point stays feasible at p = 1, where the R* of the others ends, however inexact the solution is.
+    """
+    block_norms(problem, solution)  # refuses f = 0
+    squares = np.maximum(problem.kernels.apply(solution.dual_coef) @ solution.dual_coef, 0.0)
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(2.0 * np.float64(problem.regularizer.conjugate(np.sqrt(squares)))) ** exponent)
 
 
 def _norm_power(problem: Problem, solution: Solution, q: float, exponent: float) -> float:

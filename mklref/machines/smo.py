@@ -59,8 +59,8 @@ class SMOMachine(Machine):
         """0, or the first samples at their bounds until 1'beta = c_b."""
         if not (problem.intercept and problem.intercept_cost):
             return np.zeros(problem.n_samples)
-        used = np.cumsum(self.upper)
-        return np.clip(self.upper - (used - problem.intercept_cost), 0.0, self.upper)
+        before = np.cumsum(self.upper) - self.upper  # of the first sample exactly 0, however wide its box
+        return np.clip(problem.intercept_cost - before, 0.0, self.upper)
 
     def move(self, weights: Array) -> None:
         """Change the weights; the gradient follows from the images."""

@@ -22,6 +22,7 @@ import numpy as np
 from mklref._run import Best, Recorder
 from mklref._typing import Array
 from mklref.certificate.bounds import unit_of
+from mklref.certificate.numerical import certify_each
 from mklref.exceptions import KernelsLost
 from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
@@ -35,6 +36,8 @@ from mklref.solution import History, Record, Solution, Status
 
 _FAR = 1e100
 """Block norms up to which R* has to be finite for a dual without bounds."""
+_SHORTER = 4.0 ** -np.arange(4, 14)
+"""Shares by which a dual point is shortened."""
 
 
 class Loop:
@@ -53,6 +56,8 @@ class Loop:
             own.deadline = recorder.deadline
         regularizer, M = self.problem.regularizer, self.problem.n_kernels
         self.psi = regularizer.polyhedral(M)
+        self.units = np.ones(M) if self.psi is None else self.psi.units
+        """Those in which weights times them, and squares over them, are compared."""
         self.large_q: LargeQ | None = None
         if isinstance(regularizer, BlockNorm) and regularizer.weight_form == "max":
             self.large_q = LargeQ(regularizer)
@@ -69,11 +74,14 @@ class Loop:
         """What the certificate will add to the gap, as far as it is known to matter."""
         self.target = 0.0
         """The gap to reach."""
-        self.inner_gap = np.inf
+        self.inner_gap = self.asked = np.inf
+        """The gap to which machines are solved, and that to which the last one was."""
         self.unit = 0.0
         """The order of weights where those of the centre are much smaller."""
         self.stopped: Status | None = None
         self.last: Point | None = None
+        self.centre: Point | None = None
+        """The latest one."""
         self.told = 0
         """Steps of the inner solvers in the records so far."""
         self.cuts: list[Cut] = []
@@ -96,7 +104,7 @@ class Loop:
         """Go on from this point; why it ended, and the last centre."""
         patience, centre, serious = Patience(), point, True
         widen_below = tuning.WIDER * point.working_gap
-        self.unit, self.trust = self.unit or tuning.UNIT * float(point.weights.max()), 1.0
+        self.unit, self.trust = self.unit or tuning.UNIT * float((point.weights * self.units).max()), 1.0
         while True:
             if (status := self.record(point)) is not None:
                 return status, centre
@@ -107,7 +115,7 @@ class Loop:
                     widen_below = tuning.WIDER * point.working_gap
                     if point.gap <= self.target:
                         continue
-                centre = point
+                self.centre = centre = point
                 above = centre.merit - self.best.lower if self.large_q is None else np.inf
                 patience.look(centre, above, self.target)
             if self.lost() or self.failures >= self.most_failures or patience.over:
@@ -115,7 +123,7 @@ class Loop:
             if serious:
                 ahead = max(self.target, min(tuning.AHEAD * patience.smallest, tuning.COARSE * abs(self.best.upper)))
                 self.inner_gap = min(self.inner_gap, ahead)
-                finer = self.inner_gap > tuning.FINEST * abs(centre.merit)
+                finer = centre.inner_gap <= self.asked  # else the last machine was at its limit
                 if finer and centre.inner_gap > 0.5 * centre.working_gap:  # the machine, not the weights, is far off
                     outer_done = centre.working_gap - centre.inner_gap <= 0.5 * self.target
                     self.inner_gap = min(0.1 * self.inner_gap, self.target if outer_done else np.inf)
@@ -140,12 +148,15 @@ class Loop:
 
     # --- evaluate and bound -----------------------------------------------------------------------------------
 
+    @np.errstate(over="ignore", invalid="ignore")  # absurd weights have infinite bounds, which is an answer
     def evaluate(self, weights: Array) -> Point:
         """Solve the machine at these weights and bound the optimum from what it found."""
         self.machine.move(weights)
-        self.machine.solve(self.inner_gap)
+        self.asked = self.inner_gap
+        self.machine.solve(self.asked)
         return self.assess(weights, solved=True)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def assess(self, weights: Array, solved: bool = False) -> Point:
         """Bounds at these weights and the present dual point of the machine, which may have been `solved` for them."""
         machine, regularizer = self.machine, self.problem.regularizer
@@ -289,20 +300,20 @@ class Loop:
             return
         if np.count_nonzero(point.weights) < count < self.problem.n_kernels:
             self.machine.forms.watched[:] = point.weights > 0.0
-            self.machine.forms.watched[np.argsort(point.squares)[-count:]] = True
+            self.machine.forms.watched[np.argsort(point.squares / self.units)[-count:]] = True
 
     def widen(self, point: Point, nearly: float = tuning.NEARLY) -> Point:
         """Read the kernels again whose bounds show that they could matter, and watch those that nearly do."""
         forms = self.machine.forms
         if forms.watched.all():
             return point
-        known = forms.watched.copy()
-        inside = point.squares[known].max()
-        forms.watched |= point.squares > min(1.0, nearly / tuning.NEARLY) * inside
+        known, squares = forms.watched.copy(), point.squares / self.units
+        inside = squares[known].max()
+        forms.watched |= squares > min(1.0, nearly / tuning.NEARLY) * inside
         if np.array_equal(known, forms.watched):
             return point
         self.machine.set_dual(point.beta)
-        forms.watched &= known | (forms.squares > nearly * inside)
+        forms.watched &= known | (forms.squares / self.units > nearly * inside)
         return self.assess(point.weights)
 
     def lost(self) -> bool:
@@ -329,12 +340,32 @@ class Loop:
             weights = nothing  # f = 0, which costs nothing and is free of rounding; its best intercept is 0
         with blas_threads(self.problem.n_samples):
             found = self.machine.solution(best.beta, weights, status, self.history(), self.tol)
-            gap, noise = found.certificate.gap, found.certificate.rounding
-            if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
-                return found
-            # Only now is it known what rounding costs.
-            first = self.machine.solution(self.first.beta, self.first.weights, status, found.history, self.tol)
-            return min(found, first, key=lambda solution: solution.certificate.gap)
+            return self._or_a_surer_one(found, [] if self.first is None else [self.first])
+
+    def last_centre(self) -> Solution | None:
+        """Where the run ended, which may be better than what is best by bounds that rounding makes."""
+        centre, status = self.centre, Status.STALLED
+        if centre is None or centre is self.best.point:
+            return None
+        with blas_threads(self.problem.n_samples):
+            found = self.machine.solution(centre.beta, centre.weights, status, self.history(), self.tol)
+            return self._or_a_surer_one(found, [])
+
+    def _or_a_surer_one(self, found: Solution, points: list[Point]) -> Solution:
+        """The solution, or, where rounding has most of its gap, the best of these points and of shorter dual points.
+
+        Where R* is steep, a dual point that is a little shorter is better than one whose squares rounding takes far.
+        """
+        gap, noise = found.certificate.gap, found.certificate.rounding
+        if found.status is Status.OPTIMAL or not 2.0 * noise > gap:
+            return found
+        others = [(point.beta, point.weights) for point in points]
+        beta = np.concatenate(self.problem.split(found.dual_coef))
+        others += [((1.0 - share) * beta, found.weights) for share in _SHORTER]
+        rows = [(self.problem, self.problem.join(self.machine.split(beta)), own, None) for beta, own in others]
+        gaps = [certificate.gap for certificate in certify_each(rows)]
+        k = int(np.argmin(gaps))
+        return found if gap <= gaps[k] else self.machine.solution(*others[k], found.status, found.history, self.tol)
 
     def kept_solution(self) -> Solution | None:
         """The best point of which all images are known, certified without another read of the kernels; or None."""

@@ -68,6 +68,8 @@ class Ladder:
         try:
             return self._by_way_of(self.loop.problem.replace(C=self.loop.problem.C / tuning.SMALLER), "a smaller box")
         except InvalidParameter:  # no such C
+            if self.loop.recorder.raised:
+                raise
             return None
 
     def smallest_norms(self) -> Point | None:
@@ -78,18 +80,20 @@ class Ladder:
     def _by_way_of(self, problem: Problem, label: str) -> Point | None:
         """The point from which the solution of another problem leads on."""
         loop, recorder = self.loop, self.loop.recorder
-        left, tell = max(1, recorder.max_iter - len(recorder.records)), recorder.callback
+        left = max(1, recorder.max_iter - len(recorder.records))
         own: Recorder[Record] = Recorder(
             label,
             tol=loop.tol,
             max_iter=max(1, left // 2),
             max_time=recorder.left,
             # The bounds that are told are those of this problem.
-            callback=None if tell is None else lambda _: tell(recorder.records[-1]),
+            callback=lambda _: recorder.tell(recorder.records[-1]),
         )
         try:
             other = self.solved(problem, own)
         except (FloatingPointError, np.linalg.LinAlgError):  # no point there
+            if recorder.raised:
+                raise
             return None
         loop.spend(other.counters())
         recorder.max_iter -= len(own.records)

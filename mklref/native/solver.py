@@ -112,6 +112,9 @@ def solve(
         return solution
     try:
         solution = polished(machine, solution, tol)
+        if solution.status is Status.STALLED and not late and (last := run.last_centre()) is not None:
+            other = polished(machine, last, tol)
+            solution = other if other.certificate.gap < solution.certificate.gap else solution
         bounds = solution.certificate
         # Who set a limit, or pressed Ctrl-C, asked for no second solve, and large matrices are not copied for one.
         stalled = solution.status is Status.STALLED and order <= tuning.REFINED and not late
@@ -157,7 +160,7 @@ def run_from(
 
     The forms, if there are any, are those of a machine on the same kernels that is no longer used.
     """
-    left = deadline - time.perf_counter()
+    left, given = deadline - time.perf_counter(), start is not None
     recorder: Recorder[Record] = Recorder(
         "solving", tol=tol, max_iter=max_iter, max_time=left, callback=callback, progress=progress
     )
@@ -176,7 +179,13 @@ def run_from(
             if start is not None:
                 loop = _loop(problem, start, loop.machine.forms, tol, recorder)
                 loop.spend(start.history.counters)
-        return loop, _followed(loop, start)
+        status = _followed(loop, start)
+        if given and status is Status.STALLED:  # the start may have led nowhere
+            first, loop = loop, _loop(problem, None, None, tol, recorder)
+            loop.best, loop.told = first.best, first.told
+            loop.spend(first.counters())
+            status = _followed(loop)
+        return loop, status
 
 
 @contextmanager
@@ -189,7 +198,10 @@ def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
 
 
 def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record]) -> Loop:
-    machine = machine_for(problem, None if start is None else start.dual_coef, forms)
+    with np.errstate(over="ignore", invalid="ignore"):
+        machine = machine_for(problem, None if start is None else start.dual_coef, forms)
+    if not np.isfinite(machine.forms.squares).all():  # nobody can start there
+        machine = machine_for(problem)
     check_range(problem.C, max(own.forms.diagonals.max(initial=0.0) for own in machine.machines))
     return Loop(machine, tol, recorder, cold=start is None)
 
@@ -208,11 +220,11 @@ def _followed(loop: Loop, start: Any = None) -> Status:
         while True:
             status, centre = loop.iterate(point)
             rescued = ladder.climb(centre) if status is Status.STALLED else None
-            if rescued is None:
+            if rescued is None or loop.stopped is not None:
                 return loop.stopped or status
             point = rescued
     except (FloatingPointError, np.linalg.LinAlgError):
-        if loop.best.point is None:
+        if loop.best.point is None or loop.recorder.raised:
             raise
         return Status.STALLED
 
@@ -230,7 +242,8 @@ def _first_weights(loop: Loop, start: Any) -> Array:
     machine, regularizer = loop.machine, loop.problem.regularizer
     if start is not None:
         machine.warm = True
-        return regularizer.weights_from_norms(start.weights * np.sqrt(machine.forms.squares))
+        own = regularizer.weights_from_norms(start.weights * np.sqrt(machine.forms.squares))
+        return own if own.any() else equal_weights(loop.problem)  # of f = 0 they say nothing
     weights = weights_of_a_part(loop)
     machine.warm = weights is not None
     return equal_weights(loop.problem) if weights is None else weights

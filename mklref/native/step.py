@@ -85,7 +85,7 @@ def step(
     kernels : array of int (k,), optional
         All weights but theirs stay 0; by default all kernels.
     unit : float
-        The order of the weights where those of the centre are much smaller.
+        The order of the weights, in those of psi, where those of the centre are much smaller.
     deadline : float
         The step ends somewhere on the way past this time of `perf_counter`.
     """
@@ -93,14 +93,16 @@ def step(
     Q, D = np.array([cut.squares for cut in cuts]), np.array([cut.dual_term for cut in cuts])
     if psi is None:
         return Step(*curved_step(regularizer, Q, D, W, centre, deadline))
-    if kernels is None or len(kernels) == len(centre):
-        return sparse_step(psi, Q, D, W, centre, unit)
-    found = sparse_step(psi.of(kernels), Q[:, kernels], D, W, centre[kernels], unit)
-    weights = np.zeros_like(centre)
-    weights[kernels] = found.weights
+    kernels = np.arange(len(centre)) if kernels is None else kernels
+    # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
+    psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
+    alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
+    found = sparse_step(alike, Q[:, kernels] / units, D, W / units, centre[kernels] * units, unit)
+    weights[kernels] = found.weights / units
     return found._replace(weights=weights)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # the end may be at weights that no penalty can hold
 def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kernels: Any, found: Step) -> Step:
     """The best point of the model with one cut between the centre and what was found, by golden sections.
 
@@ -162,7 +164,7 @@ def _on_face(
     scale = max(float(np.abs(Qs).max()), float(D.max() - D.min()), np.finfo(float).tiny)
     offset = float((D - 0.5 * (Q @ centre)).max())
     P = np.zeros((m + 1, m + 1))
-    P[:m, :m] = (V.T @ V + 2.0 * psi.mu * unit**2) / scale
+    P[:m, :m] = (V.T @ V + 2.0 * psi.mu * unit * unit) / scale
     P[range(m), range(m)] += _RIDGE * max(1.0, float(np.trace(P)))
     c = np.append((unit * psi.cost[index] - (W @ centre) @ V) / scale, 1.0)
     G = np.full((k, m + 1), -1.0)

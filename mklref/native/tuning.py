@@ -44,8 +44,6 @@ takes a fifth longer, lines (200 samples, C = 0.01) 27 % more reads."""
 UNIT = 1e-3
 """Share of the first weights that is the order of the weights where those of the centre are much smaller. No problem of
 the benchmark needs it; without, one of 100 random ones with WeightedL1 ends at a gap of 0.1."""
-FINEST = 1e-18
-"""Share of the merit below which no machine is asked to be solved again: rounding is what keeps its gap open."""
 NOTHING, LESS = 1e-5, 0.1
 """A model that promises less than this share of a gap which stays has misled: factor on its root W each time. No
 problem of the benchmark needs it; without, one of 100 random ones with Groups stalls."""

@@ -131,6 +131,10 @@ class RootPlusLinear(ConcaveFunction):
         with np.errstate(over="ignore"):
             return np.asarray(np.maximum(s - (1.0 - self.lam), 0.0) ** 2 / (2.0 * self.lam))
 
+    def smoothed(self, epsilon: float) -> RootPlusLinear:
+        """`RootPlusLinear(epsilon)` where lam is less: g~* is as steep as 1/lam."""
+        return self if self.lam >= epsilon else RootPlusLinear(epsilon)
+
 
 @dataclass(frozen=True)
 class SmoothedRoot(ConcaveFunction):
@@ -172,7 +176,8 @@ class SmoothedRoot(ConcaveFunction):
 
     def conjugate(self, y: Array) -> Array:
         """-(1 - 2 epsilon y)^2 / (4y) for y <= 1/(2 epsilon), else 0."""
-        return np.asarray(-(np.maximum(1.0 - 2.0 * self.epsilon * y, 0.0) ** 2) / (4.0 * y))
+        with np.errstate(divide="ignore"):  # -inf at 0
+            return np.asarray(-(np.maximum(1.0 - 2.0 * self.epsilon * y, 0.0) ** 2) / (4.0 * y))
 
     def block_conjugate(self, s: Array) -> Array:
         """Epsilon s^2 / (1 + sqrt(1 - s^2)), which does not cancel."""

@@ -131,3 +131,7 @@ class ElasticNet(Regularizer):
             slope = (1.0 - self.lam) / (self.lam + (1.0 - self.lam) * np.count_nonzero(above))
             jacobian -= slope * np.outer(inverse, inverse)
         return jacobian / (2.0 * self.lam)
+
+    def smoothed(self, epsilon: float) -> ElasticNet:
+        """`ElasticNet(epsilon)` where lam is less: R* is as steep as 1/lam."""
+        return self if self.lam >= epsilon else ElasticNet(epsilon, self.form)

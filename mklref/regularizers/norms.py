@@ -102,6 +102,14 @@ class Polyhedral:
         """The same for some of the kernels, all others having weight 0."""
         return Polyhedral(self.cost[kernels], self.mu, None if self.normal is None else self.normal[kernels])
 
+    @property
+    def units(self) -> Array:
+        """u (M,), at most 1: whatever the costs or the normal are, theta_m u_m can be compared, and so can q_m/u_m."""
+        if self.normal is not None:
+            return np.asarray(self.normal / self.normal.max())
+        alike = self.mu > 0.0 or not self.cost.all()
+        return np.ones_like(self.cost) if alike else np.asarray(self.cost / self.cost.max())
+
     def penalty(self, theta: Array) -> float:
         """cost'theta + mu (1'theta)^2."""
         return float(self.cost @ theta) + self.mu * float(theta.sum()) ** 2

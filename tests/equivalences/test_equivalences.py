@@ -16,6 +16,7 @@ from mklref import equivalences, reference
 from mklref.certificate import certify
 from mklref.equivalences import EQUIVALENCES, Equivalence, leaving
 from mklref.exceptions import NotApplicable
+from mklref.native import solve as native_solve
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.solution import Solution
@@ -119,3 +120,16 @@ def test_the_table_has_words_for_every_edge():
         assert list(row) == ["name", "left", "right", "parameters", "condition", "source"]
         assert all(row.values())
         assert any(paper in row["source"] for paper in ("SimpleMKL", "Szafranski", "Tomioka", "Kloft"))
+
+
+@pytest.mark.parametrize("name", ["lp to half power", "lp to power"])
+def test_an_inexact_solution_for_lp_is_as_good_on_the_right_at_p_1(name):
+    """The norm at which R* ends there is that of the dual point; of ||rho||_1 it differs by the root of the gap."""
+    (edge,) = (edge for edge in EQUIVALENCES if edge.name == name)
+    for seed in range(5):
+        problem = make_problem(seed=seed, regularizer=Lp(1), loss="squared", intercept=False)
+        left = native_solve(problem, tol=1e-4)
+        right = edge(problem, left)
+        scale = problem.C / right.problem.C
+        bounds = certify(right.problem, right.dual_coef, weights=right.weights)
+        assert scale * bounds.gap <= left.certificate.gap * (1.0 + 1e-9) + 1e-12 * scale * bounds.upper

@@ -21,6 +21,8 @@ from mklref.regularizers import (
     RootPlusLinear,
     SmoothedRoot,
     Tikhonov,
+    WeightedL1,
+    WeightedLp,
 )
 from mklref.solution import Status
 
@@ -67,6 +69,16 @@ def test_tubes_nearly_as_wide_as_the_targets_by_hand(intercept):
         problem = mklref.Problem([np.eye(2)], [1.05, -1.05], C=10.0, loss=loss, intercept=intercept)
         solution = checked(problem)
         assert solution.objective == pytest.approx(0.05**2 / (1.0 + 0.1 * curvature), rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [1e15, 1e24, 1e60])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "one_class"])
+def test_a_margin_that_is_hard_is_found_whatever_rounding_makes_of_its_losses(loss, C):
+    """No beta is near the box, and the losses, all 0, come out as C times the rounding of scores."""
+    problem = make_problem(loss=loss, seed=16, regularizer=Lp(2)).replace(C=C)
+    solution, other = checked(problem), checked(problem.replace(C=1e6))
+    overlap(solution, other)
+    assert len(solution.history) <= 60
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(2), ElasticNet(0.4)], ids=str)
@@ -187,6 +199,28 @@ def test_kernels_of_very_different_scales(p):
         checked(problem.replace(kernels=scaled, C=C, regularizer=Lp(p)), tol=tol)
 
 
+@pytest.mark.parametrize("lam", [1e-8, 1e-10, 1e-14])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "epsilon_insensitive"])
+def test_an_elastic_net_that_is_all_but_sparse_takes_as_few_machines_as_others(loss, lam):
+    """R* as steep as 1/lam is reached by relatives that are less so."""
+    solution = checked(make_problem(loss=loss, seed=3, regularizer=ElasticNet(lam, "ivanov")))
+    assert len(solution.history) <= 40
+
+
+@pytest.mark.parametrize("weighted", [WeightedL1, lambda scale: WeightedLp(1, scale)], ids=["omega", "scale"])
+def test_scales_of_the_penalty_are_those_of_the_kernels(weighted):
+    """80 kernels, whose weights and squares can be compared only in the units that their scales make."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 80))
+    y = np.where(X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=60) > 0.0, 1.0, -1.0)
+    stack = np.exp(-0.5 * (X.T[:, :, None] - X.T[:, None, :]) ** 2)
+    scale = 10.0 ** rng.uniform(-2, 2, size=80)
+    solution = checked(mklref.Problem(stack, y, C=10.0, regularizer=weighted(scale)))
+    factors, plain = (scale**-2, Power(1)) if weighted is WeightedL1 else (scale, Lp(1))
+    overlap(solution, checked(mklref.Problem(factors[:, None, None] * stack, y, C=10.0, regularizer=plain)))
+    assert len(solution.history) <= 60
+
+
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), BlockNorm(4)], ids=str)
 def test_sample_weights_over_six_decades(regularizer):
     problem = make_problem(seed=20, regularizer=regularizer)
@@ -262,3 +296,13 @@ def test_steep_duals_are_reached_by_way_of_the_smallest_norms(regularizer):
     problem = problem.replace(kernels=3.0 * problem.kernels.dense())
     solution = checked(problem)
     assert solution.certificate.upper < -1e26
+
+
+def test_where_rounding_makes_a_steep_dual_worthless_a_shorter_dual_point_is_worth_more():
+    """R* of degree 2e6 takes an error of 1e-7 in a norm for much; to shorten beta by 1e-4 costs a ten thousandth."""
+    rng = np.random.default_rng
+    x = rng(4).normal(size=(30, 2))
+    y = np.where(x[:, 0] + 0.5 * rng(104).normal(size=30) > 0.0, 1.0, -1.0)
+    kernels = [1e5 * (x @ x.T)] * 3
+    problem = mklref.Problem(kernels, y, C=2e4, loss="squared_hinge", regularizer=HalfPower(1 + 1e-6))
+    assert mklref.solve(problem).certificate.relative_gap < 1e-3

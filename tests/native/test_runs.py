@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from makers import make_problem
 from native.solving import ACROSS, checked, every_loss, overlap
+from regularizers.instances import PAIRS, SCALE
 
 import mklref
-from mklref.exceptions import InvalidInput, InvalidType
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.machines import machine, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
-from mklref.regularizers import Groups, Lp, Tikhonov
+from mklref.regularizers import ConcaveBlock, Groups, Lp, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
 
@@ -61,6 +62,42 @@ def test_a_callback_may_write_into_its_record():
     spoilt, solution = mklref.solve(problem, callback=spoil), mklref.solve(problem)
     assert np.array_equal(spoilt.weights, solution.weights)
     assert spoilt.certificate == solution.certificate
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "one_class"])
+@pytest.mark.parametrize("error", [FloatingPointError, np.linalg.LinAlgError, InvalidParameter])
+def test_an_error_of_a_callback_is_nobodys_to_catch(error, loss):
+    """The solver has answers to errors of these kinds that are its own."""
+
+    def fail(record):
+        raise error("of the callback")
+
+    with pytest.raises(error, match="of the callback"):
+        mklref.solve(make_problem(loss=loss, seed=9), callback=fail)
+
+
+@pytest.mark.parametrize("regularizer", [*ACROSS, ConcaveBlock(SmoothedRoot(0.5))], ids=str)
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e-8, 1e30, 1e200])
+def test_absurd_starts_lead_to_the_solution(size, regularizer):
+    """Nothing, weights and dual variables that are far too small or large: the run begins anew if they lead nowhere."""
+    problem = make_problem(loss="squared_epsilon_insensitive", seed=25, regularizer=regularizer)
+    cold = checked(problem)
+    absurd = dataclasses.replace(cold, weights=size * np.ones(4), dual_coef=size * np.cos(np.arange(25.0)))
+    overlap(cold, checked(problem, start=absurd))
+
+
+def test_a_solution_for_another_C_leads_to_one_a_million_million_times_as_large():
+    problem = make_problem(loss="logistic", seed=7, regularizer=WeightedL1(SCALE))
+    overlap(checked(problem.replace(C=1e6)), checked(problem.replace(C=1e6), start=checked(problem.replace(C=1e-6))))
+
+
+def test_no_record_is_made_after_the_last():
+    """Groups on the central path, where a point that was found when the run had to end was looked at once more."""
+    for loss in ("squared_hinge", "squared_epsilon_insensitive"):
+        for seed in range(6):
+            problem = make_problem(loss=loss, seed=seed, regularizer=Groups(PAIRS, 0.5, 0.5))
+            for most in (1, 2, 3):
+                assert len(mklref.solve(problem, max_iter=most).history) <= most
 
 
 def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch):
