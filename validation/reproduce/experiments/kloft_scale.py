@@ -28,7 +28,7 @@ Interleaved methods change the weights after every 40 dual variables: by the clo
 (SILP, p = 1) and by the masters of the semi-infinite program (SIP, p = 4/3), which is given up to 1000 kernels: its
 masters hold matrices of order M. The native solver beside them has the same kernels. A method ends at the gap, or when
 it has evaluated as many entries as 100 readings of all kernels; seconds are those of the processor, on one thread, one
-method a cell. Up to 5000 samples and 1000 kernels are run on three draws of the samples, larger sizes on one; the paper
+method a cell. Up to 5000 samples and 1000 kernels are run on two draws of the samples, larger sizes on one; the paper
 has five. Times are compared by their sums over the draws that two methods share.
 """
 
@@ -54,7 +54,7 @@ MOST_MASTER = 1000
 """Kernels of the largest master of the SIP."""
 SIZES = {(2000, 50): 5.0, (5000, 50): 20.0, (1000, 1000): 40.0, (20000, 50): 250.0, (1000, 10000): 300.0}
 """Seconds of a method by n and M."""
-AGAIN, CHEAP = 2, 40.0
+AGAIN, CHEAP = 1, 40.0
 """Further draws of the samples, where a method takes at most so many seconds."""
 
 
