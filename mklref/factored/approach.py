@@ -19,12 +19,13 @@ rest. It ends where too few samples are left between the ends for that, or a ste
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from mklref._typing import Array
+from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
 from mklref.solution import Status
 
@@ -59,7 +60,7 @@ _CHANGE = 3.0
 
 
 class Model:
-    """Instead of rounds over samples: L'beta falls by L'DL times the step, and nothing bounds its length."""
+    """In place of a shard, without its rows: L'beta falls by L'DL times the step, and nothing bounds its length."""
 
     def __init__(self, grams: Array) -> None:
         self.grams = grams
@@ -74,9 +75,9 @@ class Model:
         """As `Shard.second`."""
         return Total((np.zeros(self.grams.shape[:2]),))
 
-    def third(self, dv: Array, db: Array) -> float:
+    def third(self, dv: Array, db: Array) -> Total:
         """As `Shard.third`."""
-        return 0.0
+        return Total()
 
     def products(self, dv: Array, db: Array) -> Array:
         """[L 1]'D(L dv + db) of each machine, (P, r + 1)."""
@@ -146,7 +147,7 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
 def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
     """Solve the problem with the model of the samples; how far scores between the ends move."""
     inner, model, gap = copy(path), Model(grams), path.gap
-    inner.rounds, inner.rows, inner.counters = cast(Any, model), np.inf, dict(path.counters)
+    inner.rounds, inner.rows, inner.counters = Rounds(path.rounds.stack, [model]), np.inf, dict(path.counters)
     inner.count = path.psi.count if path.psi.fixed is None else 0
     if first and inner.count:
         inner.multipliers(path.v / path.theta[path.owner] if path.v.any() else path.w)

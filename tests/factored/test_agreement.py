@@ -11,7 +11,7 @@ from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.exceptions import NotApplicable
 from mklref.factored import path, solver as factored
 from mklref.factored.nearby import Nearby
-from mklref.factored.samples import samples_for
+from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
 from mklref.multiclass import STRATEGIES
 from mklref.solution import Status
