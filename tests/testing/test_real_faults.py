@@ -125,14 +125,11 @@ def test_two_numbers_in_a_sentence_are_told_apart(one, other):
     assert all(len(text) <= 18 for text in texts)
 
 
-def test_every_narrow_solver_meets_sixty_cases_that_a_healthy_one_passes():
-    built = {case.name: case.build() for case in select()}
+def test_every_narrow_solver_meets_sixty_cases():
+    """All of which the native solver passes, see test_check_solver.py."""
+    built = [case.build() for case in select()]
     for who, supports in NARROW.items():
-        assert sum(not any(map(supports, problems)) for problems in built.values()) >= 60, who
-    for name, problems in built.items():
-        if "grid" in CATALOGUE[name].flags:
-            found = solve(problems[0], tol=1e-6)
-            assert found.certificate.is_optimal(1e-6), name
+        assert sum(not any(map(supports, problems)) for problems in built) >= 60, who
 
 
 def test_the_stored_confusion_matrix_is_as_good_as_the_docs_say():
