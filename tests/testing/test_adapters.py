@@ -127,9 +127,8 @@ def test_the_number_of_cases_is_that_of_the_catalogue():
         assert sum(map(int, counts)) == count, solver
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_class_is_explained(fault):
-    assert fault in TESTING
+def test_every_fault_class_is_explained():
+    assert [fault for fault in FAULTS if fault not in TESTING] == []
 
 
 def test_every_name_of_the_schema_is_documented():
