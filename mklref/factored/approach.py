@@ -19,7 +19,7 @@ rest. It ends where too few samples are left between the ends for that, or a ste
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -57,6 +57,8 @@ _WEIGHTS = 0.1
 """Share of the gap that theta z is at first."""
 _CHANGE = 3.0
 """Scores will change by so many times the last width, or the last change."""
+_WHERE = ("v", "b", "theta", "z", "nu", "gap")
+"""What says where a path is, and its gap there."""
 
 
 class Model:
@@ -84,27 +86,6 @@ class Model:
         return np.stack([G @ np.append(v, b) for G, v, b in zip(self.grams, dv, db, strict=True)])
 
 
-class _State(NamedTuple):
-    """Where a path is, and its gap there."""
-
-    v: Array
-    b: Array
-    theta: Array
-    z: Array
-    nu: float
-    gap: float
-
-    @classmethod
-    def of(cls, path: Path) -> _State:
-        """Where it is now."""
-        return cls(*(getattr(path, name) for name in cls._fields))
-
-    def restore(self, path: Path) -> None:
-        """Put it there."""
-        for name, value in self._asdict().items():
-            setattr(path, name, value)
-
-
 def suits(path: Path) -> bool:
     """Whether there are many more samples than columns of L, and L'DL costs more than a few steps."""
     return path.large and not path.first.intercept_cost and bool(path.samples.min() >= _MANY * path.rank)
@@ -119,7 +100,8 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
     if np.isinf(nearest):  # scores beyond any scale that was thought of
         return None, np.inf
     width = _WIDE * nearest
-    before, change, last = np.inf, 0.0, _State.of(path)
+    last: dict[str, Any] = {}
+    before, change = np.inf, 0.0
     for k in range(_ROUNDS):
         grams, vectors, between = path.evaluated(width, _ROWS * path.rank, before < _DIGITS)
         gap = path.relative_gap()
@@ -128,11 +110,11 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
             return status, change
         settled = k >= _PATIENCE
         if settled and gap > before:
-            last.restore(path)
+            vars(path).update(last)
             if path.relative_gap() > _LOST:
                 return None, np.inf
             break
-        last = _State.of(path)
+        last = {name: getattr(path, name) for name in _WHERE}
         enough = not path.kinked or (between >= _BETWEEN * path.rank and gap > _EXACT)
         if not np.isfinite(gap) or not enough or (settled and not gap < _LITTLE * before):
             break
