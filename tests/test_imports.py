@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -100,11 +101,16 @@ def runtime_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield from runtime_imports(node)
 
 
+@cache
+def imports(path: Path) -> tuple[tuple[str, int], ...]:
+    """Those of a file."""
+    return tuple(runtime_imports(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def edges(path: Path) -> list[tuple[str, str, str]]:
     """(unit, imported unit, where) for every import of the package by itself."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     found = []
-    for name, line in runtime_imports(tree):
+    for name, line in imports(path):
         parts = name.split(".")
         if parts[0] == "mklref" and len(parts) > 1:
             found.append((unit_of(path), parts[1], f"{path.relative_to(PACKAGE.parent)}:{line}"))
@@ -140,8 +146,8 @@ def test_the_graph_test_can_see_a_wrong_import(tmp_path):
             import mklref.reference
             from mklref import cli
     """
-    imports = [name for name, _ in runtime_imports(ast.parse(textwrap.dedent(planted)))]
-    assert imports == ["typing", "mklref.problem", "mklref.reference", "mklref.cli"]
+    found = [name for name, _ in runtime_imports(ast.parse(textwrap.dedent(planted)))]
+    assert found == ["typing", "mklref.problem", "mklref.reference", "mklref.cli"]
     assert wrong_edges([("native", "cli", "here"), ("native", "problem", "here")]) == ["here: native imports cli"]
 
 
@@ -177,20 +183,20 @@ def test_formulations_hold_statements_and_nothing_else():
 def test_the_certificate_imports_no_solver():
     """NumPy and the standard library only."""
     for path in (PACKAGE / "certificate").glob("*.py"):
-        for name, line in runtime_imports(ast.parse(path.read_text(encoding="utf-8"))):
+        for name, line in imports(path):
             root = name.split(".")[0]
             assert root in ("numpy", "mklref") or root in sys.stdlib_module_names, f"{path.name}:{line} imports {name}"
 
 
 def test_the_checker_of_certificates_shares_no_code():
-    names = {name.split(".")[0] for name, _ in runtime_imports(ast.parse((PACKAGE / "verify.py").read_text()))}
+    names = {name.split(".")[0] for name, _ in imports(PACKAGE / "verify.py")}
     assert "numpy" in names
     assert all(name == "numpy" or name in sys.stdlib_module_names for name in names)
 
 
 def test_the_primer_shares_no_code():
     for path in (PACKAGE / "primer").glob("*.py"):
-        names = {name for name, _ in runtime_imports(ast.parse(path.read_text(encoding="utf-8")))}
+        names = {name for name, _ in imports(path)}
         assert names <= {"cvxpy", "numpy", "__future__", "lazy_loader"}, path.name
 
 
@@ -208,7 +214,7 @@ def test_only_the_reference_side_imports_cvxpy():
         "primer",
     }
     for path in sources():
-        names = {name.split(".")[0] for name, _ in runtime_imports(ast.parse(path.read_text(encoding="utf-8")))}
+        names = {name.split(".")[0] for name, _ in imports(path)}
         assert "cvxpy" not in names or unit_of(path) in allowed or path.name == "reference.py", path
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from makers import DEGENERATE, LOSSES, Frame, make_kernels, make_problem, make_samples
 
-from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, MKLError
+from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels import ArrayStack, stack
 from mklref.losses import EpsilonInsensitive, Hinge
 from mklref.problem import Problem
@@ -218,12 +218,6 @@ def test_C_outside_its_interval(K, C):
         Problem(K, LABELS, C=C)
 
 
-@pytest.mark.parametrize("C", ["1", None, True, 1j, [1.0], np.ones(2)])
-def test_C_of_the_wrong_type(K, C):
-    with pytest.raises(InvalidType, match=r"C is .*; give a number in \(0, inf\)"):
-        Problem(K, LABELS, C=C)
-
-
 @pytest.mark.parametrize("C", [1, np.float32(0.5), np.int64(3), 1e-300, 1e300])
 def test_any_positive_number_is_a_C(K, C):
     problem = Problem(K, LABELS, C=C)
@@ -234,12 +228,6 @@ def test_any_positive_number_is_a_C(K, C):
 @pytest.mark.parametrize("p", [0.999, 0, -1, np.nan, -np.inf])
 def test_p_outside_its_interval(p):
     with pytest.raises(InvalidParameter, match=rf"p = {p} must lie in \[1, inf\]: .* p = 1 is the sparsest"):
-        Lp(p)
-
-
-@pytest.mark.parametrize("p", ["1", None, True, 1j])
-def test_p_of_the_wrong_type(p):
-    with pytest.raises(MKLError, match=r"p .*number in \[1, inf\]"):
         Lp(p)
 
 

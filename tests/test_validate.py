@@ -6,6 +6,7 @@ The recorder: why a run ends, in which order, and what Ctrl-C leaves.
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,9 @@ from mklref.solution import Status
 
 PROBLEM = make_problem(n=12, M=3)
 KINDS = ["2", None, True, 1j, [1.0], np.ones(1), b"2"]
+
+INTERVALS = {"Lp": r"p is .*\[1, inf\]", "Problem": r"C is .*\(0, inf\)"}
+"""What the error names beside the value."""
 
 NUMBERS = {
     "Lp": lambda value: mklref.Lp(value),
@@ -50,8 +54,9 @@ NUMBERS = {
 def test_what_is_no_number_is_a_wrong_type(name, kind):
     optional = kind is None and name in ("certify", "signed")
     if not optional:
-        with pytest.raises(InvalidType, match=r"is .*; give a"):
+        with pytest.raises(InvalidType, match=r"is .*; give a") as caught:
             NUMBERS[name](kind)
+        assert re.match(INTERVALS.get(name, ""), str(caught.value))
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -1,14 +1,17 @@
 """The solver for kernels as factors, K_m = L_m L_m': an interior point method whose cost is linear in the samples.
 
-samples.py    dual variables and multipliers, sample by sample
+samples.py    dual variables and multipliers, sample by sample: on a box in boxes.py, without ends in endless.py
 weights.py    psi of the regulariser
 shard.py      rows of L with their samples: three or four reads in a step
+nearby.py     those of the rows that matter
 rounds.py     a method of every shard, and the sum of the answers
 holder.py     a shard on a worker of Dask
 cluster.py    shards on workers, and what happens when one is lost
 remote.py     the stack whose rows are there
 tiles.py      products of lazy kernels there
 system.py     the Newton system of order r + M + 2
+approach.py   the way to the neighbourhood of the solution, on a rounder loss
+step.py       predictor and corrector
 path.py       steps, bounds, when it is done
 solver.py     the door: starts, options, the certificate
 interval.py   what a solution says of the kernels that the factors approximate

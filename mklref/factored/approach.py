@@ -19,12 +19,13 @@ rest. It ends where too few samples are left between the ends for that, or a ste
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from mklref._typing import Array
+from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
 from mklref.solution import Status
 
@@ -56,10 +57,12 @@ _WEIGHTS = 0.1
 """Share of the gap that theta z is at first."""
 _CHANGE = 3.0
 """Scores will change by so many times the last width, or the last change."""
+_WHERE = ("v", "b", "theta", "z", "nu", "gap")
+"""What says where a path is, and its gap there."""
 
 
 class Model:
-    """Instead of rounds over samples: L'beta falls by L'DL times the step, and nothing bounds its length."""
+    """In place of a shard, without its rows: L'beta falls by L'DL times the step, and nothing bounds its length."""
 
     def __init__(self, grams: Array) -> None:
         self.grams = grams
@@ -74,34 +77,13 @@ class Model:
         """As `Shard.second`."""
         return Total((np.zeros(self.grams.shape[:2]),))
 
-    def third(self, dv: Array, db: Array) -> float:
+    def third(self, dv: Array, db: Array) -> Total:
         """As `Shard.third`."""
-        return 0.0
+        return Total()
 
     def products(self, dv: Array, db: Array) -> Array:
         """[L 1]'D(L dv + db) of each machine, (P, r + 1)."""
         return np.stack([G @ np.append(v, b) for G, v, b in zip(self.grams, dv, db, strict=True)])
-
-
-class _State(NamedTuple):
-    """Where a path is, and its gap there."""
-
-    v: Array
-    b: Array
-    theta: Array
-    z: Array
-    nu: float
-    gap: float
-
-    @classmethod
-    def of(cls, path: Path) -> _State:
-        """Where it is now."""
-        return cls(*(getattr(path, name) for name in cls._fields))
-
-    def restore(self, path: Path) -> None:
-        """Put it there."""
-        for name, value in self._asdict().items():
-            setattr(path, name, value)
 
 
 def suits(path: Path) -> bool:
@@ -118,7 +100,8 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
     if np.isinf(nearest):  # scores beyond any scale that was thought of
         return None, np.inf
     width = _WIDE * nearest
-    before, change, last = np.inf, 0.0, _State.of(path)
+    last: dict[str, Any] = {}
+    before, change = np.inf, 0.0
     for k in range(_ROUNDS):
         grams, vectors, between = path.evaluated(width, _ROWS * path.rank, before < _DIGITS)
         gap = path.relative_gap()
@@ -127,11 +110,11 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
             return status, change
         settled = k >= _PATIENCE
         if settled and gap > before:
-            last.restore(path)
+            vars(path).update(last)
             if path.relative_gap() > _LOST:
                 return None, np.inf
             break
-        last = _State.of(path)
+        last = {name: getattr(path, name) for name in _WHERE}
         enough = not path.kinked or (between >= _BETWEEN * path.rank and gap > _EXACT)
         if not np.isfinite(gap) or not enough or (settled and not gap < _LITTLE * before):
             break
@@ -146,7 +129,7 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
 def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
     """Solve the problem with the model of the samples; how far scores between the ends move."""
     inner, model, gap = copy(path), Model(grams), path.gap
-    inner.rounds, inner.rows, inner.counters = cast(Any, model), np.inf, dict(path.counters)
+    inner.rounds, inner.rows, inner.counters = Rounds(path.rounds.stack, [model]), np.inf, dict(path.counters)
     inner.count = path.psi.count if path.psi.fixed is None else 0
     if first and inner.count:
         inner.multipliers(path.v / path.theta[path.owner] if path.v.any() else path.w)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.factored.endless import INSIDE, Quadratic, inverse_length
+from mklref.factored.samples import INSIDE, Quadratic, inverse_length
 from mklref.losses import Loss
 
 _HALVINGS = 60
@@ -178,11 +178,11 @@ class BoxSamples(Quadratic):
 
     def sums(self, where: Any) -> Array:
         """As `Samples`."""
-        u = self.u[:, where]
-        products = float(np.sum(u * self.s[:, where]))
+        u, sums = self.u[:, where], super().sums(where)
+        sums[1] = np.sum(u * self.s[:, where])
         if self.bounded:
-            products += float(np.sum((self.w[:, where] - u) * self.t[:, where]))
-        return self._sums(where, products)
+            sums[1] += np.sum((self.w[:, where] - u) * self.t[:, where])
+        return sums
 
     def _follow(self, where: Any) -> None:
         self.beta[where] = self.base[where] + _over_legs(self.sign[:, where] * self.u[:, where])

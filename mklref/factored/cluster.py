@@ -15,8 +15,8 @@ import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent import futures
-from itertools import accumulate
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Any
 
 from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, NotApplicable, PlainTextWarning
 from mklref.factored.holder import Answer, Holder, Place
@@ -37,11 +37,10 @@ class ClusterLost(RuntimeError):
     """The cluster cannot go on; the message is a sentence that says why."""
 
 
-class Source(Protocol):
-    """Where the rows of a shard come from."""
-
-    def parts(self, client: Any, address: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A function, and its arguments or futures of them on that worker, that give the stack."""
+Parts = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function, and its arguments or futures of them on a worker, that give the stack of a shard."""
+Source = Callable[[Any, str], Parts]
+"""Where the rows of a shard come from: its parts for a client and the address of a worker."""
 
 
 class Cluster:
@@ -102,7 +101,7 @@ class Cluster:
 
     def _submitted(self, place: Place) -> Any:
         try:
-            load, parts = self.sources[place.shard].parts(self.client, place.address)
+            load, parts = self.sources[place.shard](self.client, place.address)
         except Exception as failure:  # whatever a source raises
             raise ClusterLost(f"the source of shard {place.shard} cannot be read: {_told(failure)}") from failure
         where: Any = {"workers": [place.address], "allow_other_workers": False, "pure": False}
@@ -162,7 +161,8 @@ class Cluster:
             if any(place.address not in known for place in self.places) or self._ping(k) is None:
                 raise _Broken
             if time.monotonic() - began > self.timeout:
-                raise ClusterLost(self._late(self._busy() or [k], "not answered"))
+                busy = [j for j in range(len(self.places)) if self._ping(j) is not False]  # others wait for them
+                raise ClusterLost(self._late(busy or [k], "not answered"))
         try:
             return future.result()
         except _FAILURES:
@@ -174,18 +174,9 @@ class Cluster:
             try:
                 return work()
             except _Broken:
-                self._restored()
+                with suppress(_Broken):  # if another one went meanwhile, the next attempt finds out
+                    self.restore()
         raise ClusterLost(f"workers were lost in {_REPEATS} attempts at one round")
-
-    def _restored(self) -> None:
-        try:
-            self.restore()
-        except _Broken:
-            return  # another one went meanwhile: the next attempt finds out
-
-    def _busy(self) -> list[int]:
-        """Shards that are at work; those that wait for them are not."""
-        return [k for k in range(len(self.places)) if self._ping(k) is not False]
 
     def _late(self, shards: Sequence[int], what: str) -> str:
         where = ", ".join(f"shard {k} on {self.places[k].address}" for k in shards)
@@ -287,11 +278,6 @@ def children(k: int, shards: int) -> list[int]:
             found.append(k + step)
         step *= 2
     return found
-
-
-def edges_of(rows: Sequence[int]) -> tuple[int, ...]:
-    """Where the shards begin, and the end, for so many rows each."""
-    return (0, *accumulate(rows))
 
 
 def check_client(client: Any) -> None:

@@ -1,4 +1,4 @@
-"""Samples that nothing settles: what all share, dual terms without bounds, and the logistic loss, its own barrier."""
+"""Samples that nothing settles: dual terms without bounds, and the logistic loss, its own barrier."""
 
 from __future__ import annotations
 
@@ -7,108 +7,12 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref.factored.samples import INSIDE, Quadratic, Samples, inverse_length
 from mklref.losses import Loss
-
-INSIDE = 1e-12
-"""Least distance of a variable from its bounds at a start, as a share of its interval."""
-
-
-class Endless:
-    """Samples that nothing settles; `_state` are the arrays, last axis n, that say where a sample is."""
-
-    ends = False
-    kinked = False
-    _state: tuple[str, ...] = ("f", "beta")
-    f: Array
-
-    def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
-        self.loss, self.y, self.costs = loss, y, costs
-
-    def begin(self, where: Any, tau: float) -> None:
-        """As `Samples`."""
-        raise NotImplementedError
-
-    def linear(self, where: slice) -> tuple[Array, Array]:
-        """As `Samples`."""
-        raise NotImplementedError
-
-    def part(self, index: Any) -> Any:
-        """As `Samples`."""
-        made = type(self)(self.loss, self.y[index], self.costs[index])
-        for name in self._state:
-            getattr(made, name)[...] = getattr(self, name)[..., index]
-        return made
-
-    def put(self, index: Any, part: Any) -> None:
-        """As `Samples`."""
-        for name in self._state:
-            getattr(self, name)[..., index] = getattr(part, name)
-
-    def clearance(self, where: Any) -> Array:
-        """As `Samples`."""
-        return np.zeros_like(self.f[where])
-
-    def settle(self, where: Any) -> None:
-        """There is no end."""
-
-    def rounded(self, where: slice, width: float) -> Array:
-        """As `Samples`; these losses are smooth."""
-        self.begin(where, 0.0)
-        return np.asarray(self.linear(where)[0])
-
-    def room(self, where: Any) -> Array:
-        """As `Samples`."""
-        return np.stack([end.sum() for end in self.loss.box(self.y[where], self.costs[where])])
-
-
-class Quadratic(Endless):
-    """What losses with a quadratic dual term share."""
-
-    def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
-        form = loss.quadratic_dual(y)
-        assert form is not None
-        super().__init__(loss, y, costs)
-        self.linear_term, self.absolute, self.curvature = form.linear, form.absolute, form.curvature
-        self.f, self.df, self.more, self.beta = (np.zeros(len(y)) for _ in range(4))
-
-    def losses(self, where: Any) -> float:
-        """As `Samples`."""
-        return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
-
-    def _pull(self, where: slice) -> Array:
-        """h = f + curvature beta/c - linear."""
-        pull = self.f[where] - self.linear_term[where]
-        if self.curvature:
-            pull += self.curvature * self.beta[where] / self.costs[where]
-        return pull
-
-    def _sums(self, where: Any, products: float) -> Array:
-        beta, costs = self.beta[where], self.costs[where]
-        up, down = np.maximum(beta, 0.0), np.minimum(beta, 0.0)
-        linear = self.linear_term[where]
-        return np.array(
-            [
-                self.losses(where),
-                products,
-                float(up.sum()),
-                float(down.sum()),
-                float(linear @ up),
-                float(linear @ down),
-                0.5 * self.curvature * float(np.sum(up * up / costs)),
-                0.5 * self.curvature * float(np.sum(down * down / costs)),
-            ]
-        )
-
-    def dual(self, sums: Array, up: float, down: float) -> float:
-        """linear'beta - absolute |beta|_1 - curvature beta^2/(2c)."""
-        linear = up * (sums[4] - self.absolute * sums[2]) + down * (sums[5] + self.absolute * sums[3])
-        return float(linear - up * up * sums[6] - down * down * sums[7])
 
 
 class FreeSamples(Quadratic):
     """No bounds: h = 0 is linear, and a full step solves it."""
-
-    pairs = 0
 
     def begin(self, where: Any, tau: float) -> None:
         """beta = c (linear - f)/curvature."""
@@ -141,24 +45,15 @@ class FreeSamples(Quadratic):
         self.beta[where] += length * (pull - stiffness * df)
         self.f[where] += length * df
 
-    def sums(self, where: Any) -> Array:
-        """As `Samples`."""
-        return self._sums(where, 0.0)
 
-
-class EntropySamples(Endless):
+class EntropySamples(Samples):
     """The logistic loss: y f = log((c - a)/a), a = y beta in (0, c), linearised in a."""
 
-    pairs = 0
     _state = ("f", "beta", "a")
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         super().__init__(loss, y, costs)
         self.f, self.df, self.a, self.da, self.more, self.beta = (np.zeros(len(y)) for _ in range(6))
-
-    def losses(self, where: Any) -> float:
-        """As `Samples`."""
-        return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
 
     def begin(self, where: Any, tau: float) -> None:
         """a = c/(1 + exp(y f))."""
@@ -220,8 +115,3 @@ class EntropySamples(Endless):
     def dual(self, sums: Array, up: float, down: float) -> float:
         """The terms are concave and 0 at 0: at least that share of them is left."""
         return float(up * sums[4] + down * sums[5])
-
-
-def inverse_length(*ratios: Array) -> float:
-    """The largest of these numbers, and at least 0: the reciprocal of the longest step."""
-    return max(0.0, *(float(np.max(ratio, initial=0.0)) for ratio in ratios))

@@ -30,6 +30,10 @@ class Answer(NamedTuple):
     failed: str | None = None
 
 
+SUMMED = ("transposed", "lengths_against", "traces")
+"""What is added over shards; everything else is put side by side."""
+
+
 class Place(NamedTuple):
     """Where a holder is: number of its shard, address of the worker, key of the actor."""
 
@@ -39,46 +43,26 @@ class Place(NamedTuple):
 
 
 class Products:
-    """Sums and vectors over the rows of a shard that a certificate asks for."""
+    """Sums and vectors over the rows of a shard that a certificate asks for: what its stack says by the same name."""
 
     def __init__(self, stack: FactorStack) -> None:
         self.stack = stack
 
-    def transposed(self, v: Array) -> Total:
-        """L'v."""
-        return Total((self.stack.transposed(v),))
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def said(*arguments: Any) -> Any:
+            value = getattr(self.stack, name)
+            value = value(*arguments) if callable(value) else value
+            return Total((value,)) if name in SUMMED else value
 
-    def product(self, w: Array) -> Array:
-        """L w."""
-        return self.stack.product(w)
-
-    def lengths(self, weights: Array) -> Array:
-        """As `FactorStack.lengths`."""
-        return self.stack.lengths(weights)
-
-    def lengths_against(self, u: Array) -> Total:
-        """As `FactorStack.lengths_against`."""
-        return Total((self.stack.lengths_against(u),))
-
-    def traces(self) -> Total:
-        """As `FactorStack.traces`."""
-        return Total((self.stack.traces(),))
+        return said
 
     def largest_diagonals(self) -> Array:
-        """As `FactorStack.largest_diagonals`, (1, M)."""
-        return self.stack.largest_diagonals()[None] if self.stack.shape[1] else np.zeros((1, len(self.stack)))
-
-    def diagonals(self) -> Array:
-        """The diagonals of this shard, (rows, M)."""
-        return self.stack.own_diagonals.T
+        """Those of a shard without rows are 0."""
+        return self.stack.largest_diagonals() if self.stack.shape[1] else np.zeros(len(self.stack))
 
     def rows(self, index: Any) -> Any:
         """Rows of L: an array, or CSR."""
         return self.stack.part(index).read(0, len(index))
-
-    def digest(self) -> bytes:
-        """SHA-256 of the rows."""
-        return self.stack.recipe
 
 
 class Holder:

@@ -30,8 +30,7 @@ from mklref._typing import Array
 from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES, Far
-from mklref.factored.rounds import Rounds, machines_of
-from mklref.factored.samples import samples_for
+from mklref.factored.rounds import Rounds, machines_of, samples_for
 from mklref.factored.step import Variables
 from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
@@ -145,18 +144,19 @@ class Path(Variables):
         """Whether some samples have been left out since."""
         self.looked, self.goal, self.before, self.change, self.away = False, _ROUGH, np.inf, np.nan, _AWAY
         self._count(self.samples)
-        size = max(self.rounds.score(self.v, self.b), self._size())
+        size = max(float(self.rounds.sum("score", self.v, self.b).sums[0]), self._size())
         self.tau = start.share * size / max(self.count, 1)
         self.length, self.centred, self.fresh, self.stuck, self.gap = 0.0, False, True, False, np.inf
         if not self.away_from:
-            total = float(self.rounds.begin(self.tau)[0])
+            total = self._begun()
             if self.first.intercept_cost:
-                self._balance_start(self.tau, total)
+                self._balance_start(total)
 
     def evaluated(self, width: float, rows: float, exact: bool) -> tuple[Array, Array, float]:
         """L'DL and vectors of a rounder loss at v and b, with bounds of the problem itself; how many D are not 0."""
         digits = max(self.digits, int(exact))
-        grams, vectors, sums, told = self.rounds.evaluate(self.v, self.b, width, self.weights(), rows, digits)
+        asked = self.rounds.sum("evaluate", self.v, self.b, width, self.weights(), rows, digits)
+        grams, vectors, sums, told = asked.sums
         self.counters["grams"] += float(told[0]) / (self.first.n_samples * len(self.each))
         self.counters["passes"] += 1.0
         self.counters["steps"] += 1.0
@@ -174,7 +174,7 @@ class Path(Variables):
         self._look(self._near())
         self.digits = max(self.digits, 1)
         self.tau = self.gap / max(self.count, 1)
-        self.rounds.begin(self.tau)
+        self._begun()
         if self.psi.fixed is None:
             self.z = np.maximum(self.z, self.tau / self.theta)
         self.length, self.fresh, self.looked = 0.0, False, True
@@ -194,15 +194,15 @@ class Path(Variables):
 
     def clearances(self, *shares: float) -> list[float]:
         """How far from where their loss bends at most such shares of the samples are; inf beyond the last of EDGES."""
-        below, edges = np.cumsum(self.rounds.clearances()), np.append(EDGES, np.inf)
+        below, edges = np.cumsum(self.rounds.sum("clearances").sums[0]), np.append(EDGES, np.inf)
         return [float(edges[np.searchsorted(below, share * below[-1])]) for share in shares]
 
     def _look(self, near: float) -> None:
         """Take the step, compute all scores anew, and go on with samples that are so near to where their loss bends."""
         self.near = near
         digits = self.digits if self.relative_gap() < _READ else 0
-        told = self.rounds.look(self.length, self.centred, self.v, self.b, self.tau, near, digits)
-        vectors, sums, counts, (squares, number) = told
+        told = self.rounds.sum("look", self.length, self.centred, self.v, self.b, self.tau, near, digits)
+        vectors, sums, counts, (squares, number) = told.sums
         self.length, self.looked, self.far = 0.0, True, None
         self.change = float(np.sqrt(squares / number)) if number else self.change
         self.counters["passes"] += 1.0
@@ -216,16 +216,20 @@ class Path(Variables):
                 self.choosy = False  # those that are near could not make up for 1'beta of the others
                 self._look(np.inf)
 
-    def _balance_start(self, tau: float, total: float) -> None:
+    def _begun(self, shift: float = 0.0) -> float:
+        """Put the samples on their own central paths for their scores, shifted before; 1'beta of the first machine."""
+        return float(self.rounds.sum("begin", self.tau, shift).sums[0][0])
+
+    def _balance_start(self, total: float) -> None:
         """Move the intercept to where beta sums to c_b: nothing else is as far from its constraint."""
-        cost, step, low, high = self.first.intercept_cost, tau, -np.inf, np.inf
+        cost, step, low, high = self.first.intercept_cost, self.tau, -np.inf, np.inf
         for _ in range(_HALVINGS):
             low, high = (self.b[0], high) if total > cost else (low, self.b[0])  # beta falls as the scores rise
             shift = 0.5 * (low + high) - self.b[0]
             if not np.isfinite(shift):
                 shift, step = step if total > cost else -step, 2.0 * step
             self.b = self.b + shift
-            total = float(self.rounds.begin(tau, shift)[0])
+            total = self._begun(shift)
 
     def _size(self) -> float:
         """The size of the objective, where the losses do not tell it."""
@@ -301,17 +305,15 @@ class Path(Variables):
 
     def _assembled(self) -> tuple[Array, Array, Array]:
         largest = max(float(self.weights() @ self.largest), np.finfo(float).tiny)
-        size, before = max(abs(self.upper), self.unit), self.digits
+        size, before = self._scale(), self.digits
         self.digits = 2 if self.poor else max(before, sum(self.gap < least * size for least in _DIGITS))
         if self.digits and not before and not self.fresh:
             self._look(self._near() if self.far else np.inf)
             self.lower, self.upper = -np.inf, np.inf
         length, self.length = self.length, 0.0
         share = 1.0 if self.far is None else self.far.share
-        weights = self.weights()
-        grams, vectors, sums, read = self.rounds.assemble(
-            length, self.centred, weights, largest, self.rows / share, self.digits
-        )
+        asked = length, self.centred, self.weights(), largest, self.rows / share, self.digits
+        grams, vectors, sums, read = self.rounds.sum("assemble", *asked).sums
         if self.far is not None:
             vectors[:, :, 1:] += self.far.vectors
             sums += self.far.sums
@@ -343,7 +345,7 @@ class Path(Variables):
             return gap
         self.upper = min(self.upper, upper)
         if self.best is None or gap < self.best.gap:
-            self.rounds.keep()
+            self.rounds.sum("keep")
             self.best = Point(self.v, self.b, self.theta, self._vanishing(), gap)
             if self.save is not None and gap < _SAVED * self.saved:
                 self.save()

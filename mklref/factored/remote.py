@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,50 +13,14 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidType
-from mklref.factored.cluster import Cluster, ClusterLost, Session, Source, edges_of, require_dask
-from mklref.factored.rounds import Rounds, targets_between
+from mklref.factored.cluster import Cluster, ClusterLost, Parts, Session, Source, require_dask
+from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
 from mklref.kernels.factor_sources import aligned
 from mklref.kernels.factor_stack import FactorStack
-from mklref.problem import Problem
 
 TIMEOUT = 600.0
 """Seconds that a shard may take for an answer."""
-
-
-class Loaded:
-    """Rows that a function on the worker loads: a `FactorStack`, or a sequence of factors."""
-
-    def __init__(self, load: Callable[[], Any], names: Sequence[str] | None) -> None:
-        self.load, self.names = load, names
-
-    def parts(self, client: Any, address: str) -> tuple[Callable[..., FactorStack], tuple[Any, ...]]:
-        """The function itself travels."""
-        return _loaded, (self.load, self.names)
-
-
-class Chunks:
-    """Chunks of Dask arrays with the same rows, which Dask makes again if they are lost."""
-
-    def __init__(self, chunks: Sequence[Any], names: Sequence[str] | None) -> None:
-        self.chunks, self.names = list(chunks), names
-
-    def parts(self, client: Any, address: str) -> tuple[Callable[..., FactorStack], tuple[Any, ...]]:
-        """Futures of the chunks on that worker."""
-        futures = client.compute(self.chunks, workers=[address], allow_other_workers=True)
-        return _of_arrays, (self.names, *futures)
-
-
-class Sent:
-    """Rows first to last of a stack in this process."""
-
-    def __init__(self, stack: FactorStack, first: int, last: int) -> None:
-        self.stack, self.first, self.last = stack, first, last
-
-    def parts(self, client: Any, address: str) -> tuple[Callable[..., FactorStack], tuple[Any, ...]]:
-        """One block of rows, with the columns of every kernel side by side."""
-        rows = self.stack.read(self.first, self.last)
-        return _of_rows, (self.stack.names, self.stack.ranks, client.scatter(rows, workers=[address], hash=False))
 
 
 class DistributedStack(FactorStack):
@@ -101,7 +66,7 @@ class DistributedStack(FactorStack):
         if all(hasattr(one, "dask") and hasattr(one, "chunks") for one in given):
             sources: Sequence[Source] = _chunks(given, names)
         elif all(callable(one) for one in given):
-            sources = [Loaded(one, names) for one in given]
+            sources = [partial(_loading, one, names) for one in given]
         else:
             kinds = sorted({type(one).__name__ for one in given})
             raise InvalidType(
@@ -117,7 +82,7 @@ class DistributedStack(FactorStack):
         if len(stack.edges) == 2:
             workers = len(client.ncores()) if getattr(client, "status", None) == "running" else 1
             stack = stack.sharded(int(np.clip(workers, 1, stack.shape[1])))
-        made._begin(client, [Sent(stack, first, last) for first, last in pairwise(stack.edges)], timeout)
+        made._begin(client, [partial(_sent, stack, first, last) for first, last in pairwise(stack.edges)], timeout)
         return made
 
     def _begin(self, client: Any, sources: Sequence[Any], timeout: float) -> None:
@@ -140,7 +105,7 @@ class DistributedStack(FactorStack):
         self.names, self.sources, self._joined = tuple(told["names"]), (), None
         self.ranks, self.sparse, self._dtype = np.array(told["ranks"]), bool(told["sparse"]), np.dtype(told["dtype"])
         self.owner = np.repeat(np.arange(len(self.ranks)), self.ranks)
-        self.edges = edges_of(rows)
+        self.edges = (0, *accumulate(rows))
         self.block_rows = max(1, min((1 << 22) // len(self.owner), 1 << 13))
         self._products: Session | None = None
         self._traces: Array | None = None
@@ -156,14 +121,14 @@ class DistributedStack(FactorStack):
     def recipe(self) -> bytes:
         """SHA-256 of the digests of the shards."""
         digest = hashlib.sha256(repr((self.ranks.tolist(), self.shape, str(self._dtype), self.edges)).encode())
-        for own in self._asked.each("digest"):
+        for own in self._asked.each("recipe"):
             digest.update(own)
         return digest.digest()
 
     @property
     def own_diagonals(self) -> Array:
         """All diagonals, (M, n), gathered whenever they are read."""
-        return np.ascontiguousarray(np.concatenate(self._asked.each("diagonals")).T)
+        return np.concatenate(self._asked.each("own_diagonals"), axis=1)
 
     def read(self, start: int, stop: int) -> Any:
         """Rows of L, gathered."""
@@ -188,7 +153,7 @@ class DistributedStack(FactorStack):
     def largest_diagonals(self) -> Array:
         """The largest entry of each diagonal, (M,); asked for once."""
         if self._largest is None:
-            self._largest = np.asarray(np.concatenate(self._asked.each("largest_diagonals")).max(axis=0))
+            self._largest = np.max(self._asked.each("largest_diagonals"), axis=0)
         return self._largest.copy()
 
     def lengths(self, weights: Array) -> Array:
@@ -259,21 +224,21 @@ class Remote(Rounds):
 
     remote = True
 
-    def __init__(self, problem: Problem, stack: DistributedStack) -> None:
-        self.stack = stack
-        targets = [targets_between(problem, first, last) for first, last in pairwise(stack.edges)]
-        self.session = Session(stack.cluster, stack.chosen, targets, problem.n_samples)
+    def __init__(self, stack: DistributedStack, targets: Sequence[Any]) -> None:
+        super().__init__(stack, ())
+        self.session = Session(stack.cluster, stack.chosen, targets, stack.shape[1])
+
+    def sum(self, name: str, *arguments: Any) -> Total:
+        """As `Rounds`, from worker to worker."""
+        return self.session.sum(name, *arguments)
 
     def kept(self) -> Array:
-        """The beta (P, n) that was remembered."""
+        """As `Rounds`."""
         return np.concatenate(self.session.each("kept"), axis=1)
 
     def close(self) -> None:
         """The workers forget the vectors."""
         self.session.close()
-
-    def _sum(self, name: str, *arguments: Any) -> Total:
-        return self.session.sum(name, *arguments)
 
 
 def local_client(workers: int = 2, **options: Any) -> Any:
@@ -308,7 +273,7 @@ def local_client(workers: int = 2, **options: Any) -> Any:
     return client
 
 
-def _chunks(arrays: Sequence[Any], names: Sequence[str] | None) -> list[Chunks]:
+def _chunks(arrays: Sequence[Any], names: Sequence[str] | None) -> list[Source]:
     """A source for each chunk of rows of the first array."""
     for m, array in enumerate(arrays):
         if array.ndim != 2:
@@ -319,7 +284,22 @@ def _chunks(arrays: Sequence[Any], names: Sequence[str] | None) -> list[Chunks]:
             raise InvalidInput(f"factors[{m}] has {array.shape[0]} rows, factors[0] has {arrays[0].shape[0]}.")
     rows = arrays[0].chunks[0]
     columns = [array.rechunk({0: rows, 1: -1}).to_delayed()[:, 0] for array in arrays]
-    return [Chunks(each, names) for each in zip(*columns, strict=True)]
+    return [partial(_computed, each, names) for each in zip(*columns, strict=True)]
+
+
+def _computed(chunks: Sequence[Any], names: Sequence[str] | None, client: Any, address: str) -> Parts:
+    """Chunks with the same rows, which Dask makes again if they are lost."""
+    return _of_arrays, (names, *client.compute(list(chunks), workers=[address], allow_other_workers=True))
+
+
+def _loading(load: Callable[[], Any], names: Sequence[str] | None, client: Any, address: str) -> Parts:
+    """Rows that a function on the worker loads: it travels itself."""
+    return _loaded, (load, names)
+
+
+def _sent(stack: FactorStack, first: int, last: int, client: Any, address: str) -> Parts:
+    """Rows first to last of a stack in this process: a block with the columns of every kernel side by side."""
+    return _of_rows, (stack.names, stack.ranks, client.scatter(stack.read(first, last), workers=[address], hash=False))
 
 
 def _loaded(load: Callable[[], Any], names: Sequence[str] | None) -> FactorStack:

@@ -6,71 +6,34 @@ The sums are taken in pairs, in the order of the shards, so that they have the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref.exceptions import NotApplicable
+from mklref.factored.boxes import BoxSamples
+from mklref.factored.endless import EntropySamples, FreeSamples
 from mklref.factored.nearby import Nearby
-from mklref.factored.samples import samples_for
+from mklref.factored.samples import Samples
 from mklref.factored.shard import Own, Shard, Total
 from mklref.kernels.factor_stack import FactorStack, sum_in_pairs
-from mklref.losses import Loss
+from mklref.losses import Logistic, Loss
 from mklref.problem import Problem
 
 
 class Rounds:
-    """The shards of a stack in this process; elsewhere they are `Remote`."""
+    """Shards of a stack in this process; elsewhere they are `Remote`."""
 
     remote = False
 
-    def __init__(self, problem: Problem, stack: FactorStack) -> None:
-        self.stack = stack
-        self.shards: Sequence[Any] = [
-            opened(stack, targets_between(problem, first, last), first, last, problem.n_samples)
-            for first, last in pairwise(stack.edges)
-        ]
+    def __init__(self, stack: FactorStack, shards: Sequence[Any]) -> None:
+        self.stack, self.shards = stack, shards
 
-    def score(self, v: Array, b: Array) -> float:
-        """Put the samples at the scores L v_p + b_p; the sum of their losses."""
-        return float(self._sum("score", v, b).sums[0])
-
-    def clearances(self) -> Array:
-        """As `Nearby.clearances`."""
-        return self._sum("clearances").sums[0]
-
-    def begin(self, tau: float, shift: float = 0.0) -> Array:
-        """As `Shard.begin`."""
-        return self._sum("begin", tau, shift).sums[0]
-
-    def assemble(self, *arguments: Any) -> tuple[Array, ...]:
-        """As `Shard.assemble`."""
-        return self._sum("assemble", *arguments).sums
-
-    def evaluate(self, *arguments: Any) -> tuple[Array, ...]:
-        """As `Shard.evaluate`."""
-        return self._sum("evaluate", *arguments).sums
-
-    def look(self, *arguments: Any) -> tuple[Array, ...]:
-        """As `Nearby.look`."""
-        return self._sum("look", *arguments).sums
-
-    def first(self, dv: Array, db: Array) -> Total:
-        """As `Shard.first`."""
-        return self._sum("first", dv, db)
-
-    def second(self, dv: Array, db: Array, tau: float, trial: float) -> Total:
-        """As `Shard.second`."""
-        return self._sum("second", dv, db, tau, trial)
-
-    def third(self, dv: Array, db: Array) -> float:
-        """As `Shard.third`."""
-        return self._sum("third", dv, db).worst
-
-    def keep(self) -> None:
-        """Remember the present beta."""
-        self._sum("keep")
+    def sum(self, name: str, *arguments: Any) -> Total:
+        """What each shard says, a `Nearby`, by its method of this name, summed."""
+        total: Total = sum_in_pairs([getattr(shard, name)(*arguments) for shard in self.shards])
+        return total
 
     def kept(self) -> Array:
         """The beta (P, n) that was remembered."""
@@ -78,10 +41,6 @@ class Rounds:
 
     def close(self) -> None:
         """The vectors of the shards are no longer needed."""
-
-    def _sum(self, name: str, *arguments: Any) -> Total:
-        total: Total = sum_in_pairs([getattr(shard, name)(*arguments) for shard in self.shards])
-        return total
 
 
 class Targets(NamedTuple):
@@ -91,12 +50,6 @@ class Targets(NamedTuple):
     y: Array
     costs: Array
     rows: Any
-
-
-def opened(stack: FactorStack, targets: Sequence[Targets], first: int, last: int, n: int) -> Nearby:
-    """The shard of rows first to last of a stack; n is the number of samples of all shards."""
-    machines = [Own(samples_for(own.loss, own.y, own.costs), own.rows) for own in targets]
-    return Nearby(Shard(stack, machines, first, last, n))
 
 
 def targets_between(problem: Problem, first: int, last: int) -> list[Targets]:
@@ -114,3 +67,33 @@ def targets_between(problem: Problem, first: int, last: int) -> list[Targets]:
 def machines_of(problem: Problem) -> list[tuple[Any, Any]]:
     """(samples, problem) of each machine."""
     return [(machine.samples, machine.problem) for machine in problem.machines]
+
+
+def opened(stack: FactorStack, targets: Sequence[Targets], first: int, last: int, n: int) -> Nearby:
+    """The shard of rows first to last of a stack; n is the number of samples of all shards."""
+    machines = [Own(samples_for(own.loss, own.y, own.costs), own.rows) for own in targets]
+    return Nearby(Shard(stack, machines, first, last, n))
+
+
+def samples_for(loss: Loss, y: Array, costs: Array) -> Samples:
+    """The samples of a loss.
+
+    Raises
+    ------
+    NotApplicable
+        A loss of one's own without `quadratic_dual`, or with a box that is bounded for some samples only.
+    """
+    if isinstance(loss, Logistic):
+        return EntropySamples(loss, y, costs)
+    form = loss.quadratic_dual(y)
+    lower, upper = loss.box(y, costs)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    mixed = bounded.any() and not bounded.all()
+    if form is None or (len(y) and (mixed or (not bounded.any() and form.curvature == 0.0))):
+        raise NotApplicable(
+            f"the solver for kernels as factors takes losses whose dual is a quadratic on a box; {loss} is none. "
+            "For small n solve the matrices: problem.replace(kernels=problem.kernels.dense_stack())."
+        )
+    if form.absolute == 0.0 and not (np.isfinite(lower) | np.isfinite(upper)).any():
+        return FreeSamples(loss, y, costs)
+    return BoxSamples(loss, y, costs)

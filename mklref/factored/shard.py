@@ -71,11 +71,10 @@ class Shard:
     def score(self, v: Array, b: Array) -> Total:
         """The scores of v (P, r) and b (P,), and the sum of their losses."""
         self.exact, total = True, 0.0
-        for rows, owns in self.blocks():
-            for p, where, mine in owns:
-                samples = self.machines[p].samples
-                samples.f[where] = self.product(_some(rows, mine), v[p]) + b[p]
-                total += samples.losses(where)
+        for p, where, own in self.owns():
+            samples = self.machines[p].samples
+            samples.f[where] = self.product(own, v[p]) + b[p]
+            total += samples.losses(where)
         return Total((np.array(total),))
 
     def begin(self, tau: float, shift: float) -> Total:
@@ -107,17 +106,15 @@ class Shard:
         drawn = [self._drawn(p, everything, weights, rows * len(self) / self.n) for p in range(P)]
         products = self._products(little or digits == 2)
         read = 0
-        for rows, owns in self.blocks():
-            for p, where, mine in owns:
-                D, beta = drawn[p][where], self.machines[p].samples.beta[where]
-                large = least[p] <= D
-                D = np.where(large, D, 0.0)
-                own = _some(rows, mine)
-                made = self.transposed(own, pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
-                vectors[p] += made[:3].T
-                grams[p, -1] += made[3]
-                read += int(np.count_nonzero(large))
-                products[p].add(own, D, large)
+        for p, where, own in self.owns():
+            D, beta = drawn[p][where], self.machines[p].samples.beta[where]
+            large = least[p] <= D
+            D = np.where(large, D, 0.0)
+            made = self.transposed(own, pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+            vectors[p] += made[:3].T
+            grams[p, -1] += made[3]
+            read += int(np.count_nonzero(large))
+            products[p].add(own, D, large)
         _fill(grams, products)
         return Total((grams, vectors, sums, np.array([float(read)])))
 
@@ -130,19 +127,18 @@ class Shard:
         grams, vectors, sums = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3)), np.zeros((P, SUMS))
         products = self._products(self.follows(digits) or digits == 2)
         told = np.zeros(2)
-        for read, owns in self.blocks():
-            for p, where, mine in owns:
-                samples, own = self.machines[p].samples, _some(read, mine)
-                samples.f[where] = self.product(own, v[p]) + b[p]
-                self.D[p][where] = samples.rounded(where, width)
-                sums[p] += samples.sums(where)
-                D = self._drawn(p, where, weights, rows * own.shape[0] / self.n)
-                beta, large = samples.beta[where], D > 0.0
-                made = self.transposed(own, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
-                vectors[p, :, 1:] += made[:2].T
-                grams[p, -1] += made[2]
-                told += np.array([np.count_nonzero(large), np.count_nonzero(self.D[p][where])])
-                products[p].add(own, D, large)
+        for p, where, own in self.owns():
+            samples = self.machines[p].samples
+            samples.f[where] = self.product(own, v[p]) + b[p]
+            self.D[p][where] = samples.rounded(where, width)
+            sums[p] += samples.sums(where)
+            D = self._drawn(p, where, weights, rows * own.shape[0] / self.n)
+            beta, large = samples.beta[where], D > 0.0
+            made = self.transposed(own, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+            vectors[p, :, 1:] += made[:2].T
+            grams[p, -1] += made[2]
+            told += np.array([np.count_nonzero(large), np.count_nonzero(self.D[p][where])])
+            products[p].add(own, D, large)
         _fill(grams, products)
         return Total((grams, vectors, sums, told))
 
@@ -197,34 +193,27 @@ class Shard:
         The last column is L'D(L dv + db), which says how far L'DL of a part of the rows is off.
         """
         vectors, along, worst = np.zeros((len(self.machines), self.stack.rank + 1, 3)), np.zeros(3), 0.0
-        for rows, owns in self.blocks():
-            for p, where, mine in owns:
-                own = _some(rows, mine)
-                df = self.product(own, dv[p]) + db[p]
-                reach, products, by_tau, bend = self.machines[p].samples.first(where, df)
-                vectors[p] += self.transposed(own, by_tau, bend, self.D[p][where] * df).T
-                along, worst = along + products, max(worst, reach)
+        for p, where, own in self.owns():
+            df = self.product(own, dv[p]) + db[p]
+            reach, products, by_tau, bend = self.machines[p].samples.first(where, df)
+            vectors[p] += self.transposed(own, by_tau, bend, self.D[p][where] * df).T
+            along, worst = along + products, max(worst, reach)
         return Total((vectors, along), worst)
 
     def second(self, dv: Array, db: Array, tau: float, trial: float) -> Total:
         """(P, r + 1) for the right-hand side that centres the products of the step at `trial`."""
         vectors, worst = np.zeros((len(self.machines), self.stack.rank + 1)), 0.0
-        for rows, owns in self.blocks():
-            for p, where, mine in owns:
-                own = _some(rows, mine)
-                reach, change = self.machines[p].samples.second(where, self.product(own, dv[p]) + db[p], tau, trial)
-                vectors[p] += self.transposed(own, change)[0]
-                worst = max(worst, reach)
+        for p, where, own in self.owns():
+            reach, change = self.machines[p].samples.second(where, self.product(own, dv[p]) + db[p], tau, trial)
+            vectors[p] += self.transposed(own, change)[0]
+            worst = max(worst, reach)
         return Total((vectors,), worst)
 
     def third(self, dv: Array, db: Array) -> Total:
         """What is added to the step."""
         worst = 0.0
-        for rows, owns in self.blocks():
-            for p, where, mine in owns:
-                worst = max(
-                    worst, self.machines[p].samples.third(where, self.product(_some(rows, mine), dv[p]) + db[p])
-                )
+        for p, where, own in self.owns():
+            worst = max(worst, self.machines[p].samples.third(where, self.product(own, dv[p]) + db[p]))
         return Total(worst=worst)
 
     def keep(self) -> Total:
@@ -241,7 +230,7 @@ class Shard:
 
     def follows(self, digits: int) -> bool:
         """Set how exact products of this step are; whether float64 costs no more."""
-        little = self.stack.sparse or self.stack.rank**2 * (len(self)) < _LITTLE
+        little = self.stack.sparse or self.stack.rank**2 * len(self) < _LITTLE
         self.exact, self.count = little or digits > 0, self.count + 1
         return little
 
@@ -257,6 +246,12 @@ class Shard:
                 first, last = np.searchsorted(mine, [low, high])
                 owns.append((p, slice(int(first), int(last)), mine[first:last] - low))
             yield rows, owns
+
+    def owns(self) -> Iterator[tuple[int, slice, Any]]:
+        """What each machine sees of each block: (p, the slice of its samples, their rows)."""
+        for rows, owns in self.blocks():
+            for p, where, mine in owns:
+                yield p, where, rows if mine is None else rows[mine]
 
     def product(self, rows: Any, v: Array) -> Array:
         """L v, (k,) in float64."""
@@ -355,10 +350,6 @@ def _fill(grams: Array, products: Sequence[_Gram]) -> None:
     for gram, product in zip(grams, products, strict=True):
         gram[:-1, :-1] = product.total()
         gram[:-1, -1] = gram[-1, :-1]
-
-
-def _some(rows: Any, mine: Any) -> Any:
-    return rows if mine is None else rows[mine]
 
 
 def _slices(n: int, step: int) -> list[slice]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from mklref.factored.approach import approached
 from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
-from mklref.factored.rounds import Rounds, machines_of
+from mklref.factored.rounds import Rounds, machines_of, opened, targets_between
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines.blas import blas_threads
 from mklref.multiclass import random_part
@@ -119,9 +120,12 @@ def solve_factored(
 
 def _rounds(problem: Problem) -> Rounds:
     """The shards of a problem, here or on workers."""
-    stack = problem.kernels
+    stack, n = problem.kernels, problem.n_samples
     assert isinstance(stack, FactorStack)
-    return Remote(problem, stack) if isinstance(stack, DistributedStack) else Rounds(problem, stack)
+    shards = [(first, last, targets_between(problem, first, last)) for first, last in pairwise(stack.edges)]
+    if isinstance(stack, DistributedStack):
+        return Remote(stack, [targets for *_, targets in shards])
+    return Rounds(stack, [opened(stack, targets, first, last, n) for first, last, targets in shards])
 
 
 def _from_solution(stack: FactorStack, start: Solution) -> Start:

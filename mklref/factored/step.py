@@ -16,6 +16,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.factored.boxes import centring
 from mklref.factored.nearby import Far
+from mklref.factored.rounds import Rounds
 from mklref.factored.system import Direction, Left, System
 from mklref.factored.weights import Psi
 from mklref.problem import Problem
@@ -39,7 +40,7 @@ class Variables:
 
     first: Problem
     psi: Psi
-    rounds: Any
+    rounds: Rounds
     owner: Array
     """The weight of each column of L."""
     v: Array
@@ -94,7 +95,7 @@ class Variables:
         slope, phi, hessian = self.line_of_weights()
         left = Left(vectors[:, :, 0], theta[self.owner] * w - self.v, -slope, -theta * z, phi, missing)
         affine = system.solve(left)
-        (corrections, along), reach = self.rounds.first(affine.v, affine.b)
+        (corrections, along), reach = self.rounds.sum("first", affine.v, affine.b)
         error, off = system.error(affine, corrections[:, :, 2])
         if error > _OFF and np.isfinite(self.rows):
             self.rows = np.inf
@@ -119,7 +120,7 @@ class Variables:
             bend = -0.5 * float(affine.theta @ hessian @ affine.theta)
         step = system.solve(corrected._replace(phi=phi + bend))
         trial = min(1.0, _FARTHER[0] * length + _FARTHER[1])
-        (change,), reach = self.rounds.second(step.v, step.b, tau, trial)
+        (change,), reach = self.rounds.sum("second", step.v, step.b, tau, trial)
         length, self.centred = self._longest(step, reach, 2.0), False
         if self.count and length < _GOOD:
             more = Left(
@@ -132,7 +133,7 @@ class Variables:
             )
             added = system.solve(more)
             both = Direction(*map(operator.add, step, added))
-            farther = self._longest(both, self.rounds.third(added.v, added.b), 2.0)
+            farther = self._longest(both, self.rounds.sum("third", added.v, added.b).worst, 2.0)
             self.counters["passes"] += share
             if farther > length:
                 step, length, self.centred = both, farther, True

@@ -33,11 +33,8 @@ class Psi:
     fixed: Array | None = None
     """The weights, where they do not move."""
     top: float = np.inf
-
-    @property
-    def constrained(self) -> bool:
-        """Whether there is a phi."""
-        return False
+    constrained: bool = False
+    """Whether there is a phi."""
 
     @property
     def count(self) -> int:
@@ -61,15 +58,11 @@ class Psi:
 class Ball(Psi):
     """A norm of norms: exponent `within` groups, `across` them, factors `scale` of the groups."""
 
+    constrained: bool = True
     group: Any = None
     scale: Any = None
     within: float = 1.0
     across: float = 1.0
-
-    @property
-    def constrained(self) -> bool:
-        """Yes."""
-        return True
 
     def bound(self, theta: Array) -> tuple[float, Array, Array]:
         """N = (sum_l scale_l^a N_l^a)^{1/a}, N_l = ||theta_l||_b; with its gradient g the Hessian is.
@@ -98,15 +91,9 @@ class Ball(Psi):
 
 @dataclass(frozen=True)
 class Net(Psi):
-    """The elastic net in one of its forms."""
+    """The elastic net, with a constraint in Ivanov form."""
 
     lam: float = 0.5
-    ivanov: bool = False
-
-    @property
-    def constrained(self) -> bool:
-        """In Ivanov form."""
-        return self.ivanov
 
     def bound(self, theta: Array) -> tuple[float, Array, Array]:
         """sum (1-lam) theta/(1 - lam theta)."""
@@ -117,7 +104,7 @@ class Net(Psi):
 
     def smooth(self, theta: Array) -> tuple[Array, Array]:
         """Of 1/2 (1-lam) times the sum, in Tikhonov form."""
-        if self.ivanov:
+        if self.constrained:
             return super().smooth(theta)
         _, gradient, hessian = self.bound(theta)
         return 0.5 * (1.0 - self.lam) * gradient, 0.5 * (1.0 - self.lam) * hessian
@@ -125,7 +112,7 @@ class Net(Psi):
     def inside(self, theta: Array) -> Array:
         """Below the top; in Ivanov form with phi <= 1, where phi is convex and 0 at 0."""
         theta = np.minimum(theta, 0.99 * self.top)
-        return theta / max(1.0, self.bound(theta)[0]) if self.ivanov else theta
+        return theta / max(1.0, self.bound(theta)[0]) if self.constrained else theta
 
 
 def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
@@ -145,7 +132,7 @@ def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
                 return Psi(each, fixed=np.ones(kernels))
             return Ball(each, group=np.zeros(kernels, dtype=np.intp), scale=np.ones(1), within=p, across=p)
         case ElasticNet(lam=lam, form=form):
-            return Net(each, top=1.0 / lam, lam=lam, ivanov=form == "ivanov")
+            return Net(each, top=1.0 / lam, constrained=form == "ivanov", lam=lam)
         case Groups():
             return _of_groups(regularizer, each)
     raise NotApplicable(

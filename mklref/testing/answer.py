@@ -69,11 +69,13 @@ def as_answer(returned: Any) -> Answer:
     )
 
 
-_REGULARIZERS = [
-    name
-    for name, kind in vars(regularizers).items()
-    if isinstance(kind, type) and issubclass(kind, Regularizer) and kind is not Regularizer
-]
+def kinds_of(base: type) -> dict[str, type]:
+    """The classes of `mklref.regularizers` that are of this kind, by name."""
+    kinds = {name: kind for name, kind in vars(regularizers).items() if isinstance(kind, type)}
+    return {name: kind for name, kind in kinds.items() if issubclass(kind, base) and kind is not base}
+
+
+REGULARIZERS = kinds_of(Regularizer)
 
 Declaration = Callable[[Problem], str]
 """The reason why a problem is out of scope, empty if it is not."""
@@ -113,7 +115,7 @@ class Supports:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "losses", _known("losses", self.losses, LOSSES))
-        object.__setattr__(self, "regularizers", _known("regularizers", self.regularizers, _REGULARIZERS))
+        object.__setattr__(self, "regularizers", _known("regularizers", self.regularizers, REGULARIZERS))
         if not isinstance(self.p, tuple | list) or len(self.p) != 2 or not self.p[0] <= self.p[1]:
             raise InvalidParameter(f"p = {self.p!r}; give the smallest and the largest exponent, such as (1, 2).")
 

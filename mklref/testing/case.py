@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import import_module
 from inspect import getdoc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -62,14 +62,10 @@ class Interval(NamedTuple):
     lower: float
     upper: float
 
-    def __mul__(self, factor: object) -> Interval:
-        if not isinstance(factor, int | float):
-            return NotImplemented
+    def __mul__(self, factor: float) -> Interval:  # type: ignore[override]
         return Interval(self.lower * factor, self.upper * factor)
 
-    def __add__(self, other: object) -> Interval:
-        if not isinstance(other, Interval):
-            return NotImplemented
+    def __add__(self, other: Interval) -> Interval:  # type: ignore[override]
         return Interval(self.lower + other.lower, self.upper + other.upper)
 
     def may_be_at_most(self, other: Interval) -> bool:
@@ -100,40 +96,40 @@ class Case:
     """The problems, made anew at every call, always the same ones."""
     law: Law | None = None
 
-    def selected(self, upto: Version | None, include: Iterable[str] | None, exclude: Iterable[str] | None) -> bool:
-        """Whether version, flags and name match."""
-        if upto is not None and self.since > upto:
-            return False
-        return (include is None or self._matches(include)) and not (exclude is not None and self._matches(exclude))
-
-    def _matches(self, words: Iterable[str]) -> bool:
-        return any(word in self.flags or fnmatchcase(self.name, word) for word in words)
+    def matches(self, word: object) -> bool:
+        """Whether a word is one of its flags or its name, * allowed."""
+        return word in self.flags or fnmatchcase(self.name, str(word))
 
 
 CATALOGUE: dict[str, Case] = {}
 """All cases by name, in order."""
 
 
-def case(
-    since: Version, *flags: str, name: str | None = None, law: Law | None = None
-) -> Callable[[Callable[[np.random.Generator], object]], Callable[[np.random.Generator], object]]:
-    """Enter a function of a seeded generator that returns one problem, or several for a law, into the catalogue."""
+Make = Callable[[np.random.Generator], object]
+"""From a seeded generator to one problem, or to several for a law."""
 
-    def enter(
-        function: Callable[[np.random.Generator], object],
-    ) -> Callable[[np.random.Generator], object]:
-        title = name or function.__name__.replace("_", "-")
-        assert title not in CATALOGUE, title
-        assert set(flags) <= set(FLAGS), flags
 
-        def build() -> tuple[Problem, ...]:
-            made = function(np.random.default_rng(crc32(title.encode())))
-            return made if isinstance(made, tuple) else (made,)
+def enter(name: str, since: Version, flags: Iterable[str], statement: str, make: Make, law: Law | None = None) -> None:
+    """Enter what a function makes into the catalogue."""
+    flags = frozenset(flags)
+    assert name not in CATALOGUE, name
+    assert flags <= set(FLAGS), flags
 
-        CATALOGUE[title] = Case(title, since, frozenset(flags), getdoc(function) or "", build, law)
-        return function
+    def build() -> tuple[Problem, ...]:
+        made = make(np.random.default_rng(crc32(name.encode())))
+        return made if isinstance(made, tuple) else (made,)
 
-    return enter
+    CATALOGUE[name] = Case(name, since, flags, statement, build, law)
+
+
+def case(since: Version, *flags: str, law: Law | None = None) -> Callable[[Make], Make]:
+    """Enter a function, whose name and docstring are those of the case."""
+
+    def entered(make: Make) -> Make:
+        enter(make.__name__.replace("_", "-"), since, flags, getdoc(make) or "", make, law)
+        return make
+
+    return entered
 
 
 def select(upto: object = None, include: object = None, exclude: object = None) -> tuple[Case, ...]:
@@ -145,27 +141,29 @@ def select(upto: object = None, include: object = None, exclude: object = None) 
         A word that is neither a flag nor matches a name; a version that is no pair of integers.
     """
     import_module("mklref.testing.cases")
-    version = _version(upto)
-    wanted, unwanted = _words("include", include), _words("exclude", exclude)
-    return tuple(case for case in CATALOGUE.values() if case.selected(version, wanted, unwanted))
-
-
-def _version(upto: object) -> Version | None:
+    unknown = f"neither a flag nor the name of a case (patterns with * are allowed); flags: {', '.join(FLAGS)}."
+    chosen = matching(CATALOGUE.values(), include, exclude, f"{{}}: {{!r}} is {unknown}")
     if upto is None:
-        return None
+        return chosen
     if isinstance(upto, tuple | list) and len(upto) == 2 and all(isinstance(part, int) for part in upto):
-        return upto[0], upto[1]
+        return tuple(case for case in chosen if case.since <= tuple(upto))
     raise InvalidParameter(f"upto = {upto!r}; give the first two numbers of a version, such as (0, 1).")
 
 
-def _words(argument: str, words: object) -> tuple[str, ...] | None:
-    if words is None:
-        return None
-    given = (words,) if isinstance(words, str) else tuple(words)  # type: ignore[arg-type]
-    for word in given:
-        if word not in FLAGS and not any(fnmatchcase(name, str(word)) for name in CATALOGUE):
-            raise InvalidParameter(
-                f"{argument}: {word!r} is neither a flag nor the name of a case (patterns with * are allowed); "
-                f"flags: {', '.join(FLAGS)}."
-            )
-    return given
+def matching(cases: Iterable[Case], include: Any, exclude: Any, unknown: str) -> tuple[Case, ...]:
+    """The cases that match a word of `include`, by default all of them, and none of `exclude`.
+
+    Raises
+    ------
+    InvalidParameter
+        A word that no case matches, by the sentence `unknown` about argument and word.
+    """
+    left = tuple(cases)
+    given = {"include": ("*",) if include is None else include, "exclude": exclude or ()}
+    words = {argument: (own,) if isinstance(own, str) else tuple(own) for argument, own in given.items()}
+    for argument, own in words.items():
+        for word in own:
+            if not any(case.matches(word) for case in left):
+                raise InvalidParameter(unknown.format(argument, word))
+    wanted, unwanted = words.values()
+    return tuple(case for case in left if any(map(case.matches, wanted)) and not any(map(case.matches, unwanted)))

@@ -46,10 +46,21 @@ NORMALIZATIONS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
 
 def scaled_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     """One factor for all kernels that has a usual cause."""
-    causes, named = _usual_factors(problem)
-    for text, factor in named.items():
+    n, M, total = float(problem.n_samples), float(problem.n_kernels), float(problem.kernels.traces().sum())
+    usual = {
+        "2": (2.0, "a missing 1/2 of the quadratic"),
+        "1/2": (0.5, "a 1/2 too many"),
+        "n": (n, "a sum in place of a mean"),
+        "1/n": (1.0 / n, "kernels divided by n"),
+        "M": (M, "a sum of kernels in place of their mean"),
+        "1/M": (1.0 / M, "the mean of the kernels in place of their sum"),
+    }
+    if total > 0.0:
+        usual["1/trace"] = 1.0 / total, "kernels divided by the trace of their sum"
+        usual["n/trace"] = n / total, "the mean diagonal made 1"
+    for text, (factor, cause) in usual.items():
         if abs(factor - 1.0) > 1e-9:
-            yield from _scaled(problem, point, factor, f"{text} times the kernels: {causes[text]}")
+            yield from _scaled(problem, point, factor, f"{text} times the kernels: {cause}")
 
 
 def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -70,24 +81,6 @@ def _scaled(problem: Problem, point: Point, factor: float, text: str, adapted: b
     kernels = ArrayStack.trusted([factor * matrix for matrix in problem.kernels.dense()])
     shown = f"it is optimal for {text}."
     yield from restated("scaled kernels", shown, problem, point, kernels=kernels, adapted=adapted)
-
-
-def _usual_factors(problem: Problem) -> tuple[dict[str, str], dict[str, float]]:
-    n, M = problem.n_samples, problem.n_kernels
-    total = float(problem.kernels.traces().sum())
-    causes = {
-        "2": "a missing 1/2 of the quadratic",
-        "1/2": "a 1/2 too many",
-        "n": "a sum in place of a mean",
-        "1/n": "kernels divided by n",
-        "M": "a sum of kernels in place of their mean",
-        "1/M": "the mean of the kernels in place of their sum",
-    }
-    named = {"2": 2.0, "1/2": 0.5, "n": float(n), "1/n": 1.0 / n, "M": float(M), "1/M": 1.0 / M}
-    if total > 0.0:
-        causes |= {"1/trace": "kernels divided by the trace of their sum", "n/trace": "the mean diagonal made 1"}
-        named |= {"1/trace": 1.0 / total, "n/trace": n / total}
-    return causes, named
 
 
 def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:

@@ -141,7 +141,8 @@ def _by_cones(problem: Problem, beta: Array, intercept: float | None) -> Array |
     images = [one.kernels.apply(own) for one, own in zip(machines, problem.split(beta), strict=True)]
     squares = [own @ row for own, row in zip(images, problem.split(beta), strict=True)]
     g = np.sqrt(np.maximum(np.sum(squares, axis=0), 0.0))
-    unit, size = float(g.max()), sum(_at_zero(one) for one in machines)
+    unit = float(g.max())
+    size = sum(float(one.costs @ one.loss.value(np.zeros(one.n_samples), one.y)) for one in machines)
     size = size or 0.5 * unit * unit  # the nu one-class machine has no losses at 0
     finite = all(np.isfinite(own).all() for own in images)
     if not finite or not 0.0 < unit * unit < np.inf or not 0.0 < size < np.inf:
@@ -166,8 +167,3 @@ def _by_cones(problem: Problem, beta: Array, intercept: float | None) -> Array |
             continue
         return ratio * np.maximum(u.value, 0.0) if np.isfinite(u.value).all() else None
     return None
-
-
-def _at_zero(problem: Problem) -> float:
-    """The losses of the scores 0."""
-    return float(problem.costs @ problem.loss.value(np.zeros(problem.n_samples), problem.y))

@@ -13,7 +13,6 @@ moves an eigenvalue: every matrix is positive definite, and its bounds need no o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
@@ -23,11 +22,10 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._untrusted import parse_json
-from mklref.exceptions import InvalidParameter
 from mklref.losses import EpsilonInsensitive, Loss, Pinball
 from mklref.problem import Problem
 from mklref.regularizers import Lp, Regularizer, Tikhonov
-from mklref.testing.case import Case
+from mklref.testing.case import Case, matching
 
 WIDTHS = (0.1, 0.5, 2.0, 10.0)
 """Of the Gaussians, in units of the root of twice the number of variables."""
@@ -73,19 +71,8 @@ def select(include: Iterable[str] | None = None, exclude: Iterable[str] | None =
         A word that matches no name.
     """
     cases = [_case(recipe) for recipe in RECIPES]
-    wanted, unwanted = (None if words is None else tuple(words) for words in (include, exclude))
-    for word in (*(wanted or ()), *(unwanted or ())):
-        if not any(fnmatchcase(case.name, word) for case in cases):
-            raise InvalidParameter(f"{word!r} matches no real problem; known: {', '.join(c.name for c in cases)}.")
-
-    def matches(name: str, words: tuple[str, ...]) -> bool:
-        return any(fnmatchcase(name, word) for word in words)
-
-    return tuple(
-        case
-        for case in cases
-        if (wanted is None or matches(case.name, wanted)) and not (unwanted and matches(case.name, unwanted))
-    )
+    known = ", ".join(case.name for case in cases)
+    return matching(cases, include, exclude, f"{{1!r}} matches no real problem; known: {known}.")
 
 
 def _case(recipe: Recipe) -> Case:

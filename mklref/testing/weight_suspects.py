@@ -103,7 +103,7 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
     for text, other in fitting.items():
         shown = f"dual_coef is optimal with other weights ({text})."
         yield Reading("weights of another iterate", shown, problem, other)
-    if theta is not None and _differ(theta, point.weights):
+    if theta is not None and np.abs(theta - point.weights).max() > 1e-3 * max(theta.max(), point.weights.max()):
         text = f"dual_coef solves the machine of the weights {some(theta)}, not of those returned."
         yield from _machine("weights of another iterate", text, problem, point, theta, adapted=True)
 
@@ -302,7 +302,3 @@ def _machine(
     """The problem with fixed weights."""
     moved = point._replace(weights=theta)
     yield from restated(fault, text, problem, moved, adapted=adapted, regularizer=Fixed(theta))
-
-
-def _differ(theta: Array, other: Array) -> bool:
-    return bool(np.abs(theta - other).max() > 1e-3 * max(theta.max(), other.max()))

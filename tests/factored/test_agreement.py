@@ -11,7 +11,7 @@ from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.exceptions import NotApplicable
 from mklref.factored import path, solver as factored
 from mklref.factored.nearby import Nearby
-from mklref.factored.samples import samples_for
+from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
 from mklref.multiclass import STRATEGIES
 from mklref.solution import Status
@@ -319,7 +319,7 @@ def test_beta_of_a_rounder_loss_minimises_what_it_is_to_minimise(loss):
     samples = samples_for(loss, y, costs)
     form, width = loss.quadratic_dual(y), 0.3
     lower, upper = (np.clip(end, -10.0 * costs, 10.0 * costs) for end in loss.box(y, costs))
-    grid = lower + np.linspace(0.0, 1.0, 20001)[:, None] * (upper - lower)
+    grid = lower + np.linspace(0.0, 1.0, 8001)[:, None] * (upper - lower)
     values = (f - form.linear) * grid + form.absolute * np.abs(grid) + form.curvature * grid**2 / (2.0 * costs)
     if samples.kinked:
         legs = [np.maximum(grid, 0.0), np.minimum(grid, 0.0)] if form.absolute else [grid - lower]

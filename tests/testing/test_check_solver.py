@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import replace
 from io import StringIO
 from xml.etree import ElementTree
 
@@ -14,7 +16,7 @@ from testing import mutants
 import mklref
 from mklref import reference, solve
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
-from mklref.testing import FAULTS, FLAGS, Answer, Report, Supports, check_solver, select
+from mklref.testing import FAULTS, FLAGS, Answer, Report, Supports, check_solver, diagnosis, select
 from mklref.testing.case import CATALOGUE, Interval
 from mklref.testing.result import Outcome
 
@@ -32,18 +34,12 @@ def test_the_native_solver_passes(native):
     assert len(native.rows) == len(CATALOGUE)
 
 
-@pytest.mark.parametrize("formulation", ["dual", "weighted_primal"])
-def test_the_reference_passes(formulation):
-    """Ordinary data and some of the rest; CI takes no more."""
-    names = [name for name in CATALOGUE if "ordinary" in CATALOGUE[name].flags][::2]
-    names += [
-        "rank-one-ties",
-        "zero-kernel-l1",
-        "small-C",
-        "two-samples",
-        "mixed-scales-l2",
-        "hinge-elastic-net-ivanov",
-    ]
+@pytest.mark.parametrize(("formulation", "first"), [("dual", 0), ("weighted_primal", 2)])
+def test_the_reference_passes(formulation, first):
+    """A part of the ordinary cases, another one for each formulation, and some of the rest; CI takes no more."""
+    names = [name for name in CATALOGUE if "ordinary" in CATALOGUE[name].flags][first::4]
+    names += ["rank-one-ties", "zero-kernel-l1", "small-C", "two-samples", "mixed-scales-l2"]
+    names += ["hinge-elastic-net-ivanov"]
     report = check_solver(lambda problem: reference.solve(problem, formulation), include=names)
     assert report.passed, str(report)
 
@@ -120,13 +116,9 @@ def test_laws_can_fail():
 
 def test_a_wrong_certificate_breaks_a_law(monkeypatch):
     """A certificate that is right on small objectives only: what laws are for."""
-    import mklref.testing.diagnosis as diagnosis
-
     honest = diagnosis.certify
 
     def wrong(problem, *point, **options):
-        from dataclasses import replace
-
         found = honest(problem, *point, **options)
         return replace(found, lower=1.1 * found.lower, upper=1.1 * found.upper) if problem.C > 1.5 else found
 
@@ -329,11 +321,7 @@ def mixed() -> Report:
 def test_the_report_as_text_and_table(mixed):
     assert mixed.verdict == "FAILED solver, tol = 1e-06: 2 passed, 1 failed, 1 excluded: error (1)"
     assert mixed.faults == {"error": 1}
-    assert (
-        "squared-l2                      failed"
-        in mixed.table.replace("squared-l2           ", "squared-l2           ")
-        or "squared-l2" in mixed.table
-    )
+    assert re.search(r"^squared-l2 +failed ", mixed.table, flags=re.MULTILINE)
     text = str(mixed)
     assert "error: ValueError: a < b & [bold]c[/bold]." in text
     assert text.startswith(mixed.verdict)
@@ -379,7 +367,7 @@ def test_control_characters_stay_out_of_every_report():
         for text in (str(report), report.to_html(), report.to_junit(), *report.rows[0].cells()):
             assert all(c.isprintable() or c == "\n" for c in text), ascii(text)
     shown = check_solver(hostile, include="hinge-l1").to_junit()
-    assert r"a\x00b \x1b[31mred \ud800 \ufffe end" in shown or r"a\x00b \x1b[31mred \ud800 \ufffe" in shown
+    assert r"a\x00b \x1b[31mred \ud800 \ufffe" in shown
     assert r"na\x07me" in shown
 
 

@@ -32,14 +32,13 @@ hinge = mklref.testing.Supports(losses={"hinge"})
 def declines(problem):
     raise NotImplementedError
 
-def leaves(problem):
-    raise SystemExit(0)
-
 def interrupted(problem):
     raise KeyboardInterrupt
 
 def leaves_at_once(problem):
     import os
+    if problem.n_samples == 2:
+        raise SystemExit(0)
     os._exit(0)
 
 from os import _exit
@@ -79,26 +78,12 @@ def run(tmp_path):
     """Run pytest in a directory with a solver, with this plugin and no other."""
     (tmp_path / "mysolver.py").write_text(SOLVERS)
 
-    def call(*arguments):
-        environment = {
-            **os.environ,
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)]),
-        }
+    def call(*arguments, start=(sys.executable, "-m", "pytest"), paths=(ROOT, tmp_path)):
+        path = os.pathsep.join(map(str, paths))
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path}
         environment.pop("PYTEST_ADDOPTS", None)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "mklref.testing.plugin",
-            "--strict-markers",
-            "-p",
-            "no:cacheprovider",
-        ]
-        return subprocess.run(
-            [*command, *arguments], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
-        )
+        command = [*start, "-p", "mklref.testing.plugin", "--strict-markers", "-p", "no:cacheprovider", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
 
     return call
 
@@ -111,15 +96,17 @@ def test_it_does_nothing_without_its_option(run, tmp_path):
 
 
 def test_one_test_for_each_case(run, tmp_path):
+    """Options may be given several times, and with commas."""
     (tmp_path / "test_other.py").write_text("def test_other():\n    raise AssertionError\n")
     done = run(
-        "--mklref-solver=mysolver:good", "--mklref-supports=mysolver:hinge", "--mklref-include=two-*",
-        "--mklref-include=hinge-l1*", "--mklref-exclude=sample-weight", "--mklref-upto=0.1", "-v", "--junitxml=out.xml",
+        "--mklref-solver=mysolver:good", "--mklref-supports=mysolver:hinge", "--mklref-include=two-*,small-C",
+        "--mklref-include=hinge-l1*", "--mklref-exclude=sample-weight,no-intercept", "--mklref-upto=0.1", "-v",
+        "--junitxml=out.xml",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    names = [case.name for case in select(include=("two-*", "hinge-l1*"), exclude="sample-weight")]
+    wanted, unwanted = ("two-*", "small-C", "hinge-l1*"), ("sample-weight", "no-intercept")
     suite = ElementTree.parse(tmp_path / "out.xml").getroot().find("testsuite")
-    assert [test.get("name") for test in suite] == names
+    assert [test.get("name") for test in suite] == [case.name for case in select(include=wanted, exclude=unwanted)]
     assert "3 passed, 1 skipped" in done.stdout
     gap = next(p for p in suite[0].iter("property") if p.get("name") == "relative_gap")
     assert 0 <= float(gap.get("value")) <= 1e-6
@@ -141,19 +128,9 @@ def test_a_run_in_which_every_case_was_skipped_does_not_pass(run, tmp_path):
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
 
 
-def test_words_of_an_option_may_stand_between_commas(run):
-    done = run("--mklref-solver=mysolver:good", "--mklref-include=hinge-l1,two-*", "--mklref-exclude=regression,zero-*")
-    assert done.returncode == 0, done.stdout + done.stderr
-    chosen = select(include=("hinge-l1", "two-*"), exclude=("regression", "zero-*"))
-    assert f"{len(chosen)} passed" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("solver", "code"), [("leaves", pytest.ExitCode.TESTS_FAILED), ("interrupted", pytest.ExitCode.INTERRUPTED)]
-)
-def test_a_solver_cannot_leave_with_success(run, solver, code):
-    done = run(f"--mklref-solver=mysolver:{solver}", "--mklref-include=hinge-l1")
-    assert done.returncode == code, done.stdout + done.stderr
+def test_an_interrupt_ends_the_run(run):
+    done = run("--mklref-solver=mysolver:interrupted", "--mklref-include=hinge-l1")
+    assert done.returncode == pytest.ExitCode.INTERRUPTED, done.stdout + done.stderr
 
 
 @POSIX
@@ -166,10 +143,11 @@ def test_a_process_that_ends_before_the_tests_are_over_has_not_passed(run, solve
 
 
 @POSIX
-def test_a_solver_that_calls_os_exit_is_a_failed_case_and_the_others_run(run):
+def test_a_solver_that_leaves_is_a_failed_case_and_the_others_run(run):
     done = run("--mklref-solver=mysolver:leaves_at_once", "--mklref-include=hinge-l1,two-samples")
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
     assert "SystemExit: os._exit(0) was called." in done.stdout
+    assert "SystemExit: 0." in done.stdout
     assert "2 failed" in done.stdout
 
 
@@ -182,18 +160,20 @@ def test_a_crash_is_one_and_children_of_a_solver_leave_as_they_like(run):
     assert done.stdout.count("1 passed") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--mklref-solver=mysolver"], "--mklref-solver mysolver: give module:name."),
-        (["--mklref-solver=mysolver:nobody"], "module 'mysolver' has no attribute 'nobody'"),
-        (["--mklref-solver=mysolver:good", "--mklref-include=tie"], "'tie' is neither a flag nor the name of a case"),
-    ],
-)
-def test_wrong_options_are_usage_errors(run, arguments, said):
-    done = run(*arguments)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert said in done.stdout + done.stderr
+def test_wrong_options_are_usage_errors(run):
+    """Each in a run of its own, in one process."""
+    wrong = {
+        "--mklref-solver=mysolver": "--mklref-solver mysolver: give module:name.",
+        "--mklref-solver=mysolver:nobody": "module 'mysolver' has no attribute 'nobody'",
+        "--mklref-include=tie": "'tie' is neither a flag nor the name of a case",
+    }
+    code = "import sys, pytest\n*every, last = sys.argv[1:]\nfor wrong in last.split():\n"
+    code += "    print(int(pytest.main([*every, '--mklref-solver=mysolver:good', wrong])), file=sys.stderr)"
+    done = run(" ".join(wrong), start=(sys.executable, "-c", code))
+    codes = [line for line in done.stderr.splitlines() if line.isdigit()]
+    assert codes == [str(int(pytest.ExitCode.USAGE_ERROR))] * len(wrong), done.stdout + done.stderr
+    for said in wrong.values():
+        assert said in done.stdout + done.stderr
 
 
 def test_the_plugin_is_announced():
@@ -201,15 +181,10 @@ def test_the_plugin_is_announced():
     assert project["entry-points"]["pytest11"] == {"mklref": "mklref.testing.plugin"}
 
 
-def test_a_solver_of_the_current_directory_is_found_as_tests_are(run, tmp_path):
+def test_a_solver_of_the_current_directory_is_found_as_tests_are(run):
     """`pytest` on its own, unlike `python -m pytest`, does not put the directory on the path."""
-    start = "import sys; sys.path.remove(''); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    command = [sys.executable, "-c", start, "-p", "mklref.testing.plugin", "-p", "no:cacheprovider"]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTEST_ADDOPTS", None)
-    done = subprocess.run(
-        [*command, "--mklref-solver=mysolver:good", "--mklref-include=two-samples"],
-        capture_output=True, text=True, cwd=tmp_path, env=environment, check=False,
-    )  # fmt: skip
+    code = "import sys; sys.path.remove(''); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    start = (sys.executable, "-c", code)
+    done = run("--mklref-solver=mysolver:good", "--mklref-include=two-samples", start=start, paths=(ROOT,))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout

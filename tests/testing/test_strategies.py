@@ -129,23 +129,18 @@ def test_unknown_conditions_are_errors():
 A_FEW = settings(max_examples=10, deadline=None, derandomize=True)
 
 
+HOLDS = {
+    "duplicated kernel": lambda K: np.array_equal(K[-1], K[0]),
+    "zero kernel": lambda K: not K[-1].any() and all(matrix.any() for matrix in K[:-1]),
+    "constant kernel": lambda K: np.ptp(K[-1]) == 0.0 < K[-1, 0, 0],
+}
+
+
+@pytest.mark.parametrize("condition", HOLDS)
 @A_FEW
-@given(gram_matrices(5, scales=(1.0,), conditions=["duplicated kernel"]))
-def test_a_duplicated_kernel_is_the_first_one_again(K):
-    assert np.array_equal(K[-1], K[0])
-
-
-@A_FEW
-@given(gram_matrices(5, scales=(1.0,), conditions=["zero kernel"]))
-def test_a_zero_kernel_is_the_last_one_and_zero(K):
-    assert not K[-1].any()
-    assert all(matrix.any() for matrix in K[:-1])
-
-
-@A_FEW
-@given(gram_matrices(5, scales=(1.0,), conditions=["constant kernel"]))
-def test_a_constant_kernel_has_one_value(K):
-    assert np.ptp(K[-1]) == 0.0 < K[-1, 0, 0]
+@given(data=st.data())
+def test_a_condition_is_what_it_says(condition, data):
+    assert HOLDS[condition](data.draw(gram_matrices(5, conditions=[condition])))
 
 
 @pytest.mark.parametrize("regularizer", [Lp(4 / 3), Lp(2)], ids=str)

@@ -9,6 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.losses import Loss, as_loss
 from mklref.problem import Problem
+from mklref.testing.case import enter
 
 
 def samples(rng: np.random.Generator, n: int = 24, d: int = 3) -> Array:
@@ -56,3 +57,8 @@ def problem(
     arguments.setdefault("C", 1.0 / (0.3 * n) if kind.intercept_cost else 2.0)
     arguments.setdefault("intercept", kind.intercept != "forbidden")
     return Problem(K, arguments.pop("y", targets(rng, X, kind)), loss=kind, **arguments)
+
+
+def plain(name: str, statement: str, *flags: str, **arguments: Any) -> None:
+    """Enter a case that is `problem` with these arguments."""
+    enter(name, (0, 1), flags, statement, lambda rng: problem(rng, **arguments))

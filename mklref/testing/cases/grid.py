@@ -15,7 +15,7 @@ from mklref._typing import Array
 from mklref.losses import EpsilonInsensitive, Loss, as_loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
-from mklref.testing.case import case
+from mklref.testing.case import enter
 from mklref.testing.cases.data import kernels, problem, samples
 
 N = 16
@@ -152,12 +152,11 @@ def _enter(name: str, structure: str, capability: Capability) -> None:
         special = {"K": K, "regularizer": Lp(capability.p), "intercept": capability.intercept, **change(rng, K)}
         return problem(rng, loss=loss, n=N, **special)
 
-    build.__doc__ = f"{statement} {name[len(structure) + 1 :]}."
-    own = {"sparse" if capability.p == 1.0 else "smooth", *flags} - {"regression"}
+    own = {"grid", "sparse" if capability.p == 1.0 else "smooth", *flags} - {"regression"}
     own |= {"regression"} if loss.targets == "real" else set()
     own |= set() if capability.intercept else {"no-intercept"}
     own |= {"one-kernel"} if capability.M == 1 else set()
-    case((0, 1), "grid", *sorted(own), name=name)(build)
+    enter(name, (0, 1), own, f"{statement} {name[len(structure) + 1 :]}.", build)
 
 
 for _structure in STRUCTURES:

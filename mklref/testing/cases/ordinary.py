@@ -5,8 +5,6 @@ Every regulariser that is no lp ball comes with the hinge loss and with the squa
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mklref.losses import (
@@ -41,7 +39,7 @@ from mklref.regularizers import (
     WeightedLp,
 )
 from mklref.testing.case import case
-from mklref.testing.cases.data import problem
+from mklref.testing.cases.data import plain, problem
 
 LOSSES: tuple[Loss, ...] = (
     Hinge(),
@@ -58,31 +56,23 @@ LOSSES: tuple[Loss, ...] = (
 KIND = {"labels": (), "real": ("regression",), "ones": ("one-class",)}
 
 
-def _enter(name: str, statement: str, *flags: str, **arguments: Any) -> None:
-    def build(rng: np.random.Generator) -> Problem:
-        return problem(rng, **arguments)
-
-    build.__doc__ = statement
-    case((0, 1), "ordinary", *flags, name=name)(build)
-
-
 for _loss in LOSSES:
-    _kind = KIND[_loss.targets]
+    _flags = ("ordinary", *KIND[_loss.targets])
     _name = _loss.name.replace("_", "-")
-    _enter(f"{_name}-l1", f"Sparse MKL with the loss {_loss}.", "sparse", *_kind, loss=_loss, regularizer=Lp(1))
-    _enter(f"{_name}-l2", f"p = 2 with the loss {_loss}.", "smooth", *_kind, loss=_loss, regularizer=Lp(2))
+    plain(f"{_name}-l1", f"Sparse MKL with the loss {_loss}.", "sparse", *_flags, loss=_loss, regularizer=Lp(1))
+    plain(f"{_name}-l2", f"p = 2 with the loss {_loss}.", "smooth", *_flags, loss=_loss, regularizer=Lp(2))
 
-_enter("hinge-p-4-over-3", "p = 4/3.", "smooth", regularizer=Lp(4 / 3))
-_enter("hinge-p-4", "p = 4.", "smooth", regularizer=Lp(4))
-_enter("hinge-uniform", "p = inf: the plain sum of the kernels.", "smooth", regularizer="uniform")
-_enter("squared-hinge-p-4-over-3", "p = 4/3.", "smooth", loss="squared_hinge", regularizer=Lp(4 / 3))
+plain("hinge-p-4-over-3", "p = 4/3.", "ordinary", "smooth", regularizer=Lp(4 / 3))
+plain("hinge-p-4", "p = 4.", "ordinary", "smooth", regularizer=Lp(4))
+plain("hinge-uniform", "p = inf: the plain sum of the kernels.", "ordinary", "smooth", regularizer="uniform")
+plain("squared-hinge-p-4-over-3", "p = 4/3.", "ordinary", "smooth", loss="squared_hinge", regularizer=Lp(4 / 3))
 
 for _loss in (Hinge(), Logistic(), Squared()):
     for _p, _flag in ((1, "sparse"), (2, "smooth")):
-        _enter(
+        plain(
             f"{_loss.name}-l{_p}-no-intercept",
             "No intercept, and so no constraint on the sum.",
-            *("no-intercept", _flag, *KIND[_loss.targets]),
+            *("ordinary", "no-intercept", _flag, *KIND[_loss.targets]),
             loss=_loss,
             regularizer=Lp(_p),
             intercept=False,
@@ -127,15 +117,12 @@ OTHERS: dict[str, Regularizer] = {
     "smoothed-root": ConcaveBlock(SmoothedRoot(0.4)),
 }
 
-
-def _enter_regularizer(name: str, regularizer: Regularizer, loss: str, *flags: str) -> None:
-    def build(rng: np.random.Generator) -> Problem:
-        return problem(rng, loss=loss, regularizer=regularizer)
-
-    build.__doc__ = f"{regularizer} with the loss {loss}."
-    case((0, 1), "other-regularizer", *flags, name=f"{loss}-{name}")(build)
-
-
 for _name, _regularizer in OTHERS.items():
-    _enter_regularizer(_name, _regularizer, "hinge")
-    _enter_regularizer(_name, _regularizer, "squared", "regression")
+    for _loss in (Hinge(), Squared()):
+        plain(
+            f"{_loss.name}-{_name}",
+            f"{_regularizer} with the loss {_loss.name}.",
+            *("other-regularizer", *KIND[_loss.targets]),
+            loss=_loss,
+            regularizer=_regularizer,
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,13 +17,6 @@ from mklref.testing.vectors.export import INDEX
 from mklref.testing.vectors.formats import SUFFIXES, read_answer, read_problem
 
 _MAX_INDEX = 2**24
-
-
-class Pair(NamedTuple):
-    """A problem and, if there is one, its solution."""
-
-    problem: Path
-    solution: Path | None
 
 
 def check_directory(
@@ -53,20 +45,18 @@ def check_directory(
     """
     pairs = _pairs(Path(problems), Path(solutions))
     statements = _statements(Path(problems) / INDEX)
-    rows = [
-        _row(name, pair, statements.get(name, f"{pair.problem.name}."), tol, rigorous) for name, pair in pairs.items()
-    ]
+    cases = [Case(file.stem, (0, 0), frozenset(), statements.get(file.stem, f"{file.name}."), tuple) for file in pairs]
+    rows = [_row(case, *pair, tol, rigorous) for case, pair in zip(cases, pairs.items(), strict=True)]
     return Report(solver=str(solutions), tol=tol, rows=tuple(rows))
 
 
-def _row(name: str, pair: Pair, statement: str, tol: float, rigorous: bool) -> Row:
-    case = Case(name, (0, 0), frozenset(), statement, build=tuple)
+def _row(case: Case, file: Path, solution: Path | None, tol: float, rigorous: bool) -> Row:
     row = Row(case, Outcome.EXCLUDED, "no solution", (), np.nan, 0.0)
-    if pair.solution is None:
+    if solution is None:
         return row
-    problem = read_problem(pair.problem)
+    problem = read_problem(file)
     try:
-        answer = read_answer(pair.solution)
+        answer = read_answer(solution)
     except MKLError as error:
         finding = Finding("malformed answer", str(error))
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(finding,))
@@ -98,15 +88,15 @@ def _statements(index: Path) -> dict[str, str]:
         raise UnsafeFile(f"{index} is no index of problems: {damaged!r}.") from damaged
 
 
-def _pairs(problems: Path, solutions: Path) -> dict[str, Pair]:
-    """Files by name without suffix; where a problem is there in several formats, the first of `SUFFIXES` counts."""
+def _pairs(problems: Path, solutions: Path) -> dict[Path, Path | None]:
+    """The solution of each problem; where a problem is there in several formats, the first of `SUFFIXES` counts."""
     found, answers = _files(problems), _files(solutions)
     if not found:
         raise InvalidInput(f"{problems} holds no problems; write them by: mklref vectors {problems}")
     strange = sorted(set(answers) - set(found))
     if strange:
         raise InvalidInput(f"{solutions}: no problem is called {', '.join(strange[:5])}.")
-    return {name: Pair(file, answers.get(name)) for name, file in found.items()}
+    return {file: answers.get(name) for name, file in found.items()}
 
 
 def _files(directory: Path) -> dict[str, Path]:

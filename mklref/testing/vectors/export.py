@@ -19,7 +19,6 @@ from mklref._untrusted import parse_json, read_bytes
 from mklref.certificate import certify
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable, SolverFailure, UnsafeFile
 from mklref.problem import Problem
-from mklref.solution import Solution
 from mklref.testing import real
 from mklref.testing.case import FLAGS, Case, select
 from mklref.testing.vectors import plain
@@ -171,7 +170,7 @@ def enclosure(problem: Problem) -> tuple[float, float, str]:
     "rigorous" bounds hold with rounding errors included, for all semidefinite matrices within rounding of these
     kernels; "numerical" ones with an allowance for rounding, where no rigorous certificate covers the regulariser.
     """
-    points = _points(problem)
+    points = [native.solve(problem, tol=1e-10), reference.solve(problem, "dual", tol=1e-12)]  # of both sides
     try:
         proven = [
             certify(problem, s.dual_coef, weights=s.weights, intercept=s.intercept, rigorous=True) for s in points
@@ -216,8 +215,3 @@ def fingerprint(problem: Problem) -> str:
     for array in (problem.kernels.dense(), problem.y):
         digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
     return digest.hexdigest()
-
-
-def _points(problem: Problem) -> list[Solution]:
-    """Good points of both sides of the library."""
-    return [native.solve(problem, tol=1e-10), reference.solve(problem, "dual", tol=1e-12)]

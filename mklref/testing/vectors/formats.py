@@ -47,7 +47,8 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
         arrays, facts = read_arrays(file, max_bytes=most)
         for name in arrays.keys() & facts.keys():
             raise UnsafeFile(f"{path} has {name!r} as an array and among its facts.")
-        return {**facts, **{name: _plain(array) for name, array in arrays.items()}}
+        texts = {name: str(array[()]) for name, array in arrays.items() if array.dtype.kind == "U" and not array.ndim}
+        return {**facts, **arrays, **texts}
     if file.suffix == ".mat" and not hdf5.is_hdf5(file):
         return matlab.read(file, most)
     if file.suffix in (".mat", ".h5", ".hdf5"):
@@ -95,8 +96,3 @@ def write_record(path: str | PathLike[str], record: Mapping[str, Any]) -> None:
         plain.write(file, record)
     else:
         raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
-
-
-def _plain(array: Any) -> Any:
-    """Texts as str, everything else as it is."""
-    return str(array[()]) if array.dtype.kind == "U" and array.ndim == 0 else array

@@ -24,26 +24,8 @@ from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, Loss
 from mklref.problem import Problem
-from mklref.regularizers import (
-    NAMED,
-    BlockNorm,
-    ConcaveBlock,
-    ElasticNet,
-    Fixed,
-    Groups,
-    HalfPower,
-    Lp,
-    Mahalanobis,
-    Power,
-    PowerRoot,
-    Regularizer,
-    RootPlusLinear,
-    SmoothedRoot,
-    Tikhonov,
-    WeightedL1,
-    WeightedLp,
-)
-from mklref.testing.answer import Answer
+from mklref.regularizers import NAMED, ConcaveFunction, Regularizer
+from mklref.testing.answer import REGULARIZERS, Answer, kinds_of
 
 Record = dict[str, Any]
 
@@ -59,14 +41,7 @@ _SOLUTION_FIELDS = (
 _FREE = "info_"
 _VECTORS = ("weights", "scale", "omega")
 
-REGULARIZERS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        Lp, Fixed, WeightedLp, WeightedL1, Power, HalfPower, Tikhonov, ElasticNet, BlockNorm, Groups, Mahalanobis,
-        ConcaveBlock,
-    )
-}  # fmt: skip
-CONCAVE: dict[str, type] = {kind.__name__: kind for kind in (PowerRoot, RootPlusLinear, SmoothedRoot)}
+CONCAVE = kinds_of(ConcaveFunction)
 
 
 def record_of_problem(problem: Problem, **more: Any) -> Record:
