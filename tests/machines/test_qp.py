@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from conic import optimum
 from machines.compiled import REQUIRED
-from native.bundles import random_bundle
+from native.solving import random_bundle
 
 from mklref.machines import twin
 from mklref.machines.loops import loops

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conic import optimum, solve
 from makers import make_problem
-from native.bundles import random_bundle
+from native.solving import random_bundle
 from regularizers.instances import FAMILIES, SCALE, M
 
 import mklref

@@ -1,4 +1,4 @@
-"""Factors of Gram matrices, the scaling to unit cost and second-order cones instead of power cones.
+"""What formulations need beside the statement: factors, scaling to unit cost, second-order cones, polishing.
 
 The cones that each formulation compiles to, which README's table of formulations has to name.
 """
@@ -11,12 +11,14 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from formulations.agreement import suited
-from makers import DEGENERATE, make_problem
+from formulations.agreement import PAIRS, SCALE, suited
+from makers import DEGENERATE, LOSSES, make_problem
 
 from mklref import reference
 from mklref._conic.cones import use_second_order_cones
+from mklref._conic.polish import polish
 from mklref._conic.scaling import Scaling, balanced, factorize
+from mklref._polish import with_better_intercept
 from mklref.certificate import certify
 from mklref.exceptions import SolverFailure
 from mklref.formulations import FORMULATIONS, as_formulation
@@ -25,7 +27,20 @@ from mklref.losses import as_loss
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Point
 from mklref.reference import Engine
-from mklref.regularizers import ElasticNet, Lp, Power, Tikhonov
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Power,
+    PowerRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
 from mklref.signed import SignedProblem
 
 
@@ -123,3 +138,85 @@ def test_the_readme_names_the_cones_that_are_compiled(name, monkeypatch):
     expected = ", ".join(dict.fromkeys(text for text in NAMES.values() if text in compiled))
     (row,) = re.findall(rf"^\| `{name}` \|.*$", README, flags=re.MULTILINE)
     assert row.split(" | ")[4] == expected
+
+
+# --- polishing -------------------------------------------------------------------------------------------------------
+
+
+PIECEWISE_QUADRATIC = [loss for loss in LOSSES if loss.name != "logistic"]
+
+
+def raw_point(problem) -> Point:
+    """The unpolished point of the mixed-norm form."""
+    model = as_formulation("mixed_norm").build(problem, factorize(problem.kernels))
+    model.set_costs(problem.costs)
+    return model.run(Engine("CLARABEL"))
+
+
+@pytest.mark.parametrize("p", [1.0, 4 / 3, np.inf])
+@pytest.mark.parametrize("loss", PIECEWISE_QUADRATIC, ids=str)
+def test_polished_to_rounding(loss, p):
+    problem = make_problem(loss=loss, seed=12, regularizer=Lp(p))
+    point, certificate = polish(problem, raw_point(problem))
+    assert abs(certificate.relative_gap) < 1e-9
+    assert certificate.infeasibility < 1e-12
+    assert with_better_intercept(problem, point)[1].gap == certificate.gap
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        BlockNorm(1),
+        WeightedLp(1, SCALE),
+        WeightedL1(SCALE),
+        Power(1),
+        HalfPower(1),
+        ConcaveBlock(PowerRoot(1)),
+        Tikhonov(1, 0.3),
+        *(Groups(PAIRS, p, 1 - p) for p in (0.0, 0.5, 0.8, 1.0)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_weights_with_kinks_are_polished_to_rounding(loss, regularizer):
+    problem = make_problem(loss=loss, seed=12, C=2.0, regularizer=regularizer)
+    raw = raw_point(problem)
+    point, certificate = polish(problem, raw)
+    assert abs(certificate.relative_gap) < 1e-10
+    again = Point(point.dual_coef, regularizer.weights_from_norms(point.weights * norms(problem, point)), 0.0)
+    np.testing.assert_allclose(again.weights, point.weights, atol=1e-6)
+
+
+def norms(problem, point):
+    return np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+
+
+def test_the_kernel_machine_by_definition(rng):
+    """For fixed weights a polished point satisfies the optimality conditions of the hinge loss exactly."""
+    problem = make_problem(seed=13, C=2.0, regularizer=Fixed([0.5, 1.0, 0.0, 2.0]))
+    point, _ = polish(problem, raw_point(problem))
+    margins = problem.y * (problem.kernels.combine(point.weights) @ point.dual_coef + point.intercept)
+    alpha = problem.y * point.dual_coef
+    assert np.all(margins[alpha <= 0.0] >= 1.0 - 1e-10)
+    assert np.all(margins[alpha >= 2.0] <= 1.0 + 1e-10)
+    inside = (alpha > 0.0) & (alpha < 2.0)
+    assert inside.sum() >= 3
+    np.testing.assert_allclose(margins[inside], 1.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("spoil", ["flipped", "uniform", "shrunk", "noise"])
+def test_no_worse_than_the_given_point_and_no_cure_for_a_wrong_one(spoil, rng):
+    problem = make_problem(seed=14, C=2.0, regularizer=Lp(1))
+    beta, theta, b = polish(problem, raw_point(problem))[0]
+    spoilt = {
+        "flipped": Point(-beta, theta, -b),
+        "uniform": Point(beta, np.full(4, 0.25), b),
+        "shrunk": Point(0.5 * beta, theta, b),
+        "noise": Point(beta + 0.3 * rng.normal(size=25), theta, b),
+    }[spoil]
+    before = with_better_intercept(problem, spoilt)[1]
+    after = polish(problem, spoilt)[1]
+    assert after.gap <= before.gap
+    assert before.relative_gap > 1e-3
+    assert after.relative_gap > 1e-6 or after.is_optimal(1e-6)  # whatever is returned, the certificate speaks for it
+    assert after.upper >= before.lower - 1e-9
