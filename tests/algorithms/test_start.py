@@ -13,7 +13,7 @@ import mklref
 from mklref import BlockNorm, ElasticNet, Groups, Lp, Mahalanobis, Power, Status, Tikhonov
 from mklref.algorithms import ALGORITHMS, base, best_single_kernel
 from mklref.algorithms.base import Run
-from mklref.algorithms.start import feasible_weights, on_the_simplex, regularizer_of
+from mklref.algorithms.point import feasible_weights, on_the_simplex, regularizer_of
 from mklref.exceptions import MKLError
 from mklref.regularizers import HalfPower
 

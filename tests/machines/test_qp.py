@@ -8,8 +8,7 @@ from machines.compiled import REQUIRED
 from native.solving import random_bundle
 
 from mklref.machines import twin
-from mklref.machines.loops import loops
-from mklref.machines.qp import QuadraticProgram
+from mklref.machines.loops import QuadraticProgram, loops
 from mklref.native import AVAILABLE, step
 from mklref.regularizers import HalfPower
 

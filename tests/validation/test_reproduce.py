@@ -470,7 +470,7 @@ def test_a_full_run_needs_its_data_at_once(monkeypatch, capsys, tmp_path):
 
 def test_outside_of_a_checkout_the_command_says_where_to_run_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mklref.cli.reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr("mklref.cli.others.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert main(["reproduce", "all", "--quick"]) == 2
     assert "Run this command from a checkout" in capsys.readouterr().err

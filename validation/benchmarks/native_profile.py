@@ -19,8 +19,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 import mklref
+from mklref._threads import blas_threads
 from mklref.machines import twin
-from mklref.machines.blas import blas_threads
 from mklref.machines.loops import loops
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
