@@ -52,9 +52,9 @@ def run_reproduce(arguments: Any) -> bool:
             f"{here} has no directory validation/reproduce: the experiments are not installed with the package. "
             "Run this command from a checkout of mklref."
         )
-    from validation.reproduce.command import run as reproduce
+    from validation.reproduce.run import command
 
-    return bool(reproduce(arguments))
+    return bool(command(arguments))
 
 
 def run_vectors(arguments: Any) -> bool:

@@ -320,7 +320,7 @@ def test_results_of_unknown_code_are_stale(tmp_path, monkeypatch, commit, again)
 @pytest.mark.parametrize("commit", [None, "0123abcd+"])
 def test_the_repository_takes_no_results_of_changed_code(tmp_path, monkeypatch, capsys, commit):
     monkeypatch.setattr("validation.facts.commit", lambda: commit)
-    monkeypatch.setattr("validation.reproduce.command.STORED", tmp_path)
+    monkeypatch.setattr("validation.reproduce.run.STORED", tmp_path)
     assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path)]) == 2
     assert "commit first, or use another directory" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -416,7 +416,7 @@ def test_the_exit_code_of_a_cell_says_whether_its_result_is_the_stored_one(
     (experiment,) = experiments(["kloft-examples"])
     cell = experiment.cells(False)[0]
     store.write(tmp_path, experiment, cell, {"value": 0.5, "seconds": 1.0}, 0.1)
-    monkeypatch.setattr("validation.reproduce.command.STORED", tmp_path)
+    monkeypatch.setattr("validation.reproduce.run.STORED", tmp_path)
     monkeypatch.setattr("validation.facts.commit", lambda: "0123abcd")
     now = {"value": value, "seconds": 2.0}
     monkeypatch.setattr(runner, "run", lambda out, work: [store.write(out, *one, now, 0.1) for one in work])

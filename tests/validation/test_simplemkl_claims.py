@@ -12,15 +12,14 @@ from validation.reproduce import pictures
 from validation.reproduce.base import Result
 from validation.reproduce.experiments import (
     simplemkl_causes,
+    simplemkl_data as ratios,
     simplemkl_growth,
     simplemkl_multiclass,
-    simplemkl_path_claims,
-    simplemkl_ratios as ratios,
+    simplemkl_path,
     simplemkl_table1_claims as table1,
     simplemkl_wavelets,
 )
-from validation.reproduce.experiments.simplemkl_data import printed
-from validation.reproduce.experiments.simplemkl_ratios import Reached
+from validation.reproduce.experiments.simplemkl_data import Reached, printed
 
 
 def by_split(values):
@@ -146,12 +145,12 @@ def test_runs_keep_the_splits_of_both_algorithms_together():
 def test_rise_needs_a_flat_part_below_the_plateau_on_every_set():
     low, high = [3.0] * 8, [12.0] * 12
     rising = np.array([high + low] * 6)
-    assert simplemkl_path_claims.rise({"a": rising}).holds
+    assert simplemkl_path.rise({"a": rising}).holds
     slope = np.array([high + list(range(12, 4, -1))] * 6, dtype=float)
     falling = np.array([low + high] * 6)
     for other in (falling, slope):
-        assert not simplemkl_path_claims.rise({"a": other, "b": rising}).holds
-        assert not simplemkl_path_claims.rise({"a": rising, "b": other}).holds
+        assert not simplemkl_path.rise({"a": other, "b": rising}).holds
+        assert not simplemkl_path.rise({"a": rising, "b": other}).holds
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_rise_needs_a_flat_part_below_the_plateau_on_every_set():
 )
 def test_overshoot_is_small_and_before_a_plateau(first, top, holds):
     rows = np.array([[*first, top, *([3.0] * 15)]] * 3)
-    assert simplemkl_path_claims.overshoot({"a": rows}).holds == holds
+    assert simplemkl_path.overshoot({"a": rows}).holds == holds
 
 
 def test_exponents_are_judged_with_their_errors():

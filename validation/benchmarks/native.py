@@ -10,7 +10,7 @@ growth     seconds over samples and over kernels
 small      breast cancer with 13 kernels: against the conic forms, and alone with n = 150
 lines      a kernel of rank one for each variable
 many       hundreds of kernels on hundreds of samples
-memory     peak memory beyond the stack (native_memory.py)
+memory     peak memory beyond the stack (native_profile.py)
 profile    shares of the stages of a solve (native_profile.py)
 pieces     the quadratic programs against their twin, a Cholesky factor against a pass (native_profile.py)
 
@@ -36,8 +36,7 @@ from sklearn.svm import SVC
 import mklref
 from mklref._files import write_text
 from validation.benchmarks import turns
-from validation.benchmarks.native_memory import measure_memory
-from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
+from validation.benchmarks.native_profile import factorisation, measure_memory, profile, quadratic_programs
 from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines, subsets, views
 from validation.benchmarks.turns import READS, alternate, ratio
 from validation.facts import facts, results_file

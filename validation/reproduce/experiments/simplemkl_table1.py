@@ -15,8 +15,15 @@ from mklref.algorithms.cuts import linear_master
 from mklref.algorithms.point import Point
 from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary, timed
 from validation.reproduce.experiments.simplemkl_causes import SELECTED, cause_cell, cause_cells
-from validation.reproduce.experiments.simplemkl_data import PUBLISHED, QUICK, SIZES, kernels, split, two_classes
-from validation.reproduce.experiments.simplemkl_ratios import sets_above_one
+from validation.reproduce.experiments.simplemkl_data import (
+    PUBLISHED,
+    QUICK,
+    SIZES,
+    kernels,
+    sets_above_one,
+    split,
+    two_classes,
+)
 from validation.reproduce.experiments.simplemkl_table1_claims import Runs, claims, drawing, gaps, measured
 from validation.reproduce.pictures import COLOURS, figure, whole
 

@@ -11,16 +11,17 @@ from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result
 from validation.reproduce.expected import bound
 from validation.reproduce.experiments.simplemkl_causes import SPLITS, WIDTHS
-from validation.reproduce.experiments.simplemkl_data import SIZES, printed
-from validation.reproduce.experiments.simplemkl_ratios import (
+from validation.reproduce.experiments.simplemkl_data import (
     FEWEST,
     LEVEL,
+    SIZES,
     Ratios,
     Reached,
     above_one,
     average,
     grows,
     median,
+    printed,
     reached,
 )
 
