@@ -3,9 +3,9 @@
     python -m validation.proven --json validation/results/proven.json
 
 P* is the middle of a certified interval: of the published one for the real problems of `mklref.testing.real`, of the
-one that `mklref vectors` writes for the catalogue. A value is what the program says, by the solver that it asks first;
-nothing is polished. The difference is relative to |P*|, or to the unit of the problem where P* is 0. Conic programs
-grow fast: problems of up to `--largest` samples are solved, of names like `--only`, by programs of names like
+one that `mklref vectors` writes for the catalogue. A value is what the program says, by the first solver that returns
+a point; nothing is polished. The difference is relative to |P*|, or to the unit of the problem where P* is 0. Conic
+programs grow fast: problems of up to `--largest` samples are solved, of names like `--only`, by programs of names like
 `--programs`; another run adds others.
 """
 
@@ -85,7 +85,8 @@ def values(problem: Problem, wanted: Callable[[str], bool] = lambda program: Tru
     factors = factorize(problem.kernels)
     for name in general:
         try:
-            found = reference.compile(problem, name, factors=factors).solve(polish=False)
+            # Whatever its point is certified to: a raw one seldom reaches a tolerance, for all solvers in vain.
+            found = reference.compile(problem, name, factors=factors).solve(polish=False, tol=np.inf)
             yield name, found.value
         except MKLError as failure:
             yield name, type(failure).__name__
