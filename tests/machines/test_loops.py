@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from machines.compiled import N, gram_matrices, needs_the_loops
+from makers import ODD, gram_matrices, needs_the_loops
 
 from mklref.machines import twin
 from mklref.machines.loops import loops
@@ -18,7 +18,7 @@ pytestmark = needs_the_loops
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n", [N, 600])  # 600: enough work for a second thread
+@pytest.mark.parametrize("n", [ODD, 600])  # 600: enough work for a second thread
 def test_combine_rows(dtype, threads, n, rng):
     matrices = gram_matrices(rng, n, dtype=dtype)
     weights = rng.exponential(size=5) * [1, 1, 0, 1, 1]
@@ -40,7 +40,7 @@ def test_combine_rows(dtype, threads, n, rng):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n", [N, 600])
+@pytest.mark.parametrize("n", [ODD, 600])
 def test_apply_rows(dtype, threads, n, rng):
     matrices = gram_matrices(rng, n, dtype=dtype)
     kernels = np.array([4, 0, 2])
@@ -62,7 +62,7 @@ def test_apply_rows(dtype, threads, n, rng):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n", [1, 2, 3, 5, N, 301])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, ODD, 301])
 def test_whole_matrices_from_their_lower_triangles(dtype, threads, n, rng):
     """The upper triangles hold NaN: a sum that reads them shows."""
     matrices = [2.0 * rng.normal(size=(n, n)).astype(dtype) for _ in range(5)]

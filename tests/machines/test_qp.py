@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from conic import optimum
-from machines.compiled import REQUIRED
+from makers import REQUIRED
 from native.solving import random_bundle
 
 from mklref.machines import twin

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from makers import LOSSES
-from regularizers.instances import PAIRS, SCALE, M
+from makers import LOSSES, PAIRS, SCALE, M
 
 import mklref
 from mklref._run import Recorder
