@@ -30,8 +30,8 @@ from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.machines.smo import SMOMachine
 from mklref.native import loop, solver
 from mklref.native.central import CentralPath
+from validation.benchmarks import READS, alternate, seconds, turns
 from validation.benchmarks.problems import PROBLEMS, cancer, digits
-from validation.benchmarks.turns import READS, alternate, seconds, turns
 
 STAGES: dict[str, tuple[tuple[Any, str], ...]] = {
     "start": ((solver, "weights_of_a_part"),),

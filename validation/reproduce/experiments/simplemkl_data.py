@@ -31,6 +31,10 @@ SIZES = {
     QUICK: (70, 65),
 }
 """Training samples (70 %) and kernels by data set, as Table 1 prints them."""
+WIDTHS = {"0.1 to 10": (0.1, 10.0), "0.3 to 30": (0.3, 30.0), "1 to 10": (1.0, 10.0)}
+"""Other intervals of ten widths, evenly spaced on a logarithmic scale, which the causes of Table 1 are about."""
+FIRST = 3
+"""Splits that these causes look at."""
 PUBLISHED = ("liver", "pima", "ionosphere", "wpbc", "sonar")
 """The sets of Table 1."""
 
