@@ -185,13 +185,33 @@ def test_first_quick_cell_is_summarised_and_drawn(name, tmp_path):
         assert all(row["finished"] for row in values.values() if isinstance(row, dict))
 
 
-def test_the_weighted_degree_kernel_counts_common_substrings_by_their_length():
+def test_the_weighted_degree_kernel_counts_common_substrings_by_their_length_and_distance():
     rng = np.random.default_rng(0)
     bases = rng.integers(2, size=(6, 9))
     weights = 2.0 * np.array([3, 2, 1]) / (3 * 4)
+    near = {0: 1.0, 1: 1.0 / 4.0, 2: 1.0 / 6.0}
 
     def naive(x, z):
-        return sum(w * np.all(x[i : i + k] == z[i : i + k]) for k, w in enumerate(weights, 1) for i in range(10 - k))
+        return sum(
+            w * near[abs(i - j)] * np.all(x[i : i + k] == z[j : j + k])
+            for k, w in enumerate(weights, 1)
+            for i in range(10 - k)
+            for j in range(10 - k)
+            if abs(i - j) <= 2
+        )
 
-    expected = [[naive(x, z) for z in bases] for x in bases]
-    np.testing.assert_allclose(kloft_emulated_data.weighted_degree(bases, order=3), expected)
+    expected = np.array([[naive(x, z) for z in bases] for x in bases])
+    found = kloft_emulated_data.weighted_degree(bases[:, None], bases[None, :4], order=3, shift=2)
+    np.testing.assert_allclose(found, expected[:, :4])
+    itself = kloft_emulated_data.weighted_degree(bases, bases, order=3, shift=2)
+    np.testing.assert_allclose(itself, np.diag(expected))
+    assert np.linalg.eigvalsh(expected).min() > 0.0
+
+
+def test_centred_spheres_are_those_of_the_features():
+    rng = np.random.default_rng(1)
+    F, n = rng.normal(size=(7, 3)), 5
+    Z = F - F[:n].mean(axis=0)
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    found = kloft_emulated_data.centred_sphere(F @ F[:n].T, np.sum(F**2, axis=1))
+    np.testing.assert_allclose(found, Z @ Z[:n].T, atol=1e-12)

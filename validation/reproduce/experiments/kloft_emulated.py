@@ -31,17 +31,23 @@ Localisation (5.2): four classes, 120 proteins for training and 300 for testing,
 by a little noise, and five kernels of their own, of which two are good. One machine for each class against the rest;
 one minus the mean correlation of Matthews, at the best C for each norm and split, as in the paper.
 
-Starts (5.3): windows of 80 bases with a planted motif under a weighted degree kernel, words before and after it under
-spectrum kernels, and linear kernels on 3 angles and 10 energies, with strengths that bring single kernels near the
-paper's areas under the ROC curve (AUC). 200 and 600 windows for training, 300 to choose C, 1200 to test.
+Starts (5.3): windows of 600 bases with a planted motif under a weighted degree kernel with shifts, words before and
+after it under spectrum kernels, and linear kernels on 3 angles and 10 energies. The paper prints the areas under the
+ROC curve (AUC) of single kernels, and in words how the centred kernels are aligned: the first three highly, the angles
+decently, the energies slightly. A label that is all they share cannot do that: of kernels with one direction each,
+which classify with an AUC of 0.89 and 0.84, the alignment is then about 0.1. So, as along a genome, the share of G and
+C varies from window to window, whatever the class, and so do islands of C and G, which starts have more of; angles see
+the share of G and C, energies neither. How much is shared, and strengths, were set on other seeds (100 to 103) by the
+alignments and the AUC of single kernels alone, before any norm was tried. 200 and 600 windows for training, 300 to
+choose C, 1200 to test.
 
 Network (5.4): 120 enzymes as points in six dimensions; the nearest pairs are related, 8.3 for each enzyme as in the
 paper; three noisy views with single AUC near the paper's. Five folds; a machine for each third enzyme that has three
 relatives among those for training and one among the others; its AUC, at C = 1, is averaged over a graph.
 
-Every machine is certified to a gap of 1e-3. Strengths and noise were set by the AUC of single kernels, for 5.2 by the
-error at p = 1, and nothing by the order of norms. Claims: paired t-tests over repetitions, one-sided, at 5 %, adjusted
-by Holm where several make one.
+Every machine is certified to a gap of 1e-3. Strengths and noise of 5.4 were set by the AUC of single kernels, of 5.2 by
+the error at p = 1, and nothing by the order of norms. Claims: paired t-tests over repetitions, one-sided, at 5 %,
+adjusted by Holm where several make one.
 """
 
 GAP = 1e-3
@@ -52,7 +58,8 @@ NORMS = {
     NETWORK: (1.0, 4 / 3, 2.0, 4.0, np.inf),
 }
 COSTS = {LOCALISATION: (1 / 32, 1 / 4, 2.0, 16.0), STARTS: (1 / 4, 1.0, 4.0), NETWORK: (1.0,)}
-STRENGTHS = emulated.Strengths(signal=0.4, promoter=0.42, exon=0.36, angles=0.15, energies=0.3)
+STRENGTHS = emulated.Strengths(signal=0.36, promoter=0.125, exon=0.135, angles=0.3, energies=0.3)
+SHARED = emulated.Shared(composition=0.8, islands=0.42, inside=0.5, angles=1.5)
 NOISE = (0.88, 1.55, 0.95)
 REPETITIONS = {LOCALISATION: 8, STARTS: 6, NETWORK: 6}
 SIZES = (200, 600)
@@ -84,7 +91,7 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
 
 
 class Machines:
-    """Kernels between all samples, of which the first n are for training."""
+    """Kernels between all samples and at least the first n, which are for training."""
 
     def __init__(self, kernels: Array, n: int) -> None:
         self.n, self.rows = n, kernels[:, :, :n]
@@ -124,7 +131,7 @@ def _localisation(config: dict[str, Any], rng: np.random.Generator) -> dict[str,
 
 
 def _starts(config: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    data = emulated.starts(rng, config["n"], config["others"], STRENGTHS)
+    data = emulated.starts(rng, config["n"], config["others"], STRENGTHS, SHARED)
     n, values = data.trained, {}
     chosen, tested = slice(n, n + config["others"] // 5), slice(n + config["others"] // 5, None)
     for name, machines, p in _choices(STARTS, data.kernels, n):
@@ -134,7 +141,7 @@ def _starts(config: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         values[name] = {"AUC": 100.0 * auc(scores[tested], data.y[tested]), "C": COSTS[STARTS][best]}
         if len(weights) > 1:
             values[name]["weights"] = [round(float(weight), 4) for weight in weights]
-    return {**values, "alignments": alignments(data.kernels[:, :n, :n])}
+    return {**values, "alignments": alignments(data.kernels[:, :n])}
 
 
 def _network(config: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -205,10 +212,9 @@ def summary(results: list[Result]) -> Summary:
 
 def _measured(last: list[Result]) -> dict[str, str]:
     """What the causes cite."""
-    aligned = np.mean([r.values["alignments"] for r in last], axis=0)
     return {
-        "alignments": f"{aligned[0, 1]:.2f}, {aligned[0, 2]:.2f} and {aligned[1, 2]:.2f}",
-        "weights": ", ".join(f"{w:.2f}" for w in np.mean([r.values["2"]["weights"] for r in last], axis=0)),
+        f"weights-{p}": ", ".join(f"{w:.2f}" for w in np.mean([r.values[p]["weights"] for r in last], axis=0))
+        for p in ("1", "2")
     }
 
 

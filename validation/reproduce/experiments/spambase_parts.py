@@ -19,6 +19,10 @@ NUMBERS = ("000", "85", "415", "650", "857", "1999")
 SELECTED = 1e-8
 """Of the largest weight: kernels above it are counted."""
 TESTED = 1381
+METHODS = ("SVM", "MKL", "GKL")
+SIMPLEMKL, WRAPPER = "MKL, SimpleMKL", "GKL, wrapper"
+"""The paper's algorithms; the methods by themselves are certified solutions of the native solver."""
+GAP = 1e-3
 GRADIENTS = 100
 """Gradients after which SimpleMKL ends, whatever its gap: a limit that means the same on every machine."""
 
