@@ -17,7 +17,7 @@ from mklref._typing import Array
 from mklref.datasets import Dataset, encode, load
 from mklref.kernels import simplemkl_recipe
 from validation.reproduce.base import Evidence
-from validation.reproduce.expected import FOLDER, read
+from validation.reproduce.expected import read
 from validation.reproduce.experiments.paired import holm
 
 QUICK = "iris"
@@ -87,7 +87,7 @@ def parts_of(data: Dataset, first: NDArray[np.intp], last: NDArray[np.intp]) -> 
 
 def printed(module: str, table: str) -> dict[str, dict[str, list[float]]]:
     """What the paper prints, by row and column: [mean] or [mean, deviation]; empty entries are left out."""
-    found = next(t for t in read(FOLDER / f"{module}.toml")["table"] if t["id"] == table)
+    found = next(t for t in read(module)["table"] if t["id"] == table)
     return {
         row: {column: entry for column, entry in zip(found["rules"], entries, strict=True) if entry}
         for row, entries in found["rows"].items()
