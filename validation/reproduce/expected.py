@@ -268,7 +268,7 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
     claims = tuple(_claim(claim, summary) for claim in document.get("claim", ()))
     unknown = set(summary.tables) - {table.id for table in tables} | set(summary.claims) - {c.key for c in claims}
     if unknown:
-        raise InvalidInput(f"{experiment.module} has no table or claim {', '.join(sorted(unknown))}; add it in {folder}.")
+        raise InvalidInput(f"{experiment.module} has no table or claim {', '.join(sorted(unknown))}; add it.")
     generated = document.get("generated", False)
     compared = Comparison(document["paper"], tables, claims, (), document.get("about", ""), generated)
     open_keys = {key: verdict for key, verdict in compared.verdicts.items() if verdict != "matches"}
