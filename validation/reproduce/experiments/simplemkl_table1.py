@@ -77,7 +77,7 @@ def _cutting_planes(run: Run) -> Iterator[Point]:
 
 NATIVE = {"solve, 0.01": partial(mklref.solve, tol=0.01), "solve, 1e-6": partial(mklref.solve, tol=1e-6)}
 VARIANTS = {"SILP, last machine": last_machine, "SimpleMKL, 0.005": partial(simplemkl, tol=0.005)}
-"""What the paper may have done: see the causes in expected/simplemkl_table1.toml."""
+"""What the paper may have done: see the causes in expected/simplemkl.toml."""
 GROUPS: dict[str, dict[str, Any]] = {"paper": PAPER, "native": NATIVE, "variants": VARIANTS}
 """A cell runs one group."""
 COSTS = {"paper": 1.0, "native": 0.1, "variants": 1.0}
