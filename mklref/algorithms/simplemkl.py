@@ -18,6 +18,8 @@ STOPS = ("gap", "kkt", "weights")
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 _PRECISION = 0.1
 """Relative precision of the step that the line search finds."""
+_ROUNDING = 4.0 * np.finfo(float).eps
+"""Share of a weight that a step to 0 may leave."""
 _SHORTEST = 1e-12
 """Share of the longest step below which no decrease is expected any more."""
 
@@ -74,9 +76,9 @@ def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
                 point = line_search(run, point, D, longest)
                 break
             point = trial
-            if nu == mu:
+            if point.weights[mu] == 0.0:
                 break
-            D[nu] = 0.0
+            D[(point.weights == 0.0) & (D < 0.0)] = 0.0  # nu, and what reached 0 together with it
             D = balanced(D, mu)  # D_mu + D_nu, where D_mu - D_nu is printed
             if not D.any():
                 break
@@ -133,8 +135,12 @@ def longest_step(d: Array, D: Array) -> tuple[int, float]:
 
 
 def moved(d: Array, D: Array, gamma: float, nu: int | None = None) -> Array:
-    """d + gamma D, with d_nu exactly 0 and no rounding errors below 0."""
-    weights: Array = np.maximum(d + gamma * D, 0.0)
+    """d + gamma D, with d_nu exactly 0, and so is every weight of which only a rounding error is left.
+
+    Kernels that are alike reach 0 together. What rounding leaves of one of them would end the next step at once.
+    """
+    weights: Array = d + gamma * D
+    weights[weights <= _ROUNDING * d] = 0.0
     if nu is not None:
         weights[nu] = 0.0
     return weights

@@ -56,6 +56,16 @@ def test_the_direction_keeps_the_simplex_and_descends(seed):
     assert end.sum() == pytest.approx(1.0, abs=1e-14)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_weights_that_reach_zero_together_are_zero(seed):
+    """What rounding left of one was the next to reach 0, at a step too short for any decrease: the run stalled."""
+    rng = np.random.default_rng(seed)
+    d = rng.dirichlet(np.ones(8))
+    D = balanced(np.where(np.arange(8) < 5, -rng.uniform(0.1, 10.0) * d, 0.0), 7)
+    nu, longest = longest_step(d, D)
+    assert moved(d, D, longest, nu)[:5].tolist() == [0.0] * 5
+
+
 def test_a_direction_of_zero_means_optimal():
     d, gradient = np.array([0.5, 0.5, 0.0]), np.array([-2.0, -2.0, -1.0])
     assert not descent_direction(d, gradient, 0).any()

@@ -20,6 +20,7 @@ from validation.reproduce.experiments import (
     kloft_examples,
     kloft_scale,
     kowalski_titanic,
+    spambase_parts,
     szafranski_channels,
     szafranski_spambase,
     tomioka_evidence,
@@ -94,9 +95,9 @@ def test_a_cell_of_spambase_on_bundled_data():
     config = {**first.config, "costs": [100.0], "train": 40}
     values = szafranski_spambase.cell(config)
     assert values["M"] == 66
-    for name in ("MKL", "GKL"):
-        assert values[name]["gap"] <= 1e-3
-        assert values[name]["accuracy"] == pytest.approx(values[f"{name}, native"]["accuracy"], abs=3.0)
+    for name, paper in (("MKL", spambase_parts.SIMPLEMKL), ("GKL", spambase_parts.WRAPPER)):
+        assert max(values[name]["gap"], values[paper]["gap"]) <= 1e-3
+        assert values[name]["accuracy"] == pytest.approx(values[paper]["accuracy"], abs=3.0)
     assert values["SVM"]["kernels"] == 66
 
 

@@ -31,8 +31,7 @@ of its column, and every ✗ has a paragraph. The rules: *deviation*, our mean l
 *shown*, no verdict. A ? is undecided: fewer than five repetitions, outside by less than two standard errors, an error
 larger than what is allowed, or a test that finds neither the sentence nor its opposite; it counts as not agreeing. A
 row without brackets is not in the paper. Bounds that decide a claim and are ours are printed with it. Every repetition
-has a test set of its own, but on three training sets of spambase. Seconds are those of the processor, but of a clock on
-a busy machine in Szafranski's Table 1 and Tomioka's evidence: numbers of seconds have no verdict, and claims about time
+has a test set of its own. Seconds are those of the processor: numbers of seconds have no verdict, and claims about time
 compare methods that ran in turn on the same machine, in the same cell unless the protocol says otherwise. Figures in
 the paragraphs are computed from results unless they say "once".
 """

@@ -33,8 +33,9 @@ when they are read, with a cache of 1 GB for distances, as the paper's are on th
 Interleaved methods change the weights after every 40 dual variables: by the closed form (p = 4/3), by a linear program
 (SILP, p = 1) and by the masters of the semi-infinite program (SIP, p = 4/3), which is given up to 1000 kernels: its
 masters hold matrices of order M. The native solver beside them has the same kernels. A method ends at the gap, or when
-it has evaluated as many entries as 100 readings of all kernels; seconds are those of the processor, on one thread. One
-repetition of each, one method a cell; the paper has five.
+it has evaluated as many entries as 100 readings of all kernels; seconds are those of the processor, on one thread, one
+method a cell. Up to 5000 samples and 1000 kernels are run on two draws of the samples, larger sizes on one; the paper
+has five. Times are compared by their sums over the draws that two methods share.
 """
 
 # --- SILP and SIP within chunking (Sonnenburg et al. 2006, Algorithm 2; Kloft et al. 2011, 4.4.1) --------------------
@@ -137,16 +138,23 @@ MOST_MASTER = 1000
 """Kernels of the largest master of the SIP."""
 SIZES = {(2000, 50): 5.0, (5000, 50): 20.0, (1000, 1000): 40.0, (20000, 50): 250.0, (1000, 10000): 300.0}
 """Seconds of a method by n and M."""
+AGAIN, CHEAP = 1, 40.0
+"""Further draws of the samples, where a method takes at most so many seconds."""
 
 
 def cells(quick: bool) -> list[Cell]:
     """One for each size and method."""
     sizes, data = ({(120, 10): 1.0, (60, 20): 0.5}, "digits") if quick else (SIZES, "mnist")
     return [
-        Cell(f"n{n:05d}-M{M:05d}-{k}", {"data": data, "n": n, "M": M, "method": name, "seed": 0}, seconds)
+        Cell(
+            f"n{n:05d}-M{M:05d}-{k}" + (f"-draw{seed}" if seed else ""),
+            {"data": data, "n": n, "M": M, "method": name, "seed": seed},
+            seconds,
+        )
+        for seed in range(1 if quick else 1 + AGAIN)
         for (n, M), seconds in sizes.items()
         for k, name in enumerate(METHODS)
-        if not (name == SIP and M > MOST_MASTER)
+        if not (name == SIP and M > MOST_MASTER) and (seed == 0 or seconds <= CHEAP)
     ]
 
 
@@ -184,15 +192,11 @@ def problem_of(config: dict[str, Any]) -> tuple[LazyStack, Array]:
 
 def summary(results: list[Result]) -> Summary:
     """Seconds and readings by size and method; who needs less."""
-    table = {
-        f"n = {r.config['n']}, M = {r.config['M']}, {r.config['method']}": {
-            "seconds": [r.values["seconds"]],
-            "readings": [r.values["readings"]],
-            "gap": [100.0 * r.values["gap"]],
-            "kernels": [r.values["kernels"]],
-        }
-        for r in results
-    }
+    table: dict[str, dict[str, list[float]]] = {}
+    for r in results:
+        row = table.setdefault(f"n = {r.config['n']}, M = {r.config['M']}, {r.config['method']}", {})
+        for column, scale in (("seconds", 1.0), ("readings", 1.0), ("gap", 100.0), ("kernels", 1.0)):
+            row.setdefault(column, []).append(scale * r.values[column])
     claims: dict[str, Evidence] = {}
     if results:
         finished = [r for r in results if r.values["finished"]]
@@ -215,7 +219,7 @@ def summary(results: list[Result]) -> Summary:
         if ratios:
             said = ", ".join(f"{ratio:.3g} ({method}, n = {n}, M = {M})" for (method, n, M), ratio in ratios.items())
             holds = all(1.0 < ratio <= most for ratio in ratios.values())
-            text = f"seconds over those of {fast}, once each: {said}; at most {most:g}, our bound"
+            text = f"seconds over those of {fast}: {said}; at most {most:g}, our bound"
             claims[name] = Evidence(holds, text)
     over = _ratios(results, SIP, SILP)
     measured = {"sip-many": f"{over[1000, 1000]:.1f}"} if (1000, 1000) in over else {}
@@ -223,14 +227,18 @@ def summary(results: list[Result]) -> Summary:
 
 
 def _ratios(results: list[Result], slow: str, fast: str) -> dict[tuple[int, int], float]:
-    """Seconds of one method over those of another, where both are there and finished, by n and M."""
-    found = {(r.config["n"], r.config["M"], r.config["method"]): r.values for r in results if r.values["finished"]}
-    sizes = dict.fromkeys((n, M) for n, M, _ in found)
-    return {
-        (n, M): found[n, M, slow]["seconds"] / found[n, M, fast]["seconds"]
-        for n, M in sizes
-        if (n, M, slow) in found and (n, M, fast) in found
-    }
+    """Seconds of one method over those of another, by n and M, summed over draws where both are there and finished."""
+    found: dict[str, dict[tuple[int, int, int], float]] = {slow: {}, fast: {}}
+    for r in results:
+        if r.values["finished"] and r.config["method"] in found:
+            of_draw = found[r.config["method"]]
+            of_draw[r.config["n"], r.config["M"], r.config["seed"]] = r.values["seconds"]
+    sums: dict[tuple[int, int], list[float]] = {}
+    for n, M, seed in found[slow].keys() & found[fast].keys():
+        both = sums.setdefault((n, M), [0.0, 0.0])
+        both[0] += found[slow][n, M, seed]
+        both[1] += found[fast][n, M, seed]
+    return {size: sums[size][0] / sums[size][1] for size in sorted(sums)}
 
 
 EXPERIMENT = Experiment("kloft-scale", "Kloft Figure 6 at its sizes", PROTOCOL, cells, cell, summary, data=("mnist",))

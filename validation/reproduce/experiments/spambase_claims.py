@@ -164,6 +164,7 @@ def _measured_on(splits: Sequence[Result]) -> dict[str, str]:
         "gkl-costs": _listed([f"{C:g} on {np.sum(costs == C)}" for C in np.unique(costs)]),
         "out": f"{out.sum()} of {len(splits)}",
         "unfinished": f"{np.sum(of(splits, SIMPLEMKL, 'gap') > GAP)} of {len(splits)}",
+        "slower": f"{of(splits, SIMPLEMKL, 'seconds').mean() / of(splits, WRAPPER, 'seconds').mean():.1f}",
         "native-mkl": f"{of(splits, 'MKL', 'seconds').mean():.2f}",
         "native-gkl": f"{of(splits, 'GKL', 'seconds').mean():.2f}",
     }
