@@ -27,15 +27,11 @@ EQUATION = re.compile(r"^(\S.{0,24}?\s*=\s|\s)")
 FIGURES = {
     "algorithms": "algorithm-silp.svg",
     "bounds": "bounds-complexity.svg",
-    "confusion": "confusion.svg",
     "evidence": "evidence-paths.svg",
     "factors": "factors-rank.svg",
     "formulations": "formulation-sdp.svg",
     "gallery": "gallery-weights.svg",
-    "native_benchmark": "native-benchmark.svg",
-    "peers": "peers.svg",
-    "regularization_path": "algorithm-regularization_path.svg",
-    "scale": "scale.svg",
+    "results": "native-benchmark.svg",
     "touch": "touch-gap.svg",
 }
 """The scripts of figures/ that need nothing but the package and the results in the repository, each with one of its

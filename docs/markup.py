@@ -12,7 +12,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx import addnodes
 
-from mklref._latex.mathml import mathml
+from mklref._latex import mathml
 
 EVERYWHERE = "".join(
     map(chr, [*range(0x20, 0x7F), *range(0x391, 0x3CA), *range(0x2190, 0x2194), *range(0x2200, 0x2300)])

@@ -1,4 +1,4 @@
-"""Small seeded problems for the tests: generic data, or degenerate in one named way.
+"""Small seeded problems for the tests, generic or degenerate in one named way; every loss and every regulariser.
 
 from makers import LOSSES, make_problem
 problem = make_problem(loss="squared", degenerate="low_rank", seed=3, C=10.0, regularizer=Lp(2))
@@ -6,7 +6,10 @@ problem = make_problem(loss="squared", degenerate="low_rank", seed=3, C=10.0, re
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+import pytest
 
 from mklref.losses import (
     DensityLevelSet,
@@ -22,7 +25,23 @@ from mklref.losses import (
     SquaredHinge,
     as_loss,
 )
+from mklref.native import AVAILABLE, WHY
 from mklref.problem import Problem
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Groups,
+    HalfPower,
+    Mahalanobis,
+    Power,
+    PowerRoot,
+    RootPlusLinear,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
 
 LOSSES: tuple[Loss, ...] = (
     Hinge(),
@@ -37,6 +56,39 @@ LOSSES: tuple[Loss, ...] = (
     DensityLevelSet(),
 )
 """All ten losses, with parameters that are not their defaults."""
+
+M = 4
+"""Kernels of the regularisers below."""
+SCALE = np.array([0.4, 1.3, 0.9, 2.0])
+ALIGNED = np.array([[1.0, 0.3, 0.1, 0.5], [0.3, 1.2, 0.2, 0.4], [0.1, 0.2, 0.7, 0.3], [0.5, 0.4, 0.3, 1.5]])
+OPPOSED = np.array([[1.0, 0.2, -0.8, 0.1], [0.2, 1.0, -0.3, -0.4], [-0.8, -0.3, 1.0, 0.2], [0.1, -0.4, 0.2, 1.0]])
+PAIRS = ((0, 2), (1, 3))
+UNEVEN = ((2,), (3, 0, 1))
+ONE = ((0, 1, 2, 3),)
+SINGLETONS = ((3,), (1,), (0,), (2,))
+
+FAMILIES = (
+    *(Power(p) for p in (1, 1.2, 2, 5, np.inf)),
+    *(HalfPower(q) for q in (1, 1.3, 1.8, 2)),
+    *(Tikhonov(p, mu) for p, mu in ((1, 0.3), (4 / 3, 2.0), (2, 0.05), (np.inf, 0.7))),
+    *(ElasticNet(lam, form) for lam in (0.15, 0.6, 0.95) for form in ("tikhonov", "ivanov")),
+    *(BlockNorm(q) for q in (1, 1.4, 2, 2.5, 4, 12)),
+    *(WeightedLp(p, SCALE) for p in (1, 1.7, 3, np.inf)),
+    WeightedL1(SCALE),
+    *(Groups(PAIRS, p, q) for p, q in ((0, 1), (1, 0), (0.5, 0.5), (0.3, 0.3), (0, 0.6), (0.6, 0), (0, 0))),
+    *(Groups(UNEVEN, p, q) for p, q in ((0.5, 0.5), (0.2, 0.8), (0.3, 0.5))),
+    Groups(ONE, 0.3, 0.4),
+    Groups(SINGLETONS, 0.3, 0.4),
+    Mahalanobis(ALIGNED),
+    Mahalanobis(OPPOSED),
+    *(ConcaveBlock(PowerRoot(p)) for p in (1, 1.5, 4, np.inf)),
+    ConcaveBlock(RootPlusLinear(0.35)),
+    ConcaveBlock(SmoothedRoot(0.4)),
+)
+"""One instance of every regulariser but `Lp` and `Fixed` for each case of its parameters."""
+
+REQUIRED = os.environ.get("MKLREF_REQUIRE_NATIVE", "false") not in ("", "0", "false")
+needs_the_loops = pytest.mark.skipif(not AVAILABLE and not REQUIRED, reason=WHY)
 
 DEGENERATE = ("generic", "low_rank", "duplicated_kernel", "duplicated_samples", "zero_kernel", "constant_kernel")
 """How the kernels of `make_kernels` may be degenerate."""
@@ -117,3 +169,16 @@ def stacked_kernels(X: np.ndarray, X_new: np.ndarray | None = None) -> np.ndarra
     Z = X if X_new is None else X_new
     squares = np.square(Z[:, None] - X).sum(axis=-1)
     return np.stack([Z @ X.T, np.exp(-squares / (2 * 0.5**2)), np.exp(-squares / (2 * 2.0**2))], axis=-1)
+
+
+ODD = 37
+"""Neither a multiple of a vector register nor of a cache block."""
+
+
+def gram_matrices(rng, n=ODD, M=5, dtype=np.float64, rank=None, duplicate=False):
+    """M positive semidefinite matrices of different scales, the second one zero."""
+    features = rng.normal(size=(M, n, rank or n)) * 10.0 ** rng.uniform(-0.5, 0.5, size=(M, 1, 1)) / np.sqrt(n)
+    features[1] = 0.0
+    if duplicate:
+        features[:, 1::2] = features[:, 0 : n - 1 : 2]
+    return [np.ascontiguousarray((f @ f.T + f @ f.T).astype(dtype)) for f in features]

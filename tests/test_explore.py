@@ -19,7 +19,7 @@ import pytest
 
 import mklref
 from mklref.exceptions import InvalidParameter
-from mklref.explore import State, app, graph, page, serve, state as states, views, walk, work
+from mklref.explore import State, app, page, serve, state as states, views, walk, work
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 
@@ -245,9 +245,9 @@ def test_the_walk_from_ivanov_to_tikhonov_to_block_norms_ends_at_the_optimum_of_
 
 def test_every_regulariser_of_the_page_and_every_equivalence_has_a_place_in_the_graph():
     for make in states.REGULARIZERS.values():
-        assert type(make(SMALL, 3)).__name__ in graph.PLACES
+        assert type(make(SMALL, 3)).__name__ in walk.PLACES
     for edge in mklref.equivalences.EQUIVALENCES:
-        assert set(graph.ends(edge)) <= set(graph.PLACES)
+        assert set(walk.ends(edge)) <= set(walk.PLACES)
 
 
 def text_of(html):

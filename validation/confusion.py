@@ -3,7 +3,7 @@
 Every fault of `validation.planted` on every case of the catalogue, without its grid of narrow solvers or with it
 (`--grid`): what the oracle calls it. An answer that a fault has
 not changed is optimal, which its certificate proves, and is counted apart. The rows go to
-validation/results/confusion.json; docs/figures/confusion.py draws them. Exit code 0 if the first name of 95 % is right.
+validation/results/confusion.json; docs/figures/results.py draws them. Exit code 0 if the first name of 95 % is right.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 
 import mklref
 from mklref import native
-from mklref.machines.loops import threads
+from mklref._threads import threads
 
 ROOT = Path(__file__).parents[1]
 CODE = ("mklref", "validation")

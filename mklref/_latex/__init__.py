@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from mklref._latex.parts import Parts, over, parts_of
 from mklref.exceptions import NotApplicable
@@ -237,3 +238,27 @@ PRIMERS: dict[str, tuple[str, ...]] = {
     }.items()
 }
 """The functions of `mklref.primer` that state each formulation as its papers print it."""
+
+
+TALL = re.compile(r"(\\[bB]igg?(?:\)|\]|\\rVert|\\\|))(?=[\^_])")
+"""A tall closing bracket with an exponent: browsers draw it small, unless the exponent has a base of its own."""
+
+
+def mathml(latex: str, *, block: bool) -> str:
+    """The formula in MathML, which browsers draw without a script and without a network.
+
+    By math-core, which the extras `docs` and `explore` bring.
+
+    Raises
+    ------
+    math_core.LatexError
+        For what is no LaTeX, so that no page is made with it.
+    """
+    return str(_converter().convert_with_local_state(TALL.sub(r"\1{}", latex), displaystyle=block))
+
+
+@lru_cache(maxsize=1)
+def _converter() -> Any:
+    from math_core import LatexToMathML
+
+    return LatexToMathML(fancy_error=False)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from mklref.algorithms.base import Callback, Run, require
-from mklref.algorithms.point import Point
-from mklref.algorithms.start import regularizer_of
+from mklref.algorithms.point import Point, regularizer_of
 from mklref.problem import Problem
 from mklref.solution import Solution
 

@@ -27,14 +27,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mklref._run import Best, Recorder, check_options, check_range, check_start
+from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref.algorithms.point import Point, point_of, rounding_of
-from mklref.algorithms.start import feasible_weights, regularizer_of
+from mklref.algorithms.point import Point, feasible_weights, point_of, regularizer_of, rounding_of
 from mklref.certificate import certify
 from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
-from mklref.machines.blas import blas_threads
 from mklref.machines.machine import SPARE, Machine
 from mklref.problem import Problem
 from mklref.solution import History, Record, Solution, Status

@@ -29,7 +29,7 @@ from scipy.optimize import linprog
 from mklref._typing import Array
 from mklref.algorithms.base import Run
 from mklref.algorithms.point import Point
-from mklref.machines.qp import QuadraticProgram
+from mklref.machines.loops import QuadraticProgram
 
 _FEASIBILITY = 1e-10
 """The smallest tolerance that HiGHS takes."""

@@ -11,7 +11,7 @@ from mklref._typing import Array
 from mklref._validate import checked_count
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.group_weights import GroupPoint, GroupWeights, descend
-from mklref.algorithms.start import regularizer_of
+from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.stationary import StationaryPoint, settle
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.problem import Problem

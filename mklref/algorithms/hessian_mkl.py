@@ -10,8 +10,7 @@ from mklref._typing import Array
 from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run
 from mklref.algorithms.cuts import simplex_program
-from mklref.algorithms.point import Point
-from mklref.algorithms.start import on_the_simplex
+from mklref.algorithms.point import Point, on_the_simplex
 
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10

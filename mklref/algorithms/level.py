@@ -11,8 +11,7 @@ from mklref._validate import checked_number
 from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run
 from mklref.algorithms.cuts import linear_master, mixture, remaining, simplex_program
-from mklref.algorithms.point import Point
-from mklref.algorithms.start import on_the_simplex
+from mklref.algorithms.point import Point, on_the_simplex
 
 
 @algorithm(on_the_simplex, "weights on the simplex, Lp(1)", remedy="For Lp(p) with p > 1: sip or lp_wrapper.")

@@ -1,16 +1,22 @@
-"""A point of a run: weights, the answer of the kernel machines to them, and the bounds that both prove."""
+"""A point of a run: weights, the answer of the kernel machines to them, and the bounds that both prove.
+
+The weights at which a run starts, and what every algorithm checks before.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import dual_losses, dual_objective
 from mklref.machines.machine import Machine, rounding
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
+from mklref.regularizers import BlockNorm, Lp, Regularizer
+from mklref.regularizers.norms import p_norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +90,48 @@ def rounding_of(problem: Problem, machines: Sequence[Machine], point: Point) -> 
         return dual_objective(problem, point.betas, squares)[0]
 
     return rounding(machines, point.intercepts, point.upper, lower)
+
+
+_NEGLIGIBLE = 1e-8
+"""Share of the largest weight below which a weight starts on the simplex as 0: to take such weights to 0 one by one
+costs a reduced gradient a step each, of no length."""
+
+
+def regularizer_of(problem: Any) -> Regularizer:
+    """The regulariser of a problem.
+
+    Raises
+    ------
+    InvalidType
+        For anything that is no problem.
+    """
+    require_problem(problem)
+    regularizer: Regularizer = problem.regularizer
+    return regularizer
+
+
+def feasible_weights(regularizer: Regularizer, theta: Array, squares: Array) -> Array:
+    """Where a run starts with the weights theta of some solution, whose dual point has q_m = `squares`.
+
+    theta / ||theta||_p       for Lp(p), and for block norms that have such a ball,
+    theta                     where psi(theta) is finite or not needed,
+    those of rho_m = theta_m sqrt(q_m)       elsewhere.
+    """
+    if not theta.any():
+        return regularizer.weights_from_norms(np.ones(len(theta)))
+    ball = regularizer.ball if isinstance(regularizer, BlockNorm) and regularizer.q <= 2.0 else regularizer
+    if isinstance(ball, Lp):
+        if ball.p == 1.0:
+            theta = np.where(theta < _NEGLIGIBLE * theta.max(), 0.0, theta)
+        return np.asarray(theta / p_norm(theta, ball.p))
+    if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(theta)):
+        return regularizer.weights_from_norms(theta * np.sqrt(squares))
+    return theta
+
+
+def on_the_simplex(problem: Any) -> bool:
+    """Whether the weights live on the simplex, theta >= 0 and 1'theta = 1: l1-MKL under its two names."""
+    regularizer = regularizer_of(problem)
+    if isinstance(regularizer, BlockNorm):
+        return regularizer.q == 1.0
+    return isinstance(regularizer, Lp) and regularizer.p == 1.0

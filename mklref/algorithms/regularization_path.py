@@ -13,8 +13,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import check_time, checked_real
+from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
-from mklref.algorithms.start import regularizer_of
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem
 from mklref.solution import Solution

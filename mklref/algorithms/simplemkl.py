@@ -9,8 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run
-from mklref.algorithms.point import Point
-from mklref.algorithms.start import on_the_simplex
+from mklref.algorithms.point import Point, on_the_simplex
 from mklref.exceptions import InvalidParameter
 from mklref.solution import Status
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.algorithms.base import OutOfTime, Run
 from mklref.algorithms.group_weights import GroupPoint
 from mklref.certificate import certify
-from mklref.machines.blas import blas_threads
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.solution import History, Solution, Status

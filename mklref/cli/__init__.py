@@ -1,4 +1,4 @@
-"""The command line: one module for each command of `mklref`.
+"""The command line: one module for each command of `mklref` that solves or fits, and one for the others.
 
 Exit codes: 0 passed, 1 not passed, 2 bad input (one line on stderr), 130 interrupted.
 """
@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
@@ -19,6 +20,8 @@ from mklref.cli.options import parser
 from mklref.exceptions import MKLError, MKLWarning
 
 PASSED, NOT_PASSED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OF_THEIR_OWN = ("certify", "crosscheck", "fit", "path", "predict", "solve")
+"""Commands with a module of their name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,27 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Any) -> bool:
     """Import a command only when it is asked for, so that --help is quick."""
-    if arguments.command == "crosscheck":
-        from mklref.cli.crosscheck import run
-    elif arguments.command == "solve":
-        from mklref.cli.solve import run
-    elif arguments.command == "certify":
-        from mklref.cli.certify import run
-    elif arguments.command == "vectors":
-        from mklref.cli.vectors import run
-    elif arguments.command == "reproduce":
-        from mklref.cli.reproduce import run
-    elif arguments.command == "fit":
-        from mklref.cli.fit import run
-    elif arguments.command == "predict":
-        from mklref.cli.predict import run
-    elif arguments.command == "path":
-        from mklref.cli.path import run
-    elif arguments.command == "explore":
-        from mklref.cli.explore import run
-    else:
-        from mklref.cli.listing import run
-    return run(arguments)
+    if arguments.command in OF_THEIR_OWN:
+        return bool(import_module(f"mklref.cli.{arguments.command}").run(arguments))
+    return bool(getattr(import_module("mklref.cli.others"), f"run_{arguments.command}")(arguments))
 
 
 @contextmanager

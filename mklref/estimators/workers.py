@@ -21,9 +21,8 @@ from typing import Any
 from joblib import Parallel, delayed, effective_n_jobs
 
 from mklref._progress import Steps
+from mklref._threads import at_most, blas_threads, threads
 from mklref.exceptions import SolverFailure
-from mklref.machines.blas import blas_threads
-from mklref.machines.loops import at_most, threads
 
 _Token = tuple[str, ...]
 """Of some tasks: the token of the task that has begun them, and one of their own."""

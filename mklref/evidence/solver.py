@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref._progress import Progress
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import check_callback, check_limits, checked_count, checked_flag
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
@@ -18,7 +19,6 @@ from mklref.evidence.newton import no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_rng
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
 from mklref.exceptions import Interrupted, InvalidParameter
-from mklref.machines.blas import blas_threads
 
 METHODS = {
     "newton": "projected Newton on (14) itself",

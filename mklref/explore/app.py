@@ -7,11 +7,11 @@ moves a control asks anew, and the answer before ends.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from mklref.explore import page, walk, work
@@ -35,6 +35,8 @@ LABELS = {
     "C": "C",
 }
 """The controls, in their order."""
+PAGE = Path(__file__).with_name("page.html")
+"""With its style and its script; @{name} is put in."""
 PLACES = {"data": "data", "kernels": "kernels", "problem": "C"}
 """Where the library complains and hints, each below a control."""
 
@@ -44,13 +46,11 @@ def whole(start: State, nonce: str = "", own: str | None = None) -> str:
 
     The panels are empty, and asked for by its script, which has a nonce.
     """
-    here = Path(__file__).parent
     data = dict.fromkeys([*GENERATED, *BUNDLED, *([own] if own else []), start.data])
     controls = "".join(_control(name, getattr(start, name), tuple(data)) for name in LABELS)
     held = {"nonce": nonce, "controls": controls, "coloured": page.coloured()}
-    held |= {name: (here / f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
     held["address"] = _address(start).replace("<", r"\u003c")
-    return Template((here / "page.html").read_text(encoding="utf-8")).substitute(held)
+    return re.sub(r"@\{(\w+)\}", lambda place: held[place[1]], PAGE.read_text(encoding="utf-8"))
 
 
 def _control(name: str, value: Any, data: Sequence[str]) -> str:

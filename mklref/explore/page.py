@@ -16,8 +16,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from mklref import _display, primer as primers, reference
-from mklref._latex import PRIMERS, problem_statement, statement as latex
-from mklref._latex.mathml import mathml
+from mklref._latex import PRIMERS, mathml, problem_statement, statement as latex
 from mklref._ranges import WeightRanges, weight_ranges
 from mklref._typing import Array
 from mklref.certificate import Certificate

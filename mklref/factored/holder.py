@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.factored.rounds import Targets, opened
 from mklref.factored.shard import Total
 from mklref.kernels.factor_stack import FactorStack
-from mklref.machines.blas import blas_threads
 
 
 class Answer(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mklref._run import Recorder, check_range
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted
@@ -21,7 +22,6 @@ from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
 from mklref.factored.rounds import Rounds, machines_of, opened, targets_between
 from mklref.kernels.factor_stack import FactorStack
-from mklref.machines.blas import blas_threads
 from mklref.multiclass import random_part
 from mklref.problem import Problem
 from mklref.solution import History, Record, Solution, Status

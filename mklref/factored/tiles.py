@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidType
@@ -19,7 +20,6 @@ from mklref.factored.cluster import ClusterLost, check_client
 from mklref.factored.remote import TIMEOUT
 from mklref.kernels.evaluation import Block
 from mklref.kernels.lazy import LazyStack
-from mklref.machines.blas import blas_threads
 
 _EACH = 4
 """Tiles for each worker: the last ones are for those that were quicker."""

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from mklref.exceptions import InvalidParameter, InvalidType, MKLError
 from mklref.losses.base import Costs, Loss, QuadraticDual
-from mklref.losses.classification import Hinge, Logistic, SquaredHinge
-from mklref.losses.one_class import DensityLevelSet, OneClass
+from mklref.losses.classification import DensityLevelSet, Hinge, Logistic, OneClass, SquaredHinge
 from mklref.losses.regression import EpsilonInsensitive, Huber, Pinball, Squared, SquaredEpsilonInsensitive
 
 LOSSES: dict[str, type[Loss]] = {

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.kernels import ArrayStack, KernelStack, LazyStack
 from mklref.kernels.reader import Reader
-from mklref.machines.blas import blas_threads
 from mklref.machines.cholesky import factorised
 from mklref.machines.loops import loops
 from mklref.machines.quadratic_forms import QuadraticForms

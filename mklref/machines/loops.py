@@ -1,13 +1,15 @@
-"""The inner loops: compiled if they were built, else their NumPy twins."""
+"""The inner loops: compiled if they were built, else their NumPy twins; and the quadratic programs that they solve."""
 
 from __future__ import annotations
 
 import importlib
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from mklref._threads import at_most as at_most, threads as threads
+import numpy as np
+
+from mklref._typing import Array
 from mklref.exceptions import SlowWarning
 from mklref.machines import twin
 
@@ -46,3 +48,21 @@ def say_if_slow() -> None:
     if not AVAILABLE and not _said:
         _said = True
         warnings.warn(WHY, SlowWarning, stacklevel=2)
+
+
+class QuadraticProgram(NamedTuple):
+    """Minimise 1/2 x'Px + c'x subject to x_k >= 0 for k < bounds, Gx <= h and, unless a is None, a'x = 1."""
+
+    P: Array
+    c: Array
+    bounds: int
+    G: Array
+    h: Array
+    a: Array | None
+
+    def solve(self, x: Array, tol: float = 1e-12, max_steps: int = 60) -> tuple[Array, Array]:
+        """From any x; returns the solution and the multipliers of x_k >= 0 and Gx <= h."""
+        x, u = x.copy(), np.empty(self.bounds + len(self.h))
+        if not loops.quadratic_program(*self, x, u, tol, max_steps):
+            raise FloatingPointError("a quadratic program is beyond double precision")
+        return x, u

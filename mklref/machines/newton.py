@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import repair
-from mklref.machines.blas import blas_threads
 from mklref.machines.cholesky import factorised, halfway
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from mklref._threads import threads
 from mklref._typing import Array
 from mklref.kernels import ArrayStack, KernelStack
-from mklref.machines.loops import loops, say_if_slow, threads
+from mklref.machines.loops import loops, say_if_slow
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _SHRUNK = 1e-3

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.certificate.intercept import intercept_objective
 from mklref.losses import QuadraticDual
-from mklref.machines.blas import blas_threads
 from mklref.machines.cholesky import factorised, halfway, substituted
 from mklref.machines.loops import loops
 from mklref.machines.machine import Machine, weighted

@@ -34,9 +34,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mklref._polish import best_shares
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import repair
-from mklref.machines.blas import blas_threads
 from mklref.machines.smo import SMOMachine
 from mklref.regularizers.norms import Parts, Polyhedral
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.machines.cholesky import factorised, substituted
-from mklref.machines.qp import QuadraticProgram
+from mklref.machines.loops import QuadraticProgram
 from mklref.regularizers import Regularizer
 
 _FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8

@@ -20,11 +20,11 @@ from contextlib import suppress
 import numpy as np
 
 from mklref._run import Best, Recorder
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate.bounds import unit_of
 from mklref.certificate.numerical import certify_each
 from mklref.exceptions import KernelsLost
-from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning

@@ -10,12 +10,12 @@ from itertools import chain
 import numpy as np
 
 from mklref._polish import improved, newton
+from mklref._threads import blas_threads
 from mklref.certificate import Certificate
 from mklref.certificate.allowance import score_bounds
 from mklref.certificate.loss_terms import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
 from mklref.losses import EpsilonInsensitive
-from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
 from mklref.problem import Point, Problem

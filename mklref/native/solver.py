@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from mklref._run import Recorder, check_options, check_range, check_start
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApplicable
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
-from mklref.machines.blas import blas_threads
 from mklref.machines.joint import JointMachine
 from mklref.machines.lazy import LazyMachine
 from mklref.machines.machine import Machine

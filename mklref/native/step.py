@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref.machines.qp import QuadraticProgram
+from mklref.machines.loops import QuadraticProgram
 from mklref.native.curved import curved_step
 from mklref.regularizers import Regularizer
 from mklref.regularizers.norms import Polyhedral

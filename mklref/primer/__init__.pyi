@@ -20,11 +20,9 @@ from .kloft_section_4 import (
     kloft_31 as kloft_31,
     kloft_sip as kloft_sip,
 )
-from .kowalski import (
+from .others import (
     kowalski_2 as kowalski_2,
     kowalski_2_dual as kowalski_2_dual,
-)
-from .lanckriet import (
     lanckriet_sdp as lanckriet_sdp,
 )
 from .simplemkl import (

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import check_callback, checked_array, checked_count, checked_number
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
-from mklref.machines.blas import blas_threads
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import restriction

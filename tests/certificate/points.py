@@ -1,10 +1,13 @@
 """Small problems, their optimal values by a conic solver, and random points, for the tests of the certificate.
 
-Floating-point numbers as the rational numbers that they are, and sums that lose every term.
+Floating-point numbers as the rational numbers that they are, and sums that lose every term. Rigorous certificates as
+documents: of a problem, and changed.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -13,8 +16,10 @@ import numpy as np
 from conic import solve
 from makers import make_problem
 
+import mklref
 from mklref.certificate.rounding import Interval
 from mklref.formulations.mixed_norm import R
+from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
 
 N, M = 20, 4
 
@@ -85,3 +90,37 @@ def awkward(rng, n):
     v = np.full(n, 0.99 * 2.0**-53)
     v[: min(n, 32)] = 1.0
     return v if rng.uniform() < 0.5 else -v
+
+
+REGULARIZERS = (
+    Lp(1),
+    Lp(1 + 1e-9),
+    Lp(np.inf),
+    Fixed([1.0, 0.5, 0.3, 0.0]),
+    Tikhonov(1.5, 0.7),
+    Groups([[0, 2], [1, 3]], 0.3, 0.4),
+    Groups([[0, 2], [1, 3]], 0.5, 0.5),
+)
+
+
+def document(problem, backend=None, **arguments):
+    solution = mklref.solve(problem, tol=1e-4)
+    certificate = mklref.certify(
+        problem,
+        solution.dual_coef,
+        weights=solution.weights,
+        intercept=solution.intercept,
+        rigorous=True,
+        backend=backend,
+        **arguments,
+    )
+    return json.loads(json.dumps(certificate.to_dict()))
+
+
+def changed(facts, *path, to):
+    facts = copy.deepcopy(facts)
+    place = facts
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to(place[path[-1]]) if callable(to) else to
+    return facts

@@ -1,4 +1,9 @@
-"""Every edge of the table of equivalences, walked on random problems with both sides solved by cvxpy."""
+"""Every edge of the table of equivalences, walked on random problems with both sides solved by cvxpy.
+
+And with every loss, with and without intercept, and every range of parameters: offered where it is true. There the
+left side is solved by the native solver; the certificate of the point on the right is the proof. The only edges that
+fail are those that rescale C beside a term c_b b, which are not offered; that they fail is tested as well.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,28 @@ from functools import cache
 import numpy as np
 import pytest
 from equivalences.cases import CASES
-from makers import make_problem
+from makers import LOSSES, make_problem
 
+import mklref
 from mklref import equivalences, reference
 from mklref.certificate import certify
 from mklref.equivalences import EQUIVALENCES, Equivalence, leaving
-from mklref.exceptions import NotApplicable
-from mklref.native import solve as native_solve
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
+from mklref.losses import OneClass
 from mklref.problem import Problem
-from mklref.regularizers import Lp
+from mklref.regularizers import (
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Power,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
 from mklref.solution import Solution
 
 
@@ -128,8 +146,190 @@ def test_an_inexact_solution_for_lp_is_as_good_on_the_right_at_p_1(name):
     (edge,) = (edge for edge in EQUIVALENCES if edge.name == name)
     for seed in range(5):
         problem = make_problem(seed=seed, regularizer=Lp(1), loss="squared", intercept=False)
-        left = native_solve(problem, tol=1e-4)
+        left = mklref.solve(problem, tol=1e-4)
         right = edge(problem, left)
         scale = problem.C / right.problem.C
         bounds = certify(right.problem, right.dual_coef, weights=right.weights)
         assert scale * bounds.gap <= left.certificate.gap * (1.0 + 1e-9) + 1e-12 * scale * bounds.upper
+
+
+# --- with every loss -------------------------------------------------------------------------------------------------
+
+
+REGULARIZERS = {str(case["regularizer"]): case["regularizer"] for cases in CASES.values() for case in cases}
+N = 8
+
+
+def solved_with(loss, regularizer, intercept=True, C=1.0, n=N) -> tuple[Problem, Solution] | None:
+    """A small problem with its solution, or None if it is none: an intercept that is missing, or degree 1 with nu.
+
+    The kernels of the nu machine are small, so that norms grow linearly at the cost of a gain -c_b b that is smaller: a
+    problem whose optimum is -inf has no solution that an edge could carry.
+    """
+    cost = 1.0 / (0.5 * n) if loss.intercept_cost else C
+    try:
+        problem = make_problem(loss=loss, n=n, seed=3, C=cost, regularizer=regularizer, intercept=intercept)
+    except InvalidParameter:
+        return None
+    if loss.intercept_cost:
+        problem = problem.replace(kernels=0.5 * problem.kernels.dense())
+    return problem, mklref.solve(problem, tol=1e-8)
+
+
+def test_a_problem_without_an_optimum_has_no_solution_to_carry():
+    """R* of a norm that grows linearly is infinite beyond 1: the edges are those of its kind, their left side empty."""
+    problem = make_problem(loss=OneClass(), n=N, seed=3, C=0.25, regularizer=ConcaveBlock(SmoothedRoot(0.3)))
+    with pytest.raises(InvalidParameter, match="the optimum is -inf"):
+        mklref.solve(problem)
+    edge = next(edge for edge in leaving(problem) if edge.name == "concave: weights and norms")
+    solution = mklref.solve(problem.replace(regularizer=Lp(1)))
+    right = edge(problem, solution)
+    assert certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept).lower == -np.inf
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_an_edge_is_offered_exactly_where_it_is_true(loss):
+    """With and without intercept in turn, so that each regulariser meets both with half of the losses."""
+    for turn, regularizer in enumerate(REGULARIZERS.values(), start=LOSSES.index(loss)):
+        found = solved_with(loss, regularizer, turn % 2 == 0) or solved_with(loss, regularizer, turn % 2 == 1)
+        if found is None:
+            continue
+        problem, solution = found
+        reasons = reference.explain(problem)
+        for edge in EQUIVALENCES:
+            matches = isinstance(regularizer, edge.kind) and edge.where(regularizer, problem)
+            false = matches and edge.rescales(regularizer) and isinstance(loss, OneClass)
+            assert (edge in leaving(problem)) == (matches and not false), (edge.name, problem)
+            if edge not in leaving(problem):
+                with pytest.raises(NotApplicable):
+                    edge(problem, solution)
+                continue
+            assert reasons[edge.formulations[0]] is None, (edge.name, problem)
+            right = edge(problem, solution)
+            assert edge.rescales(regularizer) == (right.problem.C != problem.C and right.function_scale == 1.0), (
+                edge.name
+            )
+            bounds = certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept)
+            left = solution.certificate
+            allowed = 3.0 * abs(left.gap / left.upper) + 1e-10
+            assert abs(bounds.gap / bounds.upper) <= allowed, (edge.name, problem, bounds.explain())
+
+
+@pytest.mark.parametrize("regularizer", [Lp(2), Tikhonov(2, 0.7), Power(3), HalfPower(1.5), ElasticNet(0.4, "ivanov")])
+def test_a_map_that_rescales_costs_is_false_beside_a_term_that_it_does_not_rescale(regularizer):
+    """What the refused edges would say of the nu one-class machine, by the map of the fixed margin at the same f."""
+    problem, solution = solved_with(OneClass(), regularizer)
+    factor = 1.7
+    right = problem.replace(C=factor * problem.C, regularizer=Lp(2))
+    beta, theta = factor * solution.dual_coef, solution.weights / factor
+    bounds = certify(right, beta, weights=theta, intercept=solution.intercept)
+    assert bounds.gap > 1e-2 * abs(bounds.upper)
+    assert any("dual_coef sums to 1.7 instead of 1" in violation for violation in bounds.violations)
+
+
+MAPS = [
+    (equivalences.tikhonov_to_ivanov, Tikhonov(2, 1.0)),
+    (equivalences.ivanov_to_tikhonov, Lp(2)),
+    (equivalences.lp_to_half_power, Lp(2)),
+    (equivalences.half_power_to_lp, HalfPower(1.5)),
+    (equivalences.lp_to_power, Lp(2)),
+    (equivalences.power_to_lp, Power(2)),
+    (equivalences.elastic_net_to_tikhonov, ElasticNet(0.5, "ivanov")),
+    (equivalences.elastic_net_to_ivanov, ElasticNet(0.5)),
+]
+OTHERS = [
+    (equivalences.scale_kernels, WeightedLp(2, np.ones(4))),
+    (equivalences.absorb_omega, WeightedL1(np.ones(4))),
+    (equivalences.sum_groups, Groups(((0, 1), (2, 3)), 1, 0)),
+    (equivalences.nu_to_fixed_margin, None),
+    (equivalences.fixed_margin_to_nu, None),
+]
+
+
+@pytest.mark.parametrize(("carry", "regularizer"), MAPS, ids=[carry.__name__ for carry, _ in MAPS])
+def test_maps_that_rescale_costs_refuse_the_nu_machine_and_say_why(carry, regularizer):
+    problem, solution = solved_with(OneClass(), regularizer)
+    with pytest.raises(NotApplicable, match="rescales C, which does not rescale the term 1 b of one_class"):
+        carry(problem, solution)
+
+
+@pytest.mark.parametrize(("carry", "_"), MAPS + OTHERS, ids=[carry.__name__ for carry, _ in MAPS + OTHERS])
+def test_maps_refuse_another_kind_of_problem(carry, _):
+    problem, solution = solved_with(LOSSES[0], Fixed(np.ones(4)))
+    with pytest.raises(NotApplicable, match=r"this map leads from .*; this is Problem\(M=4"):
+        carry(problem, solution)
+    several = mklref.MulticlassProblem(problem.kernels, np.arange(N) % 3)
+    with pytest.raises(NotApplicable, match="MulticlassProblem"):
+        carry(several, solution)
+    assert not leaving(several)
+
+
+def test_maps_between_forms_refuse_the_other_form():
+    problem, solution = solved_with(LOSSES[0], ElasticNet(0.5))
+    with pytest.raises(NotApplicable, match="leads from the ivanov form of the elastic net"):
+        equivalences.elastic_net_to_tikhonov(problem, solution)
+    problem, solution = solved_with(LOSSES[0], Groups(((0, 1), (2, 3)), 0, 1))
+    with pytest.raises(NotApplicable, match=r"leads from Groups\(groups, 1, 0\)"):
+        equivalences.sum_groups(problem, solution)
+
+
+@pytest.mark.parametrize("regularizer", [ElasticNet(0.3), ElasticNet(0.3, "ivanov"), Lp(2), Power(1)], ids=str)
+def test_where_no_function_is_better_than_zero_no_map_applies(regularizer):
+    """A penalty with a kink at 0 keeps f = 0 for small C; a squared one does where all targets lie inside a tube."""
+    loss = mklref.EpsilonInsensitive(50.0)
+    problem, solution = solved_with(loss, regularizer, C=1e-3)
+    for edge in leaving(problem):
+        if "f != 0" in edge.condition:
+            with pytest.raises(NotApplicable, match="no better than f = 0"):
+                edge(problem, solution)
+
+
+@pytest.mark.parametrize("size", [1e-260, 1e-90, 1e90])
+@pytest.mark.parametrize(("carry", "regularizer"), MAPS, ids=[carry.__name__ for carry, _ in MAPS])
+def test_what_leaves_float64_on_the_right_is_not_applicable(carry, regularizer, size):
+    """Norms rho of any size: the point is certified, or the map says that it does not apply."""
+    problem, solution = solved_with(LOSSES[3], regularizer)
+    small = problem.replace(y=size * problem.y)
+    there = replace(solution, dual_coef=size * solution.dual_coef, intercept=size * solution.intercept)
+    try:
+        right = carry(small, there)
+    except NotApplicable:
+        return
+    assert 0.0 < right.problem.C < np.inf
+    assert np.isfinite(right.dual_coef).all()
+    assert np.isfinite(right.weights).all()
+
+
+def test_no_margin_where_it_is_rounding():
+    """Samples that surround the origin: P* = 0, and an intercept of -1e-17 is no margin."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 2))
+    X = np.vstack([X, -X])
+    problem = Problem([X @ X.T], np.ones(12), C=1 / (0.5 * 12), loss=OneClass(), regularizer=Lp(1))
+    solution = replace(mklref.solve(problem), intercept=-1e-17)
+    with pytest.raises(NotApplicable, match="no better than f = 0"):
+        equivalences.nu_to_fixed_margin(problem, solution)
+
+
+def test_no_margin_where_the_dual_point_is_zero():
+    problem, solution = solved_with(mklref.DensityLevelSet(), Lp(2), intercept=False)
+    with pytest.raises(NotApplicable, match=r"beta = 0 has no margin"):
+        equivalences.fixed_margin_to_nu(problem, replace(solution, dual_coef=np.zeros(N)))
+
+
+def test_a_solution_of_another_problem_is_refused():
+    problem, solution = solved_with(LOSSES[0], Lp(2))
+    edge = next(edge for edge in EQUIVALENCES if edge.name == "lp to power")
+    with pytest.raises(InvalidType, match="solution is NoneType; give a Solution"):
+        edge(problem, None)
+    with pytest.raises(InvalidInput, match=r"solution has dual variables of shape \(7,\)"):
+        edge(problem, replace(solution, dual_coef=solution.dual_coef[1:]))
+
+
+def test_groups_of_float32_kernels_are_summed_in_float64():
+    problem, _ = solved_with(LOSSES[3], Groups(((0, 1), (2, 3)), 1, 0))
+    single = problem.replace(kernels=problem.kernels.dense().astype(np.float32))
+    right = equivalences.sum_groups(single, mklref.solve(single, tol=1e-8))
+    matrices = single.kernels.dense().astype(np.float64)
+    np.testing.assert_array_equal(right.problem.kernels.dense()[0], matrices[0] + matrices[1])

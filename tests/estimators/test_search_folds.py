@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mklref import MKLClassifierCV, Problem, certify, solve
 from mklref._progress import Steps
+from mklref._threads import at_most, threads
 from mklref.certificate import certify_each
 from mklref.estimators import folds, workers
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import parse
-from mklref.machines.loops import at_most, threads
 from mklref.solution import Status
 
 SPECIFICATION = "linear, rbf(1..4, 2)"

@@ -4,12 +4,11 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from conic import optimum
-from machines.compiled import REQUIRED
-from native.bundles import random_bundle
+from makers import REQUIRED
+from native.solving import random_bundle
 
 from mklref.machines import twin
-from mklref.machines.loops import loops
-from mklref.machines.qp import QuadraticProgram
+from mklref.machines.loops import QuadraticProgram, loops
 from mklref.native import AVAILABLE, step
 from mklref.regularizers import HalfPower
 

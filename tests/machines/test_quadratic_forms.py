@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mklref._threads import threads
 from mklref.exceptions import InvalidParameter
 from mklref.kernels import stack
-from mklref.machines.loops import threads
 from mklref.machines.quadratic_forms import QuadraticForms
 
 N, M = 30, 6

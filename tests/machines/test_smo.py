@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from machines.compiled import N, gram_matrices, needs_the_loops
+from makers import ODD, gram_matrices, needs_the_loops
 
 from mklref.machines import twin
 from mklref.machines.loops import loops
@@ -19,7 +19,7 @@ BOTH = pytest.mark.parametrize("implementation", [loops, twin], ids=["compiled",
 class BoxProblem:
     """minimise 1/2 beta'(Q + shift) beta - linear'beta + absolute |beta|_1 on a box, 1'beta kept if `equality`."""
 
-    def __init__(self, seed, equality, *, absolute=0.0, shift=0.0, infinite=False, rank=None, duplicate=False, n=N):
+    def __init__(self, seed, equality, *, absolute=0.0, shift=0.0, infinite=False, rank=None, duplicate=False, n=ODD):
         rng = np.random.default_rng(seed)
         self.matrices = gram_matrices(rng, n, rank=rank, duplicate=duplicate)
         self.weights = rng.exponential(size=5) * [1, 1, 0, 1, 1]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from makers import LOSSES
-from regularizers.instances import PAIRS, SCALE
+from makers import LOSSES, PAIRS, SCALE, M
 
 import mklref
 from mklref._run import Recorder
 from mklref.certificate import certify
 from mklref.machines import machine_for
 from mklref.native.loop import Loop
+from mklref.native.step import Cut
 from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, Groups, Lp, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
@@ -53,3 +53,17 @@ def overlap(one, other, factor=1.0):
     assert max(one.certificate.lower, factor * other.certificate.lower) <= (
         min(one.certificate.upper, factor * other.certificate.upper) + 1e-12 * scale
     ), f"{one.certificate} against {factor} times {other.certificate}"
+
+
+def random_bundle(rng, regularizer, cuts, rows=M, kernels=M):
+    """Cuts in no order, a curvature, and a centre in the domain of psi."""
+    bundle = [
+        Cut(rng.normal(size=5), rng.uniform(0.05, 1.0, size=kernels), 1.0 + 0.1 * rng.normal()) for _ in range(cuts)
+    ]
+    W = 0.3 * rng.normal(size=(rows, kernels))
+    psi = regularizer.polyhedral(kernels)
+    if psi is None:
+        return bundle, W, regularizer.weights_from_norms(rng.exponential(size=kernels))
+    centre = rng.exponential(size=kernels) * (rng.uniform(size=kernels) < 0.6)
+    centre[0] = 0.5
+    return bundle, W, centre / (1.0 if psi.normal is None else psi.normal @ centre)

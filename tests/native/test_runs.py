@@ -1,20 +1,23 @@
-"""One run after another: warm starts, the same bits each time, the fallback, callbacks and time limits."""
+"""One run after another: warm starts, paths, the same bits each time, the fallback, callbacks, time limits, Ctrl-C."""
 
 from __future__ import annotations
 
 import dataclasses
+import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
-from makers import make_problem
+from makers import PAIRS, SCALE, make_problem
 from native.solving import ACROSS, checked, every_loss, overlap
-from regularizers.instances import PAIRS, SCALE
 
 import mklref
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.machines import machine, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
+from mklref.native import AVAILABLE
 from mklref.regularizers import ConcaveBlock, Groups, Lp, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
@@ -180,3 +183,108 @@ def test_nothing_is_written_to(loss):
 def test_a_start_is_a_solution():
     with pytest.raises(InvalidType, match="start is str; give a Solution"):
         mklref.solve(make_problem(), start="warm")
+
+
+# --- paths -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_path_takes_arrays_iterators_and_a_start_and_refuses_the_rest():
+    problem = make_problem(seed=27)
+    values = [1.0, 4 / 3, 2.0]
+    known = [solution.weights for solution in mklref.solve_path(problem, p=values)]
+    for given in (np.array(values), iter(values), tuple(values)):
+        path = mklref.solve_path(problem, p=given)
+        assert all(np.array_equal(one.weights, other) for one, other in zip(path, known, strict=True))
+    started = mklref.solve_path(problem, C=[1.0, 3.0], start=mklref.solve(problem))
+    assert len(started[0].history) <= 2
+    for given in (2.0, "1", np.ones((2, 2)), None):
+        with pytest.raises(InvalidParameter, match=r"(?s)p = .* must be a sequence|give either C or p"):
+            mklref.solve_path(problem, p=given)
+    with pytest.raises(InvalidType, match="problem is NoneType"):
+        mklref.solve_path(None, C=[1.0])
+    with pytest.raises(InvalidType, match="callback is 3"):
+        mklref.solve_path(problem, C=[1.0], callback=3)
+
+
+def test_an_interrupted_path_keeps_its_points():
+    def stop(solution):
+        if solution.objective > 0.0 and len(seen) == 1:
+            raise KeyboardInterrupt
+        seen.append(solution)
+
+    seen = []
+    with pytest.raises(Interrupted) as caught:
+        mklref.solve_path(make_problem(seed=27), C=[1.0, 2.0, 3.0], callback=stop)
+    assert [solution.objective for solution in caught.value.path[:1]] == [seen[0].objective]
+    assert len(caught.value.path) == 2
+
+
+def test_a_path_is_certified_everywhere():
+    problem = make_problem(seed=27)
+    values = [10.0, 3.0, 1.0, 0.3]
+    path = mklref.solve_path(problem, C=values, tol=1e-7)
+    assert [solution.certificate.is_optimal(1e-7) for solution in path] == [True] * 4
+    for C, solution in zip(values, path, strict=True):
+        overlap(checked(problem.replace(C=C)), solution)
+    exponents = mklref.solve_path(problem, p=[1, 1.5, np.inf])
+    for p, solution in zip([1, 1.5, np.inf], exponents, strict=True):
+        overlap(checked(problem.replace(regularizer=Lp(p))), solution)
+    ended = mklref.solve_path(problem, C=values, callback=lambda solution: True)
+    assert len(ended) == 1
+    for wrong in ({}, {"C": [1.0], "p": [1.0]}):
+        with pytest.raises(InvalidParameter, match="give either C or p"):
+            mklref.solve_path(problem, **wrong)
+
+
+@pytest.mark.parametrize("p", [1, 4 / 3, 2])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_dual_points_stay_balanced_as_C_falls(loss, p):
+    """1'beta = 0 in terms of the present sum |beta|, not of that of the start, thousands of times as large."""
+    for seed in (2, 5, 13, 16):
+        problem = make_problem(loss=loss, seed=seed, regularizer=Lp(p))
+        for solution in mklref.solve_path(problem, C=[1e4, 1.0, 1e-4]):
+            assert solution.certificate.violations == ()
+
+
+# --- Ctrl-C while the compiled loop runs -----------------------------------------------------------------------------
+
+
+_SCRIPT = """
+import signal
+import numpy as np, mklref
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process starts out deaf to it
+rng = np.random.default_rng(0)
+X = rng.normal(size=(1500, 3))
+kernels = np.stack([X[:, :2] @ X[:, :2].T, X @ X.T, np.outer(X[:, 2], X[:, 2])])
+problem = mklref.Problem(kernels, np.sign(rng.normal(size=1500)), C=1e7, regularizer=mklref.Lp(1.5))
+assert mklref.solve(problem.replace(C=1e-4)).status.name == "OPTIMAL"  # whatever is imported late is imported now
+try:
+    print("go", flush=True)
+    mklref.solve(problem, tol=1e-12, max_iter=100000, max_time=60.0)
+    print("ended by itself")
+except mklref.Interrupted as stop:
+    assert isinstance(stop, KeyboardInterrupt)
+    best = stop.solution
+    print("interrupted", best is None or best.status.name)
+print("usable", mklref.solve(problem.replace(C=1e-4)).status.name)
+"""
+
+
+@pytest.mark.skipif(not AVAILABLE, reason="the compiled loops are missing")
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("after", [0.3, 1.5])
+def test_ctrl_c_stops_the_compiled_loop(after):
+    with subprocess.Popen([sys.executable, "-c", _SCRIPT], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "go\n"
+        time.sleep(after)
+        process.send_signal(signal.SIGINT)
+        sent = time.perf_counter()
+        answer = process.stdout.readline().split()
+        waited = time.perf_counter() - sent
+        rest = process.stdout.read()
+    assert process.returncode == 0
+    assert answer[0] == "interrupted", answer
+    assert answer[1] in ("True", "INTERRUPTED", "OPTIMAL")
+    assert rest == "usable OPTIMAL\n"
+    assert waited < 5.0  # the loop polls twenty times a second; the rest is a certificate on a busy machine

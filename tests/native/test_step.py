@@ -9,9 +9,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from conic import optimum, solve
-from makers import make_problem
-from native.bundles import random_bundle
-from regularizers.instances import FAMILIES, SCALE, M
+from makers import FAMILIES, SCALE, M, make_problem
+from native.solving import random_bundle
 
 import mklref
 from mklref.formulations.weighted_primal import psi

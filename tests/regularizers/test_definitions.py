@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from conic import optimum
-from regularizers.instances import ALIGNED, FAMILIES, ONE, OPPOSED, PAIRS, SCALE, SINGLETONS, UNEVEN, M
+from makers import ALIGNED, FAMILIES, ONE, OPPOSED, PAIRS, SCALE, SINGLETONS, UNEVEN, M
 from regularizers.laws import points
 
 from mklref.formulations.weighted_primal import psi

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from makers import make_problem
-from regularizers.instances import FAMILIES, PAIRS, SCALE, M
+from makers import FAMILIES, PAIRS, SCALE, M, make_problem
 from regularizers.laws import LAWS, points
 
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable

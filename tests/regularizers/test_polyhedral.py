@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from regularizers.instances import FAMILIES, PAIRS, SCALE, M
+from makers import FAMILIES, PAIRS, SCALE, M
 from regularizers.laws import LAWS
 
 from mklref.native.curved import relatives

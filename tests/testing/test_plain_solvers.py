@@ -7,7 +7,6 @@ The adapter to scikit-learn, the one peer that is always there: its machine pass
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from mklref.algorithms import ALGORITHMS
 from mklref.testing import Supports, check_solver
 from mklref.testing.result import Outcome
+from validation.peers.run import scikit_learn
 
 SOURCE = (Path(__file__).parent / "plain.py").read_text(encoding="utf-8")
 CASES = {
@@ -101,13 +101,7 @@ def test_an_algorithm_passes_where_it_applies(name):
     assert report.passed, str(report)
 
 
-ADAPTER = Path(__file__).parents[2] / "validation" / "peers" / "scikit_learn.py"
-
-
 def test_scikit_learn_passes_where_it_solves_the_same_problem():
-    spec = importlib.util.spec_from_file_location("scikit_learn", ADAPTER)
-    peer = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(peer)
-    report = check_solver(peer.solve, exclude="large-C-sv*")  # where libsvm ends early
+    report = check_solver(scikit_learn, exclude="large-C-sv*")  # where libsvm ends early
     assert report.passed, str(report)
     assert report.count(Outcome.PASSED) >= 30

@@ -14,7 +14,8 @@ from mklref.native import solver
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from validation.benchmarks import cells, cluster, native, native_profile, scale, turns
+from validation import benchmarks
+from validation.benchmarks import cells, cluster, native, native_profile, ratio, scale, turns
 from validation.benchmarks.native_profile import STAGES, Stopwatch, stages
 from validation.benchmarks.problems import digits, lines
 
@@ -33,7 +34,7 @@ class Clock:
 def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr("time.perf_counter", lambda: clock.now)
-    monkeypatch.setattr(turns, "clock", lambda: clock.now)
+    monkeypatch.setattr(benchmarks, "clock", lambda: clock.now)
     monkeypatch.setattr("time.sleep", clock.wait)
     return clock
 
@@ -48,13 +49,13 @@ def test_turns(clock):
         clock.wait(next(lengths[name]))
         return len(calls)
 
-    times, results = turns.turns(3, {name: lambda name=name: work(name) for name in "ab"}, {"b": 2})
+    times, results = turns(3, {name: lambda name=name: work(name) for name in "ab"}, {"b": 2})
     assert [name for name, _ in calls] == list("abb" * 4)
     assert times == {"a": pytest.approx([1.0, 5.0, 2.0]), "b": pytest.approx([3.0, 5.0, 2.0])}
     assert results == {"a": 10, "b": 11}
     assert calls[1][1] - calls[0][1] > 9.0
     lengths = {"a": iter([9.0, 1.0, 5.0, 2.0]), "b": iter([7.0, 4.0, 4.0, 4.0])}
-    assert turns.ratio(3, lambda: work("a"), lambda: work("b")) == pytest.approx(0.5)
+    assert ratio(3, lambda: work("a"), lambda: work("b")) == pytest.approx(0.5)
 
 
 def test_time_belongs_to_the_innermost_stage(clock):

@@ -19,7 +19,6 @@ from validation.reproduce.experiments import (
     kloft_emulated_data,
     kloft_examples,
     kloft_scale,
-    kowalski_claims,
     kowalski_titanic,
     spambase_parts,
     szafranski_channels,
@@ -27,7 +26,7 @@ from validation.reproduce.experiments import (
     tomioka_evidence,
     tomioka_table1,
 )
-from validation.reproduce.experiments.kloft_interleaved import interleaved_cuts
+from validation.reproduce.experiments.kloft_scale import interleaved_cuts
 from validation.reproduce.experiments.paired import holm
 from validation.reproduce.experiments.single_variables import SingleVariables
 
@@ -127,17 +126,17 @@ def test_what_is_said_of_the_maps_can_fail(claim, norm, shape):
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     values = next(row["values"] for row in rows if row["cell"] == "titanic-00")
     first = Result("titanic-00", {}, values, 1.0, {})
-    assert kowalski_claims.claims(first)[claim].holds
+    assert kowalski_titanic.claims(first)[claim].holds
     found = values["norms"][norm]
     found["shapes"][found["chosen"]] |= shape
-    assert not kowalski_claims.claims(first)[claim].holds
+    assert not kowalski_titanic.claims(first)[claim].holds
 
 
 def test_the_realisation_that_stands_for_the_papers_is_the_only_one_that_fits():
     fits, other = ({"baselines": {"Good": 21.843, "Bad": bad, "Ugly": 32.569}} for bad in (25.89, 21.3))
     for values, expected in (([fits, other], True), ([fits, fits], False), ([other, fits], False)):
         results = [Result("", {}, value, 1.0, {}) for value in values]
-        assert kowalski_claims.realisation(results)["first-only"].holds == expected
+        assert kowalski_titanic.realisation(results)["first-only"].holds == expected
 
 
 def test_a_row_of_table_1_needs_both_value_and_weight():

@@ -84,7 +84,7 @@ def test_nothing_is_timed_without_the_compiled_core(monkeypatch):
     monkeypatch.setattr("mklref.native.AVAILABLE", False)
     monkeypatch.setattr("mklref.native.WHY", "No compiler.")
     for time_it in (
-        lambda: turns.turns(1, {"nothing": lambda: None}),
+        lambda: turns(1, {"nothing": lambda: None}),
         lambda: selection.timed(lambda: None),
         lambda: scaling.measure(10, 1, 1.0),
     ):

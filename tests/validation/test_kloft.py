@@ -15,7 +15,6 @@ from validation.reproduce.experiments import (
     kloft_times as times,
     kloft_times_claims as seconds,
     kloft_toy as toy,
-    kloft_toy_causes as causes,
     kloft_toy_claims as claims,
 )
 from validation.reproduce.experiments.kloft_toy_parts import (
@@ -152,10 +151,10 @@ def test_a_cell_of_the_toy_problem_is_that_of_the_native_solver():
 
 def test_the_smallest_costs_leave_the_direction_alone():
     data = drawn(50, 9, 0)
-    step = causes._first_step(data, 4.0)
+    step = toy._first_step(data, 4.0)
     assert step["at bound"] == 1.0
     assert step["angle"] < 0.01
-    tuned = causes._tuned(50, 9, 0, 4.0, (0.01, 0.1), printed=1)
+    tuned = toy._tuned(50, 9, 0, 4.0, (0.01, 0.1), printed=1)
     assert tuned["printed C"] == 0.01
     stack = ArrayStack([np.outer(z, z) for z in data.stack.Z.T])
     solution = mklref.solve(mklref.Problem(stack, data.y, C=0.01, regularizer=mklref.Lp(4)), tol=1e-9)

@@ -214,10 +214,10 @@ def test_one_command_measures_every_problem_of_the_page_and_draws(monkeypatch, t
     assert len(gaps.stored(tmp_path / "scratch.json")) == len(asked)
     assert (tmp_path / "scratch.svg").read_text().count("<svg") == 1
     drawn = []
-    monkeypatch.setattr(gaps.runpy, "run_path", lambda script: {"main": lambda *words: drawn.append((script, *words))})
+    monkeypatch.setattr(gaps.runpy, "run_path", lambda script: {"peers": lambda *words: drawn.append((script, *words))})
     monkeypatch.setattr(sys, "argv", words)
     assert gaps.main() == 0
-    assert drawn == [(str(ROOT / "docs" / "figures" / "peers.py"), path)]
+    assert drawn == [(str(ROOT / "docs" / "figures" / "results.py"), path)]
 
 
 STANDIN = """

@@ -11,16 +11,15 @@ from mklref.datasets import Dataset, load
 from validation.reproduce import pictures
 from validation.reproduce.base import Result
 from validation.reproduce.experiments import (
-    simplemkl_causes,
+    simplemkl_data as ratios,
     simplemkl_growth,
     simplemkl_multiclass,
-    simplemkl_path_claims,
-    simplemkl_ratios as ratios,
+    simplemkl_path,
+    simplemkl_table1,
     simplemkl_table1_claims as table1,
     simplemkl_wavelets,
 )
-from validation.reproduce.experiments.simplemkl_data import printed
-from validation.reproduce.experiments.simplemkl_ratios import Reached
+from validation.reproduce.experiments.simplemkl_data import Reached, printed
 
 
 def by_split(values):
@@ -146,12 +145,12 @@ def test_runs_keep_the_splits_of_both_algorithms_together():
 def test_rise_needs_a_flat_part_below_the_plateau_on_every_set():
     low, high = [3.0] * 8, [12.0] * 12
     rising = np.array([high + low] * 6)
-    assert simplemkl_path_claims.rise({"a": rising}).holds
+    assert simplemkl_path.rise({"a": rising}).holds
     slope = np.array([high + list(range(12, 4, -1))] * 6, dtype=float)
     falling = np.array([low + high] * 6)
     for other in (falling, slope):
-        assert not simplemkl_path_claims.rise({"a": other, "b": rising}).holds
-        assert not simplemkl_path_claims.rise({"a": rising, "b": other}).holds
+        assert not simplemkl_path.rise({"a": other, "b": rising}).holds
+        assert not simplemkl_path.rise({"a": rising, "b": other}).holds
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_rise_needs_a_flat_part_below_the_plateau_on_every_set():
 )
 def test_overshoot_is_small_and_before_a_plateau(first, top, holds):
     rows = np.array([[*first, top, *([3.0] * 15)]] * 3)
-    assert simplemkl_path_claims.overshoot({"a": rows}).holds == holds
+    assert simplemkl_path.overshoot({"a": rows}).holds == holds
 
 
 def test_exponents_are_judged_with_their_errors():
@@ -207,7 +206,7 @@ def test_stratified_splits_keep_the_shares_and_use_every_sample_once():
     rng = np.random.default_rng(0)
     y = np.array(["a"] * 30 + ["b"] * 70)
     X = rng.normal(size=(100, 2))
-    found = [simplemkl_causes.stratified(Dataset("x", X, y, ("u", "v"), ""), seed, 50) for seed in range(3)]
+    found = [simplemkl_table1.stratified(Dataset("x", X, y, ("u", "v"), ""), seed, 50) for seed in range(3)]
     for parts in found:
         assert (len(parts.y), len(parts.y_new)) == (50, 50)
         assert sorted([np.mean(parts.y == 1.0), np.mean(parts.y_new == 1.0)]) == pytest.approx([0.7, 0.7])
@@ -217,13 +216,13 @@ def test_stratified_splits_keep_the_shares_and_use_every_sample_once():
 def test_cells_of_causes_on_bundled_data(monkeypatch):
     data = load("iris")
     pair = data.take(np.flatnonzero(data.y != "setosa"))
-    monkeypatch.setattr(simplemkl_causes, "two_classes", lambda name: pair)
+    monkeypatch.setattr(simplemkl_table1, "two_classes", lambda name: pair)
     config = {"data": "pima", "train": 60, "seed": 0, "group": "cause"}
-    widths = simplemkl_causes.cause_cell({**config, "about": "widths", "between": [0.3, 30.0]})
+    widths = simplemkl_table1.cause_cell({**config, "about": "widths", "between": [0.3, 30.0]})
     assert max(row["gap"] for row in widths.values()) <= 0.01
     assert widths["solve, 1e-6"]["gap"] <= 1e-6
-    assert simplemkl_causes.cause_cell({**config, "about": "half"})["Grad. Desc., 0.005"]["gap"] <= 0.005
-    strata = simplemkl_causes.cause_cell({**config, "about": "strata"})
+    assert simplemkl_table1.cause_cell({**config, "about": "half"})["Grad. Desc., 0.005"]["gap"] <= 0.005
+    strata = simplemkl_table1.cause_cell({**config, "about": "strata"})
     assert strata["stratified"]["larger class"] == pytest.approx(50.0)
     assert all(row["accuracy"] > 80.0 for row in strata.values())
 

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from certificate.points import document
 from makers import make_problem
-from verify.documents import document
 
 from mklref.regularizers import Lp
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from certificate.points import REGULARIZERS, changed, document
 from makers import LOSSES, make_problem
-from verify.documents import REGULARIZERS, changed, document
 
 from mklref import certify, verify
 from mklref.certificate.bounds import unit_of

@@ -6,8 +6,8 @@ import json
 import re
 
 import pytest
+from certificate.points import REGULARIZERS, changed
 from makers import make_problem
-from verify.documents import REGULARIZERS, changed
 
 from mklref import certify, verify
 from mklref.regularizers import Fixed, Lp, Tikhonov

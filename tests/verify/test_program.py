@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from verify.documents import changed
+from certificate.points import changed
 
 import mklref
 from mklref import certify, verify

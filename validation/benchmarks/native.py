@@ -1,7 +1,7 @@
 """The native solver against the streaming limit: `python -m validation.benchmarks.native [--only PART] [--json FILE]`.
 
 One *pass* is one streaming read of the kernel stack, `np.tensordot(theta, K, 1)`, timed in the same run. For each
-problem and p the solver, the pass and scikit-learn's SVC on the average kernel take turns (turns.py), and medians are
+problem and p the solver, the pass and scikit-learn's SVC on the average kernel take turns, and medians are
 reported. The parts:
 
 digits, blobs, cancer, mnist   the hinge loss at several p, against the passes that must be reached
@@ -10,7 +10,7 @@ growth     seconds over samples and over kernels
 small      breast cancer with 13 kernels: against the conic forms, and alone with n = 150
 lines      a kernel of rank one for each variable
 many       hundreds of kernels on hundreds of samples
-memory     peak memory beyond the stack (native_memory.py)
+memory     peak memory beyond the stack (native_profile.py)
 profile    shares of the stages of a solve (native_profile.py)
 pieces     the quadratic programs against their twin, a Cholesky factor against a pass (native_profile.py)
 
@@ -35,11 +35,10 @@ from sklearn.svm import SVC
 
 import mklref
 from mklref._files import write_text
-from validation.benchmarks import turns
-from validation.benchmarks.native_memory import measure_memory
-from validation.benchmarks.native_profile import factorisation, profile, quadratic_programs
+from validation import benchmarks
+from validation.benchmarks import READS, alternate, ratio
+from validation.benchmarks.native_profile import factorisation, measure_memory, profile, quadratic_programs
 from validation.benchmarks.problems import PROBLEMS, blobs, cancer, digits, lines, subsets, views
-from validation.benchmarks.turns import READS, alternate, ratio
 from validation.facts import facts, results_file
 
 Data = tuple[np.ndarray, np.ndarray, float]
@@ -287,7 +286,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--processor", action="store_true", help="seconds of the processor, not of the clock")
     parser.add_argument("--json", type=results_file, help="write the rows of each part, with versions and machine")
     options = parser.parse_args(arguments)
-    turns.clock = time.process_time if options.processor else time.perf_counter
+    benchmarks.clock = time.process_time if options.processor else time.perf_counter
     chosen = {"quick": part_quick} if options.quick else {options.only: PARTS[options.only]} if options.only else PARTS
     missed = 0
     for name, part in chosen.items():

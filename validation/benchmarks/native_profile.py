@@ -1,4 +1,4 @@
-"""Where the time of a solve goes, and what its pieces cost: the parts `profile` and `pieces` of native.py.
+"""Where time and memory of a solve go, and what its pieces cost: the parts `profile`, `pieces`, `memory` of native.py.
 
 The stages of a solve are timed from outside, each without what another stage does on its behalf. What runs within
 the start on a part of the samples, or within the certificate, belongs to it.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from inspect import signature
+from multiprocessing import get_context
+from pathlib import Path
 from statistics import median
 from typing import Any
 from unittest.mock import patch
@@ -19,16 +22,16 @@ import numpy as np
 from scipy.linalg import lapack
 
 import mklref
+from mklref._threads import blas_threads
 from mklref.machines import twin
-from mklref.machines.blas import blas_threads
 from mklref.machines.loops import loops
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.machines.smo import SMOMachine
 from mklref.native import loop, solver
 from mklref.native.central import CentralPath
-from validation.benchmarks.problems import cancer, digits
-from validation.benchmarks.turns import READS, alternate, seconds, turns
+from validation.benchmarks import READS, alternate, seconds, turns
+from validation.benchmarks.problems import PROBLEMS, cancer, digits
 
 STAGES: dict[str, tuple[tuple[Any, str], ...]] = {
     "start": ((solver, "weights_of_a_part"),),
@@ -220,3 +223,32 @@ def factorisation(rounds: int) -> dict[str, Any]:
     )
     row = {"problem": "factorisation", "n": len(system), "seconds": times["factor"], "pass_seconds": times["pass"]}
     return row | {"status": "STALLED" if found["factor"] else "OPTIMAL"}
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def extra_memory(name: str, p: float) -> float:
+    """Peak memory of a solve beyond what was held before, in units of n^2 numbers; for a process of its own."""
+    K, y, C = PROBLEMS[name]()
+    warm = mklref.Problem(K[:, :40, :40].copy(), y[:40], regularizer=mklref.Lp(p))
+    mklref.solve(warm)
+    problem = mklref.Problem(K, y, C=C, regularizer=mklref.Lp(p))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is held
+    held = _kilobytes("VmRSS")
+    mklref.solve(problem)
+    return (_kilobytes("VmHWM") - held) * 1024 / (8.0 * K.shape[1] ** 2)
+
+
+def _kilobytes(name: str) -> int:
+    """An entry of /proc/self/status: Linux alone."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
+
+
+def measure_memory(name: str, p: float) -> dict[str, Any]:
+    """One row: memory of a solve beyond the stack."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        extra = pool.submit(extra_memory, name, p).result()
+    print(f"{name:8s} p={p:5.3g} memory beyond the stack: {extra:.2f} n^2 numbers", flush=True)
+    return {"problem": f"memory of {name}", "p": p, "extra_n2": extra, "status": "OPTIMAL"}

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mklref._files import write_text
-from mklref.machines.blas import blas_threads
+from mklref._threads import blas_threads
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, forward_backward, lambda_max, solve
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.problem import correlations

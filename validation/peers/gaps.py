@@ -173,7 +173,7 @@ def main() -> int:
     ]
     if arguments.draw:
         own = {"picture": path.with_suffix(".svg")} if path != STORED else {}
-        runpy.run_path(str(ROOT / "docs" / "figures" / "peers.py"))["main"](path, **own)
+        runpy.run_path(str(ROOT / "docs" / "figures" / "results.py"))["peers"](path, **own)
     return 0 if all(well) else 1
 
 

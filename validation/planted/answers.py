@@ -9,7 +9,7 @@ import numpy as np
 from mklref import certify
 from mklref.problem import Problem
 from mklref.testing.diagnosis import CLOSE
-from validation.planted.base import (
+from validation.planted import (
     Answer,
     ball,
     exact,

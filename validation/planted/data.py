@@ -10,7 +10,7 @@ import numpy as np
 from mklref.exceptions import MKLError
 from mklref.kernels import ArrayStack, normalize
 from mklref.problem import Problem
-from validation.planted.base import (
+from validation.planted import (
     Answer,
     gram,
     labelled,

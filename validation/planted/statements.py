@@ -11,7 +11,7 @@ import mklref
 from mklref.losses import Loss
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, ElasticNet, Lp, Power
-from validation.planted.base import (
+from validation.planted import (
     Answer,
     ball,
     exact,

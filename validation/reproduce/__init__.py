@@ -8,10 +8,10 @@ An experiment is one module of `experiments/`, listed in `experiments/__init__.p
     def cell(config: dict) -> dict              # one cell: JSON in, JSON out; the seed is in the config
     def summary(results: list[Result]) -> Summary     # of the finished cells, in order: what is compared and drawn
 
-* The name of the experiment is that of its module and of `expected/<module>.toml`, with - for _. That file holds what
-  the paper prints (`[[table]]`: rows of `[mean]` or `[mean, deviation]`, a rule for each column; `[[claim]]`: a
-  sentence of the paper) and, for what differs, why (`[[cause]]`: patterns of keys and one paragraph). `expected.py`
-  has the format.
+* The name of the experiment is that of its module, with - for _, and begins with that of the paper: a part of
+  `expected/<paper>.toml` holds what the paper prints (`table`: rows of `[mean]` or `[mean, deviation]`, a rule for each
+  column; `claim`: a sentence of the paper) and, for what differs, why (`cause`: patterns of keys and one paragraph).
+  `expected.py` has the format.
 * `Summary.tables[table id][row][column]` is the list of our repetitions; rows that the paper has not are shown beside.
   `Summary.claims[claim id]` is an `Evidence(holds, text, decided)`, `Summary.pictures[name]` a `Picture(figure,
   caption)`, `Summary.front[name]` a figure for the first page of the docs.

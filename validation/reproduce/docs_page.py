@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mklref._files import write_text
-from validation.reproduce.expected import FOLDER, Entry, Table
-from validation.reproduce.report import LEGEND, MARKS, Section, heading, missing, ours, paper, picture_file
+from validation.reproduce.expected import FOLDER, Entry, Table, missing
+from validation.reproduce.report import LEGEND, MARKS, Section, heading, ours, paper, picture_file
 from validation.reproduce.run import duration
 from validation.reproduce.store import traceable
 

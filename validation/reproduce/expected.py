@@ -1,23 +1,24 @@
 """What the papers print, and how our figures are compared with it.
 
-A file `expected/<experiment>.toml`:
+A file `expected/<paper>.toml`, one part for each experiment, named after its module:
 
+    [kloft_toy]
     paper = "Author et al. 2008"
     about = "Three sentences for the page of the docs."
-    [[table]]
+    [[kloft_toy.table]]
     id = "table1"
     source = "Table 1"
     runs = 20                                     # repetitions behind the paper's means
     medians = ["seconds"]                         # optional: columns of which our median is compared, not our mean
     rules = { accuracy = "deviation", kernels = "within 2", seconds = "shown" }      # the columns, in order
     units = { accuracy = "%", seconds = "s" }     # optional
-    [table.rows]
+    [kloft_toy.table.rows]
     "pima, simplemkl" = [[76.5, 2.6], [14.7, 1.4], [79.0, 13]]       # [mean] or [mean, deviation]; [] if not printed
-    [[claim]]
+    [[kloft_toy.claim]]
     id = "fewer-gradients"
     source = "section 5.1"
     text = "SimpleMKL needs fewer gradients than SILP."
-    [[cause]]
+    [[kloft_toy.cause]]
     of = ["table1/pima, */kernels", "fewer-gradients"]               # patterns
     undecided = true                              # optional: it says why keys are undecided, not why they differ
     brief = "Why it differs, in at most 60 words, for the docs."
@@ -26,7 +27,8 @@ A file `expected/<experiment>.toml`:
 A claim whose source is "besides" is our own question, not the paper's: it is counted and shown apart. So is a claim or
 a table with `construction = true`, whose truth is built in: an identity, a theorem, or an agreement by which a
 parameter was chosen. A sentence that two experiments test is counted in one: in the other it has `decided_by`, the
-name of the first. A file of what was computed on data of our making has `generated = true` at its top.
+name of the first. A part of what was computed on data of our making has `generated = true` at its top. `[[missing]]`
+says at the end of a file what cannot be computed again for lack of data, and what would be needed.
 
 Rules, with our mean a of k repetitions with deviation s (t if k = 1), and the paper's b with deviation t:
 
@@ -59,6 +61,7 @@ import numpy as np
 
 from mklref.exceptions import InvalidInput
 from validation.reproduce.base import Experiment, Summary
+from validation.reproduce.experiments import NAMES
 
 FOLDER = Path(__file__).parent / "expected"
 RULES = ("deviation", "error", "within", "factor", "shown")
@@ -81,7 +84,7 @@ ORIGINS = {
 @cache
 def bounds() -> dict[str, dict[str, float]]:
     """All bounds that are ours, by experiment."""
-    return tomllib.loads((FOLDER / "bounds.toml").read_text(encoding="utf-8"))
+    return _file(FOLDER, "bounds")
 
 
 def bound(module: str, name: str) -> float:
@@ -255,7 +258,7 @@ class Comparison:
 
 def compare(experiment: Experiment, summary: Summary, quick: bool = False, folder: Path = FOLDER) -> Comparison:
     """The paper's numbers beside those of a summary; a quick one is of other problems, and has the claims only."""
-    document = read(folder / f"{experiment.module}.toml")
+    document = read(experiment.module, folder)
     if quick:
         for table in document.get("table", ()):
             table["rows"] = {}
@@ -265,7 +268,7 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
     claims = tuple(_claim(claim, summary) for claim in document.get("claim", ()))
     unknown = set(summary.tables) - {table.id for table in tables} | set(summary.claims) - {c.key for c in claims}
     if unknown:
-        raise InvalidInput(f"{experiment.module}.toml has no table or claim {', '.join(sorted(unknown))}; add it.")
+        raise InvalidInput(f"{experiment.module} has no table or claim {', '.join(sorted(unknown))}; add it.")
     generated = document.get("generated", False)
     compared = Comparison(document["paper"], tables, claims, (), document.get("about", ""), generated)
     open_keys = {key: verdict for key, verdict in compared.verdicts.items() if verdict != "matches"}
@@ -273,23 +276,33 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
     return replace(compared, causes=_causes(causes, open_keys, summary.measured))
 
 
-def read(path: Path) -> dict[str, Any]:
-    """One file of expected numbers.
+def read(module: str, folder: Path = FOLDER) -> dict[str, Any]:
+    """The expected numbers of one experiment, from the file of its paper.
 
     Raises
     ------
     InvalidInput
-        An unknown rule, or a row with another number of entries than columns; names file and row.
+        An unknown rule, or a row with another number of entries than columns; names experiment and row.
     """
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    document: dict[str, Any] = _file(folder, module.partition("_")[0])[module]
     for table in document.get("table", ()):
         for column, rule in table["rules"].items():
             if rule.partition(" ")[0] not in RULES:
-                raise InvalidInput(f"{path.name}: rule {rule!r} of {column} is unknown; known: {', '.join(RULES)}.")
+                raise InvalidInput(f"{module}: rule {rule!r} of {column} is unknown; known: {', '.join(RULES)}.")
         for row, entries in table.get("rows", {}).items():
             if len(entries) != len(table["rules"]):
-                raise InvalidInput(f"{path.name}: row {row!r} has {len(entries)} entries, not {len(table['rules'])}.")
+                raise InvalidInput(f"{module}: row {row!r} has {len(entries)} entries, not {len(table['rules'])}.")
     return document
+
+
+def missing() -> list[dict[str, str]]:
+    """What cannot be computed again for lack of data, and what would be needed, paper by paper."""
+    papers = dict.fromkeys(name.partition("-")[0] for name in NAMES)
+    return [row for paper in papers for row in _file(FOLDER, paper).get("missing", ())]
+
+
+def _file(folder: Path, paper: str) -> dict[str, Any]:
+    return tomllib.loads((folder / f"{paper}.toml").read_text(encoding="utf-8"))
 
 
 def _table(table: dict[str, Any], ours: Any, shared: Mapping[str, float]) -> Table:

@@ -18,7 +18,7 @@ import matplotlib as mpl
 from mklref._files import write_text
 from validation.reproduce import pictures
 from validation.reproduce.base import Experiment, Picture, Result
-from validation.reproduce.expected import FOLDER, Comparison, Entry, compare, read
+from validation.reproduce.expected import Comparison, Entry, compare, missing
 from validation.reproduce.run import duration
 
 MOST = 12
@@ -193,12 +193,6 @@ def _without_curves(values: Any) -> Any:
         return {name: _without_curves(value) for name, value in values.items()}
     curve = isinstance(values, list) and (len(values) > MOST or any(isinstance(value, list) for value in values))
     return f"{len(values)} values" if curve else values
-
-
-def missing() -> list[dict[str, str]]:
-    """What cannot be reproduced, and what would be needed."""
-    path = FOLDER / "missing.toml"
-    return list(read(path)["missing"]) if path.exists() else []
 
 
 def write_page(out: Path, sections: Sequence[Section], command: str) -> Path:

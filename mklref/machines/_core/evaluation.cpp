@@ -6,7 +6,6 @@
 // What would be below the smallest normal number times e^0.4 is 0. Plain arithmetic without branches, so that compilers
 // vectorise it, and the NumPy twin (mklref/kernels/evaluation.py) has the same bits.
 #include "loops.hpp"
-#include "parallel.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

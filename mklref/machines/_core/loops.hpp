@@ -1,9 +1,13 @@
-// The compiled loops of the native solver: plain arrays in, plain arrays out, no policy.
+// The compiled loops of the native solver: plain arrays in, plain arrays out, no policy. Tasks on several threads.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <thread>
 #include <vector>
 
 // Hot functions are compiled for several instruction sets and chosen when the library is loaded.
@@ -16,6 +20,31 @@
 namespace mklref {
 
 using Index = std::int64_t;
+
+constexpr Index kSmallWork = 1 << 19;  // entries below which a second thread costs more than it saves
+
+// Run task(0), ..., task(count - 1) on up to `threads` threads; each task writes to its own memory.
+template <class Task>
+void parallel(Index count, Index work, int threads, const Task &task) {
+    const int used = work < kSmallWork ? 1 : static_cast<int>(std::min<Index>(threads, count));
+    if (used <= 1) {
+        for (Index k = 0; k < count; ++k) task(k);
+        return;
+    }
+    std::atomic<Index> next{0};
+    auto run = [&] {
+        for (Index k = next++; k < count; k = next++) task(k);
+    };
+    std::vector<std::thread> pool;
+    try {
+        pool.reserve(static_cast<std::size_t>(used - 1));
+        for (int t = 1; t < used; ++t) pool.emplace_back(run);
+    } catch (const std::exception &) {
+        // There is no memory for another thread: those that are here do all tasks, to the same bits.
+    }
+    run();
+    for (auto &thread : pool) thread.join();
+}
 
 // M symmetric matrices of order n, rows contiguous, all float64 or all float32.
 struct Matrices {

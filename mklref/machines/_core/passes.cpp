@@ -1,6 +1,5 @@
 // Passes over the kernel stack: combination of rows and application to a sparse vector, multi-threaded.
 #include "loops.hpp"
-#include "parallel.hpp"
 
 #include <algorithm>
 #include <cstring>

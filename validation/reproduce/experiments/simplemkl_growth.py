@@ -15,8 +15,7 @@ from mklref.algorithms import silp, simplemkl
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary, timed
 from validation.reproduce.expected import bound
 from validation.reproduce.experiments.paired import holm, one_sided
-from validation.reproduce.experiments.simplemkl_data import data_set, standardized
-from validation.reproduce.experiments.simplemkl_ratios import LEVEL, Reached, reached
+from validation.reproduce.experiments.simplemkl_data import LEVEL, Reached, data_set, reached, standardized
 from validation.reproduce.pictures import figure, plain_logarithmic
 
 PROTOCOL = """

@@ -13,8 +13,7 @@ from mklref.algorithms import simplemkl
 from mklref.kernels import gaussian, linear, per_variable
 from mklref.kernels.families import simplemkl_family
 from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, timed
-from validation.reproduce.experiments.simplemkl_data import data_set, standardized
-from validation.reproduce.experiments.simplemkl_ratios import Reached, reached
+from validation.reproduce.experiments.simplemkl_data import Reached, data_set, reached, standardized
 
 PROTOCOL = """
 Yeast (1335 samples, 22 kernels) and spambase (4140 samples, 71 kernels), 90 % of each set; SimpleMKL stops when no

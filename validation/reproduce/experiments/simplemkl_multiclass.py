@@ -15,8 +15,7 @@ from mklref.datasets import Dataset
 from mklref.kernels import simplemkl_recipe
 from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
 from validation.reproduce.experiments.paired import holm
-from validation.reproduce.experiments.simplemkl_data import data_set, printed, standardized
-from validation.reproduce.experiments.simplemkl_ratios import LEVEL, Reached, reached
+from validation.reproduce.experiments.simplemkl_data import LEVEL, Reached, data_set, printed, reached, standardized
 
 PROTOCOL = """
 abe (the letters A, B and E), dna, image segmentation and waveform; a training set of medium and of large size (Table

@@ -10,17 +10,19 @@ from scipy.stats import levene
 from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.simplemkl_causes import SPLITS, WIDTHS
-from validation.reproduce.experiments.simplemkl_data import SIZES, printed
-from validation.reproduce.experiments.simplemkl_ratios import (
+from validation.reproduce.experiments.simplemkl_data import (
     FEWEST,
+    FIRST,
     LEVEL,
+    SIZES,
+    WIDTHS,
     Ratios,
     Reached,
     above_one,
     average,
     grows,
     median,
+    printed,
     reached,
 )
 
@@ -213,12 +215,12 @@ def _beside(results: list[Result], runs: Runs) -> dict[str, str]:
     if parts:
         figures["widths"] = "; ".join(f"{name}, {text}" for name, text in parts.items())
         figures["widths-here"] = ", ".join(
-            f"{np.mean([runs.of('pima', a, 'kernels')[k] for k in range(SPLITS)]):.1f}"
+            f"{np.mean([runs.of('pima', a, 'kernels')[k] for k in range(FIRST)]):.1f}"
             for a in ("SILP", "SimpleMKL", "solve, 1e-6")
         )
     if "half" in found:
         figures["half-plain"] = f"{np.mean([row['Grad. Desc., 0.005']['kernels'] for row in found['half']]):.1f}"
-        figures["full-plain"] = f"{np.mean([runs.of('pima', 'Grad. Desc.', 'kernels')[k] for k in range(SPLITS)]):.1f}"
+        figures["full-plain"] = f"{np.mean([runs.of('pima', 'Grad. Desc.', 'kernels')[k] for k in range(FIRST)]):.1f}"
     return figures
 
 

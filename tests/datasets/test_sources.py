@@ -1,0 +1,294 @@
+"""Data that are drawn: distributions from the definitions, the errors of Bayes, their truth, and their refusals.
+
+Data that are fetched, the sets of the papers: recognised by their contents, refused if they differ.
+"""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sklearn.datasets
+from scipy.stats import norm
+
+from mklref import datasets
+from mklref.datasets import remote
+from mklref.exceptions import DataUnavailable, InvalidParameter, UnsafeFile
+
+
+@pytest.mark.parametrize("relevant", [1, 4, 50])
+def test_kloft_toy_has_the_means_of_its_definition_and_a_constant_error_of_bayes(rng, relevant):
+    data = datasets.kloft_toy(rng, 20000, relevant=relevant)
+    theta = np.array([1.0] * relevant + [0.0] * (50 - relevant))
+    np.testing.assert_array_equal(data.truth, theta)
+    assert data.y.sum() == 0.0
+    mean = 1.75 * theta / np.sqrt(relevant)
+    for label in (-1.0, 1.0):
+        np.testing.assert_allclose(data.X[data.y == label].mean(axis=0), label * mean, atol=0.05)
+    np.testing.assert_allclose(np.cov((data.X - data.y[:, None] * mean).T), np.eye(50), atol=0.06)
+    error = np.mean(np.sign(data.X @ theta) != data.y)
+    assert error == pytest.approx(norm.cdf(-1.75), abs=0.006)
+
+
+def test_two_norm(rng):
+    data = datasets.two_norm(rng, 20000)
+    np.testing.assert_allclose(data.X[data.y > 0].mean(axis=0), 2.0 / np.sqrt(20.0), atol=0.05)
+    assert np.mean(np.sign(data.X.sum(axis=1)) != data.y) == pytest.approx(norm.cdf(-2.0), abs=0.005)
+    assert abs(data.y.mean()) < 0.03
+
+
+def test_waveform_has_the_class_means_and_the_spread_of_its_definition(rng):
+    data = datasets.waveform(rng, 30000)
+
+    def triangle(peak):
+        return np.array([max(6 - abs(i - peak), 0) for i in range(1, 22)])
+
+    for label, (a, b) in enumerate([(7, 15), (7, 11), (11, 15)]):
+        X = data.X[data.y == label]
+        np.testing.assert_allclose(X.mean(axis=0), (triangle(a) + triangle(b)) / 2, atol=0.08)
+        spread = 1.0 + (triangle(a) - triangle(b)) ** 2 / 12.0
+        np.testing.assert_allclose(X.var(axis=0), spread, rtol=0.08)
+    assert data.truth.shape == (21,)
+    assert data.truth.argmin() in (0, 20)
+
+
+def test_signals_at_points_worked_out_by_hand():
+    assert datasets.signal("Wave", 0.0) == pytest.approx(0.8)
+    assert datasets.signal("Wave", 0.25) == pytest.approx(0.4)
+    np.testing.assert_allclose(
+        datasets.signal("Blocks", [0.05, 0.12, 0.14, 0.5, 0.9]), [0.0, 4.0, -1.0, 0.9, 0.0], atol=1e-12
+    )
+    # The other peaks are below 1e-3 at 0.47.
+    assert datasets.signal("Spikes", 0.47) == pytest.approx(4 * 15.6676, rel=1e-3)
+    assert datasets.signal("LinChirp", 1 / 16) == pytest.approx(np.sin(np.pi / 4.0))
+    x = (np.arange(8) + 1) / 8
+    # A chirp of eight points is that of 512 points on a grid coarser by 8 in x^2.
+    shorter = [0.0491, 0.1951, 0.4276, 0.7071, 0.9415, 0.9808, 0.6716, 0.0]
+    np.testing.assert_allclose(datasets.signal("LinChirp", x / 8), shorter, atol=5e-5)
+
+
+@pytest.mark.parametrize("name", datasets.SIGNALS)
+def test_noise_has_the_ratio_asked_for(rng, name):
+    data = datasets.noisy_signal(rng, name, 4000)
+    f = datasets.signal(name, data.X[:, 0])
+    assert f.std() / (data.y - f).std() == pytest.approx(5.0, rel=0.05)
+    assert (np.diff(data.X[:, 0]) > 0.0).all()
+    clean = datasets.noisy_signal(rng, name, 16, snr=np.inf, regular=True)
+    np.testing.assert_array_equal(clean.y, datasets.signal(name, np.arange(1, 17) / 16))
+
+
+def test_p300_like_data_respond_in_few_channels_around_one_time(rng):
+    data = datasets.p300(rng, 6000, channels=6, frames=14, relevant=2)
+    assert data.X.shape == (6000, 84)
+    assert np.mean(data.y > 0) == pytest.approx(1 / 6)
+    np.testing.assert_array_equal(data.groups, np.repeat(np.arange(6), 14))
+    difference = data.X[data.y > 0].mean(axis=0) - data.X[data.y < 0].mean(axis=0)
+    np.testing.assert_allclose(difference, data.truth, atol=0.15)
+    truth = data.truth.reshape(6, 14)
+    assert (truth.max(axis=1) > 0.0).sum() == 2
+    assert set(truth.argmax(axis=1)[truth.max(axis=1) > 0.0]) == {6}
+    noise = (data.X - (data.y > 0)[:, None] * data.truth).reshape(6000, 6, 14)
+    correlation = np.corrcoef(noise[:, 0].T)
+    np.testing.assert_allclose(correlation[0, :4], 0.6 ** np.arange(4), atol=0.06)
+    assert abs(np.corrcoef(noise[:, 0, 5], noise[:, 1, 5])[0, 1]) < 0.06
+    assert data.features[15] == "channel 2[2]"
+
+
+def test_labels_of_single_cells_are_made_of_the_relevant_sets(rng):
+    data = datasets.single_cells(rng, 4000, sets=(5, 4, 3), relevant=(1, 1, 0), noise=0.5)
+    assert data.shape == (4000, 72)
+    assert [name for name in data.features if name.endswith(" 1")] == ["gene 1", "peak 1", "protein 1"]
+    assert set(np.unique(data.X[:, 30:54])) == {0.0, 1.0}
+    assert list(np.unique(data.y, return_counts=True)[1]) == [2000, 2000]
+    assert all(4 <= len(set(members)) == len(members) <= 12 for members in data.sets.values())
+    w = np.linalg.lstsq(data.standardized().X, data.y)[0] ** 2
+    assert w[data.truth > 0.0].mean() > 5.0 * w[data.truth == 0.0].mean()
+    assert data.truth.sum() == sum(len(data.sets[name]) for name in data.relevant)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: datasets.single_cells(rng, 20, sets=(3, 2, 2), relevant=(1, 1, 0)),
+        lambda rng: datasets.kloft_toy(rng, 20, relevant=3),
+        lambda rng: datasets.two_norm(rng, 20),
+        lambda rng: datasets.waveform(rng, 20),
+        lambda rng: datasets.noisy_signal(rng, "Blocks", 20),
+        lambda rng: datasets.p300(rng, 20, channels=3, relevant=2),
+    ],
+)
+def test_generators_are_seeded_and_pass_for_data_sets(make):
+    one, same, other = (make(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.X, same.X)
+    assert not np.array_equal(one.X, other.X)
+    assert one.X.shape == (len(one.y), len(one.features))
+    part = one.standardized().subset(10, 0)
+    assert (type(part), len(part.y)) == (type(one), 10)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda rng: datasets.kloft_toy(rng, 51, relevant=1), "n = 51 is odd.*take 52"),
+        (lambda rng: datasets.kloft_toy(rng, 50, relevant=51), r"relevant = 51 must be an integer in \[1, 50\]"),
+        (lambda rng: datasets.two_norm(rng, 1), "n = 1 must be an integer at least 2"),
+        (lambda rng: datasets.waveform(rng, 2.5), "n = 2.5 must be an integer"),
+        (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
+        (lambda rng: datasets.noisy_signal(rng, "Wave", snr=0.0), "snr = 0.0 must be positive"),
+        (lambda rng: datasets.signal("Wave", [0.5, 1.5]), r"outside of \[0, 1\]"),
+        (lambda rng: datasets.single_cells(rng, 9, sizes=(4, 121)), r"sizes\[1\] = 121 .* \[4, 120\]"),
+        (lambda rng: datasets.single_cells(rng, 9, relevant=(0, 81, 0)), r"relevant sets of peaks = 81 .* \[0, 80\]"),
+        (lambda rng: datasets.p300(rng, relevant=65), r"relevant = 65 must be an integer in \[0, 64\]"),
+        (lambda rng: datasets.p300(rng, correlation=1.0), "correlation = 1.0 lies outside"),
+    ],
+)
+def test_numbers_out_of_range(rng, call, message):
+    with pytest.raises(InvalidParameter, match=message):
+        call(rng)
+
+
+# --- sets of the papers, fetched by a stand-in for the network -------------------------------------------------------
+
+
+TABLE = "A header, that is none\nid1,M,1.5,?\n\nid2,R, 2,-3\nid3,M,4,0\n"
+X, Y = np.array([[1.5, np.nan], [2.0, -3.0], [4.0, 0.0]]), ["M", "R", "M"]
+DATA = datasets.Dataset("small", X, np.array(Y), ("a", "b"), "")
+
+
+@pytest.fixture
+def entry(monkeypatch):
+    """Makes the only published set, and sees to it that no data directory answers instead."""
+    monkeypatch.delenv(datasets.DIRECTORY, raising=False)
+
+    def make(**more):
+        facts = {"sha256": remote.fingerprint(DATA), **more}
+        monkeypatch.setitem(datasets.PUBLISHED, "small", remote.Published("small", ("a", "b"), **facts))
+
+    return make
+
+
+@pytest.fixture
+def web(monkeypatch, tmp_path):
+    """What fetch_file finds, by address; every other address is out of reach."""
+    pages = {}
+
+    def fetch_file(url, **options):
+        if url not in pages:
+            raise OSError("name resolution failed")
+        path = tmp_path / url.rpartition("/")[2]
+        path.write_text(pages[url])
+        return str(path)
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_file", fetch_file)
+    return pages
+
+
+TABLES = {"urls": ("https://x.org/small.data",), "target": 1, "unused": (0,)}
+
+
+def test_a_table_is_read_without_names_headers_and_blank_lines(entry, web):
+    entry(**TABLES)
+    web["https://x.org/small.data"] = TABLE
+    data = datasets.load("small")
+    np.testing.assert_array_equal(data.X, X)
+    assert data.y.tolist() == Y
+    assert (data.name, data.features, data.source) == ("small", ("a", "b"), "https://x.org/small.data")
+
+
+def test_tables_are_put_one_below_the_other_in_any_order_of_rows(entry, web):
+    entry(**{**TABLES, "urls": ("https://x.org/one", "https://x.org/two")})
+    lines = TABLE.splitlines()
+    web.update({"https://x.org/one": "\n".join([lines[4], lines[3]]), "https://x.org/two": lines[1]})
+    assert datasets.load("small").y.tolist() == ["M", "R", "M"]
+
+
+def test_out_of_reach_says_what_to_do(entry, web):
+    entry(**TABLES)
+    with pytest.raises(DataUnavailable, match=r"small is not .*x\.org.*name resolution.*Connect .* MKLREF_DATA"):
+        datasets.load("small")
+
+
+@pytest.mark.parametrize("change", [("1.5", "1.6"), ("id2,R", "id2,M"), ("id3,M,4,0\n", ""), ("?", "0")])
+def test_other_contents_are_refused(entry, web, change):
+    entry(**TABLES)
+    web["https://x.org/small.data"] = TABLE.replace(*change)
+    with pytest.raises(UnsafeFile, match=r"other contents than the small of the papers.*Remove it from"):
+        datasets.load("small")
+
+
+@pytest.mark.parametrize("page", ["<html>moved</html>", "", "1,2\n3,4\n5,6\n"])
+def test_a_page_that_is_no_table_is_refused(entry, web, page):
+    entry(**TABLES)
+    web["https://x.org/small.data"] = page
+    with pytest.raises(UnsafeFile, match="no table of 4 columns"):
+        datasets.load("small")
+
+
+def test_openml_with_labels_of_its_own(entry, monkeypatch):
+    entry(openml=7, labels={"mine": "M", "rock": "R"})
+    asked = {}
+
+    def fetch_openml(**options):
+        asked.update(options)
+        return SimpleNamespace(data=X, target=np.array(["mine", "rock", "mine"], dtype=object))
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
+    data = datasets.load("small")
+    assert data.y.tolist() == Y
+    assert data.source == "https://www.openml.org/d/7"
+    assert asked["data_id"] == 7
+
+
+def test_a_refusal_of_openml_says_what_to_do(entry, monkeypatch):
+    def fetch_openml(**options):
+        raise ValueError("Dataset with data_id 7 not found.")
+
+    entry(openml=7)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
+    with pytest.raises(DataUnavailable, match=r"openml.org/d/7 \(Dataset with data_id 7 not found.*MKLREF_DATA"):
+        datasets.load("small")
+
+
+def test_standard_split_needs_the_standard_order(entry, web):
+    first = remote.fingerprint(DATA.take([0, 1]))
+    entry(**TABLES, train=2, train_sha256=first)
+    web["https://x.org/small.data"] = TABLE
+    (split,) = datasets.load("small").splits
+    assert (split.train.tolist(), split.test.tolist()) == ([0, 1], [2])
+    lines = TABLE.splitlines()
+    web["https://x.org/small.data"] = "\n".join([lines[4], lines[1], lines[3]])
+    assert datasets.load("small").splits == ()
+
+
+def test_fingerprint_sees_values_and_labels_and_no_order():
+    base = remote.fingerprint(DATA)
+    assert remote.fingerprint(DATA.take([2, 0, 1])) == base
+    assert remote.fingerprint(datasets.Dataset("", X + 1e-3, DATA.y, ("a", "b"), "")) != base
+    assert remote.fingerprint(datasets.Dataset("", X[:, ::-1], DATA.y, ("a", "b"), "")) != base
+    assert remote.fingerprint(datasets.Dataset("", X, np.array(["M", "R", "R"]), ("a", "b"), "")) != base
+    nearly = datasets.Dataset("", X * (1 + 1e-5), DATA.y, ("a", "b"), "")
+    assert remote.fingerprint(nearly) != base
+    assert remote.fingerprint(nearly, digits=3) == remote.fingerprint(DATA, digits=3)
+    negative_zero = datasets.Dataset("", np.where(X == 0.0, -0.0, X), DATA.y, ("a", "b"), "")
+    assert remote.fingerprint(negative_zero) == base
+
+
+def test_published_sets_are_complete():
+    names = "liver pima ionosphere wpbc sonar spambase yeast letter dna segment waveform titanic mnist"
+    assert " ".join(datasets.PUBLISHED) == names
+    for entry in datasets.PUBLISHED.values():
+        assert len(set(entry.features)) == len(entry.features)
+        assert len(entry.sha256) == 64
+        assert bool(entry.urls) != bool(entry.openml)
+        assert bool(entry.train) == bool(entry.train_sha256)
+
+
+@pytest.mark.skipif(not os.environ.get(datasets.DIRECTORY), reason="needs the directory MKLREF_DATA")
+@pytest.mark.parametrize("name", sorted(set(datasets.PUBLISHED) - {"mnist"}))
+def test_the_directory_holds_the_published_contents(name):
+    data, entry = datasets.load(name), datasets.PUBLISHED[name]
+    assert remote.fingerprint(data, entry.digits) == entry.sha256
+    assert data.features == entry.features
+    assert bool(data.splits) == (bool(entry.train) or name == "titanic")

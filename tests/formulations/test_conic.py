@@ -1,0 +1,222 @@
+"""What formulations need beside the statement: factors, scaling to unit cost, second-order cones, polishing.
+
+The cones that each formulation compiles to, which README's table of formulations has to name.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from formulations.agreement import PAIRS, SCALE, suited
+from makers import DEGENERATE, LOSSES, make_problem
+
+from mklref import reference
+from mklref._conic.cones import use_second_order_cones
+from mklref._conic.polish import polish
+from mklref._conic.scaling import Scaling, balanced, factorize
+from mklref._polish import with_better_intercept
+from mklref.certificate import certify
+from mklref.exceptions import SolverFailure
+from mklref.formulations import FORMULATIONS, as_formulation
+from mklref.kernels import stack
+from mklref.losses import as_loss
+from mklref.multiclass import MulticlassProblem
+from mklref.problem import Point
+from mklref.reference import Engine
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Power,
+    PowerRoot,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
+from mklref.signed import SignedProblem
+
+
+@pytest.mark.parametrize("degenerate", DEGENERATE)
+def test_factors_reproduce_the_matrices(degenerate):
+    kernels = make_problem(degenerate=degenerate).kernels
+    for K, L in zip(kernels.dense(), factorize(kernels).matrices, strict=True):
+        np.testing.assert_allclose(L @ L.T, K, atol=1e-9 * max(1.0, np.abs(K).max()))
+
+
+def test_factors_have_the_numerical_rank(rng):
+    A, B = rng.normal(size=(30, 2)), rng.normal(size=(30, 7))
+    factors = factorize(stack([A @ A.T, np.zeros((30, 30)), B @ B.T]))
+    assert [L.shape[1] for L in factors.matrices] == [2, 1, 7]
+    assert factors.stacked.shape == (30, 10)
+    v = rng.normal(size=10)
+    expected = [np.linalg.norm(v[:2]), abs(v[2]), np.linalg.norm(v[3:])]
+    np.testing.assert_allclose(factors.norms(v), expected)
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(1), Power(3), Tikhonov(1.5, 0.4)], ids=str)
+@pytest.mark.parametrize("C", [0.3, 7.0])
+def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer, C):
+    """P(K, C) = kappa P(sigma^2 K, C/kappa), and the point that goes back has the same certificate up to kappa."""
+    problem = make_problem(seed=2, C=C, regularizer=regularizer)
+    scaling = balanced(problem)
+    diagonal = problem.kernels.traces().mean() / 25
+    assert scaling.cost == pytest.approx(C if C * diagonal <= 1 else np.sqrt(C / diagonal))
+    scaled = make_problem(seed=2, C=C / scaling.cost, regularizer=regularizer)
+    scaled = scaled.replace(kernels=scaling.factor**2 * scaled.kernels.dense())
+    rng = np.random.default_rng(1)
+    beta = scaled.C * rng.uniform(0, 1, size=25) * scaled.y
+    beta -= beta.mean()
+    theta = regularizer.weights_from_dual(scaled.kernels.norms(beta))
+    there = certify(scaled, beta, weights=theta, intercept=0.3)
+    point = scaling.restore(Point(beta, theta, 0.3))
+    here = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
+    assert here.upper == pytest.approx(scaling.cost * there.upper, rel=1e-12)
+    assert here.lower == pytest.approx(scaling.cost * there.lower, rel=1e-9)
+
+
+def test_what_cannot_be_scaled_is_left_alone():
+    assert balanced(make_problem(C=7.0, regularizer=ElasticNet(0.3))) == Scaling()
+    assert balanced(make_problem(loss="one_class")) == Scaling()
+
+
+@pytest.mark.parametrize("p", [1.001, 4 / 3, np.sqrt(2), 3.7])
+def test_second_order_cones_replace_power_cones(p):
+    """ECOS, which refuses power cones, solves what it could not solve before, to the same value."""
+    problem = make_problem(seed=3, regularizer=Lp(p))
+    factors = factorize(problem.kernels)
+    for name in ("dual", "mixed_norm", "weighted_primal"):
+        values = []
+        for second_order in (False, True):
+            model = as_formulation(name).build(problem, factors)
+            model.set_costs(problem.costs)
+            if not second_order:
+                with pytest.raises(SolverFailure, match=r"^ECOS: "):
+                    Engine("ECOS")(model.program)
+            else:
+                use_second_order_cones(model.program)
+            Engine("ECOS" if second_order else "CLARABEL")(model.program)
+            values.append(model.program.solution.opt_val)
+        assert values[1] == pytest.approx(values[0], rel=1e-6)
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+NAMES = {"soc": "second-order", "p3d": "power", "pnd": "power", "exp": "exponential", "psd": "semidefinite"}
+
+
+def examples(name: str) -> list:
+    """Problems of the hinge loss, or of the one loss that the formulation has, for all its kinds of regulariser."""
+    problem = make_problem(n=12)
+    if name == "multiclass":
+        return [MulticlassProblem(problem.kernels, np.arange(12) % 3, regularizer=Lp(p)) for p in (1, 4 / 3)]
+    if name == "sdp":
+        return [SignedProblem(problem.kernels, problem.y)]
+    return suited(name, as_loss("squared" if name == "group_lasso" else "hinge"), seed=0)
+
+
+@pytest.mark.parametrize("name", FORMULATIONS)
+def test_the_readme_names_the_cones_that_are_compiled(name, monkeypatch):
+    """In every program that is solved, the masters of cutting planes included; CLARABEL has all of these cones."""
+    compiled: set[str] = set()
+    solve = cp.Problem.solve
+
+    def recording(program: cp.Problem, *arguments, **options):
+        dims = program.get_problem_data("CLARABEL", solver_opts={"use_quad_obj": False})[0]["dims"]
+        compiled.update(text for kind, text in NAMES.items() if getattr(dims, kind))
+        return solve(program, *arguments, **options)
+
+    monkeypatch.setattr(cp.Problem, "solve", recording)
+    for problem in examples(name):
+        reference.solve(problem, name, solver="CLARABEL")
+    expected = ", ".join(dict.fromkeys(text for text in NAMES.values() if text in compiled))
+    (row,) = re.findall(rf"^\| `{name}` \|.*$", README, flags=re.MULTILINE)
+    assert row.split(" | ")[4] == expected
+
+
+# --- polishing -------------------------------------------------------------------------------------------------------
+
+
+PIECEWISE_QUADRATIC = [loss for loss in LOSSES if loss.name != "logistic"]
+
+
+def raw_point(problem) -> Point:
+    """The unpolished point of the mixed-norm form."""
+    model = as_formulation("mixed_norm").build(problem, factorize(problem.kernels))
+    model.set_costs(problem.costs)
+    return model.run(Engine("CLARABEL"))
+
+
+@pytest.mark.parametrize("p", [1.0, 4 / 3, np.inf])
+@pytest.mark.parametrize("loss", PIECEWISE_QUADRATIC, ids=str)
+def test_polished_to_rounding(loss, p):
+    problem = make_problem(loss=loss, seed=12, regularizer=Lp(p))
+    point, certificate = polish(problem, raw_point(problem))
+    assert abs(certificate.relative_gap) < 1e-9
+    assert certificate.infeasibility < 1e-12
+    assert with_better_intercept(problem, point)[1].gap == certificate.gap
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        BlockNorm(1),
+        WeightedLp(1, SCALE),
+        WeightedL1(SCALE),
+        Power(1),
+        HalfPower(1),
+        ConcaveBlock(PowerRoot(1)),
+        Tikhonov(1, 0.3),
+        *(Groups(PAIRS, p, 1 - p) for p in (0.0, 0.5, 0.8, 1.0)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_weights_with_kinks_are_polished_to_rounding(loss, regularizer):
+    problem = make_problem(loss=loss, seed=12, C=2.0, regularizer=regularizer)
+    raw = raw_point(problem)
+    point, certificate = polish(problem, raw)
+    assert abs(certificate.relative_gap) < 1e-10
+    again = Point(point.dual_coef, regularizer.weights_from_norms(point.weights * norms(problem, point)), 0.0)
+    np.testing.assert_allclose(again.weights, point.weights, atol=1e-6)
+
+
+def norms(problem, point):
+    return np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+
+
+def test_the_kernel_machine_by_definition(rng):
+    """For fixed weights a polished point satisfies the optimality conditions of the hinge loss exactly."""
+    problem = make_problem(seed=13, C=2.0, regularizer=Fixed([0.5, 1.0, 0.0, 2.0]))
+    point, _ = polish(problem, raw_point(problem))
+    margins = problem.y * (problem.kernels.combine(point.weights) @ point.dual_coef + point.intercept)
+    alpha = problem.y * point.dual_coef
+    assert np.all(margins[alpha <= 0.0] >= 1.0 - 1e-10)
+    assert np.all(margins[alpha >= 2.0] <= 1.0 + 1e-10)
+    inside = (alpha > 0.0) & (alpha < 2.0)
+    assert inside.sum() >= 3
+    np.testing.assert_allclose(margins[inside], 1.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("spoil", ["flipped", "uniform", "shrunk", "noise"])
+def test_no_worse_than_the_given_point_and_no_cure_for_a_wrong_one(spoil, rng):
+    problem = make_problem(seed=14, C=2.0, regularizer=Lp(1))
+    beta, theta, b = polish(problem, raw_point(problem))[0]
+    spoilt = {
+        "flipped": Point(-beta, theta, -b),
+        "uniform": Point(beta, np.full(4, 0.25), b),
+        "shrunk": Point(0.5 * beta, theta, b),
+        "noise": Point(beta + 0.3 * rng.normal(size=25), theta, b),
+    }[spoil]
+    before = with_better_intercept(problem, spoilt)[1]
+    after = polish(problem, spoilt)[1]
+    assert after.gap <= before.gap
+    assert before.relative_gap > 1e-3
+    assert after.relative_gap > 1e-6 or after.is_optimal(1e-6)  # whatever is returned, the certificate speaks for it
+    assert after.upper >= before.lower - 1e-9
