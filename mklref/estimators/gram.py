@@ -26,7 +26,7 @@ from mklref.kernels import (
     parse,
     stack,
 )
-from mklref.kernels.transforms import VANISHING, Transform, fitted_or_vanishing
+from mklref.kernels.transforms import VANISHING, Transform
 
 PRECOMPUTED = "precomputed"
 
@@ -193,7 +193,7 @@ def normalized(
     assert isinstance(raw, ArrayStack)
     matrices, transforms = [], []
     for gram, name in zip(raw.matrices, raw.names, strict=True):
-        transforms.append(fitted_or_vanishing(gram, f"kernel {name!r}", method, center, weight))
+        transforms.append(Transform.fit(gram, f"kernel {name!r}", method, center, weight, vanish=True))
         if isinstance(raw, FamilyStack):
             transforms[-1].train_in_place(gram)
             matrices.append(gram)
@@ -218,7 +218,7 @@ def part(
     transforms, matrices, rows = [], [], np.empty((len(raw), len(test), len(train)))
     for m, (gram, name) in enumerate(zip(raw, names, strict=True)):
         inner = gram.take(train, axis=0).take(train, axis=1)  # three times as fast as both at once
-        fitted = fitted_or_vanishing(inner, f"in a fold kernel {name!r}", method, center, weight)
+        fitted = Transform.fit(inner, f"in a fold kernel {name!r}", method, center, weight, vanish=True)
         transforms.append(fitted)
         matrices.append(fitted.train(inner))
         rows[m] = fitted.new(gram.take(test, axis=0).take(train, axis=1), gram[test, test])

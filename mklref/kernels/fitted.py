@@ -16,14 +16,7 @@ from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
 from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
-from mklref.kernels.transforms import (
-    VANISHING,
-    ConstantKernel,
-    Normalization,
-    Transform,
-    checked_method,
-    fitted_or_vanishing,
-)
+from mklref.kernels.transforms import Normalization, Transform, checked_method
 
 
 class OnSamples:
@@ -103,16 +96,14 @@ class FamilyStack(OnSamples, ArrayStack):
                 if np.isnan(block.shared(run.shares, run.columns).sum()):
                     raise _overflow(names[run.members[0]])
                 for m, mean in zip(run.members, _means(block, run, normalize, weight), strict=True):
-                    transforms[m] = _exponential(
-                        kernels[m].diagonal(samples), mean, labels[m], normalize, weight, vanish
-                    )
+                    statistics = kernels[m].diagonal(samples), mean, np.float64, labels[m]
+                    transforms[m] = Transform.of_statistics(*statistics, normalize, False, weight, vanish=vanish)
                 _evaluate(block, replace(run, factors=np.array([transforms[m].factor for m in run.members])), grams)
             for m, (kernel, out) in enumerate(zip(kernels, grams, strict=True)):
                 if transforms[m] is None:
                     out[:] = block.values(kernel)
                     require_no_overflow(out, names[m])
-                    fit = fitted_or_vanishing if vanish else Transform.fit
-                    transforms[m] = fit(out, labels[m], normalize, center, weight)
+                    transforms[m] = Transform.fit(out, labels[m], normalize, center, weight, vanish=vanish)
                     transforms[m].train_in_place(out)
         self.fitted = FittedFamily(samples, kernels, tuple(transforms), names, columns)
         self.groups = grouped(kernels, variables)
@@ -133,18 +124,6 @@ def _means(block: Block, run: Run, normalize: Normalization | None, weight: Arra
         return run.factors
     n = block.shape[0]
     return block.means(run, np.full(n, 1.0 / n) if weight is None else weight / weight.sum())
-
-
-def _exponential(
-    diagonal: Array, mean: float, label: str, normalize: Normalization | None, weight: Array | None, vanish: bool
-) -> Transform:
-    """The normalisation of an exponential, which is a factor since its diagonal is 1."""
-    try:
-        return Transform.of_statistics(diagonal, mean, np.float64, label, normalize, False, weight)
-    except ConstantKernel:
-        if not vanish:
-            raise
-        return VANISHING
 
 
 def _evaluate(block: Block, run: Run, grams: Array) -> None:

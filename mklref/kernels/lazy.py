@@ -25,7 +25,7 @@ from mklref.kernels.functions import grouped
 from mklref.kernels.reader import CachedReader, Reader
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.storage import checked_cache, checked_precision
-from mklref.kernels.transforms import VANISHING, ConstantKernel, Normalization, Transform
+from mklref.kernels.transforms import Normalization, Transform
 
 _ROUNDINGS = 8.0 * 2.0**-52
 """Of a factor, of two norms, of the product of both, each twice."""
@@ -96,15 +96,8 @@ class LazyStack(OnSamples, KernelStack):
             means = self.apply(ones) / ones.sum()
         with np.errstate(over="ignore"):
             for kernel, name, own in zip(self.fitted.kernels, self.names, means, strict=True):
-                arguments = kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"
-                try:
-                    if vanish and center and method is not None:
-                        Transform.of_statistics(*arguments, "multiplicative", False, weight)
-                    found.append(Transform.of_statistics(*arguments, method, center, weight))
-                except ConstantKernel:
-                    if not vanish:
-                        raise
-                    found.append(VANISHING)
+                statistics = kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"
+                found.append(Transform.of_statistics(*statistics, method, center, weight, vanish=vanish))
         fitted = replace(self.fitted, transforms=tuple(found))
         made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
         made.choice, made._samples = self.choice, self._samples
@@ -150,7 +143,7 @@ class LazyStack(OnSamples, KernelStack):
             for kernel, transform in zip(self.fitted.kernels, self.fitted.transforms, strict=True):
                 diagonal = kernel.diagonal(samples)
                 if transform.centering is not None:
-                    diagonal = diagonal - 2.0 * transform.centering.means + transform.centering.total
+                    diagonal = transform.centering.diagonal(diagonal, transform.centering.means)
                 own = replace(transform, centering=None)
                 norms = getattr(own.normalization, "norms", None)
                 found.append(diagonal / norms**2 if norms is not None else own.block(diagonal[None], every, every)[0])
@@ -260,7 +253,7 @@ class LazyStack(OnSamples, KernelStack):
     def part(self, samples: Any) -> LazyStack:
         """The stack of some of the samples, with the statistics of all."""
         old = self.fitted
-        transforms = tuple(transform.between(samples) for transform in old.transforms)
+        transforms = tuple(transform.at(samples) for transform in old.transforms)
         fitted = replace(old, samples=old.samples[samples], transforms=transforms)
         made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
         for precision in self._samples:  # around the same mean, so that the entries are those of the whole
