@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
+from mklref._validate import checked_flag
 from mklref.certificate import Bounds
 from mklref.estimators import prediction
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
@@ -29,8 +30,6 @@ from mklref.estimators.gram import (
     NewKernels,
     Precomputed,
     family_of,
-    is_definite,
-    n_kernels,
     n_precomputed,
     normalized,
     raw_family,
@@ -53,16 +52,18 @@ from mklref.estimators.samples import (
 )
 from mklref.estimators.workers import gathered, poll
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import FittedFamily, KernelStack
+from mklref.kernels import FittedFamily, Kernel, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
 from mklref.kernels.storage import checked_storage
-from mklref.kernels.transforms import checked_method
+from mklref.kernels.transforms import Normalizer
 from mklref.multiclass import MulticlassProblem
 from mklref.native import solve
 from mklref.problem import Problem
 from mklref.regularizers import NAMED, Groups, Lp, Regularizer, as_regularizer
 from mklref.solution import Status
+
+_AS_THEY_ARE = Normalizer()
 
 
 class Part(NamedTuple):
@@ -204,29 +205,35 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                 )
         return as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
 
+    def _members(self) -> tuple[Kernel, ...]:
+        """The kernels, unless they are precomputed."""
+        return family_of(self.kernels).expand(variables_of(self))
+
+    def _normalizer(self, weight: Array | None) -> Normalizer:
+        """The normalisation, by samples of these weights; constant kernels become 0."""
+        return Normalizer(self.normalize, checked_flag("center", self.center), weight, vanish=True)
+
     def _learned_kernels(self, X: Any, kept: Kept) -> KernelStack:
         """The kernels of the samples that are kept, normalised; remembers what new samples need.
 
         Those that need no check are evaluated as they are needed, the others before they are normalised.
         """
         of_samples = not self._is_precomputed() and getattr(self, "approximation", None) is None and not is_sparse(X)
-        at_once = of_samples and is_definite(self.kernels, variables_of(self))
-        grams = self._raw_kernels(X, kept, normalized=at_once)
-        return grams if at_once else self._normalized(grams, kept.weight)
+        if of_samples and all(kernel.definite for kernel in self._members()):
+            return self._raw_kernels(X, kept, self._normalizer(kept.weight))
+        return self._normalized(self._raw_kernels(X, kept), kept.weight)
 
-    def _raw_kernels(self, X: Any, kept: Kept, *, normalized: bool = False) -> KernelStack:
-        """The kernels of the samples that are kept, normalised if asked; remembers what new samples need."""
-        if not isinstance(self.center, bool | np.bool_):
-            raise InvalidType(f"center is {self.center!r}; give True or False.")
-        method = None if self.normalize is None else checked_method(self.normalize)
+    def _raw_kernels(self, X: Any, kept: Kept, how: Normalizer = _AS_THEY_ARE) -> KernelStack:
+        """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need."""
+        wanted = self._normalizer(kept.weight)
         storage = checked_storage(getattr(self, "storage", "memory"))  # a search slices matrices
         grams: KernelStack
         approximation = getattr(self, "approximation", None)
         checked_approximation(approximation)
         if approximation is not None:
-            return self._factors(X, kept, approximation, method)
+            return self._factors(X, kept, approximation, wanted)
         if self._is_precomputed():
-            if method == "spherical":
+            if wanted.method == "spherical":
                 raise InvalidParameter(
                     "normalize = 'spherical' needs k(x, x) of new samples, which precomputed kernels do not tell: "
                     "apply mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) first; give normalize=None."
@@ -236,26 +243,22 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         else:
             names = getattr(self, "feature_names_in_", None)
             if storage == "memory":
-                require_memory(len(kept.indices), n_kernels(self.kernels, variables_of(self)), *self._folds_at_a_time)
-            wanted = (method, bool(self.center), kept.weight) if normalized else (None, False, None)
-            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage, wanted)
+                require_memory(len(kept.indices), len(self._members()), *self._folds_at_a_time)
+            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage, how)
             self._new_kernels = fitted
             self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
             warn_of_scales(fitted.kernels, fitted.samples, variables_of(self))
         self.kernel_names_ = grams.names
         return grams
 
-    def _factors(self, X: Any, kept: Kept, approximation: Any, method: Any) -> KernelStack:
+    def _factors(self, X: Any, kept: Kept, approximation: Any, how: Normalizer) -> KernelStack:
         """The kernels as factors, normalised."""
         if self._is_precomputed() or is_sparse(X):
             raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
-        variables, samples = variables_of(self), X[kept.indices]
-        members = family_of(self.kernels).expand(variables)
-        names = tuple(kernel.name(variables) for kernel in members)
-        self._factor_stack, self._new_kernels = approximated(
-            members, names, samples, approximation, method, bool(self.center), kept.weight
-        )
-        self.kernel_groups_, self.kernel_names_ = grouped(members, variables), names
+        variables, samples, members = variables_of(self), X[kept.indices], self._members()
+        self.kernel_names_ = tuple(kernel.name(variables) for kernel in members)
+        self._factor_stack, self._new_kernels = approximated(members, self.kernel_names_, samples, approximation, how)
+        self.kernel_groups_ = grouped(members, variables)
         warn_of_scales(members, samples, variables)
         stack: KernelStack = self._factor_stack
         return stack
@@ -264,7 +267,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         """The kernels that are learned with; those of `raw` are not needed after it."""
         if isinstance(self._new_kernels, FactorFamily):
             return raw
-        grams, self._new_kernels = normalized(raw, self._new_kernels, self.normalize, bool(self.center), weight)
+        grams, self._new_kernels = normalized(raw, self._new_kernels, self._normalizer(weight))
         return grams
 
     def _fit_parts(self, parts: list[Part], kept: Kept, *, unfinished: bool = False) -> bool:

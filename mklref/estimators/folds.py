@@ -184,8 +184,7 @@ def points_of_fold(
     Where Ctrl-C, or the end of the search, comes first, those that were solved by then and None for the others.
     """
     own_weight = None if weight is None else weight[fold.train]
-    normalization = (model.normalize, bool(model.center), own_weight)
-    grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, *normalization)
+    grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, model._normalizer(own_weight))
     rows = np.moveaxis(by_kernel, 0, 1)
     own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
     own._remember_parameters()

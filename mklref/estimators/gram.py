@@ -26,7 +26,7 @@ from mklref.kernels import (
     parse,
     stack,
 )
-from mklref.kernels.transforms import VANISHING, Transform
+from mklref.kernels.transforms import VANISHING, Normalizer, Transform
 
 PRECOMPUTED = "precomputed"
 
@@ -57,24 +57,13 @@ def family_of(kernels: Any) -> KernelFamily:
     )
 
 
-def n_kernels(kernels: Any, variables: Sequence[str]) -> int:
-    """How many kernels there are on these variables."""
-    return len(family_of(kernels).expand(list(variables)))
-
-
-def is_definite(kernels: Any, variables: Sequence[str]) -> bool:
-    """Whether all kernels are positive semidefinite by a theorem."""
-    return all(kernel.definite for kernel in family_of(kernels).expand(list(variables)))
-
-
 def raw_family(
-    kernels: Any, X: Any, names: Any, storage: str, normalization: tuple[Any, bool, Array | None] = (None, False, None)
+    kernels: Any, X: Any, names: Any, storage: str, how: Normalizer
 ) -> tuple[KernelStack, FittedFamily | SparseFamily]:
     """The kernels on samples X (n, d) whose columns have these names, and those of new samples.
 
     Kernels that are positive semidefinite by a theorem need no check; functions and kernels of the user's get one.
-    Those of sparse samples are in memory. The normalisation, `center` and the weights of samples are those of
-    `normalized`, for dense samples: where they are known before, kernels are evaluated as they will be.
+    Those of sparse samples are in memory, and as they are before normalisation.
     """
     if is_sparse(X):
         variables = [f"x{j}" for j in range(X.shape[1])] if names is None else list(names)
@@ -82,9 +71,8 @@ def raw_family(
         named = tuple(kernel.name(variables) for kernel in own)
         fitted = SparseFamily(X, own, (Transform(),) * len(own), named)
         return ArrayStack.trusted(list(fitted.grams()), named), fitted
-    method, center, weight = normalization
     labelled = X if names is None else _Named(X, names)
-    given = family_of(kernels).fit_weighted(labelled, weight, method, center, storage, vanish=True)
+    given = family_of(kernels).fit_normalized(labelled, how, storage)
     if isinstance(given, FamilyStack):
         given.require_psd()
     return given, given.fitted
@@ -180,20 +168,18 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     return ArrayStack.trusted(matrices), Precomputed(n, kept, last, (Transform(),) * M, tuple(range(M)), M)
 
 
-def normalized(
-    raw: KernelStack, new: NewKernels, method: Any, center: bool, weight: Array | None
-) -> tuple[KernelStack, NewKernels]:
+def normalized(raw: KernelStack, new: NewKernels, how: Normalizer) -> tuple[KernelStack, NewKernels]:
     """The kernels with the normalisation, and those of new samples with the statistics of the training samples.
 
     Matrices that this module made are overwritten, those of the user are not.
     """
     if isinstance(raw, LazyStack):
-        lazy = raw.normalized(method, center, weight, vanish=True)
+        lazy = raw.normalized(how)
         return lazy, replace(new, transforms=lazy.fitted.transforms)
     assert isinstance(raw, ArrayStack)
     matrices, transforms = [], []
     for gram, name in zip(raw.matrices, raw.names, strict=True):
-        transforms.append(Transform.fit(gram, f"kernel {name!r}", method, center, weight, vanish=True))
+        transforms.append(how.fit(gram, f"kernel {name!r}"))
         if isinstance(raw, FamilyStack):
             transforms[-1].train_in_place(gram)
             matrices.append(gram)
@@ -208,17 +194,17 @@ def vanished(transforms: Sequence[Transform]) -> list[int]:
 
 
 def part(
-    raw: Array, names: Sequence[str], train: Any, test: Any, method: Any, center: bool, weight: Array | None
+    raw: Array, names: Sequence[str], train: Any, test: Any, how: Normalizer
 ) -> tuple[ArrayStack, Array, list[int]]:
     """Kernels (M, k, k) of the training samples and (M, t, k) of the test samples of a fold, from all (M, n, n).
 
-    Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold,
-    which have these weights. With them the numbers of the kernels that are constant on the training samples.
+    Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold.
+    With them the numbers of the kernels that are constant on these.
     """
     transforms, matrices, rows = [], [], np.empty((len(raw), len(test), len(train)))
     for m, (gram, name) in enumerate(zip(raw, names, strict=True)):
         inner = gram.take(train, axis=0).take(train, axis=1)  # three times as fast as both at once
-        fitted = Transform.fit(inner, f"in a fold kernel {name!r}", method, center, weight, vanish=True)
+        fitted = how.fit(inner, f"in a fold kernel {name!r}")
         transforms.append(fitted)
         matrices.append(fitted.train(inner))
         rows[m] = fitted.new(gram.take(test, axis=0).take(train, axis=1), gram[test, test])

@@ -22,7 +22,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.transforms import Normalization
+from mklref.kernels.transforms import Normalization, Normalizer
 
 if TYPE_CHECKING:
     from mklref.kernels.fitted import FamilyStack
@@ -108,36 +108,19 @@ class KernelFamily(ABC):
         InvalidType
             A cache that is neither a number nor a text.
         """
-        return self.fit_weighted(X, None, normalize, center, storage, cache=cache, precision=precision)
+        return self.fit_normalized(X, Normalizer(normalize, center), storage, cache=cache, precision=precision)
 
-    def fit_weighted(
-        self,
-        X: Any,
-        weight: Array | None,
-        normalize: Normalization | None,
-        center: bool,
-        storage: str,
-        *,
-        vanish: bool = False,
-        **lazy: Any,
-    ) -> FamilyStack | LazyStack:
-        """What `fit` does, with samples that count `weight` (n,) times in the statistics of the normalisation.
-
-        If they `vanish`, constant kernels become 0 where they cannot be normalised, and are refused otherwise.
-        """
+    def fit_normalized(self, X: Any, how: Normalizer, storage: str, **lazy: Any) -> FamilyStack | LazyStack:
+        """What `fit` does."""
         from mklref.kernels.fitted import FamilyStack, expanded
         from mklref.kernels.lazy import LazyStack
         from mklref.kernels.storage import checked_storage, chosen
 
         kept, choice = checked_storage(storage), ""
         if kept == "auto":
-            kernels, _, samples, *_ = expanded(self, X, normalize)
+            kernels, _, samples, *_ = expanded(self, X)
             kept, choice = chosen(len(kernels), len(samples))
-        made: FamilyStack | LazyStack
-        if kept == "memory":
-            made = FamilyStack(self, X, normalize, center, weight, vanish=vanish)
-        else:
-            made = LazyStack.fit(self, X, normalize, center, weight, vanish=vanish, **lazy)
+        made = FamilyStack(self, X, how) if kept == "memory" else LazyStack.fit(self, X, how, **lazy)
         made.choice = choice
         return made
 

@@ -16,7 +16,7 @@ from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
 from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
-from mklref.kernels.transforms import Normalization, Transform, checked_method
+from mklref.kernels.transforms import Normalizer, Transform
 
 
 class OnSamples:
@@ -75,35 +75,25 @@ class FamilyStack(OnSamples, ArrayStack):
     kernel, and what its normalisation takes.
     """
 
-    def __init__(
-        self,
-        family: KernelFamily,
-        X: Any,
-        normalize: Normalization | None,
-        center: bool,
-        weight: Array | None = None,
-        *,
-        vanish: bool = False,
-    ) -> None:
-        """Evaluate; `weight` (n,) and `vanish` as of `LazyStack.normalized`."""
-        kernels, names, samples, variables, columns = expanded(family, X, normalize)
+    def __init__(self, family: KernelFamily, X: Any, how: Normalizer) -> None:
+        """Evaluate, and normalise as it is said."""
+        kernels, names, samples, variables, columns = expanded(family, X)
         grams = np.empty((len(names), len(samples), len(samples)))
         labels = [f"kernel {name!r}" for name in names]
         transforms: list[Any] = [None] * len(kernels)
         block = Block(Samples(samples))
         with np.errstate(over="ignore"):
-            for run in [] if center else runs_of(kernels, [1.0] * len(kernels)):
+            for run in [] if how.center else runs_of(kernels, [1.0] * len(kernels)):
                 if np.isnan(block.shared(run.shares, run.columns).sum()):
                     raise _overflow(names[run.members[0]])
-                for m, mean in zip(run.members, _means(block, run, normalize, weight), strict=True):
-                    statistics = kernels[m].diagonal(samples), mean, np.float64, labels[m]
-                    transforms[m] = Transform.of_statistics(*statistics, normalize, False, weight, vanish=vanish)
+                for m, mean in zip(run.members, _means(block, run, how), strict=True):
+                    transforms[m] = how.of_statistics(kernels[m].diagonal(samples), mean, np.float64, labels[m])
                 _evaluate(block, replace(run, factors=np.array([transforms[m].factor for m in run.members])), grams)
             for m, (kernel, out) in enumerate(zip(kernels, grams, strict=True)):
                 if transforms[m] is None:
                     out[:] = block.values(kernel)
                     require_no_overflow(out, names[m])
-                    transforms[m] = Transform.fit(out, labels[m], normalize, center, weight, vanish=vanish)
+                    transforms[m] = how.fit(out, labels[m])
                     transforms[m].train_in_place(out)
         self.fitted = FittedFamily(samples, kernels, tuple(transforms), names, columns)
         self.groups = grouped(kernels, variables)
@@ -118,12 +108,12 @@ class FamilyStack(OnSamples, ArrayStack):
         return "by theorem" if not others else ArrayStack([self.matrices[m] for m in others]).definiteness
 
 
-def _means(block: Block, run: Run, normalize: Normalization | None, weight: Array | None) -> Array:
+def _means(block: Block, run: Run, how: Normalizer) -> Array:
     """The mean of each matrix of the run over pairs of samples, where the normalisation asks for it."""
-    if normalize != "multiplicative":
+    if not how.reads_means:
         return run.factors
     n = block.shape[0]
-    return block.means(run, np.full(n, 1.0 / n) if weight is None else weight / weight.sum())
+    return block.means(run, np.full(n, 1.0 / n) if how.shares is None else how.shares)
 
 
 def _evaluate(block: Block, run: Run, grams: Array) -> None:
@@ -133,15 +123,13 @@ def _evaluate(block: Block, run: Run, grams: Array) -> None:
 
 
 def expanded(
-    family: KernelFamily, X: Any, normalize: Normalization | None
+    family: KernelFamily, X: Any
 ) -> tuple[tuple[Kernel, ...], tuple[str, ...], Array, list[str], tuple[str, ...]]:
     """The kernels on these samples and their names, the samples, the names of variables, and those that X gives."""
     samples = checked_samples(X, "X")
     n, d = samples.shape
     if n < 2:
         raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
-    if normalize is not None:
-        checked_method(normalize)
     columns = _columns_of(X)
     variables = columns or [f"x{j}" for j in range(d)]
     kernels = family.expand(variables)

@@ -25,7 +25,7 @@ from mklref.kernels.functions import grouped
 from mklref.kernels.reader import CachedReader, Reader
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.storage import checked_cache, checked_precision
-from mklref.kernels.transforms import Normalization, Transform
+from mklref.kernels.transforms import Normalizer, Transform
 
 _ROUNDINGS = 8.0 * 2.0**-52
 """Of a factor, of two norms, of the product of both, each twice."""
@@ -62,42 +62,26 @@ class LazyStack(OnSamples, KernelStack):
 
     @classmethod
     def fit(
-        cls,
-        family: KernelFamily,
-        X: Any,
-        normalize: Normalization | None,
-        center: bool,
-        weight: Array | None = None,
-        *,
-        vanish: bool = False,
-        cache: Any = None,
-        precision: Any = "float64",
+        cls, family: KernelFamily, X: Any, how: Normalizer, *, cache: Any = None, precision: Any = "float64"
     ) -> LazyStack:
         """What `KernelFamily.fit(..., storage="lazy")` does; parameters and errors are documented there."""
-        kernels, names, samples, variables, columns = expanded(family, X, normalize)
+        kernels, names, samples, variables, columns = expanded(family, X)
         limit, precision = checked_cache(cache), checked_precision(precision)
-        nothing = tuple(Transform() for _ in kernels)
-        fitted = FittedFamily(samples, kernels, nothing, names, columns)
+        fitted = FittedFamily(samples, kernels, (Transform(),) * len(kernels), names, columns)
         raw = cls(fitted, grouped(kernels, variables), cache=limit, precision=precision)
-        return raw if normalize is None and not center else raw.normalized(normalize, center, weight, vanish=vanish)
+        return raw.normalized(how) if how.method or how.center else raw
 
-    def normalized(
-        self, method: Normalization | None, center: bool, weight: Array | None = None, *, vanish: bool = False
-    ) -> LazyStack:
-        """The kernels with a normalisation, by the statistics of samples that count `weight` (n,) times.
+    def normalized(self, how: Normalizer) -> LazyStack:
+        """The kernels with a normalisation.
 
-        The means of rows, which centring and "multiplicative" take, cost one evaluation of all kernels. Kernels that
-        are constant become 0 if they `vanish`, and are refused otherwise where they cannot be normalised.
+        The means of rows, which centring and "multiplicative" take, cost one evaluation of all kernels.
         """
         samples, found = self.fitted.samples, []
-        ones = np.ones(len(samples)) if weight is None else weight
-        means: Any = [None] * len(self)
-        if center or method == "multiplicative":
-            means = self.apply(ones) / ones.sum()
+        ones = np.ones(len(samples)) if how.weight is None else how.weight
+        means: Any = self.apply(ones) / ones.sum() if how.reads_means else [None] * len(self)
         with np.errstate(over="ignore"):
             for kernel, name, own in zip(self.fitted.kernels, self.names, means, strict=True):
-                statistics = kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"
-                found.append(Transform.of_statistics(*statistics, method, center, weight, vanish=vanish))
+                found.append(how.of_statistics(kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"))
         fitted = replace(self.fitted, transforms=tuple(found))
         made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
         made.choice, made._samples = self.choice, self._samples

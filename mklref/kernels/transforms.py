@@ -84,75 +84,6 @@ class Transform:
     centering: Centering | None = None
     normalization: Scaling | Projection | None = None
 
-    @classmethod
-    def fit(
-        cls,
-        gram: FloatArray,
-        label: str,
-        method: Normalization | None,
-        center: bool,
-        weight: Array | None = None,
-        *,
-        vanish: bool = False,
-    ) -> Transform:
-        """The statistics of a training matrix (n, n) whose samples count `weight` (n,) times; `label` names it.
-
-        If it may `vanish`, a constant kernel becomes 0 where it would be divided by its variance of 0.
-        """
-        diagonal, shares = np.diagonal(gram).astype(np.float64, copy=False), _shares(weight)
-        means: Any = _means(gram, shares) if center or method == "multiplicative" else None
-        if not center:
-            return cls.of_statistics(diagonal, means, gram.dtype, label, method, False, weight, vanish=vanish)
-        centering = Centering(means, _mean(means, shares), shares)
-        if method is None:
-            return cls(centering)
-        if vanish and _variance(diagonal, means, shares, gram.dtype)[1]:
-            return VANISHING
-        return replace(cls.fit(centering.around(gram, means), label, method, False, weight), centering=centering)
-
-    @classmethod
-    def of_statistics(
-        cls,
-        diagonal: Array,
-        means: Array | float | None,
-        dtype: Any,
-        label: str,
-        method: Normalization | None,
-        center: bool,
-        weight: Array | None = None,
-        *,
-        vanish: bool = False,
-    ) -> Transform:
-        """What `fit` finds, from the diagonal of a training matrix and the means of its rows, each (n,).
-
-        The means are read by centring and by "multiplicative" alone, which takes their mean in their place.
-        """
-        shares, centering = _shares(weight), None
-        if vanish and center and method is not None and _variance(diagonal, means, shares, dtype)[1]:
-            return VANISHING
-        if center:
-            assert isinstance(means, np.ndarray)
-            centering = Centering(means, _mean(means, shares), shares)
-            diagonal, means = centering.diagonal(diagonal, means), np.zeros_like(means)
-        if method is None:
-            return cls(centering)
-        if checked_method(method) == "spherical":
-            return cls(centering, Projection(_norms(diagonal, label)))
-        if method == "trace":
-            trace = float(diagonal.sum() if weight is None else weight @ diagonal)
-            if trace < 0.0:
-                raise InvalidKernel(f"{label} has trace {trace:.3g}; a kernel has a nonnegative diagonal.")
-            return cls(centering, Scaling(_inverse(trace, dtype, f"{label} has trace") if trace > 0.0 else 1.0))
-        variance, constant = _variance(diagonal, means, shares, dtype)
-        if constant and vanish:
-            return VANISHING
-        if constant:
-            raise InvalidKernel(
-                f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
-                "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
-            )
-        return cls(centering, Scaling(_inverse(variance, dtype, f"{label} has variance")))
-
     def at(self, samples: Any) -> Transform:
         """The statistics that entries against these training samples alone need, numbers or a slice.
 
@@ -217,6 +148,90 @@ VANISHING = Transform(None, Scaling(0.0))
 """What makes nothing of a constant kernel, which says nothing that an intercept does not say."""
 
 
+@dataclass(frozen=True)
+class Normalizer:
+    """How kernels are centred and normalised, by the statistics of training samples."""
+
+    method: Normalization | None = None
+    center: bool = False
+    weight: Array | None = None
+    """How often each training sample counts, (n,)."""
+    vanish: bool = False
+    """Whether a constant kernel becomes 0 where it would be divided by its variance of 0; else it is refused."""
+
+    def __post_init__(self) -> None:
+        if self.method is not None:
+            checked_method(self.method)
+
+    @property
+    def reads_means(self) -> bool:
+        """Whether it asks for the means of the rows of training matrices."""
+        return self.center or self.method == "multiplicative"
+
+    @property
+    def shares(self) -> Array | None:
+        """c_i / sum_i c_i, (n,)."""
+        return None if self.weight is None else self.weight / self.weight.sum()
+
+    def fit(self, gram: FloatArray, label: str) -> Transform:
+        """The statistics of a training matrix (n, n); `label` names it."""
+        diagonal = np.diagonal(gram).astype(np.float64, copy=False)
+        means: Any = _means(gram, self.shares) if self.reads_means else None
+        if not self.center or self.method is None:
+            return self.of_statistics(diagonal, means, gram.dtype, label)
+        if self.vanish and self._variance(diagonal, means, gram.dtype)[1]:
+            return VANISHING
+        centering = self._centering(means)  # of the centred matrix itself the statistics have more digits
+        centred = replace(self, center=False, vanish=False).fit(centering.around(gram, means), label)
+        return replace(centred, centering=centering)
+
+    def of_statistics(self, diagonal: Array, means: Array | float | None, dtype: Any, label: str) -> Transform:
+        """What `fit` finds, from the diagonal of a training matrix and the means of its rows, each (n,).
+
+        The means are read by centring and by "multiplicative" alone, which takes their mean in their place.
+        """
+        centering = None
+        if self.vanish and self.center and self.method and self._variance(diagonal, means, dtype)[1]:
+            return VANISHING
+        if self.center:
+            assert isinstance(means, np.ndarray)
+            centering = self._centering(means)
+            diagonal, means = centering.diagonal(diagonal, means), np.zeros_like(means)
+        if self.method is None:
+            return Transform(centering)
+        if self.method == "spherical":
+            return Transform(centering, Projection(_norms(diagonal, label)))
+        if self.method == "trace":
+            size = float(diagonal.sum() if self.weight is None else self.weight @ diagonal)
+            if size < 0.0:
+                raise InvalidKernel(f"{label} has trace {size:.3g}; a kernel has a nonnegative diagonal.")
+            return Transform(centering, Scaling(_inverse(size, dtype, f"{label} has trace") if size > 0.0 else 1.0))
+        variance, constant = self._variance(diagonal, means, dtype)
+        if constant and self.vanish:
+            return VANISHING
+        if constant:
+            raise InvalidKernel(
+                f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
+                "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
+            )
+        return Transform(centering, Scaling(_inverse(variance, dtype, f"{label} has variance")))
+
+    def _centering(self, means: Array) -> Centering:
+        return Centering(means, self._mean(means), self.shares)
+
+    def _mean(self, values: Any) -> float:
+        """Over the training samples; a number is the mean already."""
+        if not isinstance(values, np.ndarray):
+            return float(values)
+        return float(values.mean() if self.shares is None else self.shares @ values)
+
+    def _variance(self, diagonal: Array, means: Any, dtype: Any) -> tuple[float, bool]:
+        """mean_i k(x_i, x_i) - mean_ij k(x_i, x_j), and whether rounding alone may make it of 0."""
+        spread = self._mean(diagonal)
+        variance = spread - self._mean(means)
+        return variance, variance <= 8.0 * len(diagonal) * float(np.finfo(dtype).eps) * abs(spread)
+
+
 def checked_method(method: Any) -> Normalization:
     """Return the name of a normalisation, or raise `InvalidParameter` with the known ones."""
     if not isinstance(method, str) or method not in METHODS:
@@ -224,28 +239,9 @@ def checked_method(method: Any) -> Normalization:
     return cast(Normalization, method)
 
 
-def _shares(weight: Array | None) -> Array | None:
-    """c_i / sum_i c_i, (n,)."""
-    return None if weight is None else weight / weight.sum()
-
-
 def _means(rows: FloatArray, shares: Array | None) -> Array:
     """mean_j k(x, x_j), (k,), in float64."""
     return rows.mean(axis=1, dtype=np.float64) if shares is None else np.asarray(rows @ shares)
-
-
-def _mean(values: Array | float | None, shares: Array | None) -> float:
-    """Over the training samples; a number is the mean already."""
-    if not isinstance(values, np.ndarray):
-        return float(cast(float, values))
-    return float(values.mean() if shares is None else shares @ values)
-
-
-def _variance(diagonal: Array, means: Any, shares: Array | None, dtype: Any) -> tuple[float, bool]:
-    """mean_i k(x_i, x_i) - mean_ij k(x_i, x_j), and whether rounding alone may make it of 0."""
-    spread = _mean(diagonal, shares)
-    variance = spread - _mean(means, shares)
-    return variance, variance <= 8.0 * len(diagonal) * float(np.finfo(dtype).eps) * abs(spread)
 
 
 def _inverse(size: float, dtype: Any, label: str) -> float:

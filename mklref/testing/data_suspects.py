@@ -13,7 +13,7 @@ import numpy as np
 from mklref._typing import FloatArray
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.stack import ArrayStack
-from mklref.kernels.transforms import Transform
+from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
 from mklref.testing.faults import Point, Reading, meant, restated, sensible, some
 from mklref.testing.implied import (
@@ -34,12 +34,12 @@ ENOUGH = 4
 """Equations that a factor has to satisfy before it is believed, whatever its value."""
 
 NORMALIZATIONS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
-    "unit trace": ("K / trace(K)", lambda K: Transform.fit(K, "kernel", "trace", False).train(K)),
-    "trace n": ("n K / trace(K)", lambda K: len(K) * Transform.fit(K, "kernel", "trace", False).train(K)),
-    "spherical": ("K_ij / sqrt(K_ii K_jj)", lambda K: Transform.fit(K, "kernel", "spherical", False).train(K)),
+    "unit trace": ("K / trace(K)", lambda K: Normalizer("trace").fit(K, "kernel").train(K)),
+    "trace n": ("n K / trace(K)", lambda K: len(K) * Normalizer("trace").fit(K, "kernel").train(K)),
+    "spherical": ("K_ij / sqrt(K_ii K_jj)", lambda K: Normalizer("spherical").fit(K, "kernel").train(K)),
     "multiplicative": (
         "K / (mean K_ii - mean K_ij)",
-        lambda K: Transform.fit(K, "kernel", "multiplicative", False).train(K),
+        lambda K: Normalizer("multiplicative").fit(K, "kernel").train(K),
     ),
     "unit Frobenius norm": ("K / ||K||_F", lambda K: K / (float(np.linalg.norm(K)) or 1.0)),
     "largest entry 1": ("K / max K_ij", lambda K: K / (float(np.abs(K).max()) or 1.0)),
@@ -113,7 +113,7 @@ def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
             yield Reading("centred kernels", text, problem, point._replace(intercept=b), exact=True)
         return
     kernels = ArrayStack.trusted(
-        [Transform.fit(matrix, "kernel", None, True).train(matrix) for matrix in problem.kernels.dense()]
+        [Normalizer(center=True).fit(matrix, "kernel").train(matrix) for matrix in problem.kernels.dense()]
     )
     yield from restated("centred kernels", "it is optimal for H K H, H = I - 11'/n.", problem, point, kernels=kernels)
 

@@ -201,7 +201,7 @@ def test_iteration_limit_is_said():
         ({"C": 0.0}, InvalidParameter, r"C = 0.0 must lie in \(0, inf\)"),
         ({"loss": "squared"}, InvalidParameter, "takes no labels"),
         ({"normalize": "l2"}, InvalidParameter, "'l2' is unknown; known are 'trace'"),
-        ({"center": 1}, InvalidType, "center is 1; give True or False"),
+        ({"center": 1}, InvalidType, r"center is 1 \(int\); give True or False"),
         ({"multiclass": "ovr"}, InvalidParameter, "'ovr' is unknown; known are joint, independent"),
         ({"strategy": "ovr"}, InvalidParameter, "'ovr' is unknown; known are one_vs_rest, one_vs_one"),
         ({"tol": 0.0}, InvalidParameter, r"tol = 0.0 must lie in \(0, inf\)"),

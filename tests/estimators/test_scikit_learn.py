@@ -30,7 +30,7 @@ from mklref import (
     MKLRegressorCV,
 )
 from mklref.exceptions import UselessModelWarning
-from mklref.kernels.transforms import Transform
+from mklref.kernels.transforms import Normalizer
 
 SEARCH = {"kernels": "linear, rbf(2)", "Cs": [1.0], "norms": [1.0], "cv": 2}
 ESTIMATORS = (
@@ -127,8 +127,8 @@ def test_weighted_statistics_are_those_of_copies(data):
     weight = np.array([1, 2, 3, 1, 1, 4, 1, 2, 1])
     K, copies = X @ X.T + 1.0, X.repeat(weight, axis=0)
     for method, center in product((None, "trace", "multiplicative", "spherical"), (False, True)):
-        weighted = Transform.fit(K, "K", method, center, weight.astype(float))
-        copied = Transform.fit(copies @ copies.T + 1.0, "K", method, center)
+        weighted = Normalizer(method, center, weight.astype(float)).fit(K, "K")
+        copied = Normalizer(method, center).fit(copies @ copies.T + 1.0, "K")
         np.testing.assert_allclose(
             weighted.train(K).repeat(weight, 0).repeat(weight, 1), copied.train(copies @ copies.T + 1.0)
         )

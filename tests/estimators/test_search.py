@@ -12,6 +12,7 @@ from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKL
 from mklref.estimators.gram import part
 from mklref.exceptions import ConstantKernelWarning, InvalidParameter, InvalidTarget, UnsafeFile
 from mklref.kernels import parse
+from mklref.kernels.transforms import Normalizer
 
 SPECIFICATION = "linear, rbf(1..4, 2)"
 NAMES = ("linear", "rbf:1", "rbf:4")
@@ -23,7 +24,7 @@ def test_kernels_of_a_fold_know_nothing_of_its_test_samples(samples, method, cen
     """They are those of a family that has seen the training samples alone."""
     X, _, _ = samples
     train, test = np.arange(0, 66, 2), np.array([1, 7, 33])
-    grams, rows, _ = part(parse(SPECIFICATION).fit(X).dense(), NAMES, train, test, method, center, None)
+    grams, rows, _ = part(parse(SPECIFICATION).fit(X).dense(), NAMES, train, test, Normalizer(method, center))
     alone = parse(SPECIFICATION).fit(X[train], normalize=method, center=center)
     np.testing.assert_allclose(grams.dense(), alone.dense(), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(rows, alone.new(X[test]), rtol=1e-12, atol=1e-13)
