@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeVar
 
@@ -242,27 +242,24 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
         Not such a file, or a name twice.
     """
     sets: dict[str, list[str]] = {}
-    for number, line in _lines(path):
-        fields = line.split("\t")
-        if len(fields) < 3 or not fields[0]:
-            raise UnsafeFile(f"{path}, line {number}: expected a name, a description and genes, separated by tabs.")
-        if fields[0] in sets:
-            raise UnsafeFile(f"{path}, line {number}: the set {fields[0]!r} is there twice.")
-        genes = list(dict.fromkeys(gene for gene in fields[2:] if gene))
-        if len(genes) >= smallest:
-            sets[fields[0]] = genes
-    return sets
-
-
-def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty, with their numbers."""
     try:
         with open(path, encoding="utf-8-sig") as file:  # noqa: PTH123 - a path of any kind
             for number, line in enumerate(lines_of(file, path), start=1):
-                if line.strip():
-                    yield number, line.rstrip("\r\n")
+                fields = line.rstrip("\r\n").split("\t")
+                if not line.strip():
+                    continue
+                if len(fields) < 3 or not fields[0]:
+                    raise UnsafeFile(
+                        f"{path}, line {number}: expected a name, a description and genes, separated by tabs."
+                    )
+                if fields[0] in sets:
+                    raise UnsafeFile(f"{path}, line {number}: the set {fields[0]!r} is there twice.")
+                genes = list(dict.fromkeys(gene for gene in fields[2:] if gene))
+                if len(genes) >= smallest:
+                    sets[fields[0]] = genes
     except UnicodeDecodeError as damaged:
         raise UnsafeFile(f"{path} is no text in UTF-8: {damaged}.") from damaged
+    return sets
 
 
 class CholeskyFactor:

@@ -298,6 +298,12 @@ class Union(KernelFamily):
         return tuple(kernel for part in self.parts for kernel in part.expand(variables))
 
 
+def require_family(function: str, family: Any) -> None:
+    """Raise `InvalidParameter` unless a function of families was given one."""
+    if not isinstance(family, KernelFamily):
+        raise InvalidParameter(f"{function} takes a family of kernels, for instance gaussian(1.0), not {family!r}.")
+
+
 _MOST = 10**6
 
 
@@ -358,8 +364,7 @@ def total(family: KernelFamily) -> KernelFamily:
     InvalidParameter
         Something that is not a family.
     """
-    if not isinstance(family, KernelFamily):
-        raise InvalidParameter(f"total takes a family, for instance total(gaussian([1, 2])), not {family!r}.")
+    require_family("total", family)
     return Total(family)
 
 

@@ -8,7 +8,8 @@ A solver asks its `reader`, which keeps rows in a bounded cache, in float32 if t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -293,62 +294,42 @@ class LazyStack(OnSamples, KernelStack):
 
 
 class Images:
-    """K_m v: `weights @ images` evaluates the kernels with a weight, `images @ u` what lies between support vectors."""
+    """K_m v: `weights @ images` evaluates the kernels with a weight, `images @ u` what lies between support vectors.
+
+    `abs(images)` has the same two products of the absolute values, and knows what these know.
+    """
 
     __array_ufunc__ = None  # an array on the left leaves the product to the class
 
     def __init__(self, stack: LazyStack, v: Array) -> None:
         self._stack, self._v, self._support = stack, v, np.flatnonzero(v)
-        self._near: Array | None = None
+        self._of: Callable[[Array], Array] = np.asarray
+        self._near: list[Array] = []
+        """What lies between support vectors, once it is known."""
         self._rows: dict[int, Array] = {}
 
+    def __abs__(self) -> Images:
+        absolute = copy(self)
+        absolute._of = np.abs
+        return absolute
+
     def __rmatmul__(self, weights: Array) -> Array:
-        return self._sum(weights, _same)
-
-    def __matmul__(self, u: Array) -> Array:
-        return self._products(u, _same)
-
-    def __abs__(self) -> Sizes:
-        return Sizes(self)
-
-    def _sum(self, weights: Array, of: Any) -> Array:
-        """sum_m weights_m K_m v, or of the absolute values."""
         self._evaluate(np.flatnonzero(weights))
         total = np.zeros(len(self._v))
         for m in np.flatnonzero(weights):
-            total += weights[m] * of(self._rows[int(m)])
+            total += weights[m] * self._of(self._rows[int(m)])
         return total
 
-    def _products(self, u: Array, of: Any) -> Array:
-        """u'K_m v for all m."""
+    def __matmul__(self, u: Array) -> Array:
         if np.any(u[self._v == 0.0]):
             self._evaluate(np.arange(len(self._stack)))
         if len(self._rows) == len(self._stack):
-            return np.array([of(self._rows[m]) @ u for m in range(len(self._stack))])
-        if self._near is None:
-            self._near = self._stack.part(self._support).apply(self._v[self._support])
-        return np.asarray(of(self._near) @ u[self._support])
+            return np.array([self._of(self._rows[m]) @ u for m in range(len(self._stack))])
+        if not self._near:
+            self._near.append(self._stack.part(self._support).apply(self._v[self._support]))
+        return np.asarray(self._of(self._near[0]) @ u[self._support])
 
     def _evaluate(self, kernels: Any) -> None:
         missing = [int(m) for m in kernels if int(m) not in self._rows]
         if missing:
             self._rows.update(zip(missing, self._stack.apply(self._v, missing), strict=True))
-
-
-class Sizes:
-    """The absolute values of images, with the same two products."""
-
-    __array_ufunc__ = None
-
-    def __init__(self, images: Images) -> None:
-        self._images = images
-
-    def __rmatmul__(self, weights: Array) -> Array:
-        return self._images._sum(weights, np.abs)
-
-    def __matmul__(self, u: Array) -> Array:
-        return self._images._products(u, np.abs)
-
-
-def _same(x: Array) -> Array:
-    return x

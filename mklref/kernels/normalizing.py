@@ -9,6 +9,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput
+from mklref.kernels.blocks import checked_block
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.kernels.transforms import Normalization, Normalizer, checked_method
 
@@ -111,10 +112,7 @@ def _transformed_stack(
 
 
 def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, Array]:
-    checked = as_float_array(rows, f"K_new[{m}]", InvalidInput)
-    if checked.ndim != 2 or checked.shape[1] != n:
-        raise InvalidInput(f"K_new[{m}] has shape {checked.shape}; expected (k, {n}) for {n} training samples.")
-    require_finite(checked, f"K_new[{m}]", InvalidInput)
+    checked = checked_block(rows, f"K_new[{m}]", n)
     own = as_float_array(diagonal, f"diagonal_new[{m}]", InvalidInput).astype(np.float64, copy=False)
     if own.shape != (len(checked),):
         raise InvalidInput(f"diagonal_new[{m}] has shape {own.shape}; expected ({len(checked)},).")
