@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -128,47 +128,33 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
             )
         return as_regularizer(self.norm)
 
-    def _checked(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
-        """X and y as scikit-learn validates them; precomputed kernels, which it does not know, as they are."""
-        require_unmasked(X=X, y=y)
-        if not self._is_precomputed():
+    def _checked(self, X: Any, *y: Any, **checks: Any) -> Any:
+        """X, and y if it is given, as scikit-learn validates them; texts and precomputed kernels it does not know."""
+        require_unmasked(X=X, **dict(zip("y", y, strict=False)))
+        if self._is_precomputed():
+            self.n_features_in_ = n_precomputed(X)
+        else:
             X = joined(X)
-            texts = self._texts(X)
+            texts = self._texts(X, reset=True)
             if texts is None:
                 names = named(X)
-                X, y = validated(self, X, y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X), **checks)
+                found = validated(self, X, *y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X), **checks)
                 if names is not None:
                     self.feature_names_in_ = names
-                return X, y
-            with own_errors():
-                y = column_or_1d(y, warn=True)
-                check_consistent_length(texts, y)
-            return texts, y
-        X = self._checked_samples(X)
-        with own_errors():
-            y = column_or_1d(y, warn=True)
-        if len(y) != self.n_features_in_:
-            raise InvalidInput(
-                f"y has {len(y)} entries, X of shape {np.shape(X)} holds kernels of {self.n_features_in_} samples; "
-                "with kernels='precomputed' it has shape (M, n, n) or (n, n, M)."
-            )
-        return X, y
-
-    def _checked_samples(self, X: Any) -> Any:
-        """X alone, in the same way."""
-        require_unmasked(X=X)
-        if not self._is_precomputed():
-            X = joined(X)
-            texts = self._texts(X)
-            if texts is not None:
-                return texts
-            names = named(X)
-            X = validated(self, X, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X))
-            if names is not None:
-                self.feature_names_in_ = names
+                return found
+            X = texts
+        if not y:
             return X
-        self.n_features_in_ = n_precomputed(X)
-        return X
+        with own_errors():
+            target = column_or_1d(y[0], warn=True)
+            if not self._is_precomputed():
+                check_consistent_length(X, target)
+        if self._is_precomputed() and len(target) != self.n_features_in_:
+            raise InvalidInput(
+                f"y has {len(target)} entries, X of shape {np.shape(X)} holds kernels of {self.n_features_in_} "
+                "samples; with kernels='precomputed' it has shape (M, n, n) or (n, n, M)."
+            )
+        return X, target
 
     def _accepts_sparse(self, X: Any) -> Any:
         """The formats of sparse samples that the kernels can read: where all are functions of products."""
@@ -177,12 +163,13 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         kernels = family_of(self.kernels).expand([f"x{j}" for j in range(X.shape[1])])
         return "csr" if of_products(kernels) else False
 
-    def _texts(self, X: Any) -> Any:
+    def _texts(self, X: Any, *, reset: bool) -> Any:
         """Texts, which scikit-learn does not check, as a matrix; None for anything else."""
         texts = None if is_sparse(X) else as_texts(X)
         if texts is not None:
-            _check_feature_names(self, X, reset=True)
-            self.n_features_in_ = texts.shape[1]
+            _check_feature_names(self, X, reset=reset)
+            if reset:
+                self.n_features_in_ = texts.shape[1]
         return texts
 
     def _is_precomputed(self) -> bool:
@@ -270,6 +257,20 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         grams, self._new_kernels = normalized(raw, self._new_kernels, self._normalizer(weight))
         return grams
 
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """What the fit of every estimator is: check, evaluate, state, solve."""
+        own: Any = self
+        with self._fitting():
+            X, y = own._checked_data(X, y)
+            kept = self._kept(X, sample_weight, y)
+            y = y[kept.indices]
+            self._require_targets(y)
+            self._fit_parts(own._parts(self._learned_kernels(X, kept), y, kept.weight), kept)
+        return self
+
+    def _require_targets(self, y: Any) -> None:
+        """Raise unless something can be learned from the targets that are kept."""
+
     def _fit_parts(self, parts: list[Part], kept: Kept, *, unfinished: bool = False) -> bool:
         """Solve the problems, and keep of the machines what predictions need; whether Ctrl-C came first.
 
@@ -294,7 +295,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                     f"{type(self).__name__} did not reach tol = {self.tol:g}: {solution.status.value} "
                     f"{solution.certificate}",
                     ConvergenceWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
         warn_of_constant([self.kernel_names_[m] for m in constant], "the training samples")
         return interrupted is not None
@@ -348,9 +349,8 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         if self._is_of_fold():
             return X
         X = joined(X)
-        texts = None if is_sparse(X) else as_texts(X)
+        texts = self._texts(X, reset=False)
         if texts is not None:
-            _check_feature_names(self, X, reset=False)
             return texts
         names = named(X)
         if names is not None and not np.array_equal(names, variables_of(self)):

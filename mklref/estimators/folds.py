@@ -133,27 +133,8 @@ def _accuracy(model: Any, rows: Array, y: Any, sample_weight: Array | None = Non
     return float(np.average(model.predict(rows) == y, weights=sample_weight))
 
 
-@dataclass(frozen=True)
-class _Scorer:
-    """scikit-learn's scorer, which says what to do if it asks for probabilities."""
-
-    scorer: Any
-    scoring: Any
-
-    def __call__(self, model: Any, rows: Array, y: Any, **weighted: Any) -> float:
-        try:
-            return float(self.scorer(model, rows, y, **weighted))
-        except AttributeError as lacking:
-            if "predict_proba" not in str(lacking):
-                raise
-            raise InvalidParameter(
-                f"scoring = {self.scoring!r} needs probabilities, and scores are none: choose by scores or "
-                "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
-            ) from lacking
-
-
 def scorer_of(model: Any, scoring: Any) -> Any:
-    """scikit-learn's scorer of that name, or the function itself.
+    """scikit-learn's scorer of that name, or the function itself; it says what to do if it asks for probabilities.
 
     Raises
     ------
@@ -161,12 +142,25 @@ def scorer_of(model: Any, scoring: Any) -> Any:
         An unknown name.
     """
     try:
-        return _Scorer(check_scoring(model, scoring), scoring)
+        scorer = check_scoring(model, scoring)
     except ValueError as unknown:
         raise InvalidParameter(
             f"scoring = {scoring!r} is unknown; sklearn.metrics.get_scorer_names() lists names, such as "
             "'balanced_accuracy', 'roc_auc' or 'neg_mean_absolute_error'."
         ) from unknown
+
+    def score(model: Any, rows: Array, y: Any, **weighted: Any) -> float:
+        try:
+            return float(scorer(model, rows, y, **weighted))
+        except AttributeError as lacking:
+            if "predict_proba" not in str(lacking):
+                raise
+            raise InvalidParameter(
+                f"scoring = {scoring!r} needs probabilities, and scores are none: choose by scores or "
+                "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
+            ) from lacking
+
+    return score
 
 
 def points_of_fold(

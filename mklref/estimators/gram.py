@@ -12,7 +12,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
-from mklref.estimators.blocks import SparseFamily, is_sparse
+from mklref.estimators.blocks import Joined, SparseFamily, is_sparse
 from mklref.estimators.factors import FactorFamily
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
@@ -26,6 +26,7 @@ from mklref.kernels import (
     parse,
     stack,
 )
+from mklref.kernels.fitted import Training
 from mklref.kernels.transforms import VANISHING, Normalizer, Transform
 
 PRECOMPUTED = "precomputed"
@@ -71,37 +72,24 @@ def raw_family(
         named = tuple(kernel.name(variables) for kernel in own)
         fitted = SparseFamily(X, own, (Transform(),) * len(own), named)
         return ArrayStack.trusted(list(fitted.grams()), named), fitted
-    labelled = X if names is None else _Named(X, names)
+    labelled = X if names is None else Joined(X, tuple(names))
     given = family_of(kernels).fit_normalized(labelled, how, storage)
     if isinstance(given, FamilyStack):
         given.require_psd()
     return given, given.fitted
 
 
-class _Named:
-    """A matrix with names of columns, as a data frame has them."""
-
-    def __init__(self, X: Array, columns: Any) -> None:
-        self._X, self.columns = X, columns
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        return np.asarray(self._X, dtype=dtype)
-
-
 @dataclass(frozen=True)
-class Precomputed:
-    """Kernels of new samples that the user gives, (M, k, n) or (k, n, M) as the training kernels were."""
+class Precomputed(Training):
+    """Kernels of new samples that the user gives, (M, k, n) or (k, n, M) as the training kernels were.
+
+    `samples` are the numbers of the training samples that were used, and `kernels` those of the kernels that are read.
+    """
 
     n_training: int
     """Training samples that the user knows of."""
-    kept: Any
-    """Those of them that were used, indices (n,)."""
     last: bool
     """Whether the kernels are stacked along the last axis."""
-    transforms: tuple[Transform, ...]
-    """Those of the kernels that are read."""
-    kernels: tuple[int, ...]
-    """Their numbers among those that the user gives."""
     n_kernels: int
     """How many the user gives."""
 
@@ -122,27 +110,8 @@ class Precomputed:
     def rows(self, X_new: FloatArray, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen ones of the kernels that are read, of new samples with the training samples, (k, n) each."""
         for m in which:
-            block = X_new[:, self.kept, self.kernels[m]]
+            block = X_new[:, self.samples, self.kernels[m]]
             yield self.transforms[m].new(block, np.zeros(len(block)))  # the diagonal is read by 'spherical' alone
-
-    @property
-    def n_samples(self) -> int:
-        """The number of training samples that are read."""
-        return len(self.kept)
-
-    @property
-    def centred(self) -> bool:
-        """As of `FittedFamily`."""
-        return any(transform.centering is not None for transform in self.transforms)
-
-    def reduced(self, samples: Any, kernels: Any) -> Precomputed:
-        """The same with these training samples, numbers or a slice, and these kernels alone; see `Transform.at`."""
-        return replace(
-            self,
-            kept=self.kept[samples],
-            kernels=tuple(self.kernels[m] for m in kernels),
-            transforms=tuple(self.transforms[m].at(samples) for m in kernels),
-        )
 
 
 NewKernels = FittedFamily | SparseFamily | Precomputed | FactorFamily
@@ -164,8 +133,8 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     given = ArrayStack([matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices])
     given.require_psd()  # with the allowance of their own dtype
     matrices = [np.ascontiguousarray(matrix, dtype=np.float64) for matrix in given.matrices]
-    M = len(matrices)
-    return ArrayStack.trusted(matrices), Precomputed(n, kept, last, (Transform(),) * M, tuple(range(M)), M)
+    made, M = ArrayStack.trusted(matrices), len(matrices)
+    return made, Precomputed(kept, tuple(range(M)), (Transform(),) * M, made.names, n, last, M)
 
 
 def normalized(raw: KernelStack, new: NewKernels, how: Normalizer) -> tuple[KernelStack, NewKernels]:

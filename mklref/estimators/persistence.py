@@ -92,7 +92,7 @@ class Persistent:
         if isinstance(model._new_kernels, SparseFamily):
             raise InvalidParameter("a model of sparse samples is saved with joblib.dump; or fit it to X.toarray().")
         arrays = {name.strip("_"): getattr(model, name) for name in _FITTED}
-        arrays |= _transforms_to_arrays(model._new_kernels.transforms)
+        arrays |= _transforms_to_arrays(model._new_kernels, self._fitted_with)
         facts: dict[str, Any] = {
             "format": _FORMAT,
             "estimator": type(self).__name__,
@@ -103,7 +103,7 @@ class Persistent:
             "certificates": [vars(bounds) for bounds in np.atleast_1d(np.array(model.certificate_, dtype=object))],
         }
         if isinstance(model._new_kernels, Precomputed):
-            arrays["kept"] = model._new_kernels.kept
+            arrays["kept"] = model._new_kernels.samples
             facts |= {"n_training": model._new_kernels.n_training, "last": bool(model._new_kernels.last)}
         else:
             arrays["samples"] = model._new_kernels.samples
@@ -172,7 +172,8 @@ def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> N
     M = len(model.kernel_names_)
     if model.kernels == PRECOMPUTED:
         _require_kernels(model, [f"K{m}" for m in range(M)])
-        return Precomputed(facts["n_training"], arrays["kept"], facts["last"], transforms, tuple(map(int, active)), M)
+        own, names = tuple(map(int, active)), tuple(model.kernel_names_[m] for m in active)
+        return Precomputed(arrays["kept"], own, transforms, names, facts["n_training"], facts["last"], M)
     variables = variables_of(model)
     kernels = family_of(model.kernels).expand(variables)
     _require_kernels(model, [kernel.name(variables) for kernel in kernels])
@@ -197,20 +198,20 @@ def _require_kernels(model: Any, names: list[str]) -> None:
         raise ValueError(f"its kernels are {', '.join(names[:8])}, not {', '.join(model.kernel_names_[:8])}")
 
 
-def _transforms_to_arrays(transforms: tuple[Transform, ...]) -> dict[str, Array]:
+def _transforms_to_arrays(new: Any, parameters: dict[str, Any]) -> dict[str, Array]:
     """All kernels are transformed in the same way, so that each statistic is one array over the kernels."""
     arrays: dict[str, Array] = {}
-    centerings = [transform.centering for transform in transforms if transform.centering is not None]
-    if centerings:
-        arrays["means"] = np.stack([centering.means for centering in centerings])
-        arrays["totals"] = np.array([centering.total for centering in centerings])
-        if centerings[0].shares is not None:
+    centerings = [transform.centering for transform in new.transforms]
+    normalizations = [transform.normalization for transform in new.transforms]
+    if parameters["center"]:
+        arrays["means"] = np.reshape([own.means for own in centerings], (-1, new.n_samples))
+        arrays["totals"] = np.array([own.total for own in centerings], dtype=np.float64)
+        if centerings and centerings[0].shares is not None:
             arrays["shares"] = centerings[0].shares
-    for transform in transforms[:1]:
-        if isinstance(transform.normalization, Scaling):
-            arrays["factors"] = np.array([own.normalization.factor for own in transforms])  # type: ignore[union-attr]
-        elif isinstance(transform.normalization, Projection):
-            arrays["norms"] = np.stack([own.normalization.norms for own in transforms])  # type: ignore[union-attr]
+    if parameters["normalize"] == "spherical":
+        arrays["norms"] = np.reshape([own.norms for own in normalizations], (-1, new.n_samples))
+    elif parameters["normalize"] is not None:
+        arrays["factors"] = np.array([own.factor for own in normalizations], dtype=np.float64)
     return arrays
 
 

@@ -65,27 +65,38 @@ def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, s
     """
     found = np.empty((X.shape[0], len(dual)))
     found[:] = intercept
-    parts = list(blocks(X, dual.shape[1])) if dual.size else []
-    progress = Steps(shown and len(parts) > 1, "predict", len(parts))
-    try:
-        for rows in parts:
-            for m, values in enumerate(_values(new, X[rows], weights.shape[1], dual)):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    found[rows] += weights[:, m] * values
-            progress.advance()
-    finally:
-        progress.close()
+    for rows, _, term in _terms(new, X, weights, dual, shown):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found[rows] += term
     return _within_float64(found)
 
 
 def contributions(new: Any, X: Any, weights: Array, dual: Array) -> Array:
     """f_mp(x) of new samples, (k, M, P); parameters and errors as for `scores`."""
     found = np.zeros((X.shape[0], weights.shape[1], len(dual)))
-    for rows in blocks(X, dual.shape[1]) if dual.size else ():
-        for m, values in enumerate(_values(new, X[rows], weights.shape[1], dual)):
-            with np.errstate(over="ignore", invalid="ignore"):
-                found[rows, m] = weights[:, m] * values
+    for rows, m, term in _terms(new, X, weights, dual, shown=False):
+        found[rows, m] = term
     return _within_float64(found)
+
+
+def _terms(new: Any, X: Any, weights: Array, dual: Array, shown: bool) -> Iterator[tuple[slice, int, Array]]:
+    """f_mp(x) of each block of rows and each kernel, (k, P); of what overflows the scores say that it does."""
+    parts = list(blocks(X, dual.shape[1])) if dual.size else []
+    progress = Steps(shown and len(parts) > 1, "predict", len(parts))
+    try:
+        for rows in parts:
+            products: Any
+            if isinstance(new, FactorFamily):
+                products = zip((own(X[rows]) for own in new.features), new.images, strict=True)
+            else:
+                products = ((kernel, dual.T) for kernel in new.rows(X[rows], range(weights.shape[1])))
+            for m, (kernel, coefficients) in enumerate(products):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    term = weights[:, m] * np.asarray(kernel @ coefficients)
+                yield rows, m, term
+            progress.advance()
+    finally:
+        progress.close()
 
 
 def _within_float64(found: Array) -> Array:
@@ -98,19 +109,6 @@ def _within_float64(found: Array) -> Array:
             "Scale its variables, or fit the model again."
         )
     return found
-
-
-def _values(new: Any, X: Any, count: int, dual: Array) -> Iterator[Array]:
-    """sum_i beta_pi k_m(x_i, x) of each kernel, (k, P)."""
-    if isinstance(new, FactorFamily):
-        return (_product(own(X), image) for own, image in zip(new.features, new.images, strict=True))
-    return (_product(kernel, dual.T) for kernel in new.rows(X, range(count)))
-
-
-def _product(kernel: Array, coefficients: Array) -> Array:
-    """The scores say what overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(kernel @ coefficients)
 
 
 class Explained:

@@ -27,6 +27,7 @@ from mklref.estimators import cells as reading
 from mklref.estimators.cells import FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.notations import DECODERS
+from mklref.estimators.samples import units
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 
 OTHER, ABSENT = "(other)", "missing"
@@ -70,7 +71,7 @@ class Column:
             return replace(made, kind="leave", note="it is the same in all rows", option="")
         if made.kind == "flag":
             return made
-        mean, deviation = _standard(there)
+        mean, deviation = units(there)
         return replace(made, mean=mean, deviation=deviation)
 
     @property
@@ -280,15 +281,6 @@ def _column(**given: Any) -> Column:
     if not whole or not np.isfinite([made.mean, made.deviation]).all() or not made.deviation > 0.0:
         raise ValueError(f"the column {made.name!r} does not fit together")
     return made
-
-
-def _standard(values: Array) -> tuple[float, float]:
-    """Mean and standard deviation, 1 of a constant; by a power of two, so that no square leaves the range."""
-    exponent = int(np.frexp(np.abs(values).max())[1])
-    unit = np.ldexp(values, -exponent)
-    if np.ptp(unit) == 0.0:
-        return float(values[0]), 1.0
-    return float(np.ldexp(unit.mean(), exponent)), float(np.ldexp(unit.std(), exponent))
 
 
 def _require_different(names: list[str]) -> None:

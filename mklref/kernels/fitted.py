@@ -145,7 +145,7 @@ class Training:
 
     samples: Any
     """The training samples, (n, d)."""
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[Any, ...]
     transforms: tuple[Transform, ...]
     names: tuple[str, ...]
 
