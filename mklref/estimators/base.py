@@ -28,7 +28,6 @@ from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, 
 from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
-    Precomputed,
     family_of,
     n_precomputed,
     normalized,
@@ -52,7 +51,7 @@ from mklref.estimators.samples import (
 )
 from mklref.estimators.workers import gathered, poll
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import FittedFamily, Kernel, KernelStack
+from mklref.kernels import Kernel, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
 from mklref.kernels.storage import checked_storage
@@ -344,10 +343,8 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
     def _checked_new(self, X: Any) -> Any:
         """New samples with the columns of the training samples; precomputed kernels as they are."""
         require_unmasked(X=X)
-        if isinstance(self._new_kernels, Precomputed):
+        if hasattr(self._new_kernels, "checked"):  # matrices, of the user or of a fold
             return self._new_kernels.checked(X)
-        if self._is_of_fold():
-            return X
         X = joined(X)
         texts = self._texts(X, reset=False)
         if texts is not None:
@@ -370,19 +367,16 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
         check_is_fitted(self)
         X = self._checked_new(X)
-        shown = bool(self.verbose) and not self._is_of_fold()
-        return prediction.scores(self._new_kernels, X, *self._machines(), self.intercept_, shown=shown)
-
-    def _is_of_fold(self) -> bool:
-        """Whether a search scores this machine by kernels that it has cut out."""
-        return not isinstance(self._new_kernels, FittedFamily | SparseFamily | Precomputed | FactorFamily)
+        machines = self._machines()
+        return prediction.scores(self._new_kernels, X, *machines, self.intercept_, shown=bool(self.verbose))
 
     def _machines(self) -> tuple[Array, Array]:
         """theta (P, active kernels) or (1, active kernels), and beta (P, samples that are kept)."""
         weights = np.atleast_2d(self.weights_)[:, self._active]
-        if self._is_of_fold() or isinstance(self._new_kernels, FactorFamily) or not self._new_kernels.centred:
+        new: Any = self._new_kernels
+        if not new.centred:
             return weights, self.dual_coef_
-        dual = np.zeros((len(self.dual_coef_), self._new_kernels.n_samples))
+        dual = np.zeros((len(self.dual_coef_), new.n_samples))
         dual[:, self._columns] = self.dual_coef_
         return weights, dual
 

@@ -30,7 +30,10 @@ from mklref.kernels.approximations import CholeskyFactor
 from mklref.kernels.base import Kernel
 from mklref.kernels.transforms import VANISHING, Normalizer, Transform
 
-_BLOCK = 1 << 20
+BLOCK = 1 << 20
+"""Entries of a matrix with a row for each of some samples: 8 MB."""
+_FEWEST = 64
+"""Rows of such a matrix, however many columns there are."""
 _LEAST = 1e-12
 """Rounding: of eigenvalues of k(z, z) beside the largest, and of variances beside the mean of k(x, x)."""
 
@@ -149,8 +152,8 @@ def approximated(
 
 
 def row_blocks(n: int, columns: int) -> list[slice]:
-    """Rows whose features take 8 MB at a time."""
-    step = max(64, _BLOCK // max(1, columns))
+    """Some of n rows at a time, in order, so that a matrix of so many columns with these rows is small."""
+    step = max(_FEWEST, BLOCK // max(1, columns))
     return [slice(start, start + step) for start in range(0, n, step)]
 
 

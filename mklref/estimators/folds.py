@@ -123,6 +123,13 @@ class _Rows:
     active: Any
     columns: Any
 
+    centred = False
+    """They are so already."""
+
+    def checked(self, X_new: Any) -> Any:
+        """As they are."""
+        return X_new
+
     def rows(self, X_new: Any, which: Any) -> Iterator[Array]:
         """The chosen ones of positive weight with the support vectors, (t, s) each."""
         return (X_new[:, self.active[m], self.columns] for m in which)

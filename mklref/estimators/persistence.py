@@ -82,7 +82,8 @@ class Persistent:
 
         check_is_fitted(self)
         model = cast(Any, self)
-        if not _is_specification(self._fitted_with["kernels"]):
+        kernels = self._fitted_with["kernels"]
+        if not all(isinstance(text, str) for text in (kernels if isinstance(kernels, list | tuple) else [kernels])):
             raise InvalidParameter(
                 "kernels are functions or families, which a file of numbers cannot hold: write them as a specification "
                 "such as 'linear,rbf:0.5..20:8', or save with joblib.dump."
@@ -181,11 +182,7 @@ def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> N
         raise ValueError("its kernels do not take its samples")
     model.kernel_groups_ = grouped(kernels, variables)
     own, names = (tuple(several[m] for m in active) for several in (kernels, model.kernel_names_))
-    return FittedFamily(arrays["samples"], own, transforms, names, tuple(variables) if _named(model) else ())
-
-
-def _named(model: Any) -> bool:
-    return hasattr(model, "feature_names_in_")
+    return FittedFamily(arrays["samples"], own, transforms, names, tuple(getattr(model, "feature_names_in_", ())))
 
 
 def variables_of(model: Any) -> list[str]:
@@ -230,12 +227,6 @@ def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, 
             normalization = Projection(arrays["norms"][m])
         made.append(Transform(centering, normalization))
     return tuple(made)
-
-
-def _is_specification(kernels: Any) -> bool:
-    """A text, or a list of texts."""
-    several = kernels if isinstance(kernels, list | tuple) else [kernels]
-    return all(isinstance(text, str) for text in several)
 
 
 def _plain_classes(classes: Any) -> Any:

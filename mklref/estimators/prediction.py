@@ -2,7 +2,7 @@
 
     f_mp(x) = theta_pm sum_i beta_pi k_m(x_i, x)         t_p(x) = sum_m f_mp(x) + b_p
 
-However many new samples there are, what is held beside them and their scores is a few matrices of `BLOCK` entries.
+However many new samples there are, what is held beside them and their scores is a few matrices of 8 MB.
 """
 
 from __future__ import annotations
@@ -15,14 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mklref._progress import Steps
 from mklref._typing import Array
-from mklref.estimators.factors import FactorFamily
+from mklref.estimators.factors import FactorFamily, row_blocks
 from mklref.estimators.gram import NewKernels
 from mklref.exceptions import InvalidInput, InvalidParameter
-
-BLOCK = 2**20
-"""Entries of a kernel between a block of new samples and the support vectors: 8 MB."""
-_FEWEST = 64
-"""Rows of a block, however many support vectors there are."""
 
 
 def held(new: NewKernels, support: Any, active: Any) -> tuple[NewKernels, Any]:
@@ -33,12 +28,6 @@ def held(new: NewKernels, support: Any, active: Any) -> tuple[NewKernels, Any]:
     if new.centred:
         return new.reduced(slice(None), active), support
     return new.reduced(support, active), np.arange(len(support))
-
-
-def blocks(X: Any, support: int) -> Iterator[slice]:
-    """The rows of X (k, ...), so many at a time that a kernel between them and the support vectors is small."""
-    size = max(_FEWEST, BLOCK // max(1, support))
-    return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
 def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, shown: bool = False) -> Array:
@@ -81,7 +70,7 @@ def contributions(new: Any, X: Any, weights: Array, dual: Array) -> Array:
 
 def _terms(new: Any, X: Any, weights: Array, dual: Array, shown: bool) -> Iterator[tuple[slice, int, Array]]:
     """f_mp(x) of each block of rows and each kernel, (k, P); of what overflows the scores say that it does."""
-    parts = list(blocks(X, dual.shape[1])) if dual.size else []
+    parts = row_blocks(X.shape[0], dual.shape[1]) if dual.size else []
     progress = Steps(shown and len(parts) > 1, "predict", len(parts))
     try:
         for rows in parts:
@@ -143,13 +132,17 @@ class Explained:
             An unknown `by`, or groups of precomputed kernels.
         """
         check_is_fitted(self)
-        groups = self._groups_by(by)
+        if by not in ("kernel", "group"):
+            raise InvalidParameter(f"by = {by!r} is unknown; known are kernel and group.")
+        if by == "group" and not hasattr(self, "kernel_groups_"):
+            raise InvalidParameter("by = 'group' takes the groups of the kernels, which precomputed ones do not tell.")
         weights, dual = self._machines()
         active = contributions(self._new_kernels, self._checked_new(X), weights, dual)
         found = np.zeros((len(active), len(self.kernel_names_), len(dual)))
         found[:, self._active] = active
-        if groups is not None:
-            found = np.stack([found[:, list(members)].sum(axis=1) for members in groups.values()], axis=1)
+        if by == "group":
+            sums = [found[:, list(members)].sum(axis=1) for members in self.kernel_groups_.values()]
+            found = np.stack(sums, axis=1)
         return found[:, :, 0] if found.shape[2] == 1 else found
 
     def contribution_shares(self, X: Any, by: str = "kernel") -> dict[str, float]:
@@ -174,10 +167,3 @@ class Explained:
         total = float(shares.sum())
         names = self.kernel_names_ if by == "kernel" else tuple(self.kernel_groups_)
         return dict(zip(names, (shares / total if total > 0.0 else 0.0 * shares).tolist(), strict=True))
-
-    def _groups_by(self, by: str) -> dict[str, tuple[int, ...]] | None:
-        if by not in ("kernel", "group"):
-            raise InvalidParameter(f"by = {by!r} is unknown; known are kernel and group.")
-        if by == "group" and not hasattr(self, "kernel_groups_"):
-            raise InvalidParameter("by = 'group' takes the groups of the kernels, which precomputed ones do not tell.")
-        return self.kernel_groups_ if by == "group" else None

@@ -105,7 +105,7 @@ def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) 
     with np.errstate(over="ignore", invalid="ignore"):
         deviation = X.std(axis=0)
     scaled = (deviation > 0.0) & np.isfinite(deviation) & ~np.all((low == X) | (high == X), axis=0)
-    for columns in dict.fromkeys(_mixed(kernel) for kernel in kernels if not _foreign(kernel)):
+    for columns in dict.fromkeys(kernel.on_columns()[1] for kernel in kernels if not _foreign(kernel)):
         chosen = np.flatnonzero(scaled) if columns is None else np.array([j for j in columns if scaled[j]], dtype=int)
         if len(chosen) < 2:
             continue
@@ -119,11 +119,6 @@ def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) 
                 stacklevel=5,
             )
             return
-
-
-def _mixed(kernel: Kernel) -> tuple[int, ...] | None:
-    """The columns that a kernel puts together; None for all of them."""
-    return kernel.on_columns()[1]
 
 
 def _foreign(kernel: Kernel) -> bool:

@@ -24,7 +24,7 @@ from mklref import (
     certify,
     reference,
 )
-from mklref.estimators import prediction
+from mklref.estimators import factors
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidInput,
@@ -366,9 +366,9 @@ def test_scores_in_blocks_are_those_of_the_definition(three_classes, monkeypatch
     beta[:, model.support_] = model.dual_coef_
     weights = np.broadcast_to(model.weights_, (3, 4))
     expected = np.einsum("pm,mki,pi->kp", weights, rows, beta) + model.intercept_
-    monkeypatch.setattr(prediction, "_FEWEST", 1)
+    monkeypatch.setattr(factors, "_FEWEST", 1)
     for entries in (1, 40, 2**20):
-        monkeypatch.setattr(prediction, "BLOCK", entries)
+        monkeypatch.setattr(factors, "BLOCK", entries)
         np.testing.assert_allclose(model.decision_function(X_new), expected, atol=1e-12)
 
 
