@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from makers import stacked_kernels
-from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import KFold, cross_val_score
@@ -301,11 +300,6 @@ def test_what_scikit_learn_refuses_is_an_error_of_this_package(change, error):
     given = {"X": np.arange(8.0).reshape(4, 2), "y": np.arange(4.0), **change}
     with pytest.raises(error):
         MKLRegressor("linear").fit(**given)
-
-
-def test_sparse_samples_are_for_functions_of_products():
-    with pytest.raises(InvalidType, match="dense data is required"):
-        MKLRegressor("rbf:1").fit(csr_array(np.eye(4)), np.arange(4.0))
 
 
 def test_precomputed_kernels_in_single_precision_and_in_a_stack(three_classes):
