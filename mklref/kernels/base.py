@@ -110,17 +110,24 @@ class KernelFamily(ABC):
         """
         return self.fit_normalized(X, Normalizer(normalize, center), storage, cache=cache, precision=precision)
 
-    def fit_normalized(self, X: Any, how: Normalizer, storage: str, **lazy: Any) -> FamilyStack | LazyStack:
+    def fit_normalized(
+        self, X: Any, how: Normalizer, storage: str, *, cache: Any = None, precision: Any = "float64"
+    ) -> FamilyStack | LazyStack:
         """What `fit` does."""
-        from mklref.kernels.fitted import FamilyStack, expanded
+        from mklref.kernels.fitted import FamilyStack, FittedFamily
         from mklref.kernels.lazy import LazyStack
-        from mklref.kernels.storage import checked_storage, chosen
+        from mklref.kernels.storage import checked_cache, checked_precision, checked_storage, chosen
 
         kept, choice = checked_storage(storage), ""
+        raw = FittedFamily.of(self, X)
         if kept == "auto":
-            kernels, _, samples, *_ = expanded(self, X)
-            kept, choice = chosen(len(kernels), len(samples))
-        made = FamilyStack(self, X, how) if kept == "memory" else LazyStack.fit(self, X, how, **lazy)
+            kept, choice = chosen(len(raw.kernels), raw.n_samples)
+        made: FamilyStack | LazyStack
+        if kept == "memory":
+            made = FamilyStack(raw, how)
+        else:
+            lazy = LazyStack(raw, cache=checked_cache(cache), precision=checked_precision(precision))
+            made = lazy.normalized(how)
         made.choice = choice
         return made
 

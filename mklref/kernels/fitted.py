@@ -23,10 +23,13 @@ class OnSamples:
     """What stacks of a family on training samples have beside their entries: `new`, `diagonals` and groups."""
 
     fitted: FittedFamily
-    groups: dict[str, tuple[int, ...]]
-    """The numbers of the kernels of each group: of a variable, of `on`, of a scale of wavelets."""
     choice = ""
     """Why the matrices are in memory or not, if storage="auto" decided it."""
+
+    @property
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """The numbers of the kernels of each group: of a variable, of `on`, of a scale of wavelets."""
+        return grouped(self.fitted.kernels, self.fitted.variables)
 
     def new(self, X_new: Any) -> Array:
         """Kernels of new samples with the training samples, transformed with the training statistics.
@@ -75,9 +78,9 @@ class FamilyStack(OnSamples, ArrayStack):
     kernel, and what its normalisation takes.
     """
 
-    def __init__(self, family: KernelFamily, X: Any, how: Normalizer) -> None:
+    def __init__(self, raw: FittedFamily, how: Normalizer) -> None:
         """Evaluate, and normalise as it is said."""
-        kernels, names, samples, variables, columns = expanded(family, X)
+        kernels, names, samples = raw.kernels, raw.names, raw.samples
         grams = np.empty((len(names), len(samples), len(samples)))
         labels = [f"kernel {name!r}" for name in names]
         transforms: list[Any] = [None] * len(kernels)
@@ -95,8 +98,7 @@ class FamilyStack(OnSamples, ArrayStack):
                     require_no_overflow(out, names[m])
                     transforms[m] = how.fit(out, labels[m])
                     transforms[m].train_in_place(out)
-        self.fitted = FittedFamily(samples, kernels, tuple(transforms), names, columns)
-        self.groups = grouped(kernels, variables)
+        self.fitted = replace(raw, transforms=tuple(transforms))
         super().__init__(list(grams), names)
         if all(kernel.definite for kernel in kernels):
             self.__dict__["_gram_checked"] = True
@@ -120,23 +122,6 @@ def _evaluate(block: Block, run: Run, grams: Array) -> None:
     """The matrices of exponentials, those of consecutive kernels at a time."""
     for part in np.split(np.array(run.members), np.flatnonzero(np.diff(run.members) > 1) + 1):
         block.exponentials(run.of(part), grams[part[0] : part[-1] + 1])
-
-
-def expanded(
-    family: KernelFamily, X: Any
-) -> tuple[tuple[Kernel, ...], tuple[str, ...], Array, list[str], tuple[str, ...]]:
-    """The kernels on these samples and their names, the samples, the names of variables, and those that X gives."""
-    samples = checked_samples(X, "X")
-    n, d = samples.shape
-    if n < 2:
-        raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
-    columns = _columns_of(X)
-    variables = columns or [f"x{j}" for j in range(d)]
-    kernels = family.expand(variables)
-    names = tuple(kernel.name(variables) for kernel in kernels)
-    for kernel, name in zip(kernels, names, strict=True):
-        _require_type(kernel, name, samples)
-    return kernels, names, samples, variables, tuple(columns)
 
 
 @dataclass(frozen=True)
@@ -176,6 +161,24 @@ class FittedFamily(Training):
 
     columns: tuple[str, ...] = ()
     """The names of the d variables, if the training samples had any."""
+
+    @classmethod
+    def of(cls, family: KernelFamily, X: Any) -> FittedFamily:
+        """The kernels of a family on these samples, as they are before normalisation."""
+        samples = checked_samples(X, "X")
+        if len(samples) < 2:
+            raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
+        empty = cls(samples, (), (), (), tuple(_columns_of(X)))
+        kernels = family.expand(empty.variables)
+        names = tuple(kernel.name(empty.variables) for kernel in kernels)
+        for kernel, name in zip(kernels, names, strict=True):
+            _require_type(kernel, name, samples)
+        return replace(empty, kernels=kernels, transforms=(Transform(),) * len(kernels), names=names)
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the d variables, x0, x1, ... where they have none."""
+        return list(self.columns) or [f"x{j}" for j in range(self.samples.shape[1])]
 
     def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""

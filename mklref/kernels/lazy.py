@@ -19,14 +19,11 @@ import numpy as np
 from mklref._progress import Steps
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
-from mklref.kernels.base import KernelFamily
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
-from mklref.kernels.fitted import FittedFamily, OnSamples, expanded
-from mklref.kernels.functions import grouped
+from mklref.kernels.fitted import FittedFamily, OnSamples
 from mklref.kernels.reader import CachedReader, Reader
 from mklref.kernels.stack import KernelStack
-from mklref.kernels.storage import checked_cache, checked_precision
-from mklref.kernels.transforms import Normalizer, Transform
+from mklref.kernels.transforms import Normalizer
 
 _ROUNDINGS = 8.0 * 2.0**-52
 """Of a factor, of two norms, of the product of both, each twice."""
@@ -39,8 +36,6 @@ class LazyStack(OnSamples, KernelStack):
     ----------
     fitted : FittedFamily
         Kernels, training samples, and the statistics of the normalisation.
-    groups : dict
-        The numbers of the kernels of each group.
     cache : int
         Bytes of rows that a solver may keep.
     precision : {"float64", "float32"}
@@ -52,31 +47,20 @@ class LazyStack(OnSamples, KernelStack):
     """Whether products show a progress line."""
     dtype = np.dtype(np.float64)
 
-    def __init__(
-        self, fitted: FittedFamily, groups: dict[str, tuple[int, ...]], *, cache: int, precision: str = "float64"
-    ) -> None:
-        self.fitted, self.groups, self.names = fitted, groups, fitted.names
+    def __init__(self, fitted: FittedFamily, *, cache: int, precision: str = "float64") -> None:
+        self.fitted, self.names = fitted, fitted.names
         self.cache, self.precision = cache, precision
         self.evaluated = 0.0
         """Entries that were evaluated, of all kernels together."""
         self._samples = {"float64": Samples(fitted.samples)}
-
-    @classmethod
-    def fit(
-        cls, family: KernelFamily, X: Any, how: Normalizer, *, cache: Any = None, precision: Any = "float64"
-    ) -> LazyStack:
-        """What `KernelFamily.fit(..., storage="lazy")` does; parameters and errors are documented there."""
-        kernels, names, samples, variables, columns = expanded(family, X)
-        limit, precision = checked_cache(cache), checked_precision(precision)
-        fitted = FittedFamily(samples, kernels, (Transform(),) * len(kernels), names, columns)
-        raw = cls(fitted, grouped(kernels, variables), cache=limit, precision=precision)
-        return raw.normalized(how) if how.method or how.center else raw
 
     def normalized(self, how: Normalizer) -> LazyStack:
         """The kernels with a normalisation.
 
         The means of rows, which centring and "multiplicative" take, cost one evaluation of all kernels.
         """
+        if how.method is None and not how.center:
+            return self
         samples, found = self.fitted.samples, []
         ones = np.ones(len(samples)) if how.weight is None else how.weight
         means: Any = self.apply(ones) / ones.sum() if how.reads_means else [None] * len(self)
@@ -84,7 +68,7 @@ class LazyStack(OnSamples, KernelStack):
             for kernel, name, own in zip(self.fitted.kernels, self.names, means, strict=True):
                 found.append(how.of_statistics(kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"))
         fitted = replace(self.fitted, transforms=tuple(found))
-        made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
+        made = LazyStack(fitted, cache=self.cache, precision=self.precision)
         made.choice, made._samples = self.choice, self._samples
         return made
 
@@ -240,7 +224,7 @@ class LazyStack(OnSamples, KernelStack):
         old = self.fitted
         transforms = tuple(transform.at(samples) for transform in old.transforms)
         fitted = replace(old, samples=old.samples[samples], transforms=transforms)
-        made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
+        made = LazyStack(fitted, cache=self.cache, precision=self.precision)
         for precision in self._samples:  # around the same mean, so that the entries are those of the whole
             made._samples[precision] = self._samples[precision].part(samples)
         made.origin, made.progress = (self, np.arange(self.shape[1])[samples]), self.progress
