@@ -74,14 +74,15 @@ def _terms(new: Any, X: Any, weights: Array, dual: Array, shown: bool) -> Iterat
     progress = Steps(shown and len(parts) > 1, "predict", len(parts))
     try:
         for rows in parts:
-            products: Any
             if isinstance(new, FactorFamily):
-                products = zip((own(X[rows]) for own in new.features), new.images, strict=True)
+                kernels, coefficients = (own(X[rows]) for own in new.features), new.images
             else:
-                products = ((kernel, dual.T) for kernel in new.rows(X[rows], range(weights.shape[1])))
-            for m, (kernel, coefficients) in enumerate(products):
+                kernels, coefficients = new.rows(X[rows], range(weights.shape[1])), (dual.T,) * weights.shape[1]
+            for m in range(weights.shape[1]):
+                kernel = next(kernels)
                 with np.errstate(over="ignore", invalid="ignore"):
-                    term = weights[:, m] * np.asarray(kernel @ coefficients)
+                    term = weights[:, m] * np.asarray(kernel @ coefficients[m])
+                del kernel  # before there is another one
                 yield rows, m, term
             progress.advance()
     finally:

@@ -94,6 +94,8 @@ def test_one_kernel_is_the_one_class_svm(data):
     assert 0.3 * 80 * ours.offset_ == pytest.approx(theirs.offset_[0], abs=1e-5)
     np.testing.assert_allclose(ours.score_samples(X) - ours.offset_, ours.decision_function(X), atol=1e-14)
     assert 0.1 < np.mean(ours.predict(X) == -1) <= 0.3
+    twice = clone(ours).fit(X, sample_weight=np.full(80, 2.0))
+    np.testing.assert_allclose(twice.decision_function(X), ours.decision_function(X), atol=1e-7)
 
 
 @pytest.mark.parametrize("center", [False, True])
