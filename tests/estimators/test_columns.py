@@ -108,7 +108,6 @@ LAZY, NYSTROEM, CHOLESKY = (
     [
         *((MKLClassifier(FAMILY, norm=2), 2, form) for form in (LAZY, NYSTROEM, CHOLESKY)),
         (MKLClassifier(FAMILY, center=True), 3, LAZY),
-        (MKLClassifier(FAMILY, center=True, normalize="spherical"), 2, LAZY),
         (MKLOneClass(FAMILY, normalize="trace"), 0, LAZY),
         (MKLRegressor(FAMILY, norm=2), 0, LAZY),
         *((MKLClassifier(FAMILY, center=True, multiclass="independent"), 3, form) for form in (NYSTROEM, CHOLESKY)),
