@@ -11,6 +11,7 @@ Gram matrices have checks of their own in `kernels.validation`.
 from __future__ import annotations
 
 import numbers
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -87,6 +88,17 @@ def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
     if not least <= int(value) < 2**1000:
         raise InvalidParameter(f"{label} = {shown(value)} must be an integer of at least {least}: {remedy}")
     return int(value)
+
+
+def checked_integer(value: Any, least: float, most: float, says: str) -> int:
+    """`value` as an int between these ends, else `InvalidParameter` in these words; a float is none."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidParameter(says) from None
+    if isinstance(value, bool) or not least <= number <= most:
+        raise InvalidParameter(says)
+    return number
 
 
 def checked_flag(label: str, value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
+from mklref._validate import checked_flag
 from mklref.certificate import Bounds
 from mklref.estimators import prediction
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
@@ -27,10 +28,7 @@ from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, 
 from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
-    Precomputed,
     family_of,
-    is_definite,
-    n_kernels,
     n_precomputed,
     normalized,
     raw_family,
@@ -53,16 +51,18 @@ from mklref.estimators.samples import (
 )
 from mklref.estimators.workers import gathered, poll
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import FittedFamily, KernelStack
+from mklref.kernels import Kernel, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
 from mklref.kernels.storage import checked_storage
-from mklref.kernels.transforms import checked_method
+from mklref.kernels.transforms import Normalizer
 from mklref.multiclass import MulticlassProblem
 from mklref.native import solve
 from mklref.problem import Problem
 from mklref.regularizers import NAMED, Groups, Lp, Regularizer, as_regularizer
 from mklref.solution import Status
+
+_AS_THEY_ARE = Normalizer()
 
 
 class Part(NamedTuple):
@@ -127,47 +127,33 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
             )
         return as_regularizer(self.norm)
 
-    def _checked(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
-        """X and y as scikit-learn validates them; precomputed kernels, which it does not know, as they are."""
-        require_unmasked(X=X, y=y)
-        if not self._is_precomputed():
+    def _checked(self, X: Any, *y: Any, **checks: Any) -> Any:
+        """X, and y if it is given, as scikit-learn validates them; texts and precomputed kernels it does not know."""
+        require_unmasked(X=X, **dict(zip("y", y, strict=False)))
+        if self._is_precomputed():
+            self.n_features_in_ = n_precomputed(X)
+        else:
             X = joined(X)
-            texts = self._texts(X)
+            texts = self._texts(X, reset=True)
             if texts is None:
                 names = named(X)
-                X, y = validated(self, X, y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X), **checks)
+                found = validated(self, X, *y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X), **checks)
                 if names is not None:
                     self.feature_names_in_ = names
-                return X, y
-            with own_errors():
-                y = column_or_1d(y, warn=True)
-                check_consistent_length(texts, y)
-            return texts, y
-        X = self._checked_samples(X)
-        with own_errors():
-            y = column_or_1d(y, warn=True)
-        if len(y) != self.n_features_in_:
-            raise InvalidInput(
-                f"y has {len(y)} entries, X of shape {np.shape(X)} holds kernels of {self.n_features_in_} samples; "
-                "with kernels='precomputed' it has shape (M, n, n) or (n, n, M)."
-            )
-        return X, y
-
-    def _checked_samples(self, X: Any) -> Any:
-        """X alone, in the same way."""
-        require_unmasked(X=X)
-        if not self._is_precomputed():
-            X = joined(X)
-            texts = self._texts(X)
-            if texts is not None:
-                return texts
-            names = named(X)
-            X = validated(self, X, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X))
-            if names is not None:
-                self.feature_names_in_ = names
+                return found
+            X = texts
+        if not y:
             return X
-        self.n_features_in_ = n_precomputed(X)
-        return X
+        with own_errors():
+            target = column_or_1d(y[0], warn=True)
+            if not self._is_precomputed():
+                check_consistent_length(X, target)
+        if self._is_precomputed() and len(target) != self.n_features_in_:
+            raise InvalidInput(
+                f"y has {len(target)} entries, X of shape {np.shape(X)} holds kernels of {self.n_features_in_} "
+                "samples; with kernels='precomputed' it has shape (M, n, n) or (n, n, M)."
+            )
+        return X, target
 
     def _accepts_sparse(self, X: Any) -> Any:
         """The formats of sparse samples that the kernels can read: where all are functions of products."""
@@ -176,12 +162,13 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         kernels = family_of(self.kernels).expand([f"x{j}" for j in range(X.shape[1])])
         return "csr" if of_products(kernels) else False
 
-    def _texts(self, X: Any) -> Any:
+    def _texts(self, X: Any, *, reset: bool) -> Any:
         """Texts, which scikit-learn does not check, as a matrix; None for anything else."""
         texts = None if is_sparse(X) else as_texts(X)
         if texts is not None:
-            _check_feature_names(self, X, reset=True)
-            self.n_features_in_ = texts.shape[1]
+            _check_feature_names(self, X, reset=reset)
+            if reset:
+                self.n_features_in_ = texts.shape[1]
         return texts
 
     def _is_precomputed(self) -> bool:
@@ -204,29 +191,35 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                 )
         return as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
 
+    def _members(self) -> tuple[Kernel, ...]:
+        """The kernels, unless they are precomputed."""
+        return family_of(self.kernels).expand(variables_of(self))
+
+    def _normalizer(self, weight: Array | None) -> Normalizer:
+        """The normalisation, by samples of these weights; constant kernels become 0."""
+        return Normalizer(self.normalize, checked_flag("center", self.center), weight, vanish=True)
+
     def _learned_kernels(self, X: Any, kept: Kept) -> KernelStack:
         """The kernels of the samples that are kept, normalised; remembers what new samples need.
 
         Those that need no check are evaluated as they are needed, the others before they are normalised.
         """
         of_samples = not self._is_precomputed() and getattr(self, "approximation", None) is None and not is_sparse(X)
-        at_once = of_samples and is_definite(self.kernels, variables_of(self))
-        grams = self._raw_kernels(X, kept, normalized=at_once)
-        return grams if at_once else self._normalized(grams, kept.weight)
+        if of_samples and all(kernel.definite for kernel in self._members()):
+            return self._raw_kernels(X, kept, self._normalizer(kept.weight))
+        return self._normalized(self._raw_kernels(X, kept), kept.weight)
 
-    def _raw_kernels(self, X: Any, kept: Kept, *, normalized: bool = False) -> KernelStack:
-        """The kernels of the samples that are kept, normalised if asked; remembers what new samples need."""
-        if not isinstance(self.center, bool | np.bool_):
-            raise InvalidType(f"center is {self.center!r}; give True or False.")
-        method = None if self.normalize is None else checked_method(self.normalize)
+    def _raw_kernels(self, X: Any, kept: Kept, how: Normalizer = _AS_THEY_ARE) -> KernelStack:
+        """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need."""
+        wanted = self._normalizer(kept.weight)
         storage = checked_storage(getattr(self, "storage", "memory"))  # a search slices matrices
         grams: KernelStack
         approximation = getattr(self, "approximation", None)
         checked_approximation(approximation)
         if approximation is not None:
-            return self._factors(X, kept, approximation, method)
+            return self._factors(X, kept, approximation, wanted)
         if self._is_precomputed():
-            if method == "spherical":
+            if wanted.method == "spherical":
                 raise InvalidParameter(
                     "normalize = 'spherical' needs k(x, x) of new samples, which precomputed kernels do not tell: "
                     "apply mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) first; give normalize=None."
@@ -236,26 +229,22 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         else:
             names = getattr(self, "feature_names_in_", None)
             if storage == "memory":
-                require_memory(len(kept.indices), n_kernels(self.kernels, variables_of(self)), *self._folds_at_a_time)
-            wanted = (method, bool(self.center), kept.weight) if normalized else (None, False, None)
-            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage, wanted)
+                require_memory(len(kept.indices), len(self._members()), *self._folds_at_a_time)
+            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage, how)
             self._new_kernels = fitted
             self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
             warn_of_scales(fitted.kernels, fitted.samples, variables_of(self))
         self.kernel_names_ = grams.names
         return grams
 
-    def _factors(self, X: Any, kept: Kept, approximation: Any, method: Any) -> KernelStack:
+    def _factors(self, X: Any, kept: Kept, approximation: Any, how: Normalizer) -> KernelStack:
         """The kernels as factors, normalised."""
         if self._is_precomputed() or is_sparse(X):
             raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
-        variables, samples = variables_of(self), X[kept.indices]
-        members = family_of(self.kernels).expand(variables)
-        names = tuple(kernel.name(variables) for kernel in members)
-        self._factor_stack, self._new_kernels = approximated(
-            members, names, samples, approximation, method, bool(self.center), kept.weight
-        )
-        self.kernel_groups_, self.kernel_names_ = grouped(members, variables), names
+        variables, samples, members = variables_of(self), X[kept.indices], self._members()
+        self.kernel_names_ = tuple(kernel.name(variables) for kernel in members)
+        self._factor_stack, self._new_kernels = approximated(members, self.kernel_names_, samples, approximation, how)
+        self.kernel_groups_ = grouped(members, variables)
         warn_of_scales(members, samples, variables)
         stack: KernelStack = self._factor_stack
         return stack
@@ -264,8 +253,22 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         """The kernels that are learned with; those of `raw` are not needed after it."""
         if isinstance(self._new_kernels, FactorFamily):
             return raw
-        grams, self._new_kernels = normalized(raw, self._new_kernels, self.normalize, bool(self.center), weight)
+        grams, self._new_kernels = normalized(raw, self._new_kernels, self._normalizer(weight))
         return grams
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """What the fit of every estimator is: check, evaluate, state, solve."""
+        own: Any = self
+        with self._fitting():
+            X, y = own._checked_data(X, y)
+            kept = self._kept(X, sample_weight, y)
+            y = y[kept.indices]
+            self._require_targets(y)
+            self._fit_parts(own._parts(self._learned_kernels(X, kept), y, kept.weight), kept)
+        return self
+
+    def _require_targets(self, y: Any) -> None:
+        """Raise unless something can be learned from the targets that are kept."""
 
     def _fit_parts(self, parts: list[Part], kept: Kept, *, unfinished: bool = False) -> bool:
         """Solve the problems, and keep of the machines what predictions need; whether Ctrl-C came first.
@@ -291,7 +294,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                     f"{type(self).__name__} did not reach tol = {self.tol:g}: {solution.status.value} "
                     f"{solution.certificate}",
                     ConvergenceWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
         warn_of_constant([self.kernel_names_[m] for m in constant], "the training samples")
         return interrupted is not None
@@ -340,14 +343,11 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
     def _checked_new(self, X: Any) -> Any:
         """New samples with the columns of the training samples; precomputed kernels as they are."""
         require_unmasked(X=X)
-        if isinstance(self._new_kernels, Precomputed):
+        if hasattr(self._new_kernels, "checked"):  # matrices, of the user or of a fold
             return self._new_kernels.checked(X)
-        if self._is_of_fold():
-            return X
         X = joined(X)
-        texts = None if is_sparse(X) else as_texts(X)
+        texts = self._texts(X, reset=False)
         if texts is not None:
-            _check_feature_names(self, X, reset=False)
             return texts
         names = named(X)
         if names is not None and not np.array_equal(names, variables_of(self)):
@@ -367,19 +367,16 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
         check_is_fitted(self)
         X = self._checked_new(X)
-        shown = bool(self.verbose) and not self._is_of_fold()
-        return prediction.scores(self._new_kernels, X, *self._machines(), self.intercept_, shown=shown)
-
-    def _is_of_fold(self) -> bool:
-        """Whether a search scores this machine by kernels that it has cut out."""
-        return not isinstance(self._new_kernels, FittedFamily | SparseFamily | Precomputed | FactorFamily)
+        machines = self._machines()
+        return prediction.scores(self._new_kernels, X, *machines, self.intercept_, shown=bool(self.verbose))
 
     def _machines(self) -> tuple[Array, Array]:
         """theta (P, active kernels) or (1, active kernels), and beta (P, samples that are kept)."""
         weights = np.atleast_2d(self.weights_)[:, self._active]
-        if self._is_of_fold() or isinstance(self._new_kernels, FactorFamily) or not self._new_kernels.centred:
+        new: Any = self._new_kernels
+        if not new.centred:
             return weights, self.dual_coef_
-        dual = np.zeros((len(self.dual_coef_), self._new_kernels.n_samples))
+        dual = np.zeros((len(self.dual_coef_), new.n_samples))
         dual[:, self._columns] = self.dual_coef_
         return weights, dual
 

@@ -159,13 +159,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         ConvergenceWarning
             tol was not reached; says why.
         """
-        with self._fitting():
-            X, y = self._checked_data(X, y)
-            kept = self._kept(X, sample_weight, y)
-            self._require_targets(y[kept.indices])
-            grams = self._learned_kernels(X, kept)
-            self._fit_parts(self._parts(grams, y[kept.indices], kept.weight), kept)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Samples and classes as arrays."""

@@ -28,9 +28,12 @@ from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
 from mklref.kernels.base import Kernel
-from mklref.kernels.transforms import VANISHING, Transform, checked_method
+from mklref.kernels.transforms import VANISHING, Normalizer, Transform
 
-_BLOCK = 1 << 20
+BLOCK = 1 << 20
+"""Entries of a matrix with a row for each of some samples: 8 MB."""
+_FEWEST = 64
+"""Rows of such a matrix, however many columns there are."""
 _LEAST = 1e-12
 """Rounding: of eigenvalues of k(z, z) beside the largest, and of variances beside the mean of k(x, x)."""
 
@@ -128,13 +131,9 @@ def approximated(
     names: Sequence[str],
     X: Array,
     approximation: Any,
-    method: Any,
-    center: bool,
-    weight: Any,
+    how: Normalizer,
 ) -> tuple[FactorStack, FactorFamily]:
     """The normalised features of training samples X (n, d), in memory, and those of new ones."""
-    if method is not None:
-        checked_method(method)
     if isinstance(approximation, Nystroem):
         random, count = check_random_state(approximation.random_state), min(approximation.n_components, len(X))
         points = X[np.sort(random.permutation(len(X))[:count])]
@@ -145,7 +144,7 @@ def approximated(
     for maker in makers:
         raw = np.concatenate([maker.transform(X[part]) for part in row_blocks(len(X), len(maker.transform(X[:1])[0]))])
         diagonal = maker.kernel.diagonal(X)
-        own, constant = _normalized(maker, raw, diagonal, method, center, weight)
+        own, constant = _normalized(maker, raw, diagonal, how)
         features.append(own)
         transforms.append(VANISHING if constant else Transform())
         rows.append(own.normalized(raw, diagonal))
@@ -153,29 +152,28 @@ def approximated(
 
 
 def row_blocks(n: int, columns: int) -> list[slice]:
-    """Rows whose features take 8 MB at a time."""
-    step = max(64, _BLOCK // max(1, columns))
+    """Some of n rows at a time, in order, so that a matrix of so many columns with these rows is small."""
+    step = max(_FEWEST, BLOCK // max(1, columns))
     return [slice(start, start + step) for start in range(0, n, step)]
 
 
-def _normalized(
-    maker: Any, raw: Array, diagonal: Array, method: Any, center: bool, weight: Any
-) -> tuple[Features, bool]:
-    """Statistics of the features, as `Transform.fit` takes them of the matrix; whether the kernel is constant."""
+def _normalized(maker: Any, raw: Array, diagonal: Array, how: Normalizer) -> tuple[Features, bool]:
+    """Statistics of the features, as `Normalizer.fit` takes them of the matrix; whether the kernel is constant."""
+    weight = how.weight
     total = float(len(raw)) if weight is None else float(weight.sum())
     mean = np.average(raw, axis=0, weights=weight)
     size = float(diagonal.sum() if weight is None else weight @ diagonal) / total
     variance = size - float(mean @ mean)
     constant = variance <= _LEAST * size
-    if constant and (method == "multiplicative" or (method is not None and center)):
+    if constant and (how.method == "multiplicative" or (how.method is not None and how.center)):
         return Features(maker, factor=0.0), True
-    held = variance if center else size
+    held = variance if how.center else size
     factor = 1.0
-    if method == "multiplicative":
+    if how.method == "multiplicative":
         factor = variance**-0.5
-    elif method == "trace" and held > 0.0:
+    elif how.method == "trace" and held > 0.0:
         factor = (held * total) ** -0.5
-    return Features(maker, mean if center else 0.0, factor, method == "spherical"), False
+    return Features(maker, mean if how.center else 0.0, factor, how.method == "spherical"), False
 
 
 def _has_features(model: Any) -> bool:

@@ -123,6 +123,13 @@ class _Rows:
     active: Any
     columns: Any
 
+    centred = False
+    """They are so already."""
+
+    def checked(self, X_new: Any) -> Any:
+        """As they are."""
+        return X_new
+
     def rows(self, X_new: Any, which: Any) -> Iterator[Array]:
         """The chosen ones of positive weight with the support vectors, (t, s) each."""
         return (X_new[:, self.active[m], self.columns] for m in which)
@@ -133,27 +140,8 @@ def _accuracy(model: Any, rows: Array, y: Any, sample_weight: Array | None = Non
     return float(np.average(model.predict(rows) == y, weights=sample_weight))
 
 
-@dataclass(frozen=True)
-class _Scorer:
-    """scikit-learn's scorer, which says what to do if it asks for probabilities."""
-
-    scorer: Any
-    scoring: Any
-
-    def __call__(self, model: Any, rows: Array, y: Any, **weighted: Any) -> float:
-        try:
-            return float(self.scorer(model, rows, y, **weighted))
-        except AttributeError as lacking:
-            if "predict_proba" not in str(lacking):
-                raise
-            raise InvalidParameter(
-                f"scoring = {self.scoring!r} needs probabilities, and scores are none: choose by scores or "
-                "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
-            ) from lacking
-
-
 def scorer_of(model: Any, scoring: Any) -> Any:
-    """scikit-learn's scorer of that name, or the function itself.
+    """scikit-learn's scorer of that name, or the function itself; it says what to do if it asks for probabilities.
 
     Raises
     ------
@@ -161,12 +149,25 @@ def scorer_of(model: Any, scoring: Any) -> Any:
         An unknown name.
     """
     try:
-        return _Scorer(check_scoring(model, scoring), scoring)
+        scorer = check_scoring(model, scoring)
     except ValueError as unknown:
         raise InvalidParameter(
             f"scoring = {scoring!r} is unknown; sklearn.metrics.get_scorer_names() lists names, such as "
             "'balanced_accuracy', 'roc_auc' or 'neg_mean_absolute_error'."
         ) from unknown
+
+    def score(model: Any, rows: Array, y: Any, **weighted: Any) -> float:
+        try:
+            return float(scorer(model, rows, y, **weighted))
+        except AttributeError as lacking:
+            if "predict_proba" not in str(lacking):
+                raise
+            raise InvalidParameter(
+                f"scoring = {scoring!r} needs probabilities, and scores are none: choose by scores or "
+                "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
+            ) from lacking
+
+    return score
 
 
 def points_of_fold(
@@ -184,8 +185,7 @@ def points_of_fold(
     Where Ctrl-C, or the end of the search, comes first, those that were solved by then and None for the others.
     """
     own_weight = None if weight is None else weight[fold.train]
-    normalization = (model.normalize, bool(model.center), own_weight)
-    grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, *normalization)
+    grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, model._normalizer(own_weight))
     rows = np.moveaxis(by_kernel, 0, 1)
     own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
     own._remember_parameters()

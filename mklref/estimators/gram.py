@@ -12,7 +12,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
-from mklref.estimators.blocks import SparseFamily, is_sparse
+from mklref.estimators.blocks import Joined, SparseFamily, is_sparse
 from mklref.estimators.factors import FactorFamily
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
@@ -26,7 +26,8 @@ from mklref.kernels import (
     parse,
     stack,
 )
-from mklref.kernels.transforms import VANISHING, Transform, fitted_or_vanishing
+from mklref.kernels.fitted import Training
+from mklref.kernels.transforms import VANISHING, Normalizer, Transform
 
 PRECOMPUTED = "precomputed"
 
@@ -57,24 +58,13 @@ def family_of(kernels: Any) -> KernelFamily:
     )
 
 
-def n_kernels(kernels: Any, variables: Sequence[str]) -> int:
-    """How many kernels there are on these variables."""
-    return len(family_of(kernels).expand(list(variables)))
-
-
-def is_definite(kernels: Any, variables: Sequence[str]) -> bool:
-    """Whether all kernels are positive semidefinite by a theorem."""
-    return all(kernel.definite for kernel in family_of(kernels).expand(list(variables)))
-
-
 def raw_family(
-    kernels: Any, X: Any, names: Any, storage: str, normalization: tuple[Any, bool, Array | None] = (None, False, None)
+    kernels: Any, X: Any, names: Any, storage: str, how: Normalizer
 ) -> tuple[KernelStack, FittedFamily | SparseFamily]:
     """The kernels on samples X (n, d) whose columns have these names, and those of new samples.
 
     Kernels that are positive semidefinite by a theorem need no check; functions and kernels of the user's get one.
-    Those of sparse samples are in memory. The normalisation, `center` and the weights of samples are those of
-    `normalized`, for dense samples: where they are known before, kernels are evaluated as they will be.
+    Those of sparse samples are in memory, and as they are before normalisation.
     """
     if is_sparse(X):
         variables = [f"x{j}" for j in range(X.shape[1])] if names is None else list(names)
@@ -82,38 +72,24 @@ def raw_family(
         named = tuple(kernel.name(variables) for kernel in own)
         fitted = SparseFamily(X, own, (Transform(),) * len(own), named)
         return ArrayStack.trusted(list(fitted.grams()), named), fitted
-    method, center, weight = normalization
-    labelled = X if names is None else _Named(X, names)
-    given = family_of(kernels).fit_weighted(labelled, weight, method, center, storage, vanish=True)
+    labelled = X if names is None else Joined(X, tuple(names))
+    given = family_of(kernels).fit_normalized(labelled, how, storage)
     if isinstance(given, FamilyStack):
         given.require_psd()
     return given, given.fitted
 
 
-class _Named:
-    """A matrix with names of columns, as a data frame has them."""
-
-    def __init__(self, X: Array, columns: Any) -> None:
-        self._X, self.columns = X, columns
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        return np.asarray(self._X, dtype=dtype)
-
-
 @dataclass(frozen=True)
-class Precomputed:
-    """Kernels of new samples that the user gives, (M, k, n) or (k, n, M) as the training kernels were."""
+class Precomputed(Training):
+    """Kernels of new samples that the user gives, (M, k, n) or (k, n, M) as the training kernels were.
+
+    `samples` are the numbers of the training samples that were used, and `kernels` those of the kernels that are read.
+    """
 
     n_training: int
     """Training samples that the user knows of."""
-    kept: Any
-    """Those of them that were used, indices (n,)."""
     last: bool
     """Whether the kernels are stacked along the last axis."""
-    transforms: tuple[Transform, ...]
-    """Those of the kernels that are read."""
-    kernels: tuple[int, ...]
-    """Their numbers among those that the user gives."""
     n_kernels: int
     """How many the user gives."""
 
@@ -134,27 +110,8 @@ class Precomputed:
     def rows(self, X_new: FloatArray, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen ones of the kernels that are read, of new samples with the training samples, (k, n) each."""
         for m in which:
-            block = X_new[:, self.kept, self.kernels[m]]
+            block = X_new[:, self.samples, self.kernels[m]]
             yield self.transforms[m].new(block, np.zeros(len(block)))  # the diagonal is read by 'spherical' alone
-
-    @property
-    def n_samples(self) -> int:
-        """The number of training samples that are read."""
-        return len(self.kept)
-
-    @property
-    def centred(self) -> bool:
-        """As of `FittedFamily`."""
-        return any(transform.centering is not None for transform in self.transforms)
-
-    def reduced(self, samples: Any, kernels: Any) -> Precomputed:
-        """The same with these training samples, numbers or a slice, and these kernels alone; see `Transform.at`."""
-        return replace(
-            self,
-            kept=self.kept[samples],
-            kernels=tuple(self.kernels[m] for m in kernels),
-            transforms=tuple(self.transforms[m].at(samples) for m in kernels),
-        )
 
 
 NewKernels = FittedFamily | SparseFamily | Precomputed | FactorFamily
@@ -176,24 +133,22 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     given = ArrayStack([matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices])
     given.require_psd()  # with the allowance of their own dtype
     matrices = [np.ascontiguousarray(matrix, dtype=np.float64) for matrix in given.matrices]
-    M = len(matrices)
-    return ArrayStack.trusted(matrices), Precomputed(n, kept, last, (Transform(),) * M, tuple(range(M)), M)
+    made, M = ArrayStack.trusted(matrices), len(matrices)
+    return made, Precomputed(kept, tuple(range(M)), (Transform(),) * M, made.names, n, last, M)
 
 
-def normalized(
-    raw: KernelStack, new: NewKernels, method: Any, center: bool, weight: Array | None
-) -> tuple[KernelStack, NewKernels]:
+def normalized(raw: KernelStack, new: NewKernels, how: Normalizer) -> tuple[KernelStack, NewKernels]:
     """The kernels with the normalisation, and those of new samples with the statistics of the training samples.
 
     Matrices that this module made are overwritten, those of the user are not.
     """
     if isinstance(raw, LazyStack):
-        lazy = raw.normalized(method, center, weight, vanish=True)
+        lazy = raw.normalized(how)
         return lazy, replace(new, transforms=lazy.fitted.transforms)
     assert isinstance(raw, ArrayStack)
     matrices, transforms = [], []
     for gram, name in zip(raw.matrices, raw.names, strict=True):
-        transforms.append(fitted_or_vanishing(gram, f"kernel {name!r}", method, center, weight))
+        transforms.append(how.fit(gram, f"kernel {name!r}"))
         if isinstance(raw, FamilyStack):
             transforms[-1].train_in_place(gram)
             matrices.append(gram)
@@ -208,17 +163,17 @@ def vanished(transforms: Sequence[Transform]) -> list[int]:
 
 
 def part(
-    raw: Array, names: Sequence[str], train: Any, test: Any, method: Any, center: bool, weight: Array | None
+    raw: Array, names: Sequence[str], train: Any, test: Any, how: Normalizer
 ) -> tuple[ArrayStack, Array, list[int]]:
     """Kernels (M, k, k) of the training samples and (M, t, k) of the test samples of a fold, from all (M, n, n).
 
-    Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold,
-    which have these weights. With them the numbers of the kernels that are constant on the training samples.
+    Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold.
+    With them the numbers of the kernels that are constant on these.
     """
     transforms, matrices, rows = [], [], np.empty((len(raw), len(test), len(train)))
     for m, (gram, name) in enumerate(zip(raw, names, strict=True)):
         inner = gram.take(train, axis=0).take(train, axis=1)  # three times as fast as both at once
-        fitted = fitted_or_vanishing(inner, f"in a fold kernel {name!r}", method, center, weight)
+        fitted = how.fit(inner, f"in a fold kernel {name!r}")
         transforms.append(fitted)
         matrices.append(fitted.train(inner))
         rows[m] = fitted.new(gram.take(test, axis=0).take(train, axis=1), gram[test, test])

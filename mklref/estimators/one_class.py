@@ -10,6 +10,7 @@ from sklearn.base import OutlierMixin
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.estimators.base import BaseMKL, Part
+from mklref.kernels import KernelStack
 from mklref.losses import OneClass
 from mklref.problem import Problem
 
@@ -94,24 +95,20 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         ConvergenceWarning
             tol was not reached; says why.
         """
+        return self._fit(X, y, sample_weight)
+
+    def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Samples, and 1 for each as its target."""
         share = "the share of samples that may lie outside."
-        nu = checked_number("nu", self.nu, "(0, 1]", lambda x: 0.0 < x <= 1.0, share)
-        with self._fitting():
-            X = self._checked_samples(X)
-            kept = self._kept(X, sample_weight)
-            grams = self._learned_kernels(X, kept)
-            n = len(kept.indices)
-            total = float(n if kept.weight is None else kept.weight.sum())
-            problem = Problem(
-                grams,
-                np.ones(n),
-                C=1.0 / (float(nu) * total),
-                loss=OneClass(),
-                regularizer=self._regularizer(),
-                sample_weight=kept.weight,
-            )
-            self._fit_parts([Part(problem, np.arange(n))], kept)
-        return self
+        checked_number("nu", self.nu, "(0, 1]", lambda x: 0.0 < x <= 1.0, share)
+        X = self._checked(X)
+        return X, np.ones(self.n_features_in_ if self._is_precomputed() else X.shape[0])
+
+    def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
+        """One problem, in which the summed weight of the losses is 1 / nu."""
+        total = float(len(y) if weight is None else weight.sum())
+        common: dict[str, Any] = {"loss": OneClass(), "regularizer": self._regularizer(), "sample_weight": weight}
+        return [Part(Problem(grams, y, C=1.0 / (float(self.nu) * total), **common), np.arange(len(y)))]
 
     @property
     def offset_(self) -> float:

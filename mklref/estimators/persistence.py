@@ -82,7 +82,8 @@ class Persistent:
 
         check_is_fitted(self)
         model = cast(Any, self)
-        if not _is_specification(self._fitted_with["kernels"]):
+        kernels = self._fitted_with["kernels"]
+        if not all(isinstance(text, str) for text in (kernels if isinstance(kernels, list | tuple) else [kernels])):
             raise InvalidParameter(
                 "kernels are functions or families, which a file of numbers cannot hold: write them as a specification "
                 "such as 'linear,rbf:0.5..20:8', or save with joblib.dump."
@@ -92,7 +93,7 @@ class Persistent:
         if isinstance(model._new_kernels, SparseFamily):
             raise InvalidParameter("a model of sparse samples is saved with joblib.dump; or fit it to X.toarray().")
         arrays = {name.strip("_"): getattr(model, name) for name in _FITTED}
-        arrays |= _transforms_to_arrays(model._new_kernels.transforms)
+        arrays |= _transforms_to_arrays(model._new_kernels, self._fitted_with)
         facts: dict[str, Any] = {
             "format": _FORMAT,
             "estimator": type(self).__name__,
@@ -103,7 +104,7 @@ class Persistent:
             "certificates": [vars(bounds) for bounds in np.atleast_1d(np.array(model.certificate_, dtype=object))],
         }
         if isinstance(model._new_kernels, Precomputed):
-            arrays["kept"] = model._new_kernels.kept
+            arrays["kept"] = model._new_kernels.samples
             facts |= {"n_training": model._new_kernels.n_training, "last": bool(model._new_kernels.last)}
         else:
             arrays["samples"] = model._new_kernels.samples
@@ -172,7 +173,8 @@ def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> N
     M = len(model.kernel_names_)
     if model.kernels == PRECOMPUTED:
         _require_kernels(model, [f"K{m}" for m in range(M)])
-        return Precomputed(facts["n_training"], arrays["kept"], facts["last"], transforms, tuple(map(int, active)), M)
+        own, names = tuple(map(int, active)), tuple(model.kernel_names_[m] for m in active)
+        return Precomputed(arrays["kept"], own, transforms, names, facts["n_training"], facts["last"], M)
     variables = variables_of(model)
     kernels = family_of(model.kernels).expand(variables)
     _require_kernels(model, [kernel.name(variables) for kernel in kernels])
@@ -180,11 +182,7 @@ def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> N
         raise ValueError("its kernels do not take its samples")
     model.kernel_groups_ = grouped(kernels, variables)
     own, names = (tuple(several[m] for m in active) for several in (kernels, model.kernel_names_))
-    return FittedFamily(arrays["samples"], own, transforms, names, tuple(variables) if _named(model) else ())
-
-
-def _named(model: Any) -> bool:
-    return hasattr(model, "feature_names_in_")
+    return FittedFamily(arrays["samples"], own, transforms, names, tuple(getattr(model, "feature_names_in_", ())))
 
 
 def variables_of(model: Any) -> list[str]:
@@ -197,20 +195,20 @@ def _require_kernels(model: Any, names: list[str]) -> None:
         raise ValueError(f"its kernels are {', '.join(names[:8])}, not {', '.join(model.kernel_names_[:8])}")
 
 
-def _transforms_to_arrays(transforms: tuple[Transform, ...]) -> dict[str, Array]:
+def _transforms_to_arrays(new: Any, parameters: dict[str, Any]) -> dict[str, Array]:
     """All kernels are transformed in the same way, so that each statistic is one array over the kernels."""
     arrays: dict[str, Array] = {}
-    centerings = [transform.centering for transform in transforms if transform.centering is not None]
-    if centerings:
-        arrays["means"] = np.stack([centering.means for centering in centerings])
-        arrays["totals"] = np.array([centering.total for centering in centerings])
-        if centerings[0].shares is not None:
+    centerings = [transform.centering for transform in new.transforms]
+    normalizations = [transform.normalization for transform in new.transforms]
+    if parameters["center"]:
+        arrays["means"] = np.reshape([own.means for own in centerings], (-1, new.n_samples))
+        arrays["totals"] = np.array([own.total for own in centerings], dtype=np.float64)
+        if centerings and centerings[0].shares is not None:
             arrays["shares"] = centerings[0].shares
-    for transform in transforms[:1]:
-        if isinstance(transform.normalization, Scaling):
-            arrays["factors"] = np.array([own.normalization.factor for own in transforms])  # type: ignore[union-attr]
-        elif isinstance(transform.normalization, Projection):
-            arrays["norms"] = np.stack([own.normalization.norms for own in transforms])  # type: ignore[union-attr]
+    if parameters["normalize"] == "spherical":
+        arrays["norms"] = np.reshape([own.norms for own in normalizations], (-1, new.n_samples))
+    elif parameters["normalize"] is not None:
+        arrays["factors"] = np.array([own.factor for own in normalizations], dtype=np.float64)
     return arrays
 
 
@@ -229,12 +227,6 @@ def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, 
             normalization = Projection(arrays["norms"][m])
         made.append(Transform(centering, normalization))
     return tuple(made)
-
-
-def _is_specification(kernels: Any) -> bool:
-    """A text, or a list of texts."""
-    several = kernels if isinstance(kernels, list | tuple) else [kernels]
-    return all(isinstance(text, str) for text in several)
 
 
 def _plain_classes(classes: Any) -> Any:

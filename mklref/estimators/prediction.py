@@ -2,7 +2,7 @@
 
     f_mp(x) = theta_pm sum_i beta_pi k_m(x_i, x)         t_p(x) = sum_m f_mp(x) + b_p
 
-However many new samples there are, what is held beside them and their scores is a few matrices of `BLOCK` entries.
+However many new samples there are, what is held beside them and their scores is a few matrices of 8 MB.
 """
 
 from __future__ import annotations
@@ -15,14 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mklref._progress import Steps
 from mklref._typing import Array
-from mklref.estimators.factors import FactorFamily
+from mklref.estimators.factors import FactorFamily, row_blocks
 from mklref.estimators.gram import NewKernels
 from mklref.exceptions import InvalidInput, InvalidParameter
-
-BLOCK = 2**20
-"""Entries of a kernel between a block of new samples and the support vectors: 8 MB."""
-_FEWEST = 64
-"""Rows of a block, however many support vectors there are."""
 
 
 def held(new: NewKernels, support: Any, active: Any) -> tuple[NewKernels, Any]:
@@ -33,12 +28,6 @@ def held(new: NewKernels, support: Any, active: Any) -> tuple[NewKernels, Any]:
     if new.centred:
         return new.reduced(slice(None), active), support
     return new.reduced(support, active), np.arange(len(support))
-
-
-def blocks(X: Any, support: int) -> Iterator[slice]:
-    """The rows of X (k, ...), so many at a time that a kernel between them and the support vectors is small."""
-    size = max(_FEWEST, BLOCK // max(1, support))
-    return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
 def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, shown: bool = False) -> Array:
@@ -65,27 +54,39 @@ def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, s
     """
     found = np.empty((X.shape[0], len(dual)))
     found[:] = intercept
-    parts = list(blocks(X, dual.shape[1])) if dual.size else []
-    progress = Steps(shown and len(parts) > 1, "predict", len(parts))
-    try:
-        for rows in parts:
-            for m, values in enumerate(_values(new, X[rows], weights.shape[1], dual)):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    found[rows] += weights[:, m] * values
-            progress.advance()
-    finally:
-        progress.close()
+    for rows, _, term in _terms(new, X, weights, dual, shown):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found[rows] += term
     return _within_float64(found)
 
 
 def contributions(new: Any, X: Any, weights: Array, dual: Array) -> Array:
     """f_mp(x) of new samples, (k, M, P); parameters and errors as for `scores`."""
     found = np.zeros((X.shape[0], weights.shape[1], len(dual)))
-    for rows in blocks(X, dual.shape[1]) if dual.size else ():
-        for m, values in enumerate(_values(new, X[rows], weights.shape[1], dual)):
-            with np.errstate(over="ignore", invalid="ignore"):
-                found[rows, m] = weights[:, m] * values
+    for rows, m, term in _terms(new, X, weights, dual, shown=False):
+        found[rows, m] = term
     return _within_float64(found)
+
+
+def _terms(new: Any, X: Any, weights: Array, dual: Array, shown: bool) -> Iterator[tuple[slice, int, Array]]:
+    """f_mp(x) of each block of rows and each kernel, (k, P); of what overflows the scores say that it does."""
+    parts = row_blocks(X.shape[0], dual.shape[1]) if dual.size else []
+    progress = Steps(shown and len(parts) > 1, "predict", len(parts))
+    try:
+        for rows in parts:
+            if isinstance(new, FactorFamily):
+                kernels, coefficients = (own(X[rows]) for own in new.features), new.images
+            else:
+                kernels, coefficients = new.rows(X[rows], range(weights.shape[1])), (dual.T,) * weights.shape[1]
+            for m in range(weights.shape[1]):
+                kernel = next(kernels)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    term = weights[:, m] * np.asarray(kernel @ coefficients[m])
+                del kernel  # before there is another one
+                yield rows, m, term
+            progress.advance()
+    finally:
+        progress.close()
 
 
 def _within_float64(found: Array) -> Array:
@@ -98,19 +99,6 @@ def _within_float64(found: Array) -> Array:
             "Scale its variables, or fit the model again."
         )
     return found
-
-
-def _values(new: Any, X: Any, count: int, dual: Array) -> Iterator[Array]:
-    """sum_i beta_pi k_m(x_i, x) of each kernel, (k, P)."""
-    if isinstance(new, FactorFamily):
-        return (_product(own(X), image) for own, image in zip(new.features, new.images, strict=True))
-    return (_product(kernel, dual.T) for kernel in new.rows(X, range(count)))
-
-
-def _product(kernel: Array, coefficients: Array) -> Array:
-    """The scores say what overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(kernel @ coefficients)
 
 
 class Explained:
@@ -145,13 +133,17 @@ class Explained:
             An unknown `by`, or groups of precomputed kernels.
         """
         check_is_fitted(self)
-        groups = self._groups_by(by)
+        if by not in ("kernel", "group"):
+            raise InvalidParameter(f"by = {by!r} is unknown; known are kernel and group.")
+        if by == "group" and not hasattr(self, "kernel_groups_"):
+            raise InvalidParameter("by = 'group' takes the groups of the kernels, which precomputed ones do not tell.")
         weights, dual = self._machines()
         active = contributions(self._new_kernels, self._checked_new(X), weights, dual)
         found = np.zeros((len(active), len(self.kernel_names_), len(dual)))
         found[:, self._active] = active
-        if groups is not None:
-            found = np.stack([found[:, list(members)].sum(axis=1) for members in groups.values()], axis=1)
+        if by == "group":
+            sums = [found[:, list(members)].sum(axis=1) for members in self.kernel_groups_.values()]
+            found = np.stack(sums, axis=1)
         return found[:, :, 0] if found.shape[2] == 1 else found
 
     def contribution_shares(self, X: Any, by: str = "kernel") -> dict[str, float]:
@@ -176,10 +168,3 @@ class Explained:
         total = float(shares.sum())
         names = self.kernel_names_ if by == "kernel" else tuple(self.kernel_groups_)
         return dict(zip(names, (shares / total if total > 0.0 else 0.0 * shares).tolist(), strict=True))
-
-    def _groups_by(self, by: str) -> dict[str, tuple[int, ...]] | None:
-        if by not in ("kernel", "group"):
-            raise InvalidParameter(f"by = {by!r} is unknown; known are kernel and group.")
-        if by == "group" and not hasattr(self, "kernel_groups_"):
-            raise InvalidParameter("by = 'group' takes the groups of the kernels, which precomputed ones do not tell.")
-        return self.kernel_groups_ if by == "group" else None

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL, Part
+from mklref.estimators.samples import units
 from mklref.exceptions import InvalidParameter, InvalidType, UselessModelWarning
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
@@ -109,11 +110,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         UselessModelWarning
             The function is a constant.
         """
-        with self._fitting():
-            X, y = self._checked_data(X, y)
-            kept = self._kept(X, sample_weight, y)
-            grams = self._learned_kernels(X, kept)
-            self._fit_parts(self._parts(grams, y[kept.indices], kept.weight), kept)
+        self._fit(X, y, sample_weight)
         self._warn_if_constant()
         return self
 
@@ -130,7 +127,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
         """One problem, in units of the standard deviation of the targets."""
-        self.y_mean_, self.y_scale_ = _units(y, weight) if self.scale_y else (0.0, 1.0)
+        self.y_mean_, self.y_scale_ = units(y, weight) if self.scale_y else (0.0, 1.0)
         common: dict[str, Any] = {"C": self.C, "loss": self.loss, "regularizer": self._regularizer()}
         targets = (y - self.y_mean_) / self.y_scale_
         return [Part(Problem(grams, targets, sample_weight=weight, **common), np.arange(len(y)))]
@@ -155,14 +152,3 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """The value at each sample, (k,)."""
         return self._scores(X)[:, 0]
-
-
-def _units(y: Array, weight: Array | None) -> tuple[float, float]:
-    """Weighted mean and standard deviation, 1 of equal targets; by a power of two, so that no square overflows."""
-    exponent = int(np.frexp(np.abs(y).max())[1])
-    unit = np.ldexp(y, -exponent)
-    if np.ptp(unit) == 0.0:
-        return float(y[0]), 1.0
-    mean = float(np.average(unit, weights=weight))
-    deviation = float(np.sqrt(np.average((unit - mean) ** 2, weights=weight)))
-    return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent)) or 1.0

@@ -31,6 +31,7 @@ from mklref.estimators.blocks import is_sparse, rows_as_bytes
 from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidType, MKLError, ScaleWarning
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.functions import Function
+from mklref.kernels.storage import bytes_in_memory
 
 _RATIO = 100.0
 """Of standard deviations in one kernel, from which on the smaller variable counts for 1e-4 of a squared distance."""
@@ -85,6 +86,17 @@ def _as_bytes(X: Any) -> Any:
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 
 
+def units(values: Array, weight: Array | None = None) -> tuple[float, float]:
+    """Mean and standard deviation, 1 of equal values; by a power of two, so that no square leaves the range."""
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    unit = np.ldexp(values, -exponent)
+    if np.ptp(unit) == 0.0:
+        return float(values[0]), 1.0
+    mean = float(np.average(unit, weights=weight))
+    deviation = float(np.sqrt(np.average((unit - mean) ** 2, weights=weight)))
+    return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent)) or 1.0
+
+
 def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) -> None:
     """Warn where a kernel mixes variables of very different standard deviations; not of those with two values."""
     if is_sparse(X) or X.dtype.kind != "f":
@@ -93,7 +105,7 @@ def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) 
     with np.errstate(over="ignore", invalid="ignore"):
         deviation = X.std(axis=0)
     scaled = (deviation > 0.0) & np.isfinite(deviation) & ~np.all((low == X) | (high == X), axis=0)
-    for columns in dict.fromkeys(_mixed(kernel) for kernel in kernels if not _foreign(kernel)):
+    for columns in dict.fromkeys(kernel.on_columns()[1] for kernel in kernels if not _foreign(kernel)):
         chosen = np.flatnonzero(scaled) if columns is None else np.array([j for j in columns if scaled[j]], dtype=int)
         if len(chosen) < 2:
             continue
@@ -104,14 +116,9 @@ def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) 
                 f"{deviation[large]:.3g}, {variables[small]!r} one of {deviation[small]:.3g}, which a kernel of both "
                 "hardly sees. Standardise them: make_pipeline(StandardScaler(), ...) of scikit-learn.",
                 ScaleWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             return
-
-
-def _mixed(kernel: Kernel) -> tuple[int, ...] | None:
-    """The columns that a kernel puts together; None for all of them."""
-    return kernel.on_columns()[1]
 
 
 def _foreign(kernel: Kernel) -> bool:
@@ -121,14 +128,10 @@ def _foreign(kernel: Kernel) -> bool:
     return isinstance(kernel.on_columns()[0], Function) or kernel.takes_text
 
 
-_BESIDE = 5
-"""Matrices of order n beside the stack; see `FamilyStack`."""
-
-
 def needed(n: int, M: int, folds: int = 0, workers: int = 1) -> float:
     """Bytes of a fit to n samples with M kernels; of a search with that many folds, so many at a time."""
     slices = workers * (folds - 1) / folds if folds > 1 else 0.0
-    return 8.0 * n * n * (M * (1.0 + slices) + _BESIDE)
+    return bytes_in_memory(M * (1.0 + slices), n)
 
 
 def require_memory(n: int, M: int, folds: int = 0, workers: int = 1) -> None:
@@ -216,5 +219,5 @@ def warn_of_constant(names: list[str], where: str) -> None:
             f"constant on {where}, and so without a say and with weight 0: {few}. Leave out variables that never "
             "change.",
             ConstantKernelWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

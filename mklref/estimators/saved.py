@@ -49,11 +49,11 @@ def require_model(parameters: Sequence[str], classifies: bool, arrays: dict[str,
     own = ["kept" if precomputed else "samples", *(["classes"] if classifies else [])]
     shares = {"shares"} & set(arrays) if "means" in statistics else set()
     require_names(arrays, [*_ARRAYS, *own, *statistics, *shares], "arrays")
-    d, M = saved(facts, "n_features_in", int), len(_texts(facts, "kernel_names"))
+    d, M = saved(facts, "n_features_in", int), len(saved(facts, "kernel_names", tuple))
     n = _n_samples(arrays, facts, d)
     _require(M >= 1 and saved(facts, "n_iter", int) >= 0, "it has kernels, and a number of iterations")
     if named:
-        names = _texts(facts, "feature_names_in")
+        names = saved(facts, "feature_names_in", tuple)
         _require(len(names) == len(set(names)) == d, f"feature_names_in are {d} different names")
     if regresses:
         mean, scale = saved(facts, "y_mean", float), saved(facts, "y_scale", float)
@@ -139,10 +139,6 @@ def _require_indices(
     order = np.sort(array) if fits and not increasing else array
     fits = fits and (not len(array) or (order[0] >= 0 and order[-1] < below and bool(np.all(order[:-1] < order[1:]))))
     _require(fits, f"{name} has {'increasing' if increasing else 'different'} indices")
-
-
-def _texts(facts: dict[str, Any], name: str) -> tuple[str, ...]:
-    return saved(facts, name, tuple)
 
 
 def _require(holds: bool, what: str) -> None:

@@ -71,8 +71,8 @@ class Searching:
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
         folds = folds_of(splits, kept, y, None if sample_weight is None else np.asarray(sample_weight, dtype=float))
         y, weight = y[kept.indices], kept.weight
+        model._require_targets(y)
         if is_classifier(own):
-            model._require_targets(y)
             require_classes(folds, y)
         model._folds_at_a_time = (len(folds), min(effective_n_jobs(self.n_jobs), len(folds)))
         raw = model._raw_kernels(X, kept)

@@ -13,7 +13,7 @@ per_group(=, rbf(1)) is a kernel for each column of the table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -27,6 +27,7 @@ from mklref.estimators import cells as reading
 from mklref.estimators.cells import FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.notations import DECODERS
+from mklref.estimators.samples import units
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 
 OTHER, ABSENT = "(other)", "missing"
@@ -70,7 +71,7 @@ class Column:
             return replace(made, kind="leave", note="it is the same in all rows", option="")
         if made.kind == "flag":
             return made
-        mean, deviation = _standard(there)
+        mean, deviation = units(there)
         return replace(made, mean=mean, deviation=deviation)
 
     @property
@@ -179,7 +180,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             found.append(column)
         if not any(column.names for column in found):
             raise InvalidInput("no column says anything: all are constant, names of rows, or left out. See `columns`.")
-        _require_different([name for column in found for name in column.names])
+        _require_different(
+            [name for column in found for name in column.names],
+            lambda name: f"several columns become {name}; rename the one that is called so, or leave it out.",
+        )
         self.columns_ = tuple(found)
         self.feature_names_in_ = np.array([column.name for column in found], dtype=object)
         self.n_features_in_ = len(found)
@@ -282,19 +286,11 @@ def _column(**given: Any) -> Column:
     return made
 
 
-def _standard(values: Array) -> tuple[float, float]:
-    """Mean and standard deviation, 1 of a constant; by a power of two, so that no square leaves the range."""
-    exponent = int(np.frexp(np.abs(values).max())[1])
-    unit = np.ldexp(values, -exponent)
-    if np.ptp(unit) == 0.0:
-        return float(values[0]), 1.0
-    return float(np.ldexp(unit.mean(), exponent)), float(np.ldexp(unit.std(), exponent))
-
-
-def _require_different(names: list[str]) -> None:
+def _require_different(names: Iterable[str], says: Callable[[str], str]) -> None:
+    """Raise `InvalidInput` with what it says of a name that is there twice."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InvalidInput(f"several columns become {twice[0]!r}; rename the one that is called so, or leave it out.")
+        raise InvalidInput(says(repr(twice[0])))
 
 
 def _require_frame(X: Any) -> None:
@@ -302,7 +298,4 @@ def _require_frame(X: Any) -> None:
         raise InvalidType(f"X is {type(X).__name__}; give a pandas data frame, whose columns have names.")
     if not len(X):
         raise InvalidInput("X has no rows.")
-    names = Counter(map(str, X.columns))
-    twice = [name for name, count in names.items() if count > 1]
-    if twice:
-        raise InvalidInput(f"several columns are named {twice[0]!r}; rename them.")
+    _require_different(map(str, X.columns), lambda name: f"several columns are named {name}; rename them.")

@@ -58,11 +58,11 @@ class DistributedLazyStack(LazyStack):
             raise InvalidType(f"stack is {type(stack).__name__}; give a LazyStack: family.fit(X, storage='lazy').")
         checked_number("timeout", timeout, "(0, inf)", lambda x: x > 0.0, "seconds that a product may take.")
         check_client(client)
-        super().__init__(stack.fitted, stack.groups, cache=stack.cache, precision=stack.precision)
+        super().__init__(stack.fitted, cache=stack.cache, precision=stack.precision)
         self.client, self.timeout = client, timeout
         most = stack.shape[1]
         self.tiles = min(most, checked_count("tiles", tiles or _EACH * len(client.ncores()), 1, "pieces of a product."))
-        self.own: LazyStack = LazyStack(stack.fitted, stack.groups, cache=stack.cache, precision=stack.precision)
+        self.own: LazyStack = LazyStack(stack.fitted, cache=stack.cache, precision=stack.precision)
         self.chosen = np.arange(most)
         self.there = client.scatter(self.own, broadcast=True, hash=False)
 

@@ -8,7 +8,7 @@ from .approximations import (
     gene_sets as gene_sets,
 )
 from .base import Kernel as Kernel, KernelFamily as KernelFamily, total as total
-from .columns import on as on, per_group as per_group
+from .columns import on as on, per_group as per_group, per_variable as per_variable
 from .diagnostics import KernelReport as KernelReport, alignment as alignment, diagnose as diagnose
 from .factor_stack import FactorStack as FactorStack
 from .families import (
@@ -17,7 +17,6 @@ from .families import (
     laplacian as laplacian,
     linear as linear,
     matching as matching,
-    per_variable as per_variable,
     polynomial as polynomial,
     simplemkl_recipe as simplemkl_recipe,
     spectrum as spectrum,

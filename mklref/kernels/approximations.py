@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeVar
 
@@ -20,11 +20,12 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._untrusted import lines_of
-from mklref._validate import as_float_array, checked_count, checked_number, require_finite
+from mklref._validate import as_float_array, checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.factor_sources import Columns, Held, Source, Sparse, Transformed, rows_of, source_of
 from mklref.kernels.factor_stack import FactorStack
+from mklref.kernels.fitted import FittedFamily
 from mklref.kernels.transforms import Normalization
 
 _LEAST = 1e-12
@@ -242,27 +243,24 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
         Not such a file, or a name twice.
     """
     sets: dict[str, list[str]] = {}
-    for number, line in _lines(path):
-        fields = line.split("\t")
-        if len(fields) < 3 or not fields[0]:
-            raise UnsafeFile(f"{path}, line {number}: expected a name, a description and genes, separated by tabs.")
-        if fields[0] in sets:
-            raise UnsafeFile(f"{path}, line {number}: the set {fields[0]!r} is there twice.")
-        genes = list(dict.fromkeys(gene for gene in fields[2:] if gene))
-        if len(genes) >= smallest:
-            sets[fields[0]] = genes
-    return sets
-
-
-def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty, with their numbers."""
     try:
         with open(path, encoding="utf-8-sig") as file:  # noqa: PTH123 - a path of any kind
             for number, line in enumerate(lines_of(file, path), start=1):
-                if line.strip():
-                    yield number, line.rstrip("\r\n")
+                fields = line.rstrip("\r\n").split("\t")
+                if not line.strip():
+                    continue
+                if len(fields) < 3 or not fields[0]:
+                    raise UnsafeFile(
+                        f"{path}, line {number}: expected a name, a description and genes, separated by tabs."
+                    )
+                if fields[0] in sets:
+                    raise UnsafeFile(f"{path}, line {number}: the set {fields[0]!r} is there twice.")
+                genes = list(dict.fromkeys(gene for gene in fields[2:] if gene))
+                if len(genes) >= smallest:
+                    sets[fields[0]] = genes
     except UnicodeDecodeError as damaged:
         raise UnsafeFile(f"{path} is no text in UTF-8: {damaged}.") from damaged
+    return sets
 
 
 class CholeskyFactor:
@@ -333,16 +331,12 @@ def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3
         raise InvalidType(f"family is {type(family).__name__}; give for instance kernels.gaussian([1.0, 2.0]).")
     checked_count("rank", rank, 1, "columns of each factor.")
     checked_number("tol", tol, "[0, 1)", lambda x: 0.0 <= x < 1.0, "the share of the trace that may be missing.")
-    samples = as_float_array(X, "X", InvalidInput).astype(np.float64, copy=False)
-    require_finite(samples, "X", InvalidInput)
-    variables = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(samples.shape[1])])]
-    members = family.expand(variables)
-    names = [kernel.name(variables) for kernel in members]
-    makers = [CholeskyFactor(kernel, rank, tol).fit(samples) for kernel in members]
+    raw = FittedFamily.of(family, X)
+    makers = [CholeskyFactor(kernel, rank, tol).fit(raw.samples) for kernel in raw.kernels]
     sources: list[Source] = [
-        Transformed(maker, samples, f"factor {name!r}") for maker, name in zip(makers, names, strict=True)
+        Transformed(maker, raw.samples, f"factor {name!r}") for maker, name in zip(makers, raw.names, strict=True)
     ]
-    stack = CholeskyStack(sources, names)
+    stack = CholeskyStack(sources, raw.names)
     return _kept(stack, None) if keep else stack
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.transforms import Normalization
+from mklref.kernels.transforms import Normalization, Normalizer
 
 if TYPE_CHECKING:
     from mklref.kernels.fitted import FamilyStack
@@ -108,36 +108,26 @@ class KernelFamily(ABC):
         InvalidType
             A cache that is neither a number nor a text.
         """
-        return self.fit_weighted(X, None, normalize, center, storage, cache=cache, precision=precision)
+        return self.fit_normalized(X, Normalizer(normalize, center), storage, cache=cache, precision=precision)
 
-    def fit_weighted(
-        self,
-        X: Any,
-        weight: Array | None,
-        normalize: Normalization | None,
-        center: bool,
-        storage: str,
-        *,
-        vanish: bool = False,
-        **lazy: Any,
+    def fit_normalized(
+        self, X: Any, how: Normalizer, storage: str, *, cache: Any = None, precision: Any = "float64"
     ) -> FamilyStack | LazyStack:
-        """What `fit` does, with samples that count `weight` (n,) times in the statistics of the normalisation.
-
-        If they `vanish`, constant kernels become 0 where they cannot be normalised, and are refused otherwise.
-        """
-        from mklref.kernels.fitted import FamilyStack, expanded
+        """What `fit` does."""
+        from mklref.kernels.fitted import FamilyStack, FittedFamily
         from mklref.kernels.lazy import LazyStack
-        from mklref.kernels.storage import checked_storage, chosen
+        from mklref.kernels.storage import checked_cache, checked_precision, checked_storage, chosen
 
         kept, choice = checked_storage(storage), ""
+        raw = FittedFamily.of(self, X)
         if kept == "auto":
-            kernels, _, samples, *_ = expanded(self, X, normalize)
-            kept, choice = chosen(len(kernels), len(samples))
+            kept, choice = chosen(len(raw.kernels), raw.n_samples)
         made: FamilyStack | LazyStack
         if kept == "memory":
-            made = FamilyStack(self, X, normalize, center, weight, vanish=vanish)
+            made = FamilyStack(raw, how)
         else:
-            made = LazyStack.fit(self, X, normalize, center, weight, vanish=vanish, **lazy)
+            lazy = LazyStack(raw, cache=checked_cache(cache), precision=checked_precision(precision))
+            made = lazy.normalized(how)
         made.choice = choice
         return made
 
@@ -315,6 +305,12 @@ class Union(KernelFamily):
         return tuple(kernel for part in self.parts for kernel in part.expand(variables))
 
 
+def require_family(function: str, family: Any) -> None:
+    """Raise `InvalidParameter` unless a function of families was given one."""
+    if not isinstance(family, KernelFamily):
+        raise InvalidParameter(f"{function} takes a family of kernels, for instance gaussian(1.0), not {family!r}.")
+
+
 _MOST = 10**6
 
 
@@ -375,8 +371,7 @@ def total(family: KernelFamily) -> KernelFamily:
     InvalidParameter
         Something that is not a family.
     """
-    if not isinstance(family, KernelFamily):
-        raise InvalidParameter(f"total takes a family, for instance total(gaussian([1, 2])), not {family!r}.")
+    require_family("total", family)
     return Total(family)
 
 

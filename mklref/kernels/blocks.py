@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._typing import Array
+from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput
 from mklref.kernels.stack import KernelStack
@@ -34,17 +34,23 @@ def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator
         raise InvalidInput(f"kernels_new holds {len(matrices)} kernels, the solution has {n_kernels} weights.")
     rows = 0
     for m, raw in enumerate(matrices):
-        block = as_float_array(raw, f"kernels_new[{m}]", InvalidInput)
-        if block.ndim != 2 or block.shape[1] != n_samples:
-            raise InvalidInput(
-                f"kernels_new[{m}] has shape {block.shape}; expected (k, {n_samples}): "
-                "rows are new samples, columns are the training samples."
-            )
-        require_finite(block, f"kernels_new[{m}]", InvalidInput)
+        block = checked_block(raw, f"kernels_new[{m}]", n_samples)
         rows = rows if m else len(block)
         if len(block) != rows:
             raise InvalidInput(f"kernels_new[{m}] has {len(block)} rows, kernels_new[0] has {rows}.")
         yield block.astype(np.float64, copy=False)
+
+
+def checked_block(rows: Any, label: str, n_samples: int) -> FloatArray:
+    """A finite float32 or float64 array (k, n), or the errors of `checked_blocks`."""
+    block = as_float_array(rows, label, InvalidInput)
+    if block.ndim != 2 or block.shape[1] != n_samples:
+        raise InvalidInput(
+            f"{label} has shape {block.shape}; expected (k, {n_samples}): "
+            "rows are new samples, columns are the training samples."
+        )
+    require_finite(block, label, InvalidInput)
+    return block
 
 
 def _members(kernels_new: Any) -> list[Any]:

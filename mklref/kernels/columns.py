@@ -4,6 +4,7 @@
     on("blood", "blood_*", family)                  on all whose name begins with blood_
     per_group({"blood": [...], ...}, family)        on each group of variables
     per_group("_", family)                          the groups are what stands before the first _ in the names
+    per_variable(family)                            each variable is a group
 
 A group is also what `mklref.Groups` takes: `FamilyStack.groups` lists the kernels of each one.
 """
@@ -19,7 +20,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.base import Kernel, KernelFamily, Union
+from mklref.kernels.base import Kernel, KernelFamily, Union, require_family, require_few
 
 Columns = str | int | Sequence[str | int]
 """Names, numbers from 0, or prefixes such as "blood_*"."""
@@ -42,8 +43,7 @@ def on(group: str, columns: Columns, family: KernelFamily) -> KernelFamily:
     InvalidParameter
         Not a family, or no columns. Columns that do not exist are found when the family meets the data.
     """
-    if not isinstance(family, KernelFamily):
-        raise InvalidParameter(f"on takes a family of kernels, for instance gaussian(1.0), not {family!r}.")
+    require_family("on", family)
     one_alone = isinstance(columns, str) or not isinstance(columns, Iterable)
     chosen: tuple[Any, ...] = (columns,) if one_alone else tuple(columns)  # type: ignore[arg-type]
     if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, bool) for one in chosen):
@@ -69,9 +69,8 @@ def per_group(groups: Mapping[str, Columns] | str, family: KernelFamily) -> Kern
     InvalidParameter
         Not a family, or no groups.
     """
+    require_family("per_group", family)
     if isinstance(groups, str) and groups:
-        if not isinstance(family, KernelFamily):
-            raise InvalidParameter(f"per_group takes a family of kernels, for instance gaussian(1.0), not {family!r}.")
         return PerPrefix(groups, family)
     if not isinstance(groups, Mapping) or not groups:
         raise InvalidParameter(
@@ -79,6 +78,18 @@ def per_group(groups: Mapping[str, Columns] | str, family: KernelFamily) -> Kern
             "prefixes of the names, such as '_'."
         )
     return Union(tuple(on(name, columns, family) for name, columns in groups.items()))
+
+
+def per_variable(family: KernelFamily) -> KernelFamily:
+    """The kernels of a family on each single variable: d times as many.
+
+    Raises
+    ------
+    InvalidParameter
+        Something that is not a family.
+    """
+    require_family("per_variable", family)
+    return PerVariable(family)
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,19 @@ class PerPrefix(KernelFamily):
         for j, name in enumerate(variables):
             groups.setdefault(name.partition(self.separator)[0] or name, []).append(j)
         parts = [OnColumns(group, tuple(columns), self.family) for group, columns in groups.items()]
+        return tuple(kernel for part in parts for kernel in part.expand(variables))
+
+
+@dataclass(frozen=True)
+class PerVariable(KernelFamily):
+    """A family on each single variable: all its kernels on the first, then all on the second, and so on."""
+
+    family: KernelFamily
+
+    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
+        """d times the kernels of the family."""
+        require_few(len(self.family.expand(variables[:1])) * len(variables))
+        parts = [OnColumns(name, (j,), self.family) for j, name in enumerate(variables)]
         return tuple(kernel for part in parts for kernel in part.expand(variables))
 
 

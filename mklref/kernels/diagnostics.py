@@ -21,6 +21,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidTarget
 from mklref.kernels.stack import KernelStack, stack
+from mklref.kernels.validation import factorises
 
 SAME, NEARLY = 1.0 - 1e-10, 0.999
 """Alignments from which two kernels are called multiples, and near multiples, of one another."""
@@ -253,7 +254,7 @@ def _dominated(kernels: KernelStack, cosines: Array, norms: Array, sums: Array, 
     """Pairs with H(K_m - K_l)H >= 0, among those whose diagonals, norms and traces allow it."""
     M, n, _ = kernels.shape
     centre = np.eye(n) - 1.0 / n
-    diagonals = np.stack([kernels.rows([i])[:, 0, i] for i in range(n)], axis=1) - 2.0 / n * sums
+    diagonals = kernels.own_diagonals - 2.0 / n * sums
     diagonals += sums.sum(axis=1, keepdims=True) / n**2
     found = []
     for m in np.flatnonzero(~flat):
@@ -265,15 +266,7 @@ def _dominated(kernels: KernelStack, cosines: Array, norms: Array, sums: Array, 
             weights = np.zeros(M)
             weights[[m, other]] = 1.0, -1.0
             difference = centre @ kernels.combine(weights) @ centre
-            if _is_semidefinite(difference, room):
+            if factorises(difference, room):
                 factor = norms[other] / norms[m]
                 found.append(Relation(int(m), int(other), float(cosines[m, other]), float(factor)))
     return tuple(found)
-
-
-def _is_semidefinite(matrix: Array, room: float) -> bool:
-    try:
-        np.linalg.cholesky(matrix + room * np.eye(len(matrix)))
-    except np.linalg.LinAlgError:
-        return False
-    return True

@@ -5,7 +5,7 @@
     gaussian(sigma)           exp(-||x - z||^2 / (2 sigma^2))          several widths are several kernels
     laplacian(w)              exp(-sum_j |x_j - z_j| / w)              the same
     function(kernel)          anybody's k(X, Z)
-    per_variable(family)      the family on each single variable
+    per_variable(family)      the family on each single variable (`columns`)
     spectrum(k)               sum over words w of length k of (count of w in x) (count of w in z), for texts
     simplemkl_family()        the kernels of SimpleMKL's experiments
     family + family           one after the other; products, multiples and sums are in `base`
@@ -17,7 +17,6 @@ SimpleMKL's; scikit-learn's gamma is 1/(2 sigma^2). Texts are a list of strings,
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -25,23 +24,12 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_integer
 from mklref.exceptions import InvalidInput, InvalidParameter
-from mklref.kernels.base import Kernel, KernelFamily, Union, require_few
+from mklref.kernels.base import Kernel, KernelFamily, Union
+from mklref.kernels.columns import per_variable
 from mklref.kernels.fitted import FamilyStack
-from mklref.kernels.functions import Function, Gaussian, Laplacian, Linear, Matching, OnVariable, Polynomial
-
-
-@dataclass(frozen=True)
-class PerVariable(KernelFamily):
-    """A family on each single variable: all its kernels on the first, then all on the second, and so on."""
-
-    family: KernelFamily
-
-    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """d times the kernels of the family."""
-        require_few(len(self.family.expand(variables[:1])) * len(variables))
-        columns = enumerate(variables)
-        return tuple(OnVariable(kernel, j) for j, name in columns for kernel in self.family.expand([name]))
+from mklref.kernels.functions import Function, Gaussian, Laplacian, Linear, Matching, Polynomial
 
 
 def linear() -> KernelFamily:
@@ -62,9 +50,11 @@ def polynomial(degrees: int | Sequence[int], offset: float = 1.0) -> KernelFamil
     InvalidParameter
         A degree that is not a positive integer, or an offset outside [0, inf).
     """
-    return on_all_variables(
-        [Polynomial(_integer(degree), float(offset)) for degree in np.atleast_1d(degrees)], "degrees"
-    )
+    given = [
+        checked_integer(degree, 1, np.inf, f"degree = {degree!r} must be a positive integer.")
+        for degree in np.atleast_1d(degrees).tolist()
+    ]
+    return on_all_variables([Polynomial(degree, float(offset)) for degree in given], "degrees")
 
 
 def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
@@ -104,21 +94,6 @@ def function(kernel: Callable[[Array, Array], Any]) -> KernelFamily:
     return Function(kernel)
 
 
-def per_variable(family: KernelFamily) -> KernelFamily:
-    """The kernels of a family on each single variable: d times as many.
-
-    Raises
-    ------
-    InvalidParameter
-        Something that is not a family.
-    """
-    if not isinstance(family, KernelFamily):
-        raise InvalidParameter(
-            f"per_variable takes a family of kernels, for instance per_variable(gaussian(1.0)), not {family!r}."
-        )
-    return PerVariable(family)
-
-
 def on_all_variables(kernels: Sequence[Kernel], argument: str) -> KernelFamily:
     """The kernels as a family; `argument` is what was empty if there are none."""
     if not kernels:
@@ -131,13 +106,6 @@ def _widths(widths: Any) -> list[float]:
         return [float(width) for width in np.atleast_1d(np.asarray(widths, dtype=float))]
     except (TypeError, ValueError):
         raise InvalidParameter(f"widths = {widths!r} must be numbers in (0, inf).") from None
-
-
-def _integer(degree: Any) -> int:
-    try:
-        return operator.index(degree)
-    except TypeError:
-        raise InvalidParameter(f"degree = {degree!r} must be a positive integer.") from None
 
 
 _LONGEST = 12
@@ -157,7 +125,9 @@ def spectrum(lengths: int | Iterable[int]) -> KernelFamily:
         Another length.
     """
     given = [lengths] if not isinstance(lengths, Iterable) else list(lengths)
-    return on_all_variables([Spectrum(_checked_length(length)) for length in given], "lengths")
+    says = f"of words must be an integer in [1, {_LONGEST}]."
+    checked = [checked_integer(length, 1, _LONGEST, f"length {length!r} {says}") for length in given]
+    return on_all_variables([Spectrum(length) for length in checked], "lengths")
 
 
 @dataclass(frozen=True)
@@ -207,16 +177,6 @@ def _texts(X: Array) -> list[str]:
             f"spectrum kernels take one column of text, X has {X.shape[1]}: write on(NAME, COLUMN, ...)."
         )
     return [str(text) for text in X[:, 0]]
-
-
-def _checked_length(length: Any) -> int:
-    try:
-        checked = operator.index(length)
-    except TypeError:
-        checked = 0
-    if isinstance(length, bool) or not 1 <= checked <= _LONGEST:
-        raise InvalidParameter(f"length {length!r} of words must be an integer in [1, {_LONGEST}].")
-    return checked
 
 
 SIMPLEMKL_WIDTHS = (0.5, 1.0, 2.0, 5.0, 7.0, 10.0, 12.0, 15.0, 17.0, 20.0)

@@ -16,24 +16,20 @@ from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
 from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
-from mklref.kernels.transforms import (
-    VANISHING,
-    ConstantKernel,
-    Normalization,
-    Transform,
-    checked_method,
-    fitted_or_vanishing,
-)
+from mklref.kernels.transforms import Normalizer, Transform
 
 
 class OnSamples:
     """What stacks of a family on training samples have beside their entries: `new`, `diagonals` and groups."""
 
     fitted: FittedFamily
-    groups: dict[str, tuple[int, ...]]
-    """The numbers of the kernels of each group: of a variable, of `on`, of a scale of wavelets."""
     choice = ""
     """Why the matrices are in memory or not, if storage="auto" decided it."""
+
+    @property
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """The numbers of the kernels of each group: of a variable, of `on`, of a scale of wavelets."""
+        return grouped(self.fitted.kernels, self.fitted.variables)
 
     def new(self, X_new: Any) -> Array:
         """Kernels of new samples with the training samples, transformed with the training statistics.
@@ -82,40 +78,27 @@ class FamilyStack(OnSamples, ArrayStack):
     kernel, and what its normalisation takes.
     """
 
-    def __init__(
-        self,
-        family: KernelFamily,
-        X: Any,
-        normalize: Normalization | None,
-        center: bool,
-        weight: Array | None = None,
-        *,
-        vanish: bool = False,
-    ) -> None:
-        """Evaluate; `weight` (n,) and `vanish` as of `LazyStack.normalized`."""
-        kernels, names, samples, variables, columns = expanded(family, X, normalize)
+    def __init__(self, raw: FittedFamily, how: Normalizer) -> None:
+        """Evaluate, and normalise as it is said."""
+        kernels, names, samples = raw.kernels, raw.names, raw.samples
         grams = np.empty((len(names), len(samples), len(samples)))
         labels = [f"kernel {name!r}" for name in names]
         transforms: list[Any] = [None] * len(kernels)
         block = Block(Samples(samples))
         with np.errstate(over="ignore"):
-            for run in [] if center else runs_of(kernels, [1.0] * len(kernels)):
+            for run in [] if how.center else runs_of(kernels, [1.0] * len(kernels)):
                 if np.isnan(block.shared(run.shares, run.columns).sum()):
                     raise _overflow(names[run.members[0]])
-                for m, mean in zip(run.members, _means(block, run, normalize, weight), strict=True):
-                    transforms[m] = _exponential(
-                        kernels[m].diagonal(samples), mean, labels[m], normalize, weight, vanish
-                    )
+                for m, mean in zip(run.members, _means(block, run, how), strict=True):
+                    transforms[m] = how.of_statistics(kernels[m].diagonal(samples), mean, np.float64, labels[m])
                 _evaluate(block, replace(run, factors=np.array([transforms[m].factor for m in run.members])), grams)
             for m, (kernel, out) in enumerate(zip(kernels, grams, strict=True)):
                 if transforms[m] is None:
                     out[:] = block.values(kernel)
                     require_no_overflow(out, names[m])
-                    fit = fitted_or_vanishing if vanish else Transform.fit
-                    transforms[m] = fit(out, labels[m], normalize, center, weight)
+                    transforms[m] = how.fit(out, labels[m])
                     transforms[m].train_in_place(out)
-        self.fitted = FittedFamily(samples, kernels, tuple(transforms), names, columns)
-        self.groups = grouped(kernels, variables)
+        self.fitted = replace(raw, transforms=tuple(transforms))
         super().__init__(list(grams), names)
         if all(kernel.definite for kernel in kernels):
             self.__dict__["_gram_checked"] = True
@@ -127,24 +110,12 @@ class FamilyStack(OnSamples, ArrayStack):
         return "by theorem" if not others else ArrayStack([self.matrices[m] for m in others]).definiteness
 
 
-def _means(block: Block, run: Run, normalize: Normalization | None, weight: Array | None) -> Array:
+def _means(block: Block, run: Run, how: Normalizer) -> Array:
     """The mean of each matrix of the run over pairs of samples, where the normalisation asks for it."""
-    if normalize != "multiplicative":
+    if not how.reads_means:
         return run.factors
     n = block.shape[0]
-    return block.means(run, np.full(n, 1.0 / n) if weight is None else weight / weight.sum())
-
-
-def _exponential(
-    diagonal: Array, mean: float, label: str, normalize: Normalization | None, weight: Array | None, vanish: bool
-) -> Transform:
-    """The normalisation of an exponential, which is a factor since its diagonal is 1."""
-    try:
-        return Transform.of_statistics(diagonal, mean, np.float64, label, normalize, False, weight)
-    except ConstantKernel:
-        if not vanish:
-            raise
-        return VANISHING
+    return block.means(run, np.full(n, 1.0 / n) if how.shares is None else how.shares)
 
 
 def _evaluate(block: Block, run: Run, grams: Array) -> None:
@@ -153,32 +124,13 @@ def _evaluate(block: Block, run: Run, grams: Array) -> None:
         block.exponentials(run.of(part), grams[part[0] : part[-1] + 1])
 
 
-def expanded(
-    family: KernelFamily, X: Any, normalize: Normalization | None
-) -> tuple[tuple[Kernel, ...], tuple[str, ...], Array, list[str], tuple[str, ...]]:
-    """The kernels on these samples and their names, the samples, the names of variables, and those that X gives."""
-    samples = checked_samples(X, "X")
-    n, d = samples.shape
-    if n < 2:
-        raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
-    if normalize is not None:
-        checked_method(normalize)
-    columns = _columns_of(X)
-    variables = columns or [f"x{j}" for j in range(d)]
-    kernels = family.expand(variables)
-    names = tuple(kernel.name(variables) for kernel in kernels)
-    for kernel, name in zip(kernels, names, strict=True):
-        _require_type(kernel, name, samples)
-    return kernels, names, samples, variables, tuple(columns)
-
-
 @dataclass(frozen=True)
 class Training:
     """Normalised kernels, and the training samples that new samples are compared with."""
 
     samples: Any
     """The training samples, (n, d)."""
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[Any, ...]
     transforms: tuple[Transform, ...]
     names: tuple[str, ...]
 
@@ -209,6 +161,24 @@ class FittedFamily(Training):
 
     columns: tuple[str, ...] = ()
     """The names of the d variables, if the training samples had any."""
+
+    @classmethod
+    def of(cls, family: KernelFamily, X: Any) -> FittedFamily:
+        """The kernels of a family on these samples, as they are before normalisation."""
+        samples = checked_samples(X, "X")
+        if len(samples) < 2:
+            raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
+        empty = cls(samples, (), (), (), tuple(_columns_of(X)))
+        kernels = family.expand(empty.variables)
+        names = tuple(kernel.name(empty.variables) for kernel in kernels)
+        for kernel, name in zip(kernels, names, strict=True):
+            _require_type(kernel, name, samples)
+        return replace(empty, kernels=kernels, transforms=(Transform(),) * len(kernels), names=names)
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the d variables, x0, x1, ... where they have none."""
+        return list(self.columns) or [f"x{j}" for j in range(self.samples.shape[1])]
 
     def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""

@@ -81,8 +81,6 @@ class Polynomial(Kernel):
     offset: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.degree, bool) or not isinstance(self.degree, int) or self.degree < 1:
-            raise InvalidParameter(f"degree = {self.degree!r} must be a positive integer.")
         if not 0.0 <= self.offset < np.inf:
             raise InvalidParameter(
                 f"offset = {self.offset!r} must lie in [0, inf): with a negative one the kernel is indefinite."
@@ -99,10 +97,7 @@ class Polynomial(Kernel):
 
     def cross(self, X: Array, Z: Array) -> Array:
         """(x'z + offset)^degree."""
-        powers = X @ Z.T
-        powers += self.offset
-        powers **= self.degree
-        return np.asarray(powers)
+        return np.asarray(self.of_shared(X @ Z.T), dtype=np.float64)
 
     def diagonal(self, X: Array) -> Array:
         """(||x||^2 + offset)^degree."""
@@ -198,55 +193,6 @@ class Laplacian(Kernel):
     def name(self, variables: Sequence[str]) -> str:
         """laplacian:width."""
         return f"laplacian:{self.width:.6g}"
-
-
-@dataclass(frozen=True)
-class OnVariable(Kernel):
-    """A kernel on the j-th variable alone."""
-
-    kernel: Kernel
-    variable: int
-
-    @property
-    def takes_text(self) -> bool:
-        """As the kernel."""
-        return self.kernel.takes_text
-
-    @property
-    def definite(self) -> bool:
-        """As the kernel."""
-        return self.kernel.definite
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """k(x_j, z_j)."""
-        return self.kernel.cross(self._column(X), self._column(Z))
-
-    def diagonal(self, X: Array) -> Array:
-        """k(x_j, x_j)."""
-        return self.kernel.diagonal(self._column(X))
-
-    def name(self, variables: Sequence[str]) -> str:
-        """The name of the kernel, then that of the variable in brackets."""
-        return f"{self.kernel.name(variables)}[{variables[self.variable]}]"
-
-    def group(self, variables: Sequence[str]) -> str:
-        """The name of the variable."""
-        return variables[self.variable]
-
-    def on_columns(self) -> tuple[Kernel, tuple[int, ...]]:
-        """The kernel, and the variable: a kernel within is one of the same variable."""
-        return self.kernel.on_columns()[0], (self.variable,)
-
-    def entry_error(self, X: Array) -> float:
-        """As the kernel's on that variable."""
-        return self.kernel.entry_error(self._column(X))
-
-    def gram(self, X: Array) -> Array:
-        """k(x_j, z_j) of all pairs."""
-        return self.kernel.gram(self._column(X))
-
-    def _column(self, X: Array) -> Array:
-        return X[:, [self.variable]]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ A solver asks its `reader`, which keeps rows in a bounded cache, in float32 if t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -18,14 +19,11 @@ import numpy as np
 from mklref._progress import Steps
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
-from mklref.kernels.base import KernelFamily
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
-from mklref.kernels.fitted import FittedFamily, OnSamples, expanded
-from mklref.kernels.functions import grouped
+from mklref.kernels.fitted import FittedFamily, OnSamples
 from mklref.kernels.reader import CachedReader, Reader
 from mklref.kernels.stack import KernelStack
-from mklref.kernels.storage import checked_cache, checked_precision
-from mklref.kernels.transforms import VANISHING, ConstantKernel, Normalization, Transform
+from mklref.kernels.transforms import Normalizer
 
 _ROUNDINGS = 8.0 * 2.0**-52
 """Of a factor, of two norms, of the product of both, each twice."""
@@ -38,8 +36,6 @@ class LazyStack(OnSamples, KernelStack):
     ----------
     fitted : FittedFamily
         Kernels, training samples, and the statistics of the normalisation.
-    groups : dict
-        The numbers of the kernels of each group.
     cache : int
         Bytes of rows that a solver may keep.
     precision : {"float64", "float32"}
@@ -51,62 +47,28 @@ class LazyStack(OnSamples, KernelStack):
     """Whether products show a progress line."""
     dtype = np.dtype(np.float64)
 
-    def __init__(
-        self, fitted: FittedFamily, groups: dict[str, tuple[int, ...]], *, cache: int, precision: str = "float64"
-    ) -> None:
-        self.fitted, self.groups, self.names = fitted, groups, fitted.names
+    def __init__(self, fitted: FittedFamily, *, cache: int, precision: str = "float64") -> None:
+        self.fitted, self.names = fitted, fitted.names
         self.cache, self.precision = cache, precision
         self.evaluated = 0.0
         """Entries that were evaluated, of all kernels together."""
         self._samples = {"float64": Samples(fitted.samples)}
 
-    @classmethod
-    def fit(
-        cls,
-        family: KernelFamily,
-        X: Any,
-        normalize: Normalization | None,
-        center: bool,
-        weight: Array | None = None,
-        *,
-        vanish: bool = False,
-        cache: Any = None,
-        precision: Any = "float64",
-    ) -> LazyStack:
-        """What `KernelFamily.fit(..., storage="lazy")` does; parameters and errors are documented there."""
-        kernels, names, samples, variables, columns = expanded(family, X, normalize)
-        limit, precision = checked_cache(cache), checked_precision(precision)
-        nothing = tuple(Transform() for _ in kernels)
-        fitted = FittedFamily(samples, kernels, nothing, names, columns)
-        raw = cls(fitted, grouped(kernels, variables), cache=limit, precision=precision)
-        return raw if normalize is None and not center else raw.normalized(normalize, center, weight, vanish=vanish)
+    def normalized(self, how: Normalizer) -> LazyStack:
+        """The kernels with a normalisation.
 
-    def normalized(
-        self, method: Normalization | None, center: bool, weight: Array | None = None, *, vanish: bool = False
-    ) -> LazyStack:
-        """The kernels with a normalisation, by the statistics of samples that count `weight` (n,) times.
-
-        The means of rows, which centring and "multiplicative" take, cost one evaluation of all kernels. Kernels that
-        are constant become 0 if they `vanish`, and are refused otherwise where they cannot be normalised.
+        The means of rows, which centring and "multiplicative" take, cost one evaluation of all kernels.
         """
+        if how.method is None and not how.center:
+            return self
         samples, found = self.fitted.samples, []
-        ones = np.ones(len(samples)) if weight is None else weight
-        means: Any = [None] * len(self)
-        if center or method == "multiplicative":
-            means = self.apply(ones) / ones.sum()
+        ones = np.ones(len(samples)) if how.weight is None else how.weight
+        means: Any = self.apply(ones) / ones.sum() if how.reads_means else [None] * len(self)
         with np.errstate(over="ignore"):
             for kernel, name, own in zip(self.fitted.kernels, self.names, means, strict=True):
-                arguments = kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"
-                try:
-                    if vanish and center and method is not None:
-                        Transform.of_statistics(*arguments, "multiplicative", False, weight)
-                    found.append(Transform.of_statistics(*arguments, method, center, weight))
-                except ConstantKernel:
-                    if not vanish:
-                        raise
-                    found.append(VANISHING)
+                found.append(how.of_statistics(kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"))
         fitted = replace(self.fitted, transforms=tuple(found))
-        made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
+        made = LazyStack(fitted, cache=self.cache, precision=self.precision)
         made.choice, made._samples = self.choice, self._samples
         return made
 
@@ -150,7 +112,7 @@ class LazyStack(OnSamples, KernelStack):
             for kernel, transform in zip(self.fitted.kernels, self.fitted.transforms, strict=True):
                 diagonal = kernel.diagonal(samples)
                 if transform.centering is not None:
-                    diagonal = diagonal - 2.0 * transform.centering.means + transform.centering.total
+                    diagonal = transform.centering.diagonal(diagonal, transform.centering.means)
                 own = replace(transform, centering=None)
                 norms = getattr(own.normalization, "norms", None)
                 found.append(diagonal / norms**2 if norms is not None else own.block(diagonal[None], every, every)[0])
@@ -260,9 +222,9 @@ class LazyStack(OnSamples, KernelStack):
     def part(self, samples: Any) -> LazyStack:
         """The stack of some of the samples, with the statistics of all."""
         old = self.fitted
-        transforms = tuple(transform.between(samples) for transform in old.transforms)
+        transforms = tuple(transform.at(samples) for transform in old.transforms)
         fitted = replace(old, samples=old.samples[samples], transforms=transforms)
-        made = LazyStack(fitted, self.groups, cache=self.cache, precision=self.precision)
+        made = LazyStack(fitted, cache=self.cache, precision=self.precision)
         for precision in self._samples:  # around the same mean, so that the entries are those of the whole
             made._samples[precision] = self._samples[precision].part(samples)
         made.origin, made.progress = (self, np.arange(self.shape[1])[samples]), self.progress
@@ -316,62 +278,42 @@ class LazyStack(OnSamples, KernelStack):
 
 
 class Images:
-    """K_m v: `weights @ images` evaluates the kernels with a weight, `images @ u` what lies between support vectors."""
+    """K_m v: `weights @ images` evaluates the kernels with a weight, `images @ u` what lies between support vectors.
+
+    `abs(images)` has the same two products of the absolute values, and knows what these know.
+    """
 
     __array_ufunc__ = None  # an array on the left leaves the product to the class
 
     def __init__(self, stack: LazyStack, v: Array) -> None:
         self._stack, self._v, self._support = stack, v, np.flatnonzero(v)
-        self._near: Array | None = None
+        self._of: Callable[[Array], Array] = np.asarray
+        self._near: list[Array] = []
+        """What lies between support vectors, once it is known."""
         self._rows: dict[int, Array] = {}
 
+    def __abs__(self) -> Images:
+        absolute = copy(self)
+        absolute._of = np.abs
+        return absolute
+
     def __rmatmul__(self, weights: Array) -> Array:
-        return self._sum(weights, _same)
-
-    def __matmul__(self, u: Array) -> Array:
-        return self._products(u, _same)
-
-    def __abs__(self) -> Sizes:
-        return Sizes(self)
-
-    def _sum(self, weights: Array, of: Any) -> Array:
-        """sum_m weights_m K_m v, or of the absolute values."""
         self._evaluate(np.flatnonzero(weights))
         total = np.zeros(len(self._v))
         for m in np.flatnonzero(weights):
-            total += weights[m] * of(self._rows[int(m)])
+            total += weights[m] * self._of(self._rows[int(m)])
         return total
 
-    def _products(self, u: Array, of: Any) -> Array:
-        """u'K_m v for all m."""
+    def __matmul__(self, u: Array) -> Array:
         if np.any(u[self._v == 0.0]):
             self._evaluate(np.arange(len(self._stack)))
         if len(self._rows) == len(self._stack):
-            return np.array([of(self._rows[m]) @ u for m in range(len(self._stack))])
-        if self._near is None:
-            self._near = self._stack.part(self._support).apply(self._v[self._support])
-        return np.asarray(of(self._near) @ u[self._support])
+            return np.array([self._of(self._rows[m]) @ u for m in range(len(self._stack))])
+        if not self._near:
+            self._near.append(self._stack.part(self._support).apply(self._v[self._support]))
+        return np.asarray(self._of(self._near[0]) @ u[self._support])
 
     def _evaluate(self, kernels: Any) -> None:
         missing = [int(m) for m in kernels if int(m) not in self._rows]
         if missing:
             self._rows.update(zip(missing, self._stack.apply(self._v, missing), strict=True))
-
-
-class Sizes:
-    """The absolute values of images, with the same two products."""
-
-    __array_ufunc__ = None
-
-    def __init__(self, images: Images) -> None:
-        self._images = images
-
-    def __rmatmul__(self, weights: Array) -> Array:
-        return self._images._sum(weights, np.abs)
-
-    def __matmul__(self, u: Array) -> Array:
-        return self._images._products(u, np.abs)
-
-
-def _same(x: Array) -> Array:
-    return x

@@ -9,8 +9,9 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
 from mklref.exceptions import InvalidInput
+from mklref.kernels.blocks import checked_block
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
-from mklref.kernels.transforms import Normalization, Transform, checked_method
+from mklref.kernels.transforms import Normalization, Normalizer, checked_method
 
 
 def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: Any = None) -> Any:
@@ -48,7 +49,7 @@ def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: An
     """
     if checked_method(method) == "spherical" and K_new is not None and diagonal_new is None:
         raise InvalidInput("diagonal_new is missing: 'spherical' divides by k(x, x) of the new samples, (M, k).")
-    return _transformed(K, K_new, diagonal_new, method, center=False)
+    return _transformed(K, K_new, diagonal_new, Normalizer(method))
 
 
 def center(K: Any, K_new: Any = None) -> Any:
@@ -75,23 +76,23 @@ def center(K: Any, K_new: Any = None) -> Any:
     InvalidInput
         K_new does not fit K.
     """
-    return _transformed(K, K_new, None, None, center=True)
+    return _transformed(K, K_new, None, Normalizer(center=True))
 
 
-def _transformed(K: Any, K_new: Any, diagonal_new: Any, method: Normalization | None, *, center: bool) -> Any:
+def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
     if not isinstance(K, KernelStack | list | tuple) and np.ndim(K) == 2:
         one_new, one_diagonal = (None if part is None else [part] for part in (K_new, diagonal_new))
-        train, new = _transformed_stack(stack([K]), one_new, one_diagonal, method, center)
+        train, new = _transformed_stack(stack([K]), one_new, one_diagonal, how)
         return train.matrices[0] if new is None else (train.matrices[0], new[0])
-    train, new = _transformed_stack(stack(K), K_new, diagonal_new, method, center)
+    train, new = _transformed_stack(stack(K), K_new, diagonal_new, how)
     return train if new is None else (train, new)
 
 
 def _transformed_stack(
-    given: KernelStack, K_new: Any, diagonal_new: Any, method: Normalization | None, center: bool
+    given: KernelStack, K_new: Any, diagonal_new: Any, how: Normalizer
 ) -> tuple[ArrayStack, FloatArray | None]:
     grams = given.matrices if isinstance(given, ArrayStack) else tuple(given.dense())
-    fitted = [Transform.fit(gram, f"kernels[{m}]", method, center) for m, gram in enumerate(grams)]
+    fitted = [how.fit(gram, f"kernels[{m}]") for m, gram in enumerate(grams)]
     train = ArrayStack(
         [own.train(gram) for own, gram in zip(fitted, grams, strict=True)], getattr(given, "names", None)
     )
@@ -111,10 +112,7 @@ def _transformed_stack(
 
 
 def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, Array]:
-    checked = as_float_array(rows, f"K_new[{m}]", InvalidInput)
-    if checked.ndim != 2 or checked.shape[1] != n:
-        raise InvalidInput(f"K_new[{m}] has shape {checked.shape}; expected (k, {n}) for {n} training samples.")
-    require_finite(checked, f"K_new[{m}]", InvalidInput)
+    checked = checked_block(rows, f"K_new[{m}]", n)
     own = as_float_array(diagonal, f"diagonal_new[{m}]", InvalidInput).astype(np.float64, copy=False)
     if own.shape != (len(checked),):
         raise InvalidInput(f"diagonal_new[{m}] has shape {own.shape}; expected ({len(checked)},).")

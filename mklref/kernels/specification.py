@@ -35,8 +35,8 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.base import KernelFamily, Union, total
-from mklref.kernels.columns import on, per_group
-from mklref.kernels.families import gaussian, linear, matching, per_variable, polynomial, simplemkl_family, spectrum
+from mklref.kernels.columns import on, per_group, per_variable
+from mklref.kernels.families import gaussian, linear, matching, polynomial, simplemkl_family, spectrum
 from mklref.kernels.fitted import FamilyStack
 from mklref.kernels.transforms import Normalization
 from mklref.kernels.wavelets import wavelet
@@ -174,6 +174,15 @@ def _without_arguments(make: Callable[[], KernelFamily]) -> Callable[[str, list[
     return build
 
 
+def _of_items(make: Callable[[KernelFamily], KernelFamily], name: str) -> Callable[[str, list[str]], KernelFamily]:
+    def build(item: str, arguments: list[str]) -> KernelFamily:
+        if not arguments:
+            raise _misread(item, f"expected {name}(ITEMS), for instance {name}(linear, rbf(1))")
+        return make(_union(arguments))
+
+    return build
+
+
 def _poly(item: str, arguments: list[str]) -> KernelFamily:
     degrees = _integers(item, arguments, "poly(D) or poly(LOW..HIGH) with positive integers")
     if min(degrees) < 1:
@@ -200,10 +209,6 @@ def _rbf(item: str, arguments: list[str]) -> KernelFamily:
     return gaussian(widths)
 
 
-def _spectrum(item: str, arguments: list[str]) -> KernelFamily:
-    return spectrum(_integers(item, arguments, "spectrum(K) or spectrum(LOW..HIGH) with integers from 1 to 12"))
-
-
 def _wavelet(item: str, arguments: list[str]) -> KernelFamily:
     expected = "wavelet(KIND, LOW..HIGH, mother=sym6, sets=10, domain=0..1), all of which may be left out"
     options: dict[str, Any] = {}
@@ -225,12 +230,6 @@ def _wavelet(item: str, arguments: list[str]) -> KernelFamily:
     return wavelet(**options)
 
 
-def _per_variable(item: str, arguments: list[str]) -> KernelFamily:
-    if not arguments:
-        raise _misread(item, "expected per_variable(ITEMS), for instance per_variable(linear, rbf(1))")
-    return per_variable(_union(arguments))
-
-
 def _on(item: str, arguments: list[str]) -> KernelFamily:
     if len(arguments) < 3:
         raise _misread(item, "expected on(GROUP, COLUMNS, ITEMS), for instance on(blood, [iron, blood_*], rbf(1))")
@@ -248,23 +247,19 @@ def _per_group(item: str, arguments: list[str]) -> KernelFamily:
     return per_group(_unquoted(arguments[0]), _union(arguments[1:]))
 
 
-def _total(item: str, arguments: list[str]) -> KernelFamily:
-    if not arguments:
-        raise _misread(item, "expected total(ITEMS), for instance total(linear, rbf(1))")
-    return total(_union(arguments))
-
-
 _BUILDERS: dict[str, Callable[[str, list[str]], KernelFamily]] = {
     "linear": _without_arguments(linear),
     "poly": _poly,
     "rbf": _rbf,
     "simplemkl": _without_arguments(simplemkl_family),
-    "spectrum": _spectrum,
+    "spectrum": lambda item, arguments: spectrum(
+        _integers(item, arguments, "spectrum(K) or spectrum(LOW..HIGH) with integers from 1 to 12")
+    ),
     "wavelet": _wavelet,
-    "per_variable": _per_variable,
+    "per_variable": _of_items(per_variable, "per_variable"),
     "on": _on,
     "per_group": _per_group,
-    "total": _total,
+    "total": _of_items(total, "total"),
     "matching": _without_arguments(matching),
 }
 

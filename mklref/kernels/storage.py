@@ -36,9 +36,14 @@ def checked_storage(storage: Any) -> str:
     return str(storage)
 
 
+def bytes_in_memory(kernels: float, n: int) -> float:
+    """Bytes of so many matrices of order n, with what is beside them while they are evaluated."""
+    return 8.0 * n * n * (kernels + _BESIDE)
+
+
 def chosen(kernels: int, n: int) -> tuple[str, str]:
     """Where M matrices of order n go by the memory that is free, "memory" or "lazy", and why in a sentence."""
-    size, free = 8.0 * n * n * (kernels + _BESIDE), free_memory()
+    size, free = bytes_in_memory(kernels, n), free_memory()
     kept = "memory" if size <= _MEMORY * free else "lazy"
     return kept, (
         f"storage='auto' chose {kept!r}: {kernels} matrices of order {n} take {_shown(size)} with what is beside them, "

@@ -138,19 +138,16 @@ def require_psd(
     """
     tolerance = psd_tolerance(matrix)
     affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
-    if affordable and _factorises(matrix, tolerance):
+    if affordable and factorises(matrix, tolerance):
         return True
     _require_minors(matrix, label, tolerance)
-    if not affordable:
+    if affordable:
+        smallest = _smallest_eigenvalue(matrix)
+    else:
         steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
-        found = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
-        if found < -tolerance:
-            raise _indefinite(label, found, tolerance)
-        return False
-    smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
-    if smallest < -tolerance:
-        raise _indefinite(label, smallest, tolerance)
-    return True
+        smallest = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
+    _require_above(smallest, label, tolerance)
+    return affordable
 
 
 def rounding_slack(matrix: FloatArray) -> float:
@@ -162,12 +159,12 @@ def rounding_slack(matrix: FloatArray) -> float:
     """
     n, trace = len(matrix), float(np.abs(np.diagonal(matrix)).sum(dtype=np.float64))
     if n <= _SMALL:
-        smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+        smallest = _smallest_eigenvalue(matrix)
         return max(0.0, -smallest - 8.0 * n * float(np.finfo(np.float64).eps) * trace)
     error = 0.5 * float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
     known = 8.0 * n * float(np.finfo(np.float64).eps) * trace
     for shift, slack in ((known, 0.0), (known + 2.0 * error / np.sqrt(n),) * 2, (known + error,) * 2):
-        if _factorises(matrix, shift):
+        if factorises(matrix, shift):
             return float(slack)
     return psd_tolerance(matrix)
 
@@ -199,20 +196,24 @@ def check_psd(K: Any, *, tolerance: float | None = None) -> float:
     allowed = psd_tolerance(matrix) if tolerance is None else tolerance
     if not 0.0 <= allowed < np.inf:
         raise InvalidParameter(f"tolerance = {tolerance!r} must lie in [0, inf).")
-    smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
-    if smallest < -allowed:
-        raise _indefinite("K", smallest, allowed)
+    smallest = _smallest_eigenvalue(matrix)
+    _require_above(smallest, "K", allowed)
     return smallest
 
 
-def _indefinite(label: str, smallest: float, allowed: float) -> InvalidKernel:
-    return InvalidKernel(
-        f"{label} is not positive semidefinite: smallest eigenvalue {smallest:.3g}, allowed {-allowed:.3g}. "
-        f"{INDEFINITE_REMEDY}"
-    )
+def _smallest_eigenvalue(matrix: FloatArray) -> float:
+    return float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
 
 
-def _factorises(matrix: FloatArray, shift: float) -> bool:
+def _require_above(smallest: float, label: str, allowed: float) -> None:
+    if smallest < -allowed:
+        raise InvalidKernel(
+            f"{label} is not positive semidefinite: smallest eigenvalue {smallest:.3g}, allowed {-allowed:.3g}. "
+            f"{INDEFINITE_REMEDY}"
+        )
+
+
+def factorises(matrix: FloatArray, shift: float) -> bool:
     """Whether K + shift I has a Cholesky factor in float64."""
     shifted = matrix.astype(np.float64)
     shifted.flat[:: len(shifted) + 1] += shift

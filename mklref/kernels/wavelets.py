@@ -13,15 +13,14 @@ sum to its kernel of `dil`, and these sum to that of `all`.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_integer
 from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.families import on_all_variables
@@ -67,11 +66,11 @@ def wavelet(
     """
     if kind not in KINDS:
         raise InvalidParameter(f"kind = {kind!r} is unknown; known are {', '.join(KINDS)}.")
-    scales = tuple(_checked_level(level) for level in levels)
+    says, most = f"must be an integer in [-{_LARGEST_LEVEL}, {_LARGEST_LEVEL}].", _LARGEST_LEVEL
+    scales = tuple(checked_integer(level, -most, most, f"level {level!r} {says}") for level in levels)
     if not scales or len(set(scales)) < len(scales):
         raise InvalidParameter(f"levels = {scales} must hold at least one scale, and each one once.")
-    if isinstance(sets, bool) or not isinstance(sets, int | np.integer) or sets < 1:
-        raise InvalidParameter(f"sets = {sets!r} must be a positive integer.")
+    sets = checked_integer(sets, 1, np.inf, f"sets = {sets!r} must be a positive integer.")
     low, high = map(float, domain)
     if not (np.isfinite([low, high]).all() and low < high):
         raise InvalidParameter(f"domain = {domain!r} must be (low, high) with finite low < high.")
@@ -82,7 +81,7 @@ def wavelet(
     elif kind == "dil":
         chosen = [((j, *ranges[j]),) for j in scales]
     else:
-        chosen = [((j, *part),) for j in scales for part in _split(ranges[j], min(max(1, int(2.0**j)), int(sets)))]
+        chosen = [((j, *part),) for j in scales for part in _split(ranges[j], min(max(1, int(2.0**j)), sets))]
     return on_all_variables([Wavelet(mother, atoms, kind, low, high) for atoms in chosen], "levels")
 
 
@@ -141,16 +140,6 @@ class Wavelet(Kernel):
     def group(self, variables: Sequence[str]) -> str:
         """The scale, if there is one."""
         return f"{self.mother} all scales" if self.kind == "all" else f"{self.mother}:j={self.atoms[0][0]}"
-
-
-def _checked_level(level: Any) -> int:
-    try:
-        j = operator.index(level)
-    except TypeError:
-        j = _LARGEST_LEVEL + 1
-    if isinstance(level, bool) or abs(j) > _LARGEST_LEVEL:
-        raise InvalidParameter(f"level {level!r} must be an integer in [-{_LARGEST_LEVEL}, {_LARGEST_LEVEL}].")
-    return j
 
 
 def _translations(j: int, support: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from mklref._typing import FloatArray
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.stack import ArrayStack
-from mklref.kernels.transforms import Centering, Projection, Scaling
+from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
 from mklref.testing.faults import Point, Reading, meant, restated, sensible, some
 from mklref.testing.implied import (
@@ -34,10 +34,13 @@ ENOUGH = 4
 """Equations that a factor has to satisfy before it is believed, whatever its value."""
 
 NORMALIZATIONS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
-    "unit trace": ("K / trace(K)", lambda K: Scaling.to_unit_trace(K, "kernel").train(K)),
-    "trace n": ("n K / trace(K)", lambda K: len(K) * Scaling.to_unit_trace(K, "kernel").train(K)),
-    "spherical": ("K_ij / sqrt(K_ii K_jj)", lambda K: Projection.fit(K, "kernel").train(K)),
-    "multiplicative": ("K / (mean K_ii - mean K_ij)", lambda K: Scaling.to_unit_variance(K, "kernel").train(K)),
+    "unit trace": ("K / trace(K)", lambda K: Normalizer("trace").fit(K, "kernel").train(K)),
+    "trace n": ("n K / trace(K)", lambda K: len(K) * Normalizer("trace").fit(K, "kernel").train(K)),
+    "spherical": ("K_ij / sqrt(K_ii K_jj)", lambda K: Normalizer("spherical").fit(K, "kernel").train(K)),
+    "multiplicative": (
+        "K / (mean K_ii - mean K_ij)",
+        lambda K: Normalizer("multiplicative").fit(K, "kernel").train(K),
+    ),
     "unit Frobenius norm": ("K / ||K||_F", lambda K: K / (float(np.linalg.norm(K)) or 1.0)),
     "largest entry 1": ("K / max K_ij", lambda K: K / (float(np.abs(K).max()) or 1.0)),
 }
@@ -102,7 +105,9 @@ def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
             text = f"the intercept belongs to centred kernels; {b:.6g} fits these, {point.intercept:.6g} does not."
             yield Reading("centred kernels", text, problem, point._replace(intercept=b), exact=True)
         return
-    kernels = ArrayStack.trusted([Centering.fit(matrix).train(matrix) for matrix in problem.kernels.dense()])
+    kernels = ArrayStack.trusted(
+        [Normalizer(center=True).fit(matrix, "kernel").train(matrix) for matrix in problem.kernels.dense()]
+    )
     yield from restated("centred kernels", "it is optimal for H K H, H = I - 11'/n.", problem, point, kernels=kernels)
 
 

@@ -30,7 +30,7 @@ from mklref import (
     MKLRegressorCV,
 )
 from mklref.exceptions import UselessModelWarning
-from mklref.kernels.transforms import Transform
+from mklref.kernels.transforms import Normalizer
 
 SEARCH = {"kernels": "linear, rbf(2)", "Cs": [1.0], "norms": [1.0], "cv": 2}
 ESTIMATORS = (
@@ -94,6 +94,8 @@ def test_one_kernel_is_the_one_class_svm(data):
     assert 0.3 * 80 * ours.offset_ == pytest.approx(theirs.offset_[0], abs=1e-5)
     np.testing.assert_allclose(ours.score_samples(X) - ours.offset_, ours.decision_function(X), atol=1e-14)
     assert 0.1 < np.mean(ours.predict(X) == -1) <= 0.3
+    twice = clone(ours).fit(X, sample_weight=np.full(80, 2.0))
+    np.testing.assert_allclose(twice.decision_function(X), ours.decision_function(X), atol=1e-7)
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -127,8 +129,8 @@ def test_weighted_statistics_are_those_of_copies(data):
     weight = np.array([1, 2, 3, 1, 1, 4, 1, 2, 1])
     K, copies = X @ X.T + 1.0, X.repeat(weight, axis=0)
     for method, center in product((None, "trace", "multiplicative", "spherical"), (False, True)):
-        weighted = Transform.fit(K, "K", method, center, weight.astype(float))
-        copied = Transform.fit(copies @ copies.T + 1.0, "K", method, center)
+        weighted = Normalizer(method, center, weight.astype(float)).fit(K, "K")
+        copied = Normalizer(method, center).fit(copies @ copies.T + 1.0, "K")
         np.testing.assert_allclose(
             weighted.train(K).repeat(weight, 0).repeat(weight, 1), copied.train(copies @ copies.T + 1.0)
         )

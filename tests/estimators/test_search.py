@@ -12,6 +12,7 @@ from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKL
 from mklref.estimators.gram import part
 from mklref.exceptions import ConstantKernelWarning, InvalidParameter, InvalidTarget, UnsafeFile
 from mklref.kernels import parse
+from mklref.kernels.transforms import Normalizer
 
 SPECIFICATION = "linear, rbf(1..4, 2)"
 NAMES = ("linear", "rbf:1", "rbf:4")
@@ -23,7 +24,7 @@ def test_kernels_of_a_fold_know_nothing_of_its_test_samples(samples, method, cen
     """They are those of a family that has seen the training samples alone."""
     X, _, _ = samples
     train, test = np.arange(0, 66, 2), np.array([1, 7, 33])
-    grams, rows, _ = part(parse(SPECIFICATION).fit(X).dense(), NAMES, train, test, method, center, None)
+    grams, rows, _ = part(parse(SPECIFICATION).fit(X).dense(), NAMES, train, test, Normalizer(method, center))
     alone = parse(SPECIFICATION).fit(X[train], normalize=method, center=center)
     np.testing.assert_allclose(grams.dense(), alone.dense(), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(rows, alone.new(X[test]), rtol=1e-12, atol=1e-13)
@@ -32,58 +33,46 @@ def test_kernels_of_a_fold_know_nothing_of_its_test_samples(samples, method, cen
 GRID = {"C": [0.05, 0.5, 5.0], "norm": [1.0, 2.0, ElasticNet(0.5)]}
 
 
+def irises():
+    X, y = load_iris(return_X_y=True)
+    return X[::2] + 0.4 * np.random.default_rng(0).normal(size=(75, 4)), np.array(["a", "b", "c"])[y[::2]]
+
+
 @pytest.mark.parametrize(
-    ("options", "scoring"),
+    ("options", "scoring", "target"),
     [
-        ({}, "roc_auc"),
-        ({"normalize": "spherical", "center": True}, None),
-        ({"loss": "logistic", "class_weight": "balanced", "normalize": None}, "average_precision"),
+        ({}, "roc_auc", "truth"),
+        ({"normalize": "spherical", "center": True}, None, "name"),
+        ({"loss": "logistic", "class_weight": "balanced", "normalize": None}, "average_precision", "truth"),
+        ({"multiclass": "joint", "strategy": "one_vs_one", "tol": 1e-8}, None, "iris"),
+        ({"multiclass": "independent", "strategy": "one_vs_one"}, None, "iris"),
+        ({"loss": "squared"}, None, "number"),
     ],
 )
-def test_the_results_of_refitting_every_fold(samples, options, scoring):
-    X, y, _ = samples
-    target = y == "yes" if scoring else y
+def test_the_results_of_refitting_every_fold(samples, options, scoring, target):
+    X, y, t = samples
+    X, y = irises() if target == "iris" else (X, {"truth": y == "yes", "name": y, "number": t}[target])
+    plain, search = (MKLRegressor, MKLRegressorCV) if target == "number" else (MKLClassifier, MKLClassifierCV)
     options = {"kernels": SPECIFICATION, "tol": 1e-9, **options}
-    expected = GridSearchCV(MKLClassifier(**options), GRID, cv=3, scoring=scoring).fit(X, target)
-    found = MKLClassifierCV(Cs=GRID["C"][::-1], norms=GRID["norm"], cv=3, scoring=scoring, **options).fit(X, target)
+    expected = GridSearchCV(plain(**options), GRID, cv=3, scoring=scoring).fit(X, y)
+    found = search(Cs=GRID["C"][::-1], norms=GRID["norm"], cv=3, scoring=scoring, n_jobs=2, **options).fit(X, y)
+    near = 1e-4 if target == "number" else 1e-12
     for name in ("mean_test_score", "std_test_score", "split1_test_score"):
-        np.testing.assert_allclose(found.cv_results_[name], expected.cv_results_[name], atol=1e-12)
+        np.testing.assert_allclose(found.cv_results_[name], expected.cv_results_[name], atol=near)
     assert list(found.cv_results_["param_C"]) == list(expected.cv_results_["param_C"])
     np.testing.assert_array_equal(found.cv_results_["rank_test_score"], expected.cv_results_["rank_test_score"])
     assert found.cv_results_["params"] == [
         {"C": row["C"], "norm": row["norm"]} for row in expected.cv_results_["params"]
     ]
     assert {"C": found.C_, "norm": found.norm_} == expected.best_params_
-    assert found.best_score_ == pytest.approx(expected.best_score_)
+    assert found.best_score_ == pytest.approx(expected.best_score_, rel=near)
     # One of them normalises kernels as they are evaluated and the other afterwards, which the last bits tell apart; a
     # solution is known as closely as it was asked for.
-    np.testing.assert_allclose(
-        found.decision_function(X), expected.best_estimator_.decision_function(X), rtol=0, atol=1e-7
-    )
+    scores = (getattr(one, "decision_function", one.predict)(X) for one in (found, expected.best_estimator_))
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-7)
     np.testing.assert_array_equal(found.weights_, found.best_estimator_.weights_)
     assert len(set(found.cv_results_["mean_test_score"])) > 2
     assert found.cv_results_["relative_gap"].max() <= 1e-7
-
-
-@pytest.mark.parametrize("multiclass", ["joint", "independent"])
-def test_several_classes(multiclass):
-    X, y = load_iris(return_X_y=True)
-    X, names = X[::2] + 0.4 * np.random.default_rng(0).normal(size=(75, 4)), np.array(["a", "b", "c"])[y[::2]]
-    options = {"kernels": "linear, rbf(2)", "tol": 1e-8, "multiclass": multiclass, "strategy": "one_vs_one"}
-    expected = GridSearchCV(MKLClassifier(**options), {"C": [0.01, 1.0]}, cv=3).fit(X, names)
-    found = MKLClassifierCV(Cs=[0.01, 1.0], norms=1.0, cv=3, n_jobs=2, **options).fit(X, names)
-    np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
-    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
-
-
-def test_regression(samples):
-    X, _, t = samples
-    options = {"kernels": SPECIFICATION, "tol": 1e-9, "loss": "squared"}
-    expected = GridSearchCV(MKLRegressor(**options), {"C": [0.1, 1.0], "norm": [1.0, 2.0]}, cv=KFold(3)).fit(X, t)
-    found = MKLRegressorCV(Cs=[0.1, 1.0], norms=[1.0, 2.0], cv=KFold(3), **options).fit(X, t)
-    np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], atol=1e-4)
-    assert {"C": found.C_, "norm": found.norm_} == expected.best_params_
-    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-10)
 
 
 def test_one_standard_error(samples):

@@ -109,30 +109,6 @@ def test_new_kernels_of_the_training_samples_are_the_training_kernels(X, normali
     np.testing.assert_allclose(K.new(X), K.dense(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("normalization", ["trace", "multiplicative", "spherical"])
-@pytest.mark.parametrize("centred", [False, True])
-def test_normalised_test_kernels_in_feature_space(X, X_new, normalization, centred):
-    """For the linear kernel the feature vectors are the samples themselves."""
-    K = linear().fit(X, normalize=normalization, center=centred)
-    mean = X.mean(axis=0) if centred else 0.0
-    Phi, Phi_new = X - mean, X_new - mean
-    if normalization == "trace":
-        Phi, Phi_new = (part / np.sqrt(np.sum((X - mean) ** 2)) for part in (Phi, Phi_new))
-    elif normalization == "multiplicative":
-        Phi, Phi_new = (part / np.sqrt(X.var(axis=0).sum()) for part in (Phi, Phi_new))
-    else:
-        Phi, Phi_new = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (Phi, Phi_new))
-    np.testing.assert_allclose(K.matrices[0], Phi @ Phi.T, rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(K.new(X_new)[0], Phi_new @ Phi.T, rtol=1e-11, atol=1e-13)
-
-
-def test_new_samples_do_not_depend_on_their_company(X, X_new):
-    K = (linear() + gaussian(1.0)).fit(X, normalize="spherical", center=True)
-    together = K.new(X_new)
-    for i in range(NEW):
-        np.testing.assert_allclose(K.new(X_new[i : i + 1])[:, 0], together[:, i], rtol=1e-12, atol=1e-14)
-
-
 def test_the_gaussian_keeps_its_digits_far_from_the_origin(X):
     """Squared distances by ||x||^2 + ||z||^2 - 2 x'z would lose ten digits here."""
     far = gaussian(0.5).fit(X + 1e5)
@@ -318,29 +294,10 @@ def test_a_kernel_of_ones_own_needs_one_method(X, X_new):
     np.testing.assert_allclose(K.diagonals(X_new), 1.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "family"),
-    [
-        ("2*rbf(1)", 2.0 * gaussian(1.0)),
-        ("linear * rbf(1, 2) * 0.5", linear() * gaussian([1.0, 2.0]) * 0.5),
-        ("total(linear, per_variable(poly(2)))", total(linear() + per_variable(polynomial(2)))),
-        ("on(pair, [x0, x*], linear*rbf(1))", on("pair", ["x0", "x*"], linear() * gaussian(1.0))),
-    ],
-)
-def test_products_multiples_and_totals_can_be_written(text, family, X):
-    np.testing.assert_array_equal(parse(text).fit(X).matrices, family.fit(X).matrices)
-
-
 @pytest.mark.parametrize("factor", [0, -1.0, np.inf, np.nan])
 def test_a_multiple_is_positive(factor):
     with pytest.raises(InvalidParameter, match=r"factor = .* must lie in \(0, inf\)"):
         factor * linear()
-
-
-@pytest.mark.parametrize("text", ["2", "2*", "*linear", "2*3", "total()", "-1*linear", "linear**2"])
-def test_misread_products_are_quoted(text):
-    with pytest.raises(InvalidParameter, match=r"is not understood|must lie in"):
-        parse(text)
 
 
 @pytest.mark.parametrize("other", ["linear", None, True, [1.0, 2.0]])

@@ -26,6 +26,7 @@ from mklref.kernels import (
     total,
 )
 from mklref.kernels.evaluation import Block
+from mklref.kernels.transforms import VANISHING, Normalizer
 
 FAMILY = (
     gaussian([0.5, 1.0, 4.0])
@@ -65,6 +66,16 @@ def test_lazy_entries_are_those_in_memory(X, options):
     np.testing.assert_allclose(part.dense(), inside, rtol=1e-11, atol=1e-11 * np.abs(inside).max())
     new = rng.normal(size=(5, 12))
     np.testing.assert_allclose(lazy.new(new), held.new(new), rtol=1e-9, atol=1e-12 * np.abs(held.new(new)).max())
+
+
+@pytest.mark.parametrize("storage", ["memory", "lazy"])
+@pytest.mark.parametrize("how", [("multiplicative", False), ("multiplicative", True), ("spherical", True)])
+def test_constant_kernels_may_vanish_where_rounding_would_be_divided_by_itself(X, storage, how):
+    constant = np.column_stack([X[:, 0], np.full(40, 1 / 3)])
+    made = per_variable(linear()).fit_normalized(constant, Normalizer(*how, vanish=True), storage)
+    assert made.fitted.transforms[1] is VANISHING
+    assert made.quadratic(np.ones(40) / 40)[1] == 0.0
+    assert made.own_diagonals[0].any()
 
 
 @pytest.mark.parametrize(("precision", "accuracy"), [("float64", 1e-12), ("float32", 1e-5)])

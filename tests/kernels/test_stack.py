@@ -123,77 +123,65 @@ def test_a_stack_is_returned_as_it_is(K):
     assert stack(S) is S
 
 
-def test_one_array_is_not_copied(K):
-    S = stack(K)
-    assert S.dense().base is K or S.dense() is K
-    assert all(np.shares_memory(matrix, K) for matrix in S.matrices)
+def read_only(K, path):
+    K.flags.writeable = False
+    return K
 
 
-def test_part_of_an_array_is_not_copied(K):
-    S = stack(K[1:3])
-    assert all(np.shares_memory(matrix, K) for matrix in S.matrices)
-    np.testing.assert_array_equal(S.dense(), K[1:3])
+def mapped(K, path):
+    np.save(path / "K.npy", K)
+    return np.load(path / "K.npy", mmap_mode="r")
 
 
-def test_reversed_kernels_keep_their_order(K):
-    np.testing.assert_array_equal(stack(K[::-1]).dense(), K[::-1])
-    np.testing.assert_array_equal(stack([K[2], K[0]]).dense(), K[[2, 0]])
+REFERRED = {
+    "one array": lambda K, path: K,
+    "a part of one": lambda K, path: K[1:3],
+    "read-only": read_only,
+    "a memory map": mapped,
+    "reversed": lambda K, path: K[::-1],
+    "in another order": lambda K, path: [K[2], K[0]],
+    "several arrays": lambda K, path: [matrix.copy() for matrix in K],
+    "Fortran order": lambda K, path: [np.asfortranarray(matrix) for matrix in K],
+}
 
 
-def test_a_sequence_of_arrays_is_not_copied(K):
-    parts = [matrix.copy() for matrix in K]
-    S = stack(parts)
-    assert all(np.shares_memory(matrix, part) for matrix, part in zip(S.matrices, parts, strict=True))
-    np.testing.assert_array_equal(S.dense(), K)
-
-
-def test_fortran_order_is_not_copied(K):
-    parts = [np.asfortranarray(matrix) for matrix in K]
-    S = stack(parts)
+@pytest.mark.parametrize("form", REFERRED)
+def test_arrays_are_referred_to_and_not_copied(K, v, form, tmp_path):
+    given = REFERRED[form](K, tmp_path)
+    S = stack(given)
+    assert all(np.shares_memory(matrix, part) for matrix, part in zip(S.matrices, given, strict=True))
     assert all(matrix.flags.c_contiguous for matrix in S.matrices)
-    assert all(np.shares_memory(matrix, part) for matrix, part in zip(S.matrices, parts, strict=True))
-    np.testing.assert_array_equal(S.dense(), K)
+    np.testing.assert_array_equal(S.dense(), np.stack(list(given)))
+    np.testing.assert_array_equal(S.apply(v), np.stack([stack([matrix]).apply(v)[0] for matrix in given]))
+    assert S.dense().flags.c_contiguous
+    if form in ("one array", "read-only"):
+        assert np.shares_memory(S.dense(), given)
 
 
-def test_dense_is_contiguous_and_read_from_the_matrices(K):
-    for given in (K, np.asfortranarray(K), np.asfortranarray(K[:1]), K[:, ::2, ::2], list(K)):
-        S = stack(given)
-        assert S.dense().flags.c_contiguous
-        np.testing.assert_array_equal(S.dense(), given)
-
-
-def test_strided_arrays_work(K, v):
+def strided(K):
     wide = np.zeros((M, 2 * N, 3 * N), dtype=K.dtype)
     wide[:, ::2, ::3] = K
-    np.testing.assert_array_equal(stack(wide[:, ::2, ::3]).dense(), K)
-    kernels_last = np.ascontiguousarray(np.moveaxis(K, 0, 2))
-    np.testing.assert_array_equal(stack(np.moveaxis(kernels_last, 2, 0)).apply(v), stack(K).apply(v))
+    return wide[:, ::2, ::3]
 
 
-def test_read_only_arrays_work(K, v):
-    K.flags.writeable = False
-    S = stack(K)
-    assert np.shares_memory(S.dense(), K)
-    assert np.all(np.isfinite(S.apply(v)))
+CONVERTED = {
+    "strided": strided,
+    "kernels last": lambda K: np.moveaxis(np.ascontiguousarray(np.moveaxis(K, 0, 2)), 2, 0),
+    "Fortran order": np.asfortranarray,
+    "Fortran order, one kernel": lambda K: np.asfortranarray(K[:1]),
+    "every other sample": lambda K: K[:, ::2, ::2],
+    "data frames": lambda K: [Frame(matrix) for matrix in K],
+    "foreign byte order": lambda K: K.astype(K.dtype.newbyteorder(">" if np.little_endian else "<")),
+}
 
 
-def test_memory_maps_work_without_a_copy(K, v, tmp_path):
-    np.save(tmp_path / "K.npy", K)
-    mapped = np.load(tmp_path / "K.npy", mmap_mode="r")
-    S = stack(mapped)
-    assert all(np.shares_memory(matrix, mapped) for matrix in S.matrices)
-    np.testing.assert_array_equal(S.apply(v), stack(K).apply(v))
-
-
-def test_data_frames_work(K):
-    np.testing.assert_array_equal(stack([Frame(matrix) for matrix in K]).dense(), K)
-
-
-def test_foreign_byte_order_works(K):
-    swapped = K.astype(K.dtype.newbyteorder(">" if np.little_endian else "<"))
-    S = stack(swapped)
+@pytest.mark.parametrize("form", CONVERTED)
+def test_arrays_of_any_other_form_work(K, form):
+    given = CONVERTED[form](K)
+    S = stack(given)
     assert S.dtype == K.dtype
-    np.testing.assert_array_equal(S.dense(), K)
+    assert S.dense().flags.c_contiguous
+    np.testing.assert_array_equal(S.dense(), np.stack([np.asarray(matrix) for matrix in given]))
 
 
 def test_nested_lists_and_integers_become_float64():

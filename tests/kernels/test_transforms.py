@@ -44,21 +44,12 @@ def normalised_features(joint, method, centred):
     return Phi
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_normalisation_in_feature_space(joint, method):
+@pytest.mark.parametrize("method", [*METHODS, None])
+def test_normalisation_and_centring_in_feature_space(joint, method):
     K, K_new, diagonal_new = split(joint)
-    train, new = normalize(K, method, K_new, diagonal_new)
+    train, new = normalize(K, method, K_new, diagonal_new) if method else center(K, K_new)
     for m in range(3):
-        Phi = normalised_features(joint[m], method, centred=False)
-        np.testing.assert_allclose(train.matrices[m], Phi[:N] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
-        np.testing.assert_allclose(new[m], Phi[N:] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
-
-
-def test_centring_in_feature_space(joint):
-    K, K_new, _ = split(joint)
-    train, new = center(K, K_new)
-    for m in range(3):
-        Phi = normalised_features(joint[m], None, centred=True)
+        Phi = normalised_features(joint[m], method, centred=method is None)
         np.testing.assert_allclose(train.matrices[m], Phi[:N] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(new[m], Phi[N:] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
 

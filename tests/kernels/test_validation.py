@@ -164,11 +164,6 @@ def test_check_psd_refuses_an_indefinite_matrix_at_any_scale(rng, scale):
     assert check_psd(K, tolerance=2e-3 * scale) == pytest.approx(-1e-3 * scale)
 
 
-def test_check_psd_refuses_a_negative_matrix():
-    with pytest.raises(InvalidKernel, match=r"smallest eigenvalue -1, allowed -"):
-        check_psd(-np.eye(3))
-
-
 @pytest.mark.parametrize("tolerance", [-1.0, np.nan, np.inf])
 def test_check_psd_refuses_a_senseless_tolerance(tolerance):
     with pytest.raises(InvalidParameter, match=rf"tolerance = {tolerance} must lie in \[0, inf\)"):
@@ -190,21 +185,19 @@ def test_require_psd_gives_the_smallest_eigenvalue_and_the_remedy(rng, scale):
         stack([scale * good, scale * bad]).require_psd()
 
 
-def test_require_psd_names_a_negative_diagonal_entry(K):
-    K[1][4, 4] = -0.5
-    with pytest.raises(InvalidKernel, match=r"kernels\[1\]\[4, 4\] = -0\.5 is negative"):
-        stack(K).require_psd()
-
-
-def test_require_psd_names_a_negative_minor(K, monkeypatch):
+@pytest.mark.parametrize(
+    ("entry", "value", "says"),
+    [
+        ((4, 4), -0.5, r"kernels\[1\]\[4, 4\] = -0\.5 is negative"),
+        ((7, 9), 40.0, r"\|kernels\[1\]\[7, 9\]\| = 40 exceeds the geometric mean .* \(a negative 2x2 minor\)"),
+    ],
+)
+def test_require_psd_names_a_negative_diagonal_entry_and_a_negative_minor(K, monkeypatch, entry, value, says):
     monkeypatch.setattr("mklref.kernels.validation._TILE", 5)
-    K[2][7, 9] = K[2][9, 7] = 40.0
-    with pytest.raises(InvalidKernel, match=r"\|kernels\[2\]\[7, 9\]\| = 40 exceeds the geometric mean"):
+    K[1][entry] = K[1][entry[::-1]] = value
+    with pytest.raises(InvalidKernel, match=says):
         stack(K).require_psd()
-
-
-def test_require_psd_refuses_a_zero_diagonal_with_entries_beside_it():
-    with pytest.raises(InvalidKernel, match="negative 2x2 minor"):
+    with pytest.raises(InvalidKernel, match="negative 2x2 minor"):  # whose diagonal is 0
         stack([[[0.0, 1.0], [1.0, 0.0]]]).require_psd()
 
 
