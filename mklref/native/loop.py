@@ -23,7 +23,6 @@ from mklref._run import Best, Recorder
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate.bounds import unit_of
-from mklref.certificate.numerical import certify_each
 from mklref.exceptions import KernelsLost
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
@@ -36,8 +35,6 @@ from mklref.solution import History, Record, Solution, Status
 
 _FAR = 1e100
 """Block norms up to which R* has to be finite for a dual without bounds."""
-_SHORTER = 4.0 ** -np.arange(4, 14)
-"""Shares by which a dual point is shortened."""
 
 
 class Loop:
@@ -340,7 +337,12 @@ class Loop:
             weights = nothing  # f = 0, which costs nothing and is free of rounding; its best intercept is 0
         with blas_threads(self.problem.n_samples):
             found = self.machine.solution(best.beta, weights, status, self.history(), self.tol)
-            return self._or_a_surer_one(found, [] if self.first is None else [self.first])
+            gap, noise = found.certificate.gap, found.certificate.rounding
+            if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
+                return found
+            # Only now is it known what rounding costs.
+            first = self.machine.solution(self.first.beta, self.first.weights, status, found.history, self.tol)
+            return min(found, first, key=lambda solution: solution.certificate.gap)
 
     def last_centre(self) -> Solution | None:
         """Where the run ended, which may be better than what is best by bounds that rounding makes."""
@@ -348,24 +350,7 @@ class Loop:
         if centre is None or centre is self.best.point:
             return None
         with blas_threads(self.problem.n_samples):
-            found = self.machine.solution(centre.beta, centre.weights, status, self.history(), self.tol)
-            return self._or_a_surer_one(found, [])
-
-    def _or_a_surer_one(self, found: Solution, points: list[Point]) -> Solution:
-        """The solution, or, where rounding has most of its gap, the best of these points and of shorter dual points.
-
-        Where R* is steep, a dual point that is a little shorter is better than one whose squares rounding takes far.
-        """
-        gap, noise = found.certificate.gap, found.certificate.rounding
-        if found.status is Status.OPTIMAL or not 2.0 * noise > gap:
-            return found
-        others = [(point.beta, point.weights) for point in points]
-        beta = np.concatenate(self.problem.split(found.dual_coef))
-        others += [((1.0 - share) * beta, found.weights) for share in _SHORTER]
-        rows = [(self.problem, self.problem.join(self.machine.split(beta)), own, None) for beta, own in others]
-        gaps = [certificate.gap for certificate in certify_each(rows)]
-        k = int(np.argmin(gaps))
-        return found if gap <= gaps[k] else self.machine.solution(*others[k], found.status, found.history, self.tol)
+            return self.machine.solution(centre.beta, centre.weights, status, self.history(), self.tol)
 
     def kept_solution(self) -> Solution | None:
         """The best point of which all images are known, certified without another read of the kernels; or None."""

@@ -179,7 +179,7 @@ def run_from(
             if start is not None:
                 loop = _loop(problem, start, loop.machine.forms, tol, recorder)
                 loop.spend(start.history.counters)
-        status = _followed(loop, start)
+        status = _followed(loop, None if loop.cold else start)
         if given and status is Status.STALLED:  # the start may have led nowhere
             first, loop = loop, _loop(problem, None, None, tol, recorder)
             loop.best, loop.told = first.best, first.told
@@ -200,10 +200,22 @@ def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
 def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record]) -> Loop:
     with np.errstate(over="ignore", invalid="ignore"):
         machine = machine_for(problem, None if start is None else start.dual_coef, forms)
-    if not np.isfinite(machine.forms.squares).all():  # nobody can start there
+        absurd = start is not None and _is_absurd(machine, start.weights)
+    if absurd:
         machine = machine_for(problem)
     check_range(problem.C, max(own.forms.diagonals.max(initial=0.0) for own in machine.machines))
-    return Loop(machine, tol, recorder, cold=start is None)
+    return Loop(machine, tol, recorder, cold=start is None or absurd)
+
+
+def _is_absurd(machine: Machine | JointMachine, weights: Array) -> bool:
+    """Whether R or minus the dual objective of a start is beyond all that f = 0, and another C, can explain."""
+    problem, squares = machine.problem, machine.forms.squares
+    if problem.intercept_cost or not np.isfinite(squares).all():
+        return not np.isfinite(squares).all()
+    parts = (own.problem for own in machine.machines)
+    nothing = sum(float(part.costs @ part.loss.value(np.zeros(len(part.y)), part.y)) for part in parts)
+    worst = max(problem.regularizer.value(weights * np.sqrt(squares)), -machine.dual_objective(squares))
+    return not worst <= tuning.ABSURD * nothing
 
 
 def _followed(loop: Loop, start: Any = None) -> Status:

@@ -93,5 +93,8 @@ SHARE, FEWEST = 4, 64
 times, and 4.24 times from equal weights; it costs on cancer at p = 4/3."""
 ACCURACY, MOST_MACHINES = 1e-2, 15
 """Its gap, and its machines: with a huge C it may be nearly degenerate, and its weights are then worth no more."""
+ABSURD = 1e9
+"""R or minus the dual objective of a start, over the losses of f = 0, from which it is no start. No problem of the
+benchmark needs it; without, a start of size 1e30 takes 500 machines where weights have no bound."""
 EXACTLY, BEYOND = 1e-11, 1.0 + 1e-11
 """Relative gap, and how much farther, up to which the end of the domain of R* is rounding."""
