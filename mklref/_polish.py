@@ -292,7 +292,8 @@ def _step(
         if part.normal is None:
             residual = np.append(residual, excess)
         else:
-            nu = -float(part.normal @ excess) / float(part.normal @ part.normal)  # what fits best
+            along = part.normal / part.normal.max()  # whose squares do not underflow
+            nu = -float(along @ excess) / float(along @ part.normal)  # what fits best
             last = np.zeros((1, len(matrix)))
             last[0, len(matrix) - len(S) :] = -part.normal
             matrix = _bordered(matrix, last, 0.0)

@@ -21,6 +21,8 @@ TIE = 1e-9
 """Relative distance from the largest entry within which an entry counts as maximal."""
 
 _TINY = float(np.finfo(float).tiny)
+_LEAST_UNIT = 1e-100
+"""Of weights: squares divided by it, twice, are within double precision."""
 
 
 def p_norm(x: Array, p: float) -> float:
@@ -104,11 +106,11 @@ class Polyhedral:
 
     @property
     def units(self) -> Array:
-        """u (M,), at most 1: whatever the costs or the normal are, theta_m u_m can be compared, and so can q_m/u_m."""
-        if self.normal is not None:
-            return np.asarray(self.normal / self.normal.max())
-        alike = self.mu > 0.0 or not self.cost.all()
-        return np.ones_like(self.cost) if alike else np.asarray(self.cost / self.cost.max())
+        """u (M,) in [1e-100, 1]: whatever costs or normal are, theta_m u_m can be compared, and so can q_m/u_m."""
+        scale = self.cost if self.normal is None else self.normal
+        if self.normal is None and (self.mu > 0.0 or not self.cost.all()):
+            return np.ones_like(self.cost)
+        return np.asarray(np.maximum(scale / scale.max(), _LEAST_UNIT))
 
     def penalty(self, theta: Array) -> float:
         """cost'theta + mu (1'theta)^2."""

@@ -6,7 +6,7 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-from makers import make_problem
+from makers import OPPOSED, PAIRS, SCALE, make_problem
 
 from mklref import reference
 from mklref._conic.scaling import factorize
@@ -69,10 +69,6 @@ def suited(name: str, loss, seed: int) -> list[Problem]:
         return [problem.replace(kernels=[np.outer(x, x) for x in rows]) for problem in problems]
     return problems
 
-
-PAIRS = ((0, 2), (1, 3))
-OPPOSED = np.array([[1.0, 0.2, -0.8, 0.1], [0.2, 1.0, -0.3, -0.4], [-0.8, -0.3, 1.0, 0.2], [0.1, -0.4, 0.2, 1.0]])
-SCALE = (0.4, 1.3, 0.9, 2.0)
 
 SUITED = {
     "dual": (Lp(1), Lp(4 / 3), BlockNorm(3)),

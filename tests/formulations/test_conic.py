@@ -11,8 +11,8 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from formulations.agreement import PAIRS, SCALE, suited
-from makers import DEGENERATE, LOSSES, make_problem
+from formulations.agreement import suited
+from makers import DEGENERATE, LOSSES, PAIRS, SCALE, make_problem
 
 from mklref import reference
 from mklref._conic.cones import use_second_order_cones

@@ -13,8 +13,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from formulations.agreement import AGREEMENT, CUTTING_PLANES, OPPOSED, PAIRS, SCALE, agree, suited
-from makers import DEGENERATE, LOSSES, make_kernels, make_problem, make_samples, make_targets
+from formulations.agreement import AGREEMENT, CUTTING_PLANES, agree, suited
+from makers import DEGENERATE, LOSSES, OPPOSED, PAIRS, SCALE, make_kernels, make_problem, make_samples, make_targets
 from sklearn.svm import SVC
 
 from mklref import reference

@@ -221,6 +221,19 @@ def test_scales_of_the_penalty_are_those_of_the_kernels(weighted):
     assert len(solution.history) <= 60
 
 
+@pytest.mark.parametrize(
+    "regularizer", [WeightedL1([1e-100, 1, 1, 1e100]), WeightedLp(1, [1e-200, 1, 1, 1e200])], ids=str
+)
+def test_scales_that_no_unit_can_bridge_end_without_a_warning(regularizer):
+    """Their squares are 400 decades apart, beyond double precision; what comes of it is certified as what it is."""
+    problem = make_problem(regularizer=regularizer)
+    solution = mklref.solve(problem)
+    again = mklref.certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
+    assert again == solution.certificate
+    assert np.isfinite(solution.weights).all()
+    assert (solution.status is Status.OPTIMAL) == again.is_optimal(1e-6)
+
+
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), BlockNorm(4)], ids=str)
 def test_sample_weights_over_six_decades(regularizer):
     problem = make_problem(seed=20, regularizer=regularizer)
