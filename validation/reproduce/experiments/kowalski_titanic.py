@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 from mklref._typing import Array
 from mklref.datasets import Dataset, kloft_toy, load
@@ -12,6 +13,7 @@ from mklref.kernels import gaussian, linear
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve_path
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
 from validation.reproduce.expected import bound
+from validation.reproduce.experiments.simplemkl_data import LEVEL
 from validation.reproduce.pictures import figure
 
 PROTOCOL = """
@@ -20,10 +22,13 @@ of width 100); squared hinge loss; the six mixed norms; lambda between 1 and 10^
 Baselines: the lowest test error over lambda of each kernel alone, with the norm 2.
 
 The paper does not say which of the 100 realisations it takes: the first one gives all its baselines, if the constant
-kernel of its footnote is there, and so it stands for the paper's here; ten realisations are to be had and shown
-besides. Neither the number of lambdas, nor the folds, nor what the cross-validation counts are printed: eleven values
-are taken, the folds are drawn ten times, and the squared hinge loss of the samples left out is counted; errors, shown
-besides, hardly tell one lambda from another. Algorithm 2 as printed solves the problem at 2 lambda (erratum K9); here
+kernel of its footnote is there. What is said of the norms is judged on all ten that are to be had, each with a test set
+of its own: a sentence holds if it does on more than half of all realisations, by a sign test at 5 %, and is undecided
+if neither it nor its opposite is found.
+
+Neither the number of lambdas, nor the folds, nor what the cross-validation counts are printed: eleven values are taken,
+the folds are drawn ten times, and the squared hinge loss of the samples left out is counted; errors, shown besides,
+hardly tell one lambda from another. Algorithm 2 as printed solves the problem at 2 lambda (erratum K9); here
 every solution is certified to a relative gap of 1e-6 at lambda itself. The maps are those of the lambda that is chosen
 most often.
 
@@ -33,8 +38,6 @@ between equal columns, as the norm 1, the relevance maps are one optimum of many
 
 FOLDS, DRAWS, REALISATIONS = 5, 10, 10
 FIRST = "titanic"
-VISIBLE = 1e-3
-"""Relevance below which a coefficient cannot be seen in a map."""
 KERNELS = ("Good", "Bad", "Ugly")
 NORMS = {"2": (2, 2, 1), "1": (1, 1, 1), "21;2": (2, 1, 2), "12;2": (1, 2, 2), "21;1": (2, 1, 1), "12;1": (1, 2, 1)}
 """In the order of Figure 2: no structure, structure by kernel, structure by sample."""
@@ -44,11 +47,12 @@ BASELINES = {"Good": 21.84, "Bad": 25.89, "Ugly": 32.57}
 PRINTED = {name: 22.92 if name == "21;1" else 21.84 for name in NORMS}
 """The paper's errors in %, of one kernel and of three."""
 ROUNDED = 0.006
-DENSE, HALF, INSIGNIFICANT, SAMPLES, SLIGHT = (
-    bound("kowalski_titanic", name) for name in ("dense", "half", "insignificant", "samples", "slight")
+DENSE, HALF, INSIGNIFICANT, SAMPLES, SLIGHT, VISIBLE, SMOOTHED = (
+    bound("kowalski_titanic", name)
+    for name in ("dense", "half", "insignificant", "samples", "slight", "visible", "smoothed")
 )
 """Our bounds: shares of zeros where there is no sparsity and of coefficients where there is, relevance, shares of
-samples, and the factor of a slight increase."""
+samples, the factor of a slight increase, what can be seen in a map, and the factor of what is smoothed towards zero."""
 
 
 def cells(quick: bool) -> list[Cell]:
@@ -151,21 +155,24 @@ def summary(results: list[Result]) -> Summary:
     tables = {
         "baselines": {prefix + name: {"error": [error]} for name, error in first.values["baselines"].items()},
         "section4": {
-            prefix + name: {"error": found["errors"], "by errors": found["errors by errors"]}
-            for name, found in first.values["norms"].items()
+            prefix + name: {
+                column: [float(np.mean(r.values["norms"][name][errors])) for r in results]
+                for column, errors in (("error", "errors"), ("by errors", "errors by errors"))
+            }
+            for name in NORMS
         },
-        "realisations": {
-            **{name: {"error": [r.values["baselines"][name] for r in results]} for name in KERNELS},
-            **{
-                f"norm {name}": {"error": [float(np.mean(r.values["norms"][name]["errors"])) for r in results]}
-                for name in NORMS
-            },
-        },
+        "realisations": {name: {"error": [r.values["baselines"][name] for r in results]} for name in KERNELS},
     }
     pictures = {"figure2": _picture(first)}
     if prefix:
         return Summary(tables, {}, pictures)
-    return Summary(tables, claims(first) | realisation(results), pictures, measured(first))
+    if len(results) < 2:
+        return Summary(tables, {}, pictures, measured(first))
+    shared = {f"section4/{name}/error": float(np.std(row["error"], ddof=1)) for name, row in tables["section4"].items()}
+    judged = claims(results)
+    counts = [sum(maps(r)[name].holds for r in results) for name, found in judged.items() if not found.decided]
+    hold = {"hold": f"{min(counts)} to {max(counts)} of {len(results)}"} if counts else {}
+    return Summary(tables, judged | realisation(results), pictures, measured(first) | hold, shared)
 
 
 def _picture(first: Result) -> Picture:
@@ -192,9 +199,21 @@ def _picture(first: Result) -> Picture:
 # --- what Kowalski says of the six norms, and the figures of the causes ----------------------------------------------
 
 
-def claims(first: Result) -> dict[str, Evidence]:
-    """What the maps show, at the lambda that is chosen most often."""
-    norms = first.values["norms"]
+def claims(results: list[Result]) -> dict[str, Evidence]:
+    """What the maps show, over the realisations: the first one, which the paper probably has, proves no norm."""
+    found = {}
+    every = [maps(result) for result in results]
+    for name, first in every[0].items():
+        count = sum(one[name].holds for one in every)
+        holds, fails = (binomtest(count, len(every), alternative=side).pvalue < LEVEL for side in ("greater", "less"))
+        text = f"on {count} of {len(every)} realisations; on the first: {'yes' if first.holds else 'no'}, {first.text}"
+        found[name] = Evidence(bool(holds), text, decided=bool(holds or fails))
+    return found
+
+
+def maps(result: Result) -> dict[str, Evidence]:
+    """What the maps of one realisation show, at the lambda that is chosen most often."""
+    norms = result.values["norms"]
     at = {name: found["shapes"][found["chosen"]] for name, found in norms.items()}
 
     def parts(name: str, quantity: str) -> str:
@@ -208,9 +227,10 @@ def claims(first: Result) -> dict[str, Evidence]:
     alone = "samples with one kernel"
     found = {
         "l2-dense": Evidence(
-            two["exactly zero"] < DENSE and 2.0 * two["largest"][ugly] < min(two["largest"][good], two["largest"][bad]),
+            two["exactly zero"] < DENSE
+            and two["largest"][ugly] < SMOOTHED * min(two["largest"][good], two["largest"][bad]),
             f"{100 * two['exactly zero']:.0f} % of the coefficients are 0 (less than {100 * DENSE:.0f} %); largest "
-            f"relevance: {parts('2', 'largest')} (Ugly less than half of the others; bounds are ours)",
+            f"relevance: {parts('2', 'largest')} (Ugly less than {SMOOTHED:g} of the others; bounds are ours)",
         ),
         "l1-sparse": Evidence(
             max(one["nonzero"]) < HALF and int(np.argmax(one["largest"])) == good,

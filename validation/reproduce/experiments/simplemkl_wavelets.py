@@ -21,7 +21,7 @@ PROTOCOL = """
 kernel of all wavelets, one for each of ten scales j = -3, ..., 6 ("Dil"), or 48 for scales and sets of translations
 ("Dil-Trans"); symmlets with 6 vanishing moments; epsilon = 0.1; C out of 20 values from 0.01 to 1000 by the mean error
 on the validation half of 5 random halvings; then all samples; error against the true signal at 1000 positions; mean of
-20 runs, here of 4.
+20 runs, here of 8.
 
 The paper defines neither its positions, nor the unit of x that j refers to, nor the norm of the error. "printed" takes
 uniform random positions and j = -3, ..., 6 in units of the interval; "finer" takes regular positions and scales that
