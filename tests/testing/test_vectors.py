@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -164,6 +165,38 @@ def test_files_without_weights(vectors, tmp_path, capsys):
     assert check_directory(folder, tmp_path).passed
     assert main(["certify", str(folder / "hinge-l1.mat"), str(tmp_path / "hinge-l1.json"), "--rigorous"]) == 0
     assert "CERTIFIED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("edited", "fault"),
+    [("kernels", "altered problem"), ("C", "contradicted bounds"), ("lower", "contradicted bounds")],
+)
+def test_an_edited_problem_is_not_the_published_one_whatever_its_solution(edited, fault, vectors, tmp_path):
+    folder, _ = vectors
+    problems, solutions = tmp_path / "problems", tmp_path / "solutions"
+    shutil.copytree(folder, problems)
+    solutions.mkdir()
+    file = problems / "hinge-l1.npz"
+    record = read_record(file)
+    upper = float(record["upper"])
+    changes = {"kernels": 1.5 * record["kernels"], "C": 2.0 * record["C"], "lower": 2.0 * upper}
+    write_record(file, {**record, "upper": 3.0 * upper if edited == "lower" else upper, edited: changes[edited]})
+    found = solve(read_problem(file))
+    write_record(solutions / "hinge-l1.json", {"dual_coef": found.dual_coef, "weights": found.weights})
+    report = check_directory(problems, solutions)
+    assert report.faults == {fault: 1}
+    assert "hinge-l1.npz" in str(report)
+
+
+def test_certificates_beside_the_problems_are_no_problems(vectors, tmp_path):
+    folder, _ = vectors
+    shutil.copytree(folder, tmp_path / "problems")
+    problem = read_problem(folder / "hinge-l1.npz")
+    found = certify(problem, solve(problem).dual_coef, rigorous=True)
+    found.save(tmp_path / "problems" / "hinge-l1.certificate.json")
+    (tmp_path / "solutions").mkdir()
+    rows = check_directory(tmp_path / "problems", tmp_path / "solutions").rows
+    assert {row.case.name for row in rows} == {path.stem for path in folder.glob("*.npz")}
 
 
 def test_a_problem_that_cannot_be_read_is_named(tmp_path):

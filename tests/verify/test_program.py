@@ -19,6 +19,7 @@ from certificate.points import changed
 
 import mklref
 from mklref import certify, verify
+from mklref.testing.vectors.export import fingerprint
 
 
 def test_the_program_confirms(files, capsys):
@@ -68,6 +69,16 @@ def test_other_data_are_not_confirmed(case, files, capsys):
     np.savez(data, kernels=problem.kernels.dense(), y=y)
     assert verify.main([str(certificate), str(data)]) == 1
     assert "NOT CONFIRMED: y in" in capsys.readouterr().out
+
+
+def test_the_program_says_what_it_did_not_read_and_prints_the_hash_of_the_vectors(case, files, capsys):
+    problem, _ = case
+    certificate, data = files
+    np.savez(data, kernels=problem.kernels.dense(), y=problem.y, C=1e9)
+    assert verify.main([str(certificate), str(data)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith(fingerprint(problem))
+    assert lines[2] == "data: not read, and not confirmed: C; the problem is that of the certificate"
 
 
 def test_the_program_says_what_it_could_not_confirm(case, files, capsys):

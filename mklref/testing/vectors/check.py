@@ -1,20 +1,28 @@
-"""A directory of solutions against a directory of problems: `check_solver` for those who cannot call Python."""
+"""A directory of solutions against a directory of problems: `check_solver` for those who cannot call Python.
+
+A problem that is not the one which was published answers nothing: where the index has its hash, kernels and targets are
+compared with it, and bounds that a file states with the certified interval of the answer.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mklref._untrusted import parse_json, read_bytes
 from mklref.exceptions import InvalidInput, InvalidKernel, MKLError, NotApplicable, UnsafeFile
+from mklref.problem import Problem
 from mklref.testing.case import Case
 from mklref.testing.diagnosis import judge, proven
 from mklref.testing.faults import Finding
 from mklref.testing.result import Outcome, Report, Row
-from mklref.testing.vectors.export import INDEX
-from mklref.testing.vectors.formats import SUFFIXES, read_answer, read_problem
+from mklref.testing.vectors.export import CERTIFICATE, INDEX, fingerprint
+from mklref.testing.vectors.formats import SUFFIXES, read_answer, read_as
+from mklref.testing.vectors.schema import problem_from_record
 
 _MAX_INDEX = 2**24
 
@@ -23,6 +31,9 @@ def check_directory(
     problems: str | Path, solutions: str | Path, *, tol: float = 1e-6, rigorous: bool = False
 ) -> Report:
     """Certify the solution of every problem; a problem without one is excluded.
+
+    A problem fails, whatever its solution, if its kernels and targets are not those of which the index has the SHA-256,
+    or if the bounds that its file states exclude what is certified here.
 
     Parameters
     ----------
@@ -44,17 +55,20 @@ def check_directory(
         A path that is no directory, or one without problems; a solution without a problem.
     """
     pairs = _pairs(Path(problems), Path(solutions))
-    statements = _statements(Path(problems) / INDEX)
-    cases = [Case(file.stem, (0, 0), frozenset(), statements.get(file.stem, f"{file.name}."), tuple) for file in pairs]
-    rows = [_row(case, *pair, tol, rigorous) for case, pair in zip(cases, pairs.items(), strict=True)]
+    published = _published(Path(problems) / INDEX)
+    rows = [_row(file, solution, published.get(file.stem, {}), tol, rigorous) for file, solution in pairs.items()]
     return Report(solver=str(solutions), tol=tol, rows=tuple(rows))
 
 
-def _row(case: Case, file: Path, solution: Path | None, tol: float, rigorous: bool) -> Row:
+def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: float, rigorous: bool) -> Row:
+    case = Case(file.stem, (0, 0), frozenset(), str(published.get("statement", f"{file.name}.")), tuple)
     row = Row(case, Outcome.EXCLUDED, "no solution", (), np.nan, 0.0)
     if solution is None:
         return row
-    problem = read_problem(file)
+    problem, lower, upper = read_as(file, _stated)
+    if published.get("sha256", own := fingerprint(problem)) != own:
+        text = f"{file.name} has kernels and targets of the SHA-256 {own}, published is {published['sha256']}."
+        return replace(row, outcome=Outcome.FAILED, reason="", findings=(Finding("altered problem", text),))
     try:
         answer = read_answer(solution)
     except MKLError as error:
@@ -62,6 +76,14 @@ def _row(case: Case, file: Path, solution: Path | None, tol: float, rigorous: bo
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(finding,))
     verdict = judge(problem, answer, tol=tol)
     findings, gap = verdict.findings, abs(verdict.relative_gap)
+    if (found := verdict.certificate) is not None:
+        allowed = tol * found.size
+        if not (lower - allowed <= found.upper and found.lower <= upper + allowed):
+            text = (
+                f"{file.name} states an optimum in [{lower!r}, {upper!r}]; that of its problem lies in "
+                f"[{found.lower!r}, {found.upper!r}]."
+            )
+            findings = (*findings, Finding("contradicted bounds", text))
     if rigorous and not findings:
         try:
             gap = proven(problem, answer, verdict, tol).relative_gap
@@ -73,8 +95,15 @@ def _row(case: Case, file: Path, solution: Path | None, tol: float, rigorous: bo
     return replace(row, outcome=outcome, reason="", findings=findings, relative_gap=gap)
 
 
-def _statements(index: Path) -> dict[str, str]:
-    """What each problem is, from the index if there is one."""
+def _stated(record: Mapping[str, Any]) -> tuple[Problem, float, float]:
+    """A problem, and the bounds of its optimum that the file states."""
+    problem = problem_from_record(record)  # which requires them to be numbers
+    lower, upper = (np.ravel(record.get(name, end)) for name, end in (("lower", -np.inf), ("upper", np.inf)))
+    return problem, float(lower[0]), float(upper[0])
+
+
+def _published(index: Path) -> dict[str, dict[str, Any]]:
+    """What the index says of each problem, if there is one."""
     if not index.is_file():
         return {}
     if index.stat().st_size > _MAX_INDEX:
@@ -83,7 +112,7 @@ def _statements(index: Path) -> dict[str, str]:
         )
     try:
         facts = parse_json(read_bytes(index, _MAX_INDEX), index)
-        return {str(row["name"]): str(row["statement"]) for row in facts["problems"]}
+        return {str(row["name"]): {"statement": row["statement"], **row} for row in facts["problems"]}
     except (KeyError, TypeError, UnsafeFile) as damaged:
         raise UnsafeFile(f"{index} is no index of problems: {damaged!r}.") from damaged
 
@@ -102,7 +131,8 @@ def _pairs(problems: Path, solutions: Path) -> dict[Path, Path | None]:
 def _files(directory: Path) -> dict[str, Path]:
     if not directory.is_dir():
         raise InvalidInput(f"{directory} is no directory.")
-    found = [file for file in directory.iterdir() if file.suffix in SUFFIXES and file.name != INDEX and file.is_file()]
+    others = (INDEX, CERTIFICATE)
+    found = [f for f in directory.iterdir() if f.suffix in SUFFIXES and not f.name.endswith(others) and f.is_file()]
     files: dict[str, Path] = {}
     for file in sorted(found, key=lambda file: (file.stem, SUFFIXES.index(file.suffix))):
         files.setdefault(file.stem, file)

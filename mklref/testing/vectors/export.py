@@ -28,6 +28,8 @@ from mklref.testing.vectors.schema import record_of_problem
 
 FORMATS = ("npz", "mat", "json")
 INDEX = "index.json"
+CERTIFICATE = ".certificate.json"
+"""Ending of what proves the bounds of a problem."""
 _FORMAT = "mklref-vectors-1"
 _LARGEST_INDEX = 2**26
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -195,7 +197,7 @@ def proved(problem: Problem, path: Path) -> tuple[float, float, str]:
     )
     if not certificate.relative_gap < NARROW:
         raise SolverFailure(f"{path.name}: the bounds have a relative width of {certificate.relative_gap:.1e}.")
-    certificate.save(path.with_name(f"{path.name}.certificate.json"))
+    certificate.save(path.with_name(f"{path.name}{CERTIFICATE}"))
     return certificate.lower, certificate.upper, "rigorous"
 
 

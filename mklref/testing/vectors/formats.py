@@ -60,15 +60,16 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
 
 def read_problem(path: str | PathLike[str]) -> Problem:
     """The problem in a file; errors as of `read_record` and `problem_from_record`, with the name of the file."""
-    return _converted(path, problem_from_record)
+    return read_as(path, problem_from_record)
 
 
 def read_answer(path: str | PathLike[str]) -> Answer:
     """The answer in a file; errors as of `read_record` and `answer_from_record`, with the name of the file."""
-    return _converted(path, answer_from_record)
+    return read_as(path, answer_from_record)
 
 
-def _converted(path: str | PathLike[str], convert: Callable[[Record], Content]) -> Content:
+def read_as(path: str | PathLike[str], convert: Callable[[Record], Content]) -> Content:
+    """What a file holds, converted; errors as of `read_record` and of the conversion, with the name of the file."""
     record = read_record(path)
     try:
         return convert(record)
