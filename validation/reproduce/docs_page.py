@@ -37,8 +37,11 @@ def write_docs(docs: Path, sections: Sequence[Section], command: str) -> None:
         clean = _clean(s)
         state += "" if clean == len(s.results) else f", {clean or 'none'} from a clean commit"
         lines.append(f"| [{s.experiment.title}](#{s.experiment.name}) | {s.verdict} | {state} |")
+    cited = {s.experiment.module.partition("_")[0]: s for s in reversed(sections)}.values()  # a paper once
     for s in sections:
-        lines += ["", f"({s.experiment.name})=", "", f"## {s.experiment.title}", "", *_section(s)]
+        cite = f" *{s.comparison.paper}*" if any(s is first for first in cited) else ""
+        lines += ["", f"({s.experiment.name})=", "", f"## {s.experiment.title}", "", f"{s.comparison.about}{cite}"]
+        lines += ["", *_section(s)]
     lacking = missing()
     if lacking:
         lines += ["", "## What cannot be computed again", "", "| experiment | what would be needed |", "|---|---|"]
@@ -75,8 +78,6 @@ def _clean(s: Section) -> int:
 
 
 def _section(s: Section) -> Iterator[str]:
-    yield f"{s.comparison.about} *{s.comparison.paper}*"
-    yield ""
     yield f'Run: {s.progress.partition(";")[0]}. <a href="report.html#{s.experiment.name}">All numbers</a>.'
     yield ""
     if not s.complete:
