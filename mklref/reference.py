@@ -22,6 +22,7 @@ import numpy as np
 from mklref._conic.model import Model
 from mklref._conic.polish import certified, polished
 from mklref._conic.scaling import Factors, balanced, factorize
+from mklref._validate import checked_flag
 from mklref.exceptions import FalseClaim, InvalidParameter, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Formulation, as_formulation
 from mklref.problem import Problem
@@ -184,6 +185,7 @@ class Compiled:
     ) -> Any:
         """Solve, at another C if one is given; otherwise as `reference.solve`."""
         problem = self.problem if C is None else self.problem.replace(C=C)
+        checked_flag("polish", polish)
         best: Any = None
         failures: list[SolverFailure] = []
         for name in _chain(solver):

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_positive
+from mklref._validate import checked_array, checked_positive
 from mklref.certificate import Bounds, best_intercept, repair
 from mklref.certificate.allowance import UNIT, dual_loss_error, growth, most_losses, squares_error
 from mklref.certificate.bounds import unit_of
 from mklref.certificate.intercept import intercept_objective
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.exceptions import InvalidParameter
 from mklref.kernels.validation import psd_tolerance
 from mklref.losses import Loss
 from mklref.problem import Problem
@@ -92,8 +92,8 @@ class SignedProblem(Problem):
         eigenvalue beyond rounding.
         """
         centre = self.trace / self.n_kernels / self.traces
-        near = weights * (self.trace / float(self.traces @ weights))
-        low, high = 0.0, 1.0
+        total, low, high = float(self.traces @ weights), 0.0, 1.0
+        near = weights * (self.trace / total) if total > 0.0 else centre
         if self._is_psd(near):
             return near
         for _ in range(50):
@@ -110,13 +110,14 @@ class SignedProblem(Problem):
 
         Raises
         ------
-        InvalidInput
-            Arrays of the wrong shape.
+        InvalidParameter
+            Arrays of the wrong shape or not finite.
+        InvalidType
+            No numbers.
         """
-        beta, mu = np.asarray(dual_coef, dtype=float), np.asarray(weights, dtype=float)
-        Z = np.zeros((self.n_samples, self.n_samples)) if slack is None else np.asarray(slack, dtype=float)
-        if (*beta.shape, *mu.shape, *Z.shape) != (self.n_samples, self.n_kernels, self.n_samples, self.n_samples):
-            raise InvalidInput(f"dual_coef {beta.shape}, weights {mu.shape} or slack {Z.shape} has a wrong shape.")
+        n = self.n_samples
+        beta, mu = checked_array(dual_coef, "dual_coef", (n,)), checked_array(weights, "weights", (self.n_kernels,))
+        Z = np.zeros((n, n)) if slack is None else checked_array(slack, "slack", (n, n))
         violations: list[tuple[str, float]] = []
         trace = float(self.traces @ mu)
         if abs(trace - self.trace) > 1e-9 * self.trace:
@@ -127,7 +128,7 @@ class SignedProblem(Problem):
             violations.append((f"the kernel has the eigenvalue {lowest:.3g}", -lowest))
         images = self.kernels.apply(beta)
         image = self.kernels.combine(mu) @ beta
-        b = best_intercept(self, image) if intercept is None else float(intercept)
+        b = best_intercept(self, image) if intercept is None else float(checked_array(intercept, "intercept", ()))
         objective = intercept_objective(self, image, b) + 0.5 * float(beta @ image)
         square = float(np.abs(mu) @ (np.abs(images @ beta) * len(mu) * UNIT + squares_error(self, beta, images)))
         upper = most_losses(self, beta, mu, images, b) + 0.5 * float(mu @ (images @ beta)) + 0.5 * square
@@ -156,8 +157,9 @@ class SignedProblem(Problem):
         values, vectors = np.linalg.eigh(0.5 * (Z + Z.T))
         Z = (vectors * np.maximum(values, 0.0)) @ vectors.T
         left = self.kernels.quadratic(beta) + np.einsum("ij,mij->m", Z, K)
-        # The constraints weighted by mu: an estimate of lambda that is exact at an optimum.
-        level = float(mu @ left) / float(mu @ self.traces)
+        # The constraints weighted by mu, or by 1/trace K_m: an estimate of lambda that is exact at an optimum.
+        shares = mu if mu @ self.traces > 0.0 else 1.0 / self.traces
+        level = float(shares @ left) / float(shares @ self.traces)
         gram = np.einsum("lij,mij->lm", K, K)
         correction = np.linalg.lstsq(gram, level * self.traces - left, rcond=1e-12)[0]
         Z = Z + np.einsum("m,mij->ij", correction, K)

@@ -221,6 +221,7 @@ def test_margin_risk_by_definition(rng):
     assert margin_risk(scores, y, 0.7) == pytest.approx(expected)
     assert margin_risk(y, y, 0.5) == 0.0
     assert margin_risk(-y, y, 0.5) == 1.0
+    assert margin_risk([1e300, 1.0], [1.0, -1.0], 1e-300) == 0.5
 
 
 KERNELS = np.array([np.eye(3), np.ones((3, 3))])

@@ -11,7 +11,7 @@ from makers import make_problem
 
 from mklref import reference
 from mklref.certificate import certify
-from mklref.exceptions import FalseClaim, InvalidParameter, NotApplicable, SolverFailure
+from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.regularizers import BlockNorm, Lp
 from mklref.solution import Status
 
@@ -161,6 +161,10 @@ def test_names(problem):
     assert set(reference.formulations(problem)) <= set(reference.formulations())
     with pytest.raises(InvalidParameter, match=r"formulation = 'primal' is unknown; known names: .*mixed_norm"):
         reference.solve(problem, "primal")
+    with pytest.raises(InvalidParameter, match=r"formulation = \['dual'\] is unknown"):
+        reference.solve(problem, ["dual"])
+    with pytest.raises(InvalidType, match="polish"):
+        reference.solve(problem, polish="no")
     assert reference.solver_name("clarabel") == "CLARABEL"
     with pytest.raises(InvalidParameter, match="solver = 3 is unknown"):
         reference.solver_name(3)

@@ -275,6 +275,12 @@ def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
     )
     if isinstance(folds, bool) or not isinstance(folds, numbers.Integral) or not 2 <= int(folds) <= problem.n_samples:
         raise InvalidParameter(f"folds = {folds!r} must be an integer in [2, {problem.n_samples}].")
+    classes, counts = np.unique(problem.y, return_counts=True)
+    if problem.loss.targets == "labels" and counts.min() == 1:
+        raise InvalidParameter(
+            f"folds = {folds} leaves training once without class {classes[counts.argmin()]:g}, which has one sample; "
+            "omit folds, or add another."
+        )
     if not isinstance(rng, np.random.Generator):
         raise InvalidType(f"rng is {type(rng).__name__}; folds need a numpy.random.Generator.")
     shuffled = rng.permutation(problem.n_samples)

@@ -120,14 +120,15 @@ def unit_of(problem: Problem) -> float:
     - 1'beta = c_b: P* = -min R*, and R* >= 0 may vanish. The unit is 1e-7 R* for all of c_b on one sample of average
       K_ii, or for the nearest point of its ray where R* is finite; or 1e-7 of half the sum of its squared norms, which
       is R* at weights of 1, if that is less: R* alone would excuse everything where it is steep, of degree 202 for
-      `Power(1.01)`.
+      `Power(1.01)`. Where every kernel is 0 it is the least number with all digits: there is nothing but P* = 0.
     - Labels: P* > 0, also where a large C or large kernels make it a tiny share of the loss at 0.
     """
     loss, y, costs = problem.loss, problem.y, problem.costs
     if problem.intercept_cost:
         norms = problem.intercept_cost * np.sqrt(np.maximum(problem.kernels.traces() / problem.n_samples, 0.0))
         inside = problem.regularizer.dual_scale(norms) * norms
-        return _finite(_ONE_CLASS * min(problem.regularizer.conjugate(inside), 0.5 * float(inside @ inside)))
+        share = _finite(_ONE_CLASS * min(problem.regularizer.conjugate(inside), 0.5 * float(inside @ inside)))
+        return max(share, float(np.finfo(float).tiny))
     if loss.targets != "real":
         return 0.0
     middle = np.full(len(y), 0.5 * y.min() + 0.5 * y.max() if problem.intercept else 0.0)

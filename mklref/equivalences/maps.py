@@ -65,9 +65,15 @@ def _left(problem: Problem, solution: Solution, kind: type[R]) -> tuple[R, Solut
     return problem.regularizer, _in_domain(problem, solution)
 
 
+def _check(problem: Problem, solution: Solution) -> None:
+    if not is_one_machine(problem):
+        raise NotApplicable(f"an equivalence is one of a Problem with one machine; this is {problem}.")
+    check_start(problem, solution, "solution")
+
+
 def _in_domain(problem: Problem, solution: Solution) -> Solution:
     """The same functions by t beta and theta/t, with the t in (0, 1] of the certificate."""
-    check_start(problem, solution, "solution")
+    _check(problem, solution)
     g = problem.kernels.norms(solution.dual_coef)
     t = problem.regularizer.dual_scale(g)
     return solution if t == 1.0 else replace(solution, dual_coef=t * solution.dual_coef, weights=solution.weights / t)
@@ -79,8 +85,11 @@ def block_norms(problem: Problem, solution: Solution) -> Array:
     Raises
     ------
     NotApplicable
-        If the point is no better than f = 0: the maps that depend on the solution need f != 0.
+        If the point is no better than f = 0: the maps that depend on the solution need f != 0. Several machines.
+    InvalidType, InvalidInput
+        No solution, or one of another problem.
     """
+    _check(problem, solution)
     images = problem.kernels.apply(solution.dual_coef)
     rho = np.asarray(solution.weights * np.sqrt(np.maximum(images @ solution.dual_coef, 0.0)))
     zero = np.zeros(problem.n_samples)

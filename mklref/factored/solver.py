@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import pairwise
@@ -21,6 +21,7 @@ from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
 from mklref.factored.rounds import Rounds, machines_of, opened, targets_between
+from mklref.factored.weights import Psi
 from mklref.kernels.factor_stack import FactorStack
 from mklref.multiclass import random_part
 from mklref.problem import Problem
@@ -173,17 +174,11 @@ def _solution(
     problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float, as_it_is: bool = False
 ) -> Solution:
     """A point with a certificate computed from scratch, without what vanishes if it allows that."""
-    psi, b = path.psi, point.b if problem.intercept else np.zeros_like(point.b)
+    b = point.b if problem.intercept else np.zeros_like(point.b)
     intercept = problem.intercepts(b.tolist())
-    each = [psi.inside(point.theta)]
-    if point.vanishing.any() and not point.vanishing.all():
-        each.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta)))
-    candidates = [(settled(problem, beta), each[0]), *((beta, theta) for theta in each)]
-    if as_it_is:
-        candidates = candidates[-1:]
     judged: list[tuple[Array, Array, Certificate]] = []
-    for dual, theta in candidates:
-        weights, own = np.asarray(theta[psi.member]), dual.reshape(problem.dual_shape)
+    for dual, weights in _candidates(problem, path.psi, point, beta, as_it_is):
+        own = dual.reshape(problem.dual_shape)
         judged.append((own, weights, certify(problem, own, weights=weights, intercept=intercept)))
         if judged[-1][2].is_optimal(tol):
             break
@@ -193,6 +188,25 @@ def _solution(
         History(tuple(path.recorder.records), path.counters),
     )
     return Solution(own, weights, intercept, certificate.objective, certificate, status, history, "factored")
+
+
+def _candidates(problem: Problem, psi: Psi, point: Point, beta: Array, as_it_is: bool) -> Iterator[tuple[Array, Array]]:
+    """beta (P, n) and weights (M,) of a point, each if those before were not enough: first what vanishes is 0.
+
+    The last weights are those that fit beta, and right where R* is smooth: f = 0 may be the solution, and v with it,
+    long before theta is 0.
+    """
+    each = [psi.inside(point.theta)[psi.member]]
+    if as_it_is:
+        yield beta, each[0]
+        return
+    if point.vanishing.any() and not point.vanishing.all():
+        each.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta))[psi.member])
+    yield settled(problem, beta), each[0]
+    yield from ((beta, weights) for weights in each)
+    if psi.fixed is None:
+        squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
+        yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
 
 
 def settled(problem: Problem, beta: Array) -> Array:

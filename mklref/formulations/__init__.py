@@ -57,7 +57,7 @@ def as_formulation(name: str) -> Formulation:
     InvalidParameter
         An unknown name; the message lists the known ones.
     """
-    if name not in FORMULATIONS:
+    if not isinstance(name, str) or name not in FORMULATIONS:
         raise InvalidParameter(f"formulation = {name!r} is unknown; known names: {', '.join(FORMULATIONS)}.")
     return FORMULATIONS[name]
 

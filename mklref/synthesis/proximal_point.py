@@ -88,14 +88,19 @@ class ProximalPoint:
         self.deadline: Callable[[], bool] = lambda: False
 
     def solve(self, columns: Restriction, A: Array, beta: Array, target: float) -> tuple[Array, Array]:
-        """Coefficients (tau, N) and beta with a gap of at most `target` on the restriction, if it can be reached."""
+        """Coefficients (tau, N) and a dual point with a gap of at most `target` on the restriction, if it is in reach.
+
+        The dual point is the better one there of the multipliers beta and the residual of the coefficients. The
+        residual of scores that are equal to targets but for rounding is nothing but rounding, and that of losses that
+        are nearly flat is the worse one for long.
+        """
         u = columns.compress(A)
         t = columns.scores(u)
         smallest, since_better, largest = np.inf, 0, _LARGEST * self._start[1]
         for _ in range(_MOST_STEPS):
             found, steps = self._step(columns, u, t, beta)
             u, t, beta = found.A, found.t, found.beta
-            gap = self._gap(columns, found)
+            gap, dual = self._gap(columns, found)
             since_better = 0 if gap < 0.9 * smallest else since_better + 1
             smallest = min(smallest, gap)
             if gap <= target or since_better > _PATIENCE or self.deadline():
@@ -109,18 +114,18 @@ class ProximalPoint:
                 largest, factor = 0.1 * largest, 0.1
             if self.rho * factor <= largest:
                 self.sigma, self.rho = min(factor * self.sigma, self._most_sigma), factor * self.rho
-        return columns.expand(u), beta
+        return columns.expand(u), dual
 
-    def _gap(self, columns: Restriction, found: Trial) -> float:
+    def _gap(self, columns: Restriction, found: Trial) -> tuple[float, Array]:
         """The duality gap of the restricted problem at A and the better of its residual and the multipliers."""
         problem = self.problem
         t = columns.scores(found.A)
-        beta = residual(problem, t)
-        lower = self._dual_value(beta, columns.correlations(beta))
-        inside = np.clip(found.beta, *problem.loss.box(problem.y, problem.costs))
-        if np.array_equal(inside, found.beta):
-            lower = max(lower, self._dual_value(found.beta, found.Z))
-        return problem.C * float(problem.loss.value(t, problem.y).sum()) + problem.lam * self._penalty(found.A) - lower
+        beta, inside = residual(problem, t), np.clip(found.beta, *problem.loss.box(problem.y, problem.costs))
+        Z = found.Z if np.array_equal(inside, found.beta) else columns.correlations(inside)
+        candidates = [(beta, columns.correlations(beta)), (inside, Z)]
+        lower, dual = max(((self._dual_value(*one), one[0]) for one in candidates), key=lambda pair: pair[0])
+        value = problem.C * float(problem.loss.value(t, problem.y).sum()) + problem.lam * self._penalty(found.A)
+        return value - lower, dual
 
     def _dual_value(self, beta: Array, Z: Array) -> float:
         """The dual objective at beta with the correlations Z, scaled into the ball for q = 1."""

@@ -1,6 +1,6 @@
 r"""`solve`: working sets around the proximal point method, stopped by the duality gap.
 
-    1. beta = -C V'(f, y) at the present A;  Z = K'beta, one pass;  bounds;  stop if they meet
+    1. beta of step 3, first -C V'(0, y);  Z = K'beta, one pass;  bounds;  stop if they meet
     2. screening: drop the columns of which the gap proves that their coefficients are zero
     3. add the columns of largest |Z| to the working set, and solve on it alone to a tenth of the gap
 
@@ -110,19 +110,11 @@ def _iterate(run: Run, A: Array) -> Status:
     alive = np.ones(problem.shape, dtype=bool)
     working = np.zeros(problem.shape, dtype=bool)
     t, steps, smallest, since_better = dictionary.scores(A), 0, np.inf, 0
-    multipliers = None
+    beta = residual(problem, t)
     while True:
-        beta = residual(problem, t)
         Z = dictionary.correlations(beta, alive)
         previous = run.lower
         scale = run.observe(A, t, beta, Z)
-        if multipliers is not None and run.gap > max(run.target, 0.9 * smallest):
-            # The residual of scores that are equal to targets but for rounding is nothing but rounding.
-            known, inside = run.lower, np.clip(multipliers, *problem.loss.box(problem.y, problem.costs))
-            own = dictionary.correlations(inside, alive)
-            own_scale = run.observe(A, t, inside, own)
-            if run.lower > known:
-                Z, scale = own, own_scale
         status = run.record(A, method.newton_steps - steps)
         run.counters = {"newton_steps": method.newton_steps, "screened": 1.0 - float(alive.mean())}
         if status is not None:
@@ -137,7 +129,7 @@ def _iterate(run: Run, A: Array) -> Status:
         steps = method.newton_steps
         working |= (_largest(norm, Z, A) & alive) | (A != 0.0)
         columns.add(working)
-        A, multipliers = method.solve(columns, A, beta, max(_INNER * run.gap, 0.3 * run.target))
+        A, beta = method.solve(columns, A, beta, max(_INNER * run.gap, 0.3 * run.target))
         t = dictionary.scores(A)
 
 

@@ -13,7 +13,7 @@ import mklref
 from mklref import Fixed, Status
 from mklref.algorithms import BASELINES, average_kernel, best_single_kernel, easymkl, kernel_alignment
 from mklref.algorithms.baselines import alignment_weights
-from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 
 TOLERANCE = 1e-6
 LABELLED = [loss for loss in LOSSES if loss.targets == "labels"]
@@ -231,7 +231,7 @@ def test_each_says_that_it_is_a_baseline(name):
         (lambda: _folded(1), InvalidParameter, "folds = 1 must be an integer in [2, 25]"),
         (lambda: _folded(26), InvalidParameter, "folds = 26 must be an integer in [2, 25]"),
         (lambda: _folded(3, loss="one_class"), NotApplicable, "with folds is made for labels or real targets"),
-        (lambda: _folded(5, alone=True), InvalidTarget, "y holds only the class"),
+        (lambda: _folded(5, alone=True), InvalidParameter, "folds = 5 leaves training once without class -1"),
     ],
 )
 def test_refusals(call, error, message):

@@ -75,6 +75,13 @@ def test_one_class_machines_without_a_function_lose_nothing(regularizer):
     assert -1e-20 < found.lower <= 0.0
 
 
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2.0, 0.3)], ids=str)
+def test_one_class_without_a_kernel_has_the_optimum_0(regularizer):
+    """Half the bits of the smallest of all numbers were a relative gap above 1."""
+    problem = Problem(np.zeros((2, 5, 5)), np.ones(5), C=0.3, loss="one_class", regularizer=regularizer)
+    assert solve(problem).status is Status.OPTIMAL
+
+
 def test_the_rounding_of_the_cost_of_an_intercept_is_allowed_for(rng):
     """Without a loss c_b b alone is left, whose product may have been rounded down."""
     problem = make_problem(loss="one_class", C=0.3)

@@ -115,6 +115,11 @@ def test_an_edge_refuses_other_problems_and_says_where_it_leads_from():
     assert edge not in leaving(problem)
     with pytest.raises(NotApplicable, match=r"Tikhonov\(p, mu\).*Lp\(2\)"):
         edge(problem, solution)
+    for unbound in (equivalences.block_norms, equivalences.freeze_weights):
+        with pytest.raises(NotApplicable, match="a Problem with one machine; this is None"):
+            unbound(None, solution)
+        with pytest.raises(InvalidType, match="solution is NoneType"):
+            unbound(problem, None)
 
 
 def test_maps_that_depend_on_the_solution_refuse_zero():

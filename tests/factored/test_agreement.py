@@ -106,6 +106,14 @@ def test_several_classes_share_their_weights(loss, strategy):
     assert np.allclose(given.kernels.product(v) + solution.intercept, scores)
 
 
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.Squared()], ids=str)
+def test_where_no_function_pays_its_penalty_the_weights_are_0(loss):
+    """The path begins there, with v = 0; with its weights f was not 0, and the gap a third of the optimum."""
+    solution = mklref.solve(problem(loss, ElasticNet(0.4), C=1e-4, intercept=False))
+    assert solution.status is Status.OPTIMAL, solution.certificate
+    assert not solution.weights.any()
+
+
 def test_the_storage_of_the_rows_changes_nothing(tmp_path):
     L, score = rows(ranks=(3, 5))
     L = [np.where(np.abs(one) > 0.2, one, 0.0).astype(np.float32) for one in L]

@@ -9,7 +9,7 @@ from conic import solve
 from makers import make_problem
 
 from mklref import reference
-from mklref.exceptions import InvalidInput, InvalidParameter, SolverFailure
+from mklref.exceptions import InvalidParameter, InvalidType, SolverFailure
 from mklref.signed import SignedProblem
 from mklref.solution import Status
 
@@ -106,6 +106,16 @@ def test_bad_input():
         make(trace=0.0)
     with pytest.raises(InvalidParameter, match=r"kernels\[1\] is zero"):
         SignedProblem([np.eye(4), np.zeros((4, 4))], [1.0, -1.0, 1.0, -1.0])
-    with pytest.raises(InvalidInput, match=r"slack \(4, 4\) has a wrong shape"):
+    with pytest.raises(InvalidParameter, match=r"slack has shape \(4, 4\); expected \(16, 16\)"):
         problem.certify(np.zeros(16), np.ones(3), slack=np.zeros((4, 4)))
+    with pytest.raises(InvalidParameter, match=r"dual_coef\[0\] is nan"):
+        problem.certify(np.full(16, np.nan), np.ones(3))
+    with pytest.raises(InvalidType, match="intercept is"):
+        problem.certify(np.zeros(16), np.ones(3), intercept="0")
+
+
+def test_weights_without_a_trace_have_a_lower_bound_and_a_feasible_point_near():
+    problem = make()
+    assert problem.certify(np.zeros(16), np.zeros(3)).lower == pytest.approx(0.0)
+    assert problem.traces @ problem.feasible(np.zeros(3)) == pytest.approx(problem.trace)
     assert reference.formulations(problem) == ("sdp",)

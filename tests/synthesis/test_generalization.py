@@ -227,6 +227,14 @@ def test_a_logistic_loss_on_large_kernels_with_next_to_no_penalty():
         assert solution.history.counters["newton_steps"] < 1200, pqr
 
 
+def test_a_loss_that_is_nearly_flat_at_the_solution_takes_few_working_sets():
+    """The residual of the logistic loss trailed the multipliers by a hundred rounds: 100 were not enough."""
+    K = np.random.default_rng(738).normal(scale=0.2, size=(2, 2, 11))
+    solution = solve(SynthesisProblem(K, np.ones(2), lam=5e-5, p=2, q=2, r=1, C=1.1, loss="logistic"))
+    assert solution.status is Status.OPTIMAL, solution.certificate
+    assert len(solution.history) < 20
+
+
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
 @pytest.mark.parametrize("pqr", [(1, 1, 1), (2, 1, 1), (2, 2, 2)], ids=str)
 def test_scores_that_equal_the_targets_but_for_rounding_leave_the_multipliers(loss, pqr):
