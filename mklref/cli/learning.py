@@ -83,7 +83,7 @@ def add_reading(add: Any) -> None:
 
 
 def _add_table(command: Any) -> None:
-    from mklref.cli.options import NORMALIZATIONS, loss, positive as positive_count, sample_count, seed
+    from mklref.cli.options import NORMALIZATIONS, loss, positive as positive_count, sample_count
 
     add = command.add_argument
     add("data", type=Input, metavar="DATA.csv", help="a CSV file with a header, or a data set by name, see mklref list")
@@ -97,7 +97,7 @@ def _add_table(command: Any) -> None:
     add("--loss", type=loss, metavar="NAME[:VALUE]", help="hinge or epsilon_insensitive:0.1 by default")
     add("--folds", type=folds, default=5, metavar="K", help="of the cross-validation, stratified for classes (5)")
     add("--samples", type=sample_count, metavar="N|all", help="how many, drawn by the seed (all)")
-    add("--seed", type=seed, default=0, help="seed of draw and folds (0)")
+    add("--seed", type=short_seed, default=0, help="seed of draw and folds, below 2^32 (0)")
     add("--jobs", type=positive_count, default=1, metavar="N", help="folds at a time (1)")
 
 
@@ -141,6 +141,15 @@ def folds(text: str) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 2")
     return int(text)
+
+
+def short_seed(text: str) -> int:
+    """A seed as scikit-learn takes it."""
+    from mklref.cli.options import seed
+
+    if (value := seed(text)) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text[:80]} must be below 2^32 = {2**32}")
+    return value
 
 
 def kinds(text: str) -> list[tuple[str, str]]:

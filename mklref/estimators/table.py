@@ -12,6 +12,7 @@ per_group(=, rbf(1)) is a kernel for each column of the table.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,7 +29,7 @@ from mklref.estimators.cells import FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.notations import DECODERS
 from mklref.estimators.samples import units
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MKLWarning
 
 OTHER, ABSENT = "(other)", "missing"
 """Levels of a category, and endings of the names of their columns."""
@@ -92,6 +93,13 @@ class Column:
             return np.array([[float(cell == level) for level in self.levels] for cell in found]).reshape(len(found), -1)
         values = DECODERS[self.kind](cells, self.detail)
         lacking = np.isnan(values)
+        if lacking.all() and (there := [cell for cell in cells if cell is not None]):
+            warnings.warn(
+                f"column {self.name!r}: no cell, such as {there[0]!r}, is a {self.kind} as they are written in the "
+                "table that the model was fitted to, and all count as missing. Write them as there.",
+                MKLWarning,
+                stacklevel=3,
+            )
         with np.errstate(over="ignore"):
             standard = np.where(lacking, 0.0, (values - self.mean) / self.deviation)
         if not np.isfinite(standard).all():
@@ -196,6 +204,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ------
         InvalidInput
             A column is not there, or a number is so far away that its distance overflows.
+
+        Warns
+        -----
+        MKLWarning
+            All cells of a column are written otherwise than in the fitted table, so that they count as missing.
         """
         import pandas as pd
 
