@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
-from mklref._validate import checked_flag
 from mklref.certificate import Bounds
 from mklref.estimators import prediction
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
@@ -131,6 +130,8 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         """X, and y if it is given, as scikit-learn validates them; texts and precomputed kernels it does not know."""
         require_unmasked(X=X, **dict(zip("y", y, strict=False)))
         if self._is_precomputed():
+            for name in ("feature_names_in_", "kernel_groups_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
             self.n_features_in_ = n_precomputed(X)
         else:
             X = joined(X)
@@ -197,7 +198,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
 
     def _normalizer(self, weight: Array | None) -> Normalizer:
         """The normalisation, by samples of these weights; constant kernels become 0."""
-        return Normalizer(self.normalize, checked_flag("center", self.center), weight, vanish=True)
+        return Normalizer(self.normalize, self.center, weight, vanish=True)
 
     def _learned_kernels(self, X: Any, kept: Kept) -> KernelStack:
         """The kernels of the samples that are kept, normalised; remembers what new samples need.
@@ -225,7 +226,6 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                     "apply mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) first; give normalize=None."
                 )
             grams, self._new_kernels = raw_precomputed(X, kept.indices)
-            self.__dict__.pop("kernel_groups_", None)  # of an earlier fit
         else:
             names = getattr(self, "feature_names_in_", None)
             if storage == "memory":

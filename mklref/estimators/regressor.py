@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import units
+from mklref.estimators.samples import own_errors, units
 from mklref.exceptions import InvalidParameter, InvalidType, UselessModelWarning
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
@@ -123,7 +123,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
             real = ", ".join(name for name, kind in LOSSES.items() if kind.targets == "real")
             raise InvalidParameter(f"loss {loss} takes no real targets; known are {real}.")
         X, y = self._checked(X, y, y_numeric=True)
-        return X, np.asarray(y, dtype=np.float64)
+        with own_errors():
+            return X, np.asarray(y, dtype=np.float64)
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
         """One problem, in units of the standard deviation of the targets."""
