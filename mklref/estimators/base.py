@@ -126,7 +126,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
             )
         return as_regularizer(self.norm)
 
-    def _checked(self, X: Any, *y: Any, **checks: Any) -> Any:
+    def _checked(self, X: Any, *y: Any) -> Any:
         """X, and y if it is given, as scikit-learn validates them; texts and precomputed kernels it does not know."""
         require_unmasked(X=X, **dict(zip("y", y, strict=False)))
         if self._is_precomputed():
@@ -138,7 +138,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
             texts = self._texts(X, reset=True)
             if texts is None:
                 names = named(X)
-                found = validated(self, X, *y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X), **checks)
+                found = validated(self, X, *y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X))
                 if names is not None:
                     self.feature_names_in_ = names
                 return found
@@ -190,7 +190,10 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                 raise InvalidParameter(
                     f"{np.count_nonzero(weight)} of {n} sample weights are positive; at least two have to be."
                 )
-        return as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
+        kept = as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
+        if len(kept.indices) < 2:
+            raise InvalidInput("X holds one sample, or copies of it; give at least two that differ.")
+        return kept
 
     def _members(self) -> tuple[Kernel, ...]:
         """The kernels, unless they are precomputed."""

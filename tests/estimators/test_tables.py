@@ -21,7 +21,15 @@ from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, mo
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
 from mklref.estimators.notations import dates, flags, numbers
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra, MKLWarning, UnsafeFile
+from mklref.exceptions import (
+    InvalidInput,
+    InvalidParameter,
+    InvalidTarget,
+    InvalidType,
+    MissingExtra,
+    MKLWarning,
+    UnsafeFile,
+)
 from mklref.kernels import check_psd, matching, parse
 from mklref.model_selection import Evaluation, evaluate, stability
 
@@ -337,8 +345,15 @@ def test_a_part_that_lacks_a_class_has_no_scores_beside_those_of_others(three_cl
 
 def test_targets_that_are_no_numbers_are_refused(three_classes):
     X, y, _ = three_classes
-    with pytest.raises(InvalidInput, match="could not convert string to float"):
-        MKLRegressor("linear").fit(X, y)
+    for targets in (y, y.astype(object), np.full(36, "2001-01-01", dtype="datetime64[D]")):
+        with pytest.raises(InvalidTarget, match=r"y holds no numbers \((could not|datetime).*\); encode"):
+            MKLRegressor("linear").fit(X, targets)
+
+
+@pytest.mark.parametrize(("model", "X"), [(MKLOneClass("linear"), np.ones((9, 2))), (MKLOneClass("spectrum:1"), ["a"])])
+def test_copies_of_one_sample_are_no_samples(model, X):
+    with pytest.raises(InvalidInput, match="X holds one sample, or copies of it; give at least two that differ"):
+        model.fit(X)
 
 
 def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):
