@@ -335,6 +335,12 @@ def test_cells_of_another_notation_do_not_pass_for_missing_ones_in_silence():
     encoder.transform(pd.DataFrame({"dose": ["", "1,5", "2.25"]}))  # one of two is none
 
 
+def test_columns_may_be_counted():
+    frame = pd.DataFrame([["1.5", "u"], ["2.25", "v"], ["4", "u"]])
+    encoder = TableEncoder({0: "number"}).fit(frame)
+    assert list(encoder.transform(frame).columns) == ["0", "1=u", "1=v"]
+
+
 def test_a_part_that_lacks_a_class_has_no_scores_beside_those_of_others(three_classes):
     X, y, _ = three_classes
     order = np.argsort(y, kind="stable")
