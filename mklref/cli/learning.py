@@ -1,17 +1,28 @@
-"""The options of the commands that learn from tables: fit, predict, path."""
+"""The options of the commands that learn from tables, fit, predict and path, and how values of options are read."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from typing import Any
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mklref.cli.files import Input, Output, add_force
+from mklref.exceptions import MKLError
+from mklref.losses import LOSSES, Loss
 
+T = TypeVar("T")
+
+NORMALIZATIONS = ("trace", "multiplicative", "spherical", "none")
 TASKS = ("auto", "classify", "regress")
 RULES = {"best": "best", "one-standard-error": "one_standard_error"}
+
+_DIGITS = 1000
+"""Of an integer, at most."""
 
 
 def add_commands(commands: Any) -> None:
@@ -83,8 +94,6 @@ def add_reading(add: Any) -> None:
 
 
 def _add_table(command: Any) -> None:
-    from mklref.cli.options import NORMALIZATIONS, loss, positive as positive_count, sample_count, seed
-
     add = command.add_argument
     add("data", type=Input, metavar="DATA.csv", help="a CSV file with a header, or a data set by name, see mklref list")
     add("--target", metavar="COLUMN", help="column to predict (the last one)")
@@ -97,14 +106,85 @@ def _add_table(command: Any) -> None:
     add("--loss", type=loss, metavar="NAME[:VALUE]", help="hinge or epsilon_insensitive:0.1 by default")
     add("--folds", type=folds, default=5, metavar="K", help="of the cross-validation, stratified for classes (5)")
     add("--samples", type=sample_count, metavar="N|all", help="how many, drawn by the seed (all)")
-    add("--seed", type=seed, default=0, help="seed of draw and folds (0)")
+    add("--seed", type=short_seed, default=0, help="seed of draw and folds, below 2^32 (0)")
     add("--jobs", type=positive_count, default=1, metavar="N", help="folds at a time (1)")
+
+
+def several(kind: Callable[[str], T]) -> Callable[[str], list[T]]:
+    """A comma-separated list of what `kind` reads, with one item at least."""
+
+    def read(text: str) -> list[T]:
+        items = [item.strip() for item in text.split(",")]
+        if not all(items):
+            raise argparse.ArgumentTypeError(f"{text!r} has an empty item; separate values by single commas")
+        return [kind(item) for item in items]
+
+    return read
+
+
+names = several(str)
+"""Of columns, or cells."""
+
+
+def number(text: str) -> float:
+    """A number, also as a fraction: 1e-6, 4/3, inf."""
+    try:
+        return float(Fraction(text)) if "/" in text else float(text)
+    except (ValueError, ArithmeticError):
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number") from None
+
+
+def exponent(text: str) -> float:
+    """p in [1, inf]."""
+    p = number(text)
+    if not p >= 1.0:
+        raise argparse.ArgumentTypeError(f"p = {text} must lie in [1, inf]; 1 is sparse, inf the plain sum")
+    return p
+
+
+exponents = several(exponent)
+"""Norms p in [1, inf]."""
+
+
+def sample_count(text: str) -> int:
+    """A number of samples, or "all"."""
+    if text == "all":
+        return sys.maxsize
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is neither 'all' nor an integer of at least 2")
+    return int(text)
+
+
+def positive_count(text: str) -> int:
+    """A positive integer."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """A nonnegative integer."""
+    if not text.isdecimal() or len(text) > _DIGITS:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a nonnegative integer")
+    return int(text)
+
+
+def loss(text: str) -> Loss:
+    """A loss by name, with its parameter after a colon: epsilon_insensitive:0.1."""
+    name, _, value = text.partition(":")
+    if name not in LOSSES:
+        raise argparse.ArgumentTypeError(f"{name!r} is unknown; known are {', '.join(LOSSES)}")
+    kind: Callable[..., Loss] = LOSSES[name]
+    try:
+        return kind(*([number(value)] if value else []))
+    except MKLError as invalid:
+        raise argparse.ArgumentTypeError(str(invalid)) from None
+    except TypeError:
+        raise argparse.ArgumentTypeError(f"{name} has no parameter; {value!r} was given") from None
 
 
 def costs(text: str) -> list[float]:
     """Values of C: 1,10,100, or LOW..HIGH:COUNT in equal ratios."""
-    from mklref.cli.options import number, several
-
     low, dots, rest = text.partition("..")
     if not dots:
         values = several(positive)(text)
@@ -119,17 +199,8 @@ def costs(text: str) -> list[float]:
     return sorted(set(values))
 
 
-def exponents(text: str) -> list[float]:
-    """Norms p in [1, inf]."""
-    from mklref.cli.options import exponent, several
-
-    return several(exponent)(text)
-
-
 def positive(text: str) -> float:
     """A number in (0, inf)."""
-    from mklref.cli.options import number
-
     value = number(text)
     if not 0.0 < value < np.inf:
         raise argparse.ArgumentTypeError(f"{text} must lie in (0, inf)")
@@ -141,6 +212,13 @@ def folds(text: str) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 2")
     return int(text)
+
+
+def short_seed(text: str) -> int:
+    """A seed as scikit-learn takes it."""
+    if (value := seed(text)) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text[:80]} must be below 2^32 = {2**32}")
+    return value
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
@@ -156,8 +234,6 @@ def kinds(text: str) -> list[tuple[str, str]]:
 
 def held_out(text: str) -> float | str | None:
     """A share in (0, 1), nested, or none."""
-    from mklref.cli.options import number
-
     if text in ("none", "nested"):
         return None if text == "none" else text
     value = number(text)
@@ -177,10 +253,3 @@ def class_weight(text: str) -> Any:
             raise argparse.ArgumentTypeError(f"{item!r} is no CLASS=WEIGHT; or write balanced")
         found[name.strip()] = positive(value)
     return found
-
-
-def names(text: str) -> list[str]:
-    """Names of columns."""
-    from mklref.cli.options import several
-
-    return several(str)(text)

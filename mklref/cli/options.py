@@ -1,31 +1,33 @@
-"""The options of the command line, and how their values are read."""
+"""The options of the command line."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Callable
-from fractions import Fraction
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import mklref
 from mklref._conic import FORMULATIONS, SOLVERS
 from mklref.cli.files import Input, Output, OutputDirectory, add_force
-from mklref.cli.learning import add_commands, add_reading
+from mklref.cli.learning import (
+    NORMALIZATIONS,
+    add_commands,
+    add_reading,
+    exponent,
+    exponents,
+    loss,
+    number,
+    positive_count,
+    sample_count,
+    seed,
+    several,
+)
 from mklref.datasets import BUNDLED
-from mklref.exceptions import InvalidParameter, MKLError
-from mklref.losses import LOSSES, Hinge, Loss
-
-T = TypeVar("T")
+from mklref.exceptions import InvalidParameter
+from mklref.losses import LOSSES, Hinge
 
 SAMPLES = 150
 """What `crosscheck` takes of a table: conic solvers are a reference, no racers."""
-
-_DIGITS = 1000
-"""Of an integer, at most."""
-
-NORMALIZATIONS = ("trace", "multiplicative", "spherical", "none")
 
 
 class Parser(argparse.ArgumentParser):
@@ -72,7 +74,7 @@ def _add_crosscheck(commands: Any) -> None:
     add = check.add_argument
     add(
         "--p",
-        type=several(exponent),
+        type=exponents,
         default=[1.0, 4 / 3, 2.0],
         metavar="P,...",
         help="norms, such as 1,4/3,2,inf (1,4/3,2)",
@@ -83,7 +85,7 @@ def _add_crosscheck(commands: Any) -> None:
     add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
     add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
     add("--value-tol", type=number, default=1e-6, metavar="TOL", help="how far values may be off, relatively (1e-6)")
-    add("--jobs", type=positive, default=processors(), metavar="N", help="rows solved at a time (all processors)")
+    add("--jobs", type=positive_count, default=processors(), metavar="N", help="rows solved at a time (all processors)")
     add("--json", type=Output, metavar="FILE", help="write all numbers to FILE")
     add("--report", type=Output, metavar="FILE.html", help="write a self-contained page with table and pictures")
     add_force(check)
@@ -232,71 +234,6 @@ def _add_problem(command: Any, samples: str) -> None:
     add("--loss", type=loss, default=Hinge(), metavar="NAME[:VALUE]", help=f"{names}; VALUE its parameter (hinge)")
 
 
-def several(kind: Callable[[str], T]) -> Callable[[str], list[T]]:
-    """A comma-separated list of what `kind` reads, with one item at least."""
-
-    def read(text: str) -> list[T]:
-        items = [item.strip() for item in text.split(",")]
-        if not all(items):
-            raise argparse.ArgumentTypeError(f"{text!r} has an empty item; separate values by single commas")
-        return [kind(item) for item in items]
-
-    return read
-
-
-def number(text: str) -> float:
-    """A number, also as a fraction: 1e-6, 4/3, inf."""
-    try:
-        return float(Fraction(text)) if "/" in text else float(text)
-    except (ValueError, ArithmeticError):
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number") from None
-
-
-def exponent(text: str) -> float:
-    """p in [1, inf]."""
-    p = number(text)
-    if not p >= 1.0:
-        raise argparse.ArgumentTypeError(f"p = {text} must lie in [1, inf]; 1 is sparse, inf the plain sum")
-    return p
-
-
-def sample_count(text: str) -> int:
-    """A number of samples, or "all"."""
-    if text == "all":
-        return sys.maxsize
-    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} is neither 'all' nor an integer of at least 2")
-    return int(text)
-
-
 def processors() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def positive(text: str) -> int:
-    """A positive integer."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
-    return int(text)
-
-
-def seed(text: str) -> int:
-    """A nonnegative integer."""
-    if not text.isdecimal() or len(text) > _DIGITS:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a nonnegative integer")
-    return int(text)
-
-
-def loss(text: str) -> Loss:
-    """A loss by name, with its parameter after a colon: epsilon_insensitive:0.1."""
-    name, _, value = text.partition(":")
-    if name not in LOSSES:
-        raise argparse.ArgumentTypeError(f"{name!r} is unknown; known are {', '.join(LOSSES)}")
-    kind: Callable[..., Loss] = LOSSES[name]
-    try:
-        return kind(*([number(value)] if value else []))
-    except MKLError as invalid:
-        raise argparse.ArgumentTypeError(str(invalid)) from None
-    except TypeError:
-        raise argparse.ArgumentTypeError(f"{name} has no parameter; {value!r} was given") from None

@@ -176,6 +176,8 @@ def read_messy(arguments: Any) -> MessyTable:
         if unknown:
             there = ", ".join(frame.columns[:8])
             raise InvalidParameter(f"{option} names {unknown[0]!r}, which is no column; there are {there}.")
+    if target in arguments.ignore:
+        raise InvalidParameter(f"--ignore names {target!r}, the target; say by --target which column to predict.")
     values, known = targets_of_column(frame[target], arguments.missing)
     drawn = np.arange(len(values))
     if arguments.samples is not None and arguments.samples < len(values):

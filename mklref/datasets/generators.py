@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_integer
 from mklref.datasets.record import Cells, Generated
 from mklref.datasets.signals import LENGTH, signal
 from mklref.exceptions import InvalidParameter
@@ -263,6 +264,5 @@ def _triangle(peak: Array) -> Array:
 
 
 def _require_count(name: str, value: int, low: int, high: int | None = None) -> None:
-    if value < low or (high is not None and value > high) or value != int(value):
-        bound = f"at least {low}" if high is None else f"in [{low}, {high}]"
-        raise InvalidParameter(f"{name} = {value!r} must be an integer {bound}.")
+    bound = f"at least {low}" if high is None else f"in [{low}, {high}]"
+    checked_integer(value, low, np.inf if high is None else high, f"{name} = {value!r} must be an integer {bound}.")

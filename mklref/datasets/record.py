@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mklref._classes import as_one_kind
 from mklref._typing import Array
+from mklref._validate import checked_count
 from mklref.exceptions import InvalidInput, InvalidTarget
 
 
@@ -85,7 +87,7 @@ class Dataset:
 
     def subset(self, samples: int, seed: int) -> Dataset:
         """`samples` rows drawn without replacement by a seeded generator, in their original order."""
-        if samples >= len(self.y):
+        if checked_count("samples", samples, 1, "how many rows to draw.") >= len(self.y):
             return self
         return self.take(np.sort(np.random.default_rng(seed).permutation(len(self.y))[:samples]))
 
@@ -165,7 +167,9 @@ def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]
     InvalidTarget
         Not two classes, an entry that is not finite, or `positive` is none of them; the message lists what was found.
     """
-    y = np.asarray(y)
+    y = as_one_kind(y)
+    if y.ndim != 1:
+        raise InvalidTarget(f"y has shape {y.shape}; give one class for each sample, (n,).")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         first = int(np.argmin(np.isfinite(y)))
         raise InvalidTarget(f"target {first} is {y[first]}; every entry must be finite. Drop the sample.")

@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
-from mklref._validate import checked_flag
 from mklref.certificate import Bounds
 from mklref.estimators import prediction
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
@@ -127,17 +126,19 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
             )
         return as_regularizer(self.norm)
 
-    def _checked(self, X: Any, *y: Any, **checks: Any) -> Any:
+    def _checked(self, X: Any, *y: Any) -> Any:
         """X, and y if it is given, as scikit-learn validates them; texts and precomputed kernels it does not know."""
         require_unmasked(X=X, **dict(zip("y", y, strict=False)))
         if self._is_precomputed():
+            for name in ("feature_names_in_", "kernel_groups_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
             self.n_features_in_ = n_precomputed(X)
         else:
             X = joined(X)
             texts = self._texts(X, reset=True)
             if texts is None:
                 names = named(X)
-                found = validated(self, X, *y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X), **checks)
+                found = validated(self, X, *y, ensure_min_samples=2, accept_sparse=self._accepts_sparse(X))
                 if names is not None:
                     self.feature_names_in_ = names
                 return found
@@ -189,7 +190,10 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                 raise InvalidParameter(
                     f"{np.count_nonzero(weight)} of {n} sample weights are positive; at least two have to be."
                 )
-        return as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
+        kept = as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
+        if len(kept.indices) < 2:
+            raise InvalidInput("X holds one sample, or copies of it; give at least two that differ.")
+        return kept
 
     def _members(self) -> tuple[Kernel, ...]:
         """The kernels, unless they are precomputed."""
@@ -197,7 +201,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
 
     def _normalizer(self, weight: Array | None) -> Normalizer:
         """The normalisation, by samples of these weights; constant kernels become 0."""
-        return Normalizer(self.normalize, checked_flag("center", self.center), weight, vanish=True)
+        return Normalizer(self.normalize, self.center, weight, vanish=True)
 
     def _learned_kernels(self, X: Any, kept: Kept) -> KernelStack:
         """The kernels of the samples that are kept, normalised; remembers what new samples need.
@@ -225,7 +229,6 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                     "apply mklref.kernels.normalize(K, 'spherical', K_new, diagonal_new) first; give normalize=None."
                 )
             grams, self._new_kernels = raw_precomputed(X, kept.indices)
-            self.__dict__.pop("kernel_groups_", None)  # of an earlier fit
         else:
             names = getattr(self, "feature_names_in_", None)
             if storage == "memory":

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
 
 from mklref._typing import Array
 from mklref.certificate import Bounds, certify_each
@@ -159,9 +160,16 @@ def scorer_of(model: Any, scoring: Any) -> Any:
     def score(model: Any, rows: Array, y: Any, **weighted: Any) -> float:
         try:
             return float(scorer(model, rows, y, **weighted))
+        except ValueError as refused:
+            raise InvalidParameter(f"scoring = {scoring!r} does not measure these predictions: {refused}") from refused
         except AttributeError as lacking:
             if "predict_proba" not in str(lacking):
                 raise
+            if not is_classifier(model):
+                raise InvalidParameter(
+                    f"scoring = {scoring!r} measures classes, and the predictions are numbers: give 'r2' or "
+                    "'neg_mean_absolute_error', for instance."
+                ) from lacking
             raise InvalidParameter(
                 f"scoring = {scoring!r} needs probabilities, and scores are none: choose by scores or "
                 "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
@@ -254,21 +262,28 @@ def _steps(
             before = here
 
 
-def splits_of(splitter: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
-    """Training and test samples of each fold, as the splitter cuts all samples.
+def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> list[tuple[Any, Any]]:
+    """Numbers of the training and test samples of each fold, as scikit-learn understands `cv`; errors call it `label`.
 
     Raises
     ------
     InvalidParameter
-        The splitter refuses them: it needs groups, or has more folds than a class has samples.
+        It is none, or refuses the samples: it needs groups, or has more folds than a class has samples.
     """
+    every = np.arange(len(y))
     try:
-        splits = splitter.split(np.empty((len(y), 1)), y, groups)
-        return [tuple(np.asarray(chosen) for chosen in split) for split in splits]  # type: ignore[misc]
-    except ValueError as refused:
+        splits = check_cv(cv, y, classifier=classifies).split(np.empty((len(y), 1)), y, groups)
+        found = [(every[train], every[test]) for train, test in splits]  # masks as well
+    except (ValueError, TypeError, IndexError) as refused:
         if "'groups'" in str(refused):
-            raise InvalidParameter(f"cv = {splitter} needs groups: give fit(X, y, groups=groups).") from refused
-        raise InvalidParameter(f"cv = {splitter} cannot cut {len(y)} samples: {refused} Give fewer folds.") from refused
+            raise InvalidParameter(f"{label} needs groups: give groups=groups beside X and y.") from refused
+        raise InvalidParameter(
+            f"{label} cannot cut {len(y)} samples: {refused} Give fewer folds, another share, or a splitter of "
+            "scikit-learn."
+        ) from refused
+    if not found:
+        raise InvalidParameter(f"{label} has no folds; give a number of them, such as 5.")
+    return found
 
 
 def memberships(splits: Sequence[tuple[Any, Any]], n: int) -> Any:

@@ -230,11 +230,11 @@ def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, 
 
 
 def _plain_classes(classes: Any) -> Any:
-    if classes.dtype != object:
+    if classes.dtype.kind in "biufU":
         return classes
     if not all(isinstance(name, str) for name in classes):
         raise InvalidParameter(
-            "the classes are objects other than text; give numbers or text as y, or use joblib.dump."
+            f"the classes are {classes.dtype}, other than text; give numbers or text as y, or use joblib.dump."
         )
     return classes.astype(str)
 

@@ -17,10 +17,8 @@ from contextlib import suppress
 from typing import Any, Self, cast
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
@@ -31,7 +29,7 @@ from mklref.estimators.choice import RULES, Choice, Row, chosen
 from mklref.estimators.folds import Fold, folds_of, memberships, points_of_fold, require_classes, splits_of
 from mklref.estimators.persistence import from_plain, to_plain
 from mklref.estimators.samples import warn_of_constant
-from mklref.estimators.workers import gathered
+from mklref.estimators.workers import gathered, workers_of
 from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, UnsafeFile
 from mklref.solution import require_names
 
@@ -67,14 +65,15 @@ class Searching:
         shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
         model: Any = kind(**{**shared, "verbose": False, "storage": "memory"}).set_params(C=float(Cs[0]), norm=norms[0])
         X, y = model._checked_data(X, y)
-        splits = splits_of(check_cv(self.cv, y, classifier=is_classifier(own)), y, groups)
+        splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(own))
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
-        folds = folds_of(splits, kept, y, None if sample_weight is None else np.asarray(sample_weight, dtype=float))
+        given = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)
+        folds = folds_of(splits, kept, y, given)
         y, weight = y[kept.indices], kept.weight
         model._require_targets(y)
         if is_classifier(own):
             require_classes(folds, y)
-        model._folds_at_a_time = (len(folds), min(effective_n_jobs(self.n_jobs), len(folds)))
+        model._folds_at_a_time = (len(folds), workers_of(self.n_jobs, len(folds)))
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
         rows = self._rows_of_grid((model, raw.dense(), y, weight), folds, (regularizers, Cs, self.scoring))

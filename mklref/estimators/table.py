@@ -12,6 +12,7 @@ per_group(=, rbf(1)) is a kernel for each column of the table.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,7 +29,7 @@ from mklref.estimators.cells import FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.notations import DECODERS
 from mklref.estimators.samples import units
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MKLWarning
 
 OTHER, ABSENT = "(other)", "missing"
 """Levels of a category, and endings of the names of their columns."""
@@ -92,6 +93,13 @@ class Column:
             return np.array([[float(cell == level) for level in self.levels] for cell in found]).reshape(len(found), -1)
         values = DECODERS[self.kind](cells, self.detail)
         lacking = np.isnan(values)
+        if lacking.all() and (there := [cell for cell in cells if cell is not None]):
+            warnings.warn(
+                f"column {self.name!r}: no cell, such as {there[0]!r}, is a {self.kind} as in the table that the model "
+                "was fitted to, and all count as missing. Write them as there.",
+                MKLWarning,
+                stacklevel=3,
+            )
         with np.errstate(over="ignore"):
             standard = np.where(lacking, 0.0, (values - self.mean) / self.deviation)
         if not np.isfinite(standard).all():
@@ -157,21 +165,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         InvalidInput, InvalidParameter, InvalidType
             No data frame, columns of one name, columns that are not there, or nothing to learn from.
         """
-        _require_frame(X)
-        given = dict(self.columns or {})
-        unknown = [name for name in given if name not in X.columns]
+        given, names = {str(name): kind for name, kind in dict(self.columns or {}).items()}, _by_name(X)
+        unknown = [name for name in given if name not in names]
         if unknown:
             raise InvalidParameter(
-                f"columns names {unknown[0]!r}, which is not there; there are {', '.join(map(str, X.columns[:8]))}."
+                f"columns names {unknown[0]!r}, which is not there; there are {', '.join(list(names)[:8])}."
             )
         found: list[Column] = []
         seen: dict[bytes, str] = {}
-        for name in X.columns:
-            cells = reading.cells_of(X[name], self.missing)
+        for name, own in names.items():
+            cells = reading.cells_of(own, self.missing)
             try:
-                column = Column.of(str(name), cells, reading.read(cells, given.get(name)))
+                column = Column.of(name, cells, reading.read(cells, given.get(name)))
             except InvalidParameter as refused:
-                raise InvalidParameter(f"column {str(name)!r}: {refused}") from None
+                raise InvalidParameter(f"column {name!r}: {refused}") from None
             if column.kind != "leave":
                 content = np.ascontiguousarray(column.numbers(cells)).tobytes()
                 first = seen.setdefault(content, column.name)
@@ -196,20 +203,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ------
         InvalidInput
             A column is not there, or a number is so far away that its distance overflows.
+
+        Warns
+        -----
+        MKLWarning
+            All cells of a column are written otherwise than in the fitted table, so that they count as missing.
         """
         import pandas as pd
 
         check_is_fitted(self)
-        _require_frame(X)
         used = [column for column in self.columns_ if column.names]
-        lacking = [column.name for column in used if column.name not in X.columns]
+        names = _by_name(X)
+        lacking = [column.name for column in used if column.name not in names]
         if lacking:
-            there = ", ".join(map(str, X.columns[:8]))
+            there = ", ".join(list(names)[:8])
             raise InvalidInput(
                 f"the table lacks the column {lacking[0]!r} that the model reads ({len(lacking)} of {len(used)} are "
                 f"not there); its columns: {there}. Name them as in the table that the model was fitted to."
             )
-        parts = [column.numbers(reading.cells_of(X[column.name], self.missing)) for column in used]
+        parts = [column.numbers(reading.cells_of(names[column.name], self.missing)) for column in used]
         return pd.DataFrame(np.concatenate(parts, axis=1), columns=list(self.get_feature_names_out()), index=X.index)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
@@ -293,9 +305,11 @@ def _require_different(names: Iterable[str], says: Callable[[str], str]) -> None
         raise InvalidInput(says(repr(twice[0])))
 
 
-def _require_frame(X: Any) -> None:
+def _by_name(X: Any) -> dict[str, Any]:
+    """The columns of a data frame by their names as texts; pandas counts those without names from 0."""
     if not hasattr(X, "columns") or not hasattr(X, "index"):
         raise InvalidType(f"X is {type(X).__name__}; give a pandas data frame, whose columns have names.")
     if not len(X):
         raise InvalidInput("X has no rows.")
     _require_different(map(str, X.columns), lambda name: f"several columns are named {name}; rename them.")
+    return {str(name): X[name] for name in X.columns}

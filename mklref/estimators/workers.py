@@ -18,11 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from mklref._progress import Steps
 from mklref._threads import at_most, blas_threads, threads
-from mklref.exceptions import SolverFailure
+from mklref._validate import checked_integer
+from mklref.exceptions import InvalidParameter, SolverFailure
 
 _Token = tuple[str, ...]
 """Of some tasks: the token of the task that has begun them, and one of their own."""
@@ -64,10 +66,12 @@ def gathered(
 
     Raises
     ------
+    InvalidParameter
+        n_jobs is no number of tasks.
     SolverFailure
         No memory for that many threads.
     """
-    workers = max(1, min(effective_n_jobs(n_jobs), len(arguments)))
+    workers = workers_of(n_jobs, len(arguments))
     share = max(1, threads() // workers)
     found: dict[int, Any] = {}
     interrupted = False
@@ -103,6 +107,20 @@ def _worked(task: Callable[..., Any], own: tuple[Any, ...], k: int, token: _Toke
         if isinstance(result, Unfinished):
             raise KeyboardInterrupt
     return result
+
+
+def workers_of(n_jobs: Any, tasks: int) -> int:
+    """How many of so many tasks are worked on at a time.
+
+    Raises
+    ------
+    InvalidParameter
+        n_jobs is neither None nor an integer other than 0.
+    """
+    says = f"n_jobs = {n_jobs!r} must be a number of tasks at a time, -1 for that of the processors, or None."
+    if n_jobs is not None and checked_integer(n_jobs, -np.inf, np.inf, says) == 0:
+        raise InvalidParameter(says)
+    return max(1, min(int(effective_n_jobs(n_jobs)), tasks))
 
 
 @contextmanager

@@ -119,15 +119,11 @@ class KernelFamily(ABC):
         from mklref.kernels.storage import checked_cache, checked_precision, checked_storage, chosen
 
         kept, choice = checked_storage(storage), ""
+        lazily: dict[str, Any] = {"cache": checked_cache(cache), "precision": checked_precision(precision)}
         raw = FittedFamily.of(self, X)
         if kept == "auto":
             kept, choice = chosen(len(raw.kernels), raw.n_samples)
-        made: FamilyStack | LazyStack
-        if kept == "memory":
-            made = FamilyStack(raw, how)
-        else:
-            lazy = LazyStack(raw, cache=checked_cache(cache), precision=checked_precision(precision))
-            made = lazy.normalized(how)
+        made = FamilyStack(raw, how) if kept == "memory" else LazyStack(raw, **lazily).normalized(how)
         made.choice = choice
         return made
 

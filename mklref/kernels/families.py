@@ -54,7 +54,7 @@ def polynomial(degrees: int | Sequence[int], offset: float = 1.0) -> KernelFamil
         checked_integer(degree, 1, np.inf, f"degree = {degree!r} must be a positive integer.")
         for degree in np.atleast_1d(degrees).tolist()
     ]
-    return on_all_variables([Polynomial(degree, float(offset)) for degree in given], "degrees")
+    return on_all_variables([Polynomial(degree, offset) for degree in given], "degrees")
 
 
 def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:

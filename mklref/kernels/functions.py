@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array
+from mklref._validate import as_float_array, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel
 from mklref.kernels.evaluation import EXP_ERROR
@@ -81,10 +81,8 @@ class Polynomial(Kernel):
     offset: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.offset < np.inf:
-            raise InvalidParameter(
-                f"offset = {self.offset!r} must lie in [0, inf): with a negative one the kernel is indefinite."
-            )
+        remedy = "with a negative one the kernel is indefinite."
+        checked_number("offset", self.offset, "[0, inf)", lambda offset: 0.0 <= offset < np.inf, remedy)
 
     def of_shared(self, values: FloatArray) -> FloatArray:
         """(values + offset)^degree."""

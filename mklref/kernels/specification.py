@@ -71,7 +71,10 @@ def parse(text: str) -> KernelFamily:
     """
     if not isinstance(text, str):
         raise InvalidType(f"kernels is {type(text).__name__}; give a specification such as 'linear, rbf(0.1..10, 8)'.")
-    return _union(_split(text, text))
+    try:
+        return _union(_split(text, text))
+    except RecursionError:
+        raise InvalidParameter(f"kernels: {text[:40]!r}... is nested too deeply; write fewer brackets.") from None
 
 
 @overload

@@ -73,7 +73,10 @@ class ArrayStack(KernelStack):
         n = self.shape[1]
         where = np.ix_(indices(rows, n), indices(columns, n))
         some = np.arange(len(self.matrices))[slice(None) if kernels is None else kernels]
-        return np.stack([self.matrices[m][where] for m in some])
+        out = np.empty((len(some), len(where[0]), where[1].shape[1]), self.dtype)
+        for entries, m in zip(out, some, strict=True):
+            entries[:] = self.matrices[m][where]
+        return out
 
     def matrix(self, m: int) -> FloatArray:
         """One matrix, (n, n), as it lies in memory."""
@@ -91,7 +94,7 @@ class ArrayStack(KernelStack):
         if np.shape(v) != (n,):
             raise InvalidInput(f"v has shape {np.shape(v)}; expected ({n},), one entry for each sample of the stack.")
         some = range(len(self.matrices)) if kernels is None else kernels
-        return np.stack([_product(self.matrices[m], v) for m in some])
+        return np.array([_product(self.matrices[m], v) for m in some]).reshape(-1, n)
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
         """Products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once.
@@ -108,7 +111,8 @@ class ArrayStack(KernelStack):
         if self.dtype != np.float64:
             return np.stack([self.apply(v, kernels) for v in vectors])
         some = range(len(self.matrices)) if kernels is None else kernels
-        return np.stack([vectors @ self.matrices[m] for m in some], axis=1)
+        products = np.array([vectors @ self.matrices[m] for m in some]).reshape(-1, *np.shape(vectors))
+        return products.swapaxes(0, 1)
 
     def part(self, samples: Any) -> ArrayStack:
         """The stack of some of the samples (k,), known to be semidefinite if the whole is."""

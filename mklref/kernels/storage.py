@@ -74,7 +74,7 @@ def checked_cache(cache: Any) -> int:
 
 
 def _bytes(cache: Any) -> int:
-    if isinstance(cache, bool) or not isinstance(cache, int | float | str):
+    if isinstance(cache, bool) or not isinstance(cache, int | float | np.integer | np.floating | str):
         raise InvalidType(f"cache is {type(cache).__name__}; give bytes, or a text such as '2GB'.")
     if not isinstance(cache, str):
         if cache != cache or cache in (float("inf"), -float("inf")):

@@ -20,12 +20,14 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from mklref._typing import Array, FloatArray
+from mklref._validate import checked_flag
 from mklref.exceptions import InvalidKernel, InvalidParameter
 
 Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
 """The names of the normalisations."""
 METHODS = get_args(Normalization)
 _EVERY = slice(None)
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,10 @@ class Centering:
         return np.asarray((values - shift).astype(values.dtype, copy=False))
 
     def diagonal(self, diagonal: Array, own: Array) -> Array:
-        """The squared distances from the mean, for the same rows and their k(x, x), (k,)."""
-        return diagonal - 2.0 * own + self.total
+        """The squared distances from the mean, for the same rows and their k(x, x), (k,); at it 0 but for rounding."""
+        squares = diagonal - 2.0 * own + self.total
+        rounding = 8.0 * len(self.means) * _EPS * (np.abs(diagonal) + 2.0 * np.abs(own) + abs(self.total))
+        return np.where((squares < 0.0) & (squares >= -rounding), 0.0, squares)
 
     def of_new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
         """Both for new samples, whose rows (k, n) tell their means."""
@@ -160,6 +164,7 @@ class Normalizer:
     """Whether a constant kernel becomes 0 where it would be divided by its variance of 0; else it is refused."""
 
     def __post_init__(self) -> None:
+        checked_flag("center", self.center)
         if self.method is not None:
             checked_method(self.method)
 
@@ -177,7 +182,7 @@ class Normalizer:
         """The statistics of a training matrix (n, n); `label` names it."""
         diagonal = np.diagonal(gram).astype(np.float64, copy=False)
         means: Any = _means(gram, self.shares) if self.reads_means else None
-        if not self.center or self.method is None:
+        if not self.center or self.method in (None, "spherical"):
             return self.of_statistics(diagonal, means, gram.dtype, label)
         if self.vanish and self._variance(diagonal, means, gram.dtype)[1]:
             return VANISHING

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import confusion_matrix, roc_auc_score
-from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit, check_cv
-from sklearn.utils import indexable
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils.metaestimators import _safe_split
 
 from mklref._typing import Array
+from mklref.estimators.folds import splits_of
 from mklref.estimators.workers import Unfinished, gathered
-from mklref.exceptions import InvalidParameter, InvalidTarget
-from mklref.model_selection.resampling import blocks_joined, fitted_to, require_some, was_interrupted
+from mklref.exceptions import InvalidParameter
+from mklref.model_selection.resampling import fitted_to, require_some, samples_of, was_interrupted
 
 Z = 1.959963984540054
 """Of an interval that holds the truth in 95 of 100 cases."""
@@ -45,7 +45,8 @@ class Evaluation:
     baseline: Any
     """The best constant of the training samples: the most frequent class, or the median; (n,)."""
     scores: Array | None
-    """Decision values (n,) or (n, classes); None of a regression, or of a model without them."""
+    """Decision values (n,) or (n, classes); None of a regression, of a model without them, or where a part was fitted
+    without one of the classes."""
     classes: Any = None
     """Sorted; None of a regression."""
     rows: Any = None
@@ -101,11 +102,13 @@ class Evaluation:
 
     @property
     def r2(self) -> Measure:
-        """1 - the share of the variance that is left, with the percentiles of a seeded bootstrap."""
+        """1 - the share of the variance that is left, with percentiles of a seeded bootstrap; nan if there was none."""
         draws = np.random.default_rng(0).integers(len(self.truth), size=(_DRAWS, len(self.truth)))
         y, t = self.truth[draws], self.predicted[draws]
         spread = np.sum((y - y.mean(axis=1, keepdims=True)) ** 2, axis=1)
         values = 1.0 - np.sum((y - t) ** 2, axis=1)[spread > 0.0] / spread[spread > 0.0]
+        if not len(values):
+            return Measure(np.nan, np.nan, np.nan)
         whole = 1.0 - float(np.sum((self.truth - self.predicted) ** 2) / np.sum((self.truth - self.truth.mean()) ** 2))
         return Measure(whole, *map(float, np.quantile(values, [0.025, 0.975])))
 
@@ -188,8 +191,9 @@ def evaluate(
 
     Raises
     ------
-    InvalidParameter, InvalidTarget
-        A share outside of (0, 1), or classes that are too small to be held out.
+    InvalidInput, InvalidParameter
+        Targets of another number or shape than the samples; a share outside of (0, 1), or classes that are too small to
+        be held out.
     Interrupted
         Ctrl-C came before the first part was finished.
 
@@ -198,13 +202,9 @@ def evaluate(
     InterruptedWarning
         Ctrl-C came before the last one was.
     """
-    X, y, groups = indexable(blocks_joined(X), np.asarray(y), groups)
+    X, y, groups = samples_of(X, y, groups)
     classifies = is_classifier(model)
-    splitter = _splitter(test, classifies, random_state, y)
-    try:
-        splits = list(splitter.split(np.empty((len(y), 1)), y, groups))
-    except ValueError as refused:
-        raise InvalidTarget(f"test = {test!r} does not cut these samples: {refused}") from refused
+    splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {test}", classifies=classifies)
     found, interrupted = gathered(
         _part,
         [(model, X, y, train, rows, params) for train, rows in splits],
@@ -218,7 +218,7 @@ def evaluate(
         np.concatenate(truth),
         np.concatenate(predicted),
         np.concatenate(baseline),
-        None if scores[0] is None else np.concatenate(scores),
+        None if any(part is None for part in scores) else np.concatenate(scores),
         np.unique(y) if classifies else None,
         np.concatenate(rows),
         interrupted,
@@ -230,13 +230,16 @@ def _part(model: Any, X: Any, y: Any, train: Any, rows: Any, params: Any) -> tup
     fitted = fitted_to(model, X, y, train, params)
     classifies = is_classifier(fitted)
     outer, truth = _safe_split(fitted, X, y, rows, train)
-    scores = fitted.decision_function(outer) if classifies and hasattr(fitted, "decision_function") else None
+    scores = None
+    if classifies and hasattr(fitted, "decision_function") and len(np.unique(y[train])) == len(np.unique(y)):
+        scores = fitted.decision_function(outer)
     constant = _most_frequent(y[train]) if classifies else np.median(y[train])
     part = truth, fitted.predict(outer), np.full(len(rows), constant), scores, rows
     return Unfinished(part) if was_interrupted(fitted) else part
 
 
-def _splitter(test: Any, classifies: bool, seed: int, y: Any) -> Any:
+def _cv(test: Any, classifies: bool, seed: int) -> Any:
+    """What `test` means as `cv` of scikit-learn."""
     if isinstance(test, int | np.integer) and not isinstance(test, bool) and test >= 2:
         folds: Any = StratifiedKFold if classifies else KFold
         return folds(int(test), shuffle=True, random_state=seed)
@@ -245,7 +248,7 @@ def _splitter(test: Any, classifies: bool, seed: int, y: Any) -> Any:
             raise InvalidParameter(f"test = {test!r} must be a share in (0, 1), a number of folds, or a splitter.")
         cut: Any = StratifiedShuffleSplit if classifies else ShuffleSplit
         return cut(1, test_size=float(test), random_state=seed)
-    return check_cv(test, y, classifier=classifies)
+    return test
 
 
 def _most_frequent(y: Any) -> Any:

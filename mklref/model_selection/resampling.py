@@ -16,18 +16,23 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from mklref._typing import Array
 from mklref._validate import checked_number
+from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import joined
+from mklref.estimators.folds import splits_of
+from mklref.estimators.samples import own_errors
 from mklref.estimators.workers import gathered
-from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter
+from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, InvalidType
 
 
-def blocks_joined(X: Any) -> Any:
-    """Blocks of variables as one table, whose rows can be chosen; anything else as it is."""
-    return X if hasattr(X, "columns") else joined(X)
+def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
+    """Samples whose rows can be chosen, blocks of variables as one table; targets (n,), and groups."""
+    with own_errors():
+        table = X if hasattr(X, "columns") else joined(X)
+        return tuple(indexable(table, column_or_1d(np.asarray(y), warn=True), groups))
 
 
 def fitted_to(model: Any, X: Any, y: Any, train: Any, params: Mapping[str, Any] | None) -> Any:
@@ -144,8 +149,8 @@ def stability(
 
     Raises
     ------
-    InvalidParameter, InvalidType
-        fits or share is out of range.
+    InvalidInput, InvalidParameter, InvalidType
+        fits or share is out of range, or the model, or the targets, are none.
     Interrupted
         Ctrl-C came before the first fit was finished.
 
@@ -160,9 +165,15 @@ def stability(
     if isinstance(model, Pipeline):
         before = clone(model[:-1]) if len(model) > 1 else None
         X, model = (X if before is None else before.fit_transform(X, y)), model[-1]
-    X, y = indexable(blocks_joined(X), np.asarray(y))
+    if not isinstance(model, BaseMKL):
+        raise InvalidType(
+            f"model is {type(model).__name__}, which learns no kernel weights; give MKLClassifier, MKLRegressor, a "
+            "search, or a pipeline that ends in one."
+        )
+    X, y, _ = samples_of(X, y)
     cut: Any = StratifiedShuffleSplit if is_classifier(model) else ShuffleSplit
-    splits = cut(fits, train_size=share, random_state=random_state).split(np.empty((len(y), 1)), y)
+    parts = cut(fits, train_size=share, random_state=random_state)
+    splits = splits_of(parts, y, None, f"share = {share}", classifies=is_classifier(model))
     found, interrupted = gathered(
         fitted_to,
         [(model, X, y, train, params) for train, _ in splits],

@@ -227,6 +227,8 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
     [
         (["--ignore", "id"], "--ignore names 'id', which is no column; there are name, age, dose, ill"),
         (["--ignore", "name,age,dose"], "no variable left"),
+        (["--ignore", "name,ill"], "--ignore names 'ill', the target; say by --target which column to predict"),
+        (["--seed", "4294967296"], r"argument --seed: 4294967296 must be below 2\^32"),
         (["--target", "x"], "--target names 'x', which is no column"),
         (["--id", "x"], "--id names 'x', which is no column"),
         (["--columns", "age"], "'age' is no NAME=KIND"),

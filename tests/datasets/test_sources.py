@@ -135,6 +135,8 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
         (lambda rng: datasets.kloft_toy(rng, 50, relevant=51), r"relevant = 51 must be an integer in \[1, 50\]"),
         (lambda rng: datasets.two_norm(rng, 1), "n = 1 must be an integer at least 2"),
         (lambda rng: datasets.waveform(rng, 2.5), "n = 2.5 must be an integer"),
+        (lambda rng: datasets.waveform(rng, "9"), "n = '9' must be an integer at least 3"),
+        (lambda rng: datasets.two_norm(rng, 9).subset(-1, 0), "samples = -1 must be an integer of at least 1"),
         (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
         (lambda rng: datasets.noisy_signal(rng, "Wave", snr=0.0), "snr = 0.0 must be positive"),
         (lambda rng: datasets.signal("Wave", [0.5, 1.5]), r"outside of \[0, 1\]"),

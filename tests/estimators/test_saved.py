@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from makers import stacked_kernels
 from sklearn.base import clone
@@ -187,6 +188,18 @@ def test_files_that_are_refused(three_classes, tmp_path):
         MKLClassifier().save(path)
     with pytest.raises(InvalidParameter, match=r"write them as a specification .* or save with joblib\.dump"):
         MKLClassifier([np.dot, "linear"]).set_params(kernels=linear()).fit(X, y).save(path)
+
+
+def test_a_model_of_matrices_has_no_names_of_an_earlier_table(samples, tmp_path):
+    X, y, _ = samples
+    model = MKLClassifier("linear").fit(pd.DataFrame(X, columns=list("abcd")), y)
+    model.set_params(kernels="precomputed").fit(X @ X.T, y).save(tmp_path / "model.npz")
+    loaded = MKLClassifier.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.decision_function(X @ X.T), model.decision_function(X @ X.T))
+    assert not hasattr(model, "feature_names_in_")
+    dates = np.array(["2001-01-01", "2002-01-01"], dtype="datetime64[D]")[(y == "yes").astype(int)]
+    with pytest.raises(InvalidParameter, match=r"the classes are datetime64\[D\], other than text; give"):
+        MKLClassifier("linear").fit(X, dates).save(tmp_path / "model.npz")
 
 
 SET_AFTERWARDS = {

@@ -173,13 +173,19 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
         ({"Cs": "1..10"}, InvalidParameter, r"Cs = '1\.\.10' must hold values"),
         ({"scoring": ["accuracy"]}, InvalidParameter, r"scoring = \['accuracy'\] holds several measures; give the one"),
         ({"scoring": "neg_log_loss"}, InvalidParameter, "'neg_log_loss' needs probabilities.*such as 'roc_auc'"),
-        ({"cv": GroupKFold(3)}, InvalidParameter, r"needs groups: give fit\(X, y, groups=groups\)"),
+        ({"cv": GroupKFold(3)}, InvalidParameter, "needs groups: give groups=groups"),
         ({"cv": 1000}, InvalidParameter, r"cannot cut \d+ samples: .*n_splits=1000.* Give fewer folds"),
         ({"norms": []}, InvalidParameter, "norms is empty; give at least one"),
         ({"norms": [0.5]}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]"),
         ({"rule": "1se"}, InvalidParameter, "rule = '1se' is unknown; known are best, one_standard_error"),
-        ({"cv": 1}, ValueError, "k-fold cross-validation requires at least one"),
-        ({"scoring": "acuracy"}, ValueError, "acuracy"),
+        ({"cv": 1}, InvalidParameter, "cv = 1 cannot cut .* k-fold cross-validation requires at least one"),
+        ({"cv": "five"}, InvalidParameter, "cv = five cannot cut .* Expected `cv` as an integer"),
+        ({"cv": []}, InvalidParameter, r"cv = \[\] has no folds; give a number of them"),
+        ({"cv": [([0, 40], [66])]}, InvalidParameter, "cannot cut 66 samples: index 66 is out of bounds"),
+        ({"n_jobs": 0}, InvalidParameter, "n_jobs = 0 must be a number of tasks at a time, -1 for"),
+        ({"n_jobs": 1.5}, InvalidParameter, r"n_jobs = 1\.5 must be"),
+        ({"scoring": "r2"}, InvalidParameter, "scoring = 'r2' does not measure these predictions: could not convert"),
+        ({"scoring": "acuracy"}, InvalidParameter, "acuracy"),
         ({"kernels": "rfb(1)"}, InvalidParameter, "'rfb"),
     ],
 )
@@ -187,6 +193,17 @@ def test_what_is_refused(samples, parameters, error, message):
     X, y, _ = samples
     with pytest.raises(error, match=message):
         MKLClassifierCV(**{"kernels": "linear", **parameters}).fit(X, y)
+
+
+def test_folds_may_be_masks_and_a_weight_may_be_one_for_all(samples):
+    X, y, t = samples
+    train = np.arange(66) % 3 > 0
+    search = MKLClassifierCV("linear", Cs=[1.0], norms=1.0, cv=[(np.flatnonzero(train), np.flatnonzero(~train))])
+    expected = search.fit(X, y, sample_weight=np.full(66, 2.0)).cv_results_["mean_test_score"]
+    found = search.set_params(cv=[(train, ~train)]).fit(X, y, sample_weight=2.0).cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(InvalidParameter, match="'roc_auc' measures classes, and the predictions are numbers"):
+        MKLRegressorCV("linear", scoring="roc_auc").fit(X, t)
 
 
 def test_data_that_is_refused(samples):

@@ -12,15 +12,24 @@ import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import balanced_accuracy_score, r2_score
-from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
+from sklearn.model_selection import GroupKFold, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
 from mklref.estimators.notations import dates, flags, numbers
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra, UnsafeFile
+from mklref.exceptions import (
+    InvalidInput,
+    InvalidParameter,
+    InvalidTarget,
+    InvalidType,
+    MissingExtra,
+    MKLWarning,
+    UnsafeFile,
+)
 from mklref.kernels import check_psd, matching, parse
 from mklref.model_selection import Evaluation, evaluate, stability
 
@@ -308,8 +317,49 @@ def test_measures_and_their_intervals(rng):
     assert number.r2.low < number.r2.value < number.r2.high < 1.0
     assert number.beats_baseline
     assert "always the median" in str(number)
-    with pytest.raises(InvalidParameter, match=r"test = 1\.5 must be a share"):
-        evaluate(_Echo(), X, y, test=1.5)
+    assert np.isnan(Evaluation(np.ones(5), t[:5], np.zeros(5), None).r2).all()  # nothing varies
+    for test, says in {1.5: "1.5 must be a share", 1e-9: "1e-09 cannot cut", "a": "a cannot cut .*`cv`"}.items():
+        with pytest.raises(InvalidParameter, match=f"test = {says}"):
+            evaluate(_Echo(), X, y, test=test)
+    wrong = {r"inconsistent numbers of samples: \[200, 199\]": y[1:], "should be a 1d array": np.c_[y, y]}
+    for says, targets in wrong.items():
+        with pytest.raises(InvalidInput, match=says):
+            evaluate(_Echo(), X, targets)
+
+
+def test_cells_of_another_notation_do_not_pass_for_missing_ones_in_silence():
+    encoder = TableEncoder().fit(pd.DataFrame({"dose": ["1.5", "2.25", "4", ""]}))
+    with pytest.warns(MKLWarning, match="column 'dose': no cell, such as '1,5', is a number as .* missing"):
+        found = encoder.transform(pd.DataFrame({"dose": ["1,5", "", "2,25"]}))
+    np.testing.assert_array_equal(found, [[0.0, 1.0]] * 3)
+    encoder.transform(pd.DataFrame({"dose": ["", "1,5", "2.25"]}))  # one of two is none
+
+
+def test_columns_may_be_counted():
+    frame = pd.DataFrame([["1.5", "u"], ["2.25", "v"], ["4", "u"]])
+    encoder = TableEncoder({0: "number"}).fit(frame)
+    assert list(encoder.transform(frame).columns) == ["0", "1=u", "1=v"]
+
+
+def test_a_part_that_lacks_a_class_has_no_scores_beside_those_of_others(three_classes):
+    X, y, _ = three_classes
+    order = np.argsort(y, kind="stable")
+    found = evaluate(MKLClassifier("linear", tol=1e-2), X[order], y[order], test=KFold(3))
+    assert found.scores is None
+    assert found.confusion.sum() == 36
+
+
+def test_targets_that_are_no_numbers_are_refused(three_classes):
+    X, y, _ = three_classes
+    for targets in (y, y.astype(object), np.full(36, "2001-01-01", dtype="datetime64[D]")):
+        with pytest.raises(InvalidTarget, match=r"y holds no numbers \((could not|datetime).*\); encode"):
+            MKLRegressor("linear").fit(X, targets)
+
+
+@pytest.mark.parametrize(("model", "X"), [(MKLOneClass("linear"), np.ones((9, 2))), (MKLOneClass("spectrum:1"), ["a"])])
+def test_copies_of_one_sample_are_no_samples(model, X):
+    with pytest.raises(InvalidInput, match="X holds one sample, or copies of it; give at least two that differ"):
+        model.fit(X)
 
 
 def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):
@@ -340,6 +390,10 @@ def test_stability_counts_how_often_a_kernel_is_chosen(three_classes):
     for wrong in ({"fits": 1}, {"fits": True}, {"share": 1.0}):
         with pytest.raises(InvalidParameter):
             stability(model, X, y, **wrong)
+    with pytest.raises(InvalidParameter, match=r"share = 0\.999 cannot cut 36 samples: .*another share"):
+        stability(model, X, y, share=0.999)
+    with pytest.raises(InvalidType, match="model is LinearSVC, which learns no kernel weights; give MKLClassifier"):
+        stability(LinearSVC(), X, y)
     assert model_selection.stability is stability
 
 

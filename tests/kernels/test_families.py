@@ -188,6 +188,7 @@ def test_recipe_on_all_variables(X, X_new):
         (lambda: polynomial([]), r"degrees is empty"),
         (lambda: polynomial(2, offset=-1.0), r"offset = -1\.0 must lie in \[0, inf\): with a negative one"),
         (lambda: polynomial(2, offset=np.nan), r"offset = nan must lie in"),
+        (lambda: polynomial(2, offset="one"), r"offset is 'one' \(str\); give a number in \[0, inf\)"),
         (lambda: gaussian(0.0), r"width = 0\.0 must lie in \(0, inf\)"),
         (lambda: gaussian(1e-300), r"width = 1e-300 must lie in \[1e-150, 1e150\]"),
         (lambda: gaussian(1e300), r"width = 1e\+300 must lie in \[1e-150, 1e150\]"),
@@ -195,10 +196,11 @@ def test_recipe_on_all_variables(X, X_new):
         (lambda: gaussian([]), r"widths is empty"),
         (lambda: per_variable("linear"), r"per_variable takes a family of kernels"),
         (lambda: linear().fit(np.eye(3), normalize="unit"), r"normalization = 'unit' is unknown; known are 'trace'"),
+        (lambda: linear().fit(np.eye(3), center="yes"), r"center is 'yes' \(str\); give True or False"),
     ],
 )
 def test_bad_parameters_are_refused(make, says):
-    with pytest.raises(InvalidParameter, match=says):
+    with pytest.raises((InvalidParameter, InvalidType), match=says):
         make()
 
 

@@ -98,7 +98,7 @@ def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy
 
 
 def test_rows_in_the_cache_are_not_evaluated_again(X, monkeypatch):
-    lazy = gaussian([1.0, 2.0]).fit(X, storage="lazy", cache=25 * 40 * 8)
+    lazy = gaussian([1.0, 2.0]).fit(X, storage="lazy", cache=np.int64(25 * 40 * 8))
     made, squares = [], Block._squares
     monkeypatch.setattr(
         "mklref.kernels.evaluation.Block._squares",
@@ -227,6 +227,7 @@ def test_memory_is_that_of_a_few_blocks(X):
         ({"storage": "lazy", "cache": "900TB"}, InvalidParameter, "the memory that is free: cache='.*' would fit"),
         ({"storage": "lazy", "cache": -1}, InvalidParameter, "cache = -1 must lie in"),
         ({"storage": "lazy", "cache": None, "precision": "half"}, InvalidParameter, "precision = 'half' is unknown"),
+        ({"storage": "memory", "precision": "half"}, InvalidParameter, "precision = 'half' is unknown"),
         ({"storage": "lazy", "cache": [1]}, InvalidType, "cache is list; give bytes"),
     ],
 )

@@ -39,6 +39,14 @@ def test_combine_does_not_read_kernels_of_weight_zero(K):
     np.testing.assert_allclose(combined, 0.5 * K[0].astype(float) + 2.0 * K[2], rtol=1e-14)
 
 
+def test_no_kernels_are_a_choice_as_well(K, v):
+    S = stack(K)
+    np.testing.assert_array_equal(S.combine_rows(np.zeros(M), [2, 0]), np.zeros((2, N)))
+    assert S.block([2, 0], None, []).shape == (0, 2, N)
+    assert S.apply(v, []).shape == (0, N)
+    assert S.apply_each(np.stack([v, v]), []).shape == (2, 0, N)
+
+
 def test_apply_and_quadratic_accumulate_in_float64(K, v):
     products = np.einsum("mij,j->mi", K.astype(np.float64), v)
     S = stack(K)

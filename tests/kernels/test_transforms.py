@@ -7,7 +7,7 @@ import pytest
 from makers import make_kernels, make_samples
 
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack, center, normalize, stack
+from mklref.kernels import ArrayStack, center, linear, normalize, stack
 
 METHODS = ("trace", "multiplicative", "spherical")
 N, NEW = 17, 6
@@ -113,6 +113,17 @@ def test_what_is_zero_stays_zero(joint):
     np.testing.assert_array_equal(np.diagonal(train), np.arange(N) != 4)
     np.testing.assert_array_equal(train[4], 0.0)
     np.testing.assert_allclose(new, train, rtol=1e-15)
+
+
+@pytest.mark.parametrize("storage", ["memory", "lazy"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_sample_at_the_mean_has_no_direction_though_rounding_makes_its_square_negative(seed, storage):
+    X = np.random.default_rng(seed).normal(size=(20, 3))
+    mean = X.mean(axis=0, keepdims=True)
+    with_mean = linear().fit(np.r_[X, mean], normalize="spherical", center=True, storage=storage)
+    np.testing.assert_allclose(with_mean.dense()[0, -1, :-1], 0.0, atol=1e-6)
+    new = linear().fit(X, normalize="spherical", center=True, storage=storage).new(mean)
+    np.testing.assert_allclose(new, 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["trace", "multiplicative"])
