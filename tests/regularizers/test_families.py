@@ -28,7 +28,7 @@ from mklref.regularizers import (
 )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("regularizer", FAMILIES, ids=str)
 def test_laws(regularizer, law):
