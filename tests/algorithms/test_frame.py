@@ -102,9 +102,9 @@ def test_a_zero_weight_comes_back(name, regularizer):
     assert complaints(problem, solution, 1e-4, best.certificate) == []
     if name != "iterated_reweighting":  # there they have no bound to be scaled to
         assert np.array_equal(solution.history.records[0].weights, vertex)
-    if regularizer == Lp(1):
+    if (name, regularizer) in SIMPLEX:
         assert best.weights @ vertex < 1e-6
-    elif name != "iterated_reweighting":
+    if name == "sip":
         assert solution.weights.min() > 0.0
 
 

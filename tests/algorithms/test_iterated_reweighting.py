@@ -45,6 +45,7 @@ def test_breast_cancer(regularizer, tol):
     assert complaints(problem, solution, tol, mklref.solve(problem).certificate) == []
 
 
+@pytest.mark.sampled(2)
 @every_penalty
 def test_agrees_with_cvxpy(regularizer):
     problem = make_problem(seed=5, n=20, M=4, C=5.0, regularizer=regularizer)

@@ -164,6 +164,7 @@ def test_polished_to_rounding(loss, p):
     assert with_better_intercept(problem, point)[1].gap == certificate.gap
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "regularizer",
     [

@@ -40,6 +40,7 @@ def test_certified(data, strategy, solver):
         assert again == solution.certificate
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_is_one_problem_with_block_diagonal_kernels(data, strategy, loss):

@@ -38,6 +38,7 @@ def test_certified_intervals_overlap(pqr, loss, kind):
     assert all(c.relative_gap <= 1e-6 for c in certificates)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("accelerated", [False, True])
 @pytest.mark.parametrize("pqr", PQR)
 def test_the_algorithm_of_the_paper_agrees(pqr, accelerated):
@@ -198,6 +199,7 @@ def test_transposed_kernels_are_seen():
     assert certify(symmetric, solve(symmetric.replace(kernels=symmetric.kernels.transpose(0, 2, 1))).coef).is_optimal()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", ["shrunk", "one column lost", "other lambda", "sign"])
 @pytest.mark.parametrize("pqr", PQR)
 def test_faults_are_seen(pqr, fault):

@@ -193,7 +193,7 @@ def test_every_formulation_has_at_least_five():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
-@pytest.mark.sampled(18)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_wrong_formulation_fails_the_cross_check(mutant):
     outcome = run(mutant)
