@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from makers import make_problem
-from sklearn.svm import SVC
 
 import mklref
 from mklref import datasets, native, reference
@@ -466,28 +465,3 @@ def test_breast_cancer(p, C):
     check = crosscheck(problem, solvers=["CLARABEL"])
     assert check.passed, str(check)
     assert len(check.rows) == (5 if p == 1.0 else 4)
-
-
-@pytest.mark.parametrize("p", [1.0, 2.0])
-def test_one_kernel_is_the_support_vector_machine_of_scikit_learn(p):
-    problem = make_problem(n=40, M=1, C=1.7, regularizer=Lp(p))
-    theirs = support_vector_machine(problem, problem.kernels.dense()[0])
-    ours = native.solve(problem, tol=1e-8)
-    assert ours.objective == pytest.approx(theirs.upper, abs=theirs.gap + 1e-6 * theirs.upper)
-    assert ours.certificate.lower <= theirs.upper + 1e-12
-    assert theirs.lower <= ours.certificate.upper + 1e-12
-
-
-def test_infinite_p_is_the_support_vector_machine_on_the_sum_of_the_kernels():
-    problem = make_problem(n=40, M=3, C=1.7, regularizer=Lp(np.inf))
-    theirs = support_vector_machine(problem, problem.kernels.dense().sum(axis=0))
-    ours = native.solve(problem, tol=1e-8)
-    assert ours.objective == pytest.approx(theirs.upper, abs=theirs.gap + 1e-6 * theirs.upper)
-
-
-def support_vector_machine(problem, K):
-    """The certificate of scikit-learn's answer, with all weights 1."""
-    machine = SVC(kernel="precomputed", C=problem.C, tol=1e-9).fit(K, problem.y)
-    beta = np.zeros(problem.n_samples)
-    beta[machine.support_] = machine.dual_coef_[0]
-    return certify(problem, beta, weights=np.ones(problem.n_kernels), intercept=float(machine.intercept_[0]))

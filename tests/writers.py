@@ -30,7 +30,7 @@ from mklref.estimators.table import TableEncoder
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve as synthesise
 from mklref.testing.vectors.formats import read_record, write_record
 
-KILLS = 4
+KILLS = 3
 """Of each writer."""
 ORDER = 40
 """Of the arrays that are written: as many as take longer than a fork."""

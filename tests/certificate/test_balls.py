@@ -155,7 +155,7 @@ def exactly_semidefinite(loss, regularizer, power, rng, ridge=1.0, n=8):
     )
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("ridge", [0.0, 1.0], ids=["singular", "definite"])
 @pytest.mark.parametrize("power", SCALES)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)

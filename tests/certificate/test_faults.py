@@ -51,6 +51,7 @@ def solved():
     return solve
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p", [1, 4 / 3, 2])
 @pytest.mark.parametrize("loss", ["hinge", "squared", "epsilon_insensitive", "logistic"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)

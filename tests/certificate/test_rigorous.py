@@ -415,6 +415,7 @@ def fuzz():
     return module
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", [0, 10, 20, 30])
 def test_no_interval_misses_an_optimum_of_80_digits(fuzz, first):
     results = [fuzz.check(seed) for seed in range(first, first + 10)]

@@ -103,6 +103,7 @@ LAZY, NYSTROEM, CHOLESKY = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("model", "classes", "form"),
     [

@@ -35,8 +35,8 @@ from mklref.kernels.transforms import Normalizer
 SEARCH = {"kernels": "linear, rbf(2)", "Cs": [1.0], "norms": [1.0], "cv": 2}
 ESTIMATORS = (
     MKLClassifier(),
-    MKLClassifier(approximation=Nystroem(n_components=20, random_state=0)),
-    MKLRegressor(approximation=20),
+    MKLClassifier(norm=2, tol=1e-3, approximation=Nystroem(n_components=5, random_state=0)),
+    MKLRegressor(norm=2, tol=1e-3, approximation=5),
     MKLRegressor(),
     MKLOneClass(),
     MKLClassifierCV(**SEARCH),

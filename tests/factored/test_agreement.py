@@ -70,7 +70,7 @@ def agree(one, other):
     assert b.lower <= a.upper
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_certificate_on_matrices_confirms_the_solver_on_factors(loss, regularizer):

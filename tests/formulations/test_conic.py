@@ -153,6 +153,7 @@ def raw_point(problem) -> Point:
     return model.run(Engine("CLARABEL"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p", [1.0, 4 / 3, np.inf])
 @pytest.mark.parametrize("loss", PIECEWISE_QUADRATIC, ids=str)
 def test_polished_to_rounding(loss, p):
@@ -163,6 +164,7 @@ def test_polished_to_rounding(loss, p):
     assert with_better_intercept(problem, point)[1].gap == certificate.gap
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "regularizer",
     [

@@ -140,7 +140,7 @@ def test_requests_that_are_not_convex_are_refused_with_an_alternative():
 EXPONENTS = (1.0, 4 / 3, 2.0, np.inf)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_every_form_by_every_solver(loss, p):
@@ -170,7 +170,7 @@ def forms_and_losses() -> list[tuple[str, Loss]]:
     return [(name, loss) for name in names for loss in (LOSSES if name in ("dual", "mixed_norm") else some)]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "loss"), forms_and_losses(), ids=str)
 def test_each_recovery_unpolished(name, loss):
     """The point that a formulation reads off its variables and multipliers is nearly optimal by itself.
@@ -188,7 +188,7 @@ def test_each_recovery_unpolished(name, loss):
         assert certificate.infeasibility < 1e-5
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "loss"), forms_and_losses(), ids=str)
 def test_costs_are_parameters_and_reused(name, loss):
     for problem in suited(name, loss, seed=8)[:1]:

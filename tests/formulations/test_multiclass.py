@@ -26,6 +26,7 @@ def data():
     return make_kernels(rng, X, M=3), np.digitize(X[:, 0] + 0.4 * rng.normal(size=27), [-0.5, 0.5])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_certified(data, strategy, solver):
@@ -39,6 +40,7 @@ def test_certified(data, strategy, solver):
         assert again == solution.certificate
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_is_one_problem_with_block_diagonal_kernels(data, strategy, loss):

@@ -309,7 +309,7 @@ def test_kernels_compose_with_kernels_and_numbers_alone(other):
 
 
 @pytest.mark.parametrize(
-    ("text", "d"), [(" * ".join(["rbf:0.1..10:100"] * 9), 1), ("per_variable(poly:1..1000)", 2000)]
+    ("text", "d"), [(" * ".join(["rbf:0.1..10:101"] * 9), 1), ("per_variable(poly:1..1000)", 2000)]
 )
 def test_more_kernels_than_any_problem_has_are_refused_before_they_are_made(text, d):
     with pytest.raises(InvalidParameter, match=r"the kernels are \d+, of which at most 1000000 are made"):

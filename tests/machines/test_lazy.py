@@ -27,6 +27,7 @@ def data():
     return X, y, X[:, 0] + 0.1 * rng.normal(size=300)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "options",
     [

@@ -37,6 +37,7 @@ def solved(implementation, program, x, tol=1e-12, max_steps=60):
     return x, u
 
 
+@pytest.mark.sampled(2)
 @BOTH
 @pytest.mark.parametrize("bounds", [6, 4, 0])
 @pytest.mark.parametrize("rank", [6, 2, 0])

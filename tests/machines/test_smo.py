@@ -121,6 +121,7 @@ def test_shrinking_leaves_the_solution_and_the_gradient_as_they_are(variant, equ
             assert beta.sum() == pytest.approx(problem.start.sum(), abs=1e-12)
 
 
+@pytest.mark.sampled(2)
 @every_variant
 @with_and_without
 @pytest.mark.parametrize("seed", range(3))
@@ -134,6 +135,7 @@ def test_smo_is_its_twin_bit_for_bit(variant, equality, seed):
     np.testing.assert_array_equal(gradient, twin_gradient)
 
 
+@pytest.mark.sampled(2)
 @every_variant
 @with_and_without
 @pytest.mark.parametrize("seed", range(3))

@@ -27,6 +27,7 @@ from mklref.regularizers import (
 from mklref.solution import Status
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", ACROSS, ids=str)
 @pytest.mark.parametrize("C", [1e-12, 1e-6, 1e6, 1e9])
 def test_tiny_and_huge_C(C, regularizer):
@@ -40,6 +41,7 @@ def test_tiny_and_huge_C(C, regularizer):
         assert solution.objective == pytest.approx(2.0 * C * minority, rel=1e-4)
 
 
+@pytest.mark.sampled(2)
 @every_loss
 def test_the_smallest_problem(loss):
     """n = 2, M = 1."""
@@ -71,6 +73,7 @@ def test_tubes_nearly_as_wide_as_the_targets_by_hand(intercept):
         assert solution.objective == pytest.approx(0.05**2 / (1.0 + 0.1 * curvature), rel=1e-6)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("C", [1e15, 1e24, 1e60])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "one_class"])
 def test_a_margin_that_is_hard_is_found_whatever_rounding_makes_of_its_losses(loss, C):
@@ -105,6 +108,7 @@ def test_weights_of_another_order_than_the_first_in_few_machines(regularizer):
         assert checked(problem).history.counters["machines"] <= 15
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", "pinball", "logistic"])
 @pytest.mark.parametrize("regularizer", [Power(1.000001), HalfPower(1.000001), Tikhonov(1.000001, 0.3)], ids=repr)
 def test_penalties_barely_smoother_than_their_kinks(loss, regularizer):
@@ -290,7 +294,7 @@ def test_numbers_at_the_end_of_double_precision_end_with_a_true_status(loss, sca
     problem = make_problem(loss=loss, n=6, seed=31)
     extreme = problem.replace(kernels=scale * problem.kernels.dense(), C=C, regularizer=regularizer)
     with np.errstate(all="ignore"):
-        solution = mklref.solve(extreme, max_time=5.0)
+        solution = mklref.solve(extreme, max_time=1.0)
     assert (solution.status is Status.OPTIMAL) == solution.certificate.is_optimal(TOL)
 
 

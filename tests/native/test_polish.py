@@ -58,6 +58,7 @@ def test_generic_points_reach_the_limit_of_double_precision(loss, regularizer):
     assert fine.objective == again.objective
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("degenerate", DEGENERATE[1:])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "logistic"])

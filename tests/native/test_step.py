@@ -50,6 +50,7 @@ def truth(regularizer, cuts, W, centre, rel):
     return optimum(program, rel=rel, abs=rel), np.array([float(constraint.dual_value) for constraint in above])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [*SPARSE, *BALLS], ids=str)
 @pytest.mark.parametrize("cuts", [1, 2, 5])
 def test_the_step_minimises_the_model(regularizer, cuts, rng):
@@ -178,6 +179,7 @@ def has_kinks_across_groups(regularizer):
 CASES = ({}, {"ridge": 3.0}, {"ridge": 0.1}, {"rank": 2}, {"spread": 4})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [member for member in CURVED if not has_kinks_across_groups(member)], ids=str)
 def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
     """Unless the model has it inside the weight set, where no q is left and the curvature is taken for too large."""
@@ -215,6 +217,7 @@ def test_a_step_beyond_the_minimum_is_shortened_to_it(length):
     assert best.value == pytest.approx(cut.at(centre) + 1.0 - 12.5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", CURVED, ids=str)
 def test_the_way_there_leads_down(regularizer, rng):
     """-q/2'd + psi(theta + d) - psi(theta) <= 0, also where the model has its minimum inside the weight set."""

@@ -93,6 +93,7 @@ def test_the_adapter_is_certified_on_what_is_in_its_scope(name, folder, tmp_path
     }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_its_wrong_twin_is_caught(name, folder, tmp_path):
     report = answered(folder, tmp_path, name, *LANGUAGES[name][3:])

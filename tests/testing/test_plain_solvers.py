@@ -73,7 +73,7 @@ def test_the_solver_without_a_fault_passes(loss):
     assert report(loss).passed
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("loss", "name", "what", "old", "new"), FAULTS, ids=[" ".join(row[:3]) for row in FAULTS])
 def test_its_fault_is_named_in_the_first_line(loss, name, what, old, new):
     first = str(report(loss, old, new)).splitlines()[0]

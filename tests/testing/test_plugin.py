@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -73,19 +74,61 @@ def test_nothing_heavy_was_loaded():
 """
 
 
+def called(folder, arguments, start=(sys.executable, "-m", "pytest"), paths=None):
+    """Pytest in a folder with a solver, with this plugin and no other."""
+    (folder / "mysolver.py").write_text(SOLVERS)
+    path = os.pathsep.join(map(str, paths or (ROOT, folder)))
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path}
+    environment.pop("PYTEST_ADDOPTS", None)
+    command = [*start, "-p", "mklref.testing.plugin", "--strict-markers", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+
+
 @pytest.fixture
 def run(tmp_path):
-    """Run pytest in a directory with a solver, with this plugin and no other."""
-    (tmp_path / "mysolver.py").write_text(SOLVERS)
+    return lambda *arguments, **options: called(tmp_path, arguments, **options)
 
-    def call(*arguments, start=(sys.executable, "-m", "pytest"), paths=(ROOT, tmp_path)):
-        path = os.pathsep.join(map(str, paths))
-        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path}
-        environment.pop("PYTEST_ADDOPTS", None)
-        command = [*start, "-p", "mklref.testing.plugin", "--strict-markers", "-p", "no:cacheprovider", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
 
-    return call
+FINE = "--mklref-solver=mysolver:good"
+RUNS = {
+    "cases": [
+        FINE, "--mklref-supports=mysolver:hinge", "--mklref-include=two-*,small-C", "--mklref-include=hinge-l1*",
+        "--mklref-exclude=sample-weight,no-intercept", "--mklref-upto=0.1", "-v", "--junitxml=out.xml",
+    ],
+    "failures": ["--mklref-solver=mysolver:twice_C", "-k", "n-2 and regression", "-q", "-rf"],
+    "skipped": ["--mklref-solver=mysolver:declines", "--mklref-include=hinge-l1, two-samples", "test_fine.py"],
+    "interrupted": ["--mklref-solver=mysolver:interrupted", "--mklref-include=hinge-l1"],
+    "no name": ["--mklref-solver=mysolver"],
+    "nobody": ["--mklref-solver=mysolver:nobody"],
+    "no case": [FINE, "--mklref-include=tie"],
+}  # fmt: skip
+IN_TURN = """
+import json, sys, pytest
+for arguments in json.loads(sys.argv.pop()):
+    print("\f", flush=True)
+    print(f"\\nexit code {int(pytest.main([*sys.argv[1:], *arguments]))}", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """With a file of tests that fails, which is not to run, and one that passes."""
+    made = tmp_path_factory.mktemp("runs")
+    (made / "test_other.py").write_text("def test_other():\n    raise AssertionError\n")
+    (made / "test_fine.py").write_text("def test_fine():\n    pass\n")
+    return made
+
+
+@pytest.fixture(scope="module")
+def said(folder):
+    """What each of `RUNS` prints, one after another in one process; its exit code ends it."""
+    start = (sys.executable, "-c", "import os; os.dup2(1, 2)\n" + IN_TURN)
+    done = called(folder, [json.dumps(list(RUNS.values()))], start)
+    return dict(zip(RUNS, done.stdout.split("\f")[1:], strict=True))
+
+
+def ends_with(text, code):
+    return text.rstrip().endswith(f"exit code {int(code)}")
 
 
 def test_it_does_nothing_without_its_option(run, tmp_path):
@@ -95,42 +138,32 @@ def test_it_does_nothing_without_its_option(run, tmp_path):
     assert "1 passed" in done.stdout
 
 
-def test_one_test_for_each_case(run, tmp_path):
+def test_one_test_for_each_case(said, folder):
     """Options may be given several times, and with commas."""
-    (tmp_path / "test_other.py").write_text("def test_other():\n    raise AssertionError\n")
-    done = run(
-        "--mklref-solver=mysolver:good", "--mklref-supports=mysolver:hinge", "--mklref-include=two-*,small-C",
-        "--mklref-include=hinge-l1*", "--mklref-exclude=sample-weight,no-intercept", "--mklref-upto=0.1", "-v",
-        "--junitxml=out.xml",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert ends_with(said["cases"], pytest.ExitCode.OK), said["cases"]
     wanted, unwanted = ("two-*", "small-C", "hinge-l1*"), ("sample-weight", "no-intercept")
-    suite = ElementTree.parse(tmp_path / "out.xml").getroot().find("testsuite")
+    suite = ElementTree.parse(folder / "out.xml").getroot().find("testsuite")
     assert [test.get("name") for test in suite] == [case.name for case in select(include=wanted, exclude=unwanted)]
-    assert "3 passed, 1 skipped" in done.stdout
+    assert "3 passed, 1 skipped" in said["cases"]
     gap = next(p for p in suite[0].iter("property") if p.get("name") == "relative_gap")
     assert 0 <= float(gap.get("value")) <= 1e-6
 
 
-def test_failures_name_the_fault_and_keywords_select_flags(run):
-    done = run("--mklref-solver=mysolver:twice_C", "-k", "n-2 and regression", "-q", "-rf")
-    assert done.returncode == 1
-    assert "FAILED mklref::two-samples-squared - wrong scale of C" in done.stdout
-    assert "1 failed" in done.stdout
-    assert "Traceback" not in done.stdout
+def test_failures_name_the_fault_and_keywords_select_flags(said):
+    assert ends_with(said["failures"], pytest.ExitCode.TESTS_FAILED)
+    assert "FAILED mklref::two-samples-squared - wrong scale of C" in said["failures"]
+    assert "1 failed" in said["failures"]
+    assert "Traceback" not in said["failures"]
 
 
-def test_a_run_in_which_every_case_was_skipped_does_not_pass(run, tmp_path):
-    (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n")
-    done = run("--mklref-solver=mysolver:declines", "--mklref-include=hinge-l1, two-samples", "test_other.py")
-    assert "1 passed, 2 skipped" in done.stdout
-    assert "mklref: all 2 cases were excluded, which shows nothing" in done.stdout
-    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+def test_a_run_in_which_every_case_was_skipped_does_not_pass(said):
+    assert "1 passed, 2 skipped" in said["skipped"]
+    assert "mklref: all 2 cases were excluded, which shows nothing" in said["skipped"]
+    assert ends_with(said["skipped"], pytest.ExitCode.TESTS_FAILED)
 
 
-def test_an_interrupt_ends_the_run(run):
-    done = run("--mklref-solver=mysolver:interrupted", "--mklref-include=hinge-l1")
-    assert done.returncode == pytest.ExitCode.INTERRUPTED, done.stdout + done.stderr
+def test_an_interrupt_ends_the_run(said):
+    assert ends_with(said["interrupted"], pytest.ExitCode.INTERRUPTED), said["interrupted"]
 
 
 @POSIX
@@ -160,20 +193,17 @@ def test_a_crash_is_one_and_children_of_a_solver_leave_as_they_like(run):
     assert done.stdout.count("1 passed") == 1
 
 
-def test_wrong_options_are_usage_errors(run):
-    """Each in a run of its own, in one process."""
-    wrong = {
-        "--mklref-solver=mysolver": "--mklref-solver mysolver: give module:name.",
-        "--mklref-solver=mysolver:nobody": "module 'mysolver' has no attribute 'nobody'",
-        "--mklref-include=tie": "'tie' is neither a flag nor the name of a case",
-    }
-    code = "import sys, pytest\n*every, last = sys.argv[1:]\nfor wrong in last.split():\n"
-    code += "    print(int(pytest.main([*every, '--mklref-solver=mysolver:good', wrong])), file=sys.stderr)"
-    done = run(" ".join(wrong), start=(sys.executable, "-c", code))
-    codes = [line for line in done.stderr.splitlines() if line.isdigit()]
-    assert codes == [str(int(pytest.ExitCode.USAGE_ERROR))] * len(wrong), done.stdout + done.stderr
-    for said in wrong.values():
-        assert said in done.stdout + done.stderr
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("no name", "--mklref-solver mysolver: give module:name."),
+        ("nobody", "module 'mysolver' has no attribute 'nobody'"),
+        ("no case", "'tie' is neither a flag nor the name of a case"),
+    ],
+)
+def test_wrong_options_are_usage_errors(said, wrong, message):
+    assert ends_with(said[wrong], pytest.ExitCode.USAGE_ERROR), said[wrong]
+    assert message in said[wrong]
 
 
 def test_the_plugin_is_announced():
@@ -185,6 +215,6 @@ def test_a_solver_of_the_current_directory_is_found_as_tests_are(run):
     """`pytest` on its own, unlike `python -m pytest`, does not put the directory on the path."""
     code = "import sys; sys.path.remove(''); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     start = (sys.executable, "-c", code)
-    done = run("--mklref-solver=mysolver:good", "--mklref-include=two-samples", start=start, paths=(ROOT,))
+    done = run(FINE, "--mklref-include=two-samples", start=start, paths=(ROOT,))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout

@@ -49,7 +49,7 @@ ONE_FACTOR = "multiplicative normalisation inside, one factor for all"
 """It is a multiple of all kernels as well as a normalisation of each: both are named."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("what", PLANTS)
 def test_the_fault_is_named_first(what):
     problem, (beta, theta, b) = planted(what)

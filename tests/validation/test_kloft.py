@@ -59,6 +59,11 @@ def every(small, large):
     return claims.small_claims(small) | claims.large_claims(large) | claims.joint_claims(small, large)
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    monkeypatch.setattr(claims, "DRAWS", 400)
+
+
 def test_every_claim_holds_where_the_paper_is_right(rng):
     found = every(made(rng, 50, SMALL, spread=0.1, sets=400), made(rng, 800, LARGE, models=[0.5] * 5, sets=400))
     assert [name for name, evidence in found.items() if not evidence.holds] == []
@@ -100,9 +105,8 @@ def test_model_errors_that_go_the_other_way_and_costs_at_an_end_are_seen(rng):
     assert "on 100 % of all data sets" in found["interior"].text
 
 
-def test_noise_makes_no_claim(monkeypatch):
+def test_noise_makes_no_claim():
     """Every p is alike, and n changes nothing but the noise: at most about one trial in twenty may pass."""
-    monkeypatch.setattr(claims, "DRAWS", 400)
     names = ("sparse-1", "even-inf", "elsewhere-1", "balanced", "large-even", "large-point", "robust-4")
     names += ("smaller-impact", "large-model-error", "large-lower", "model-error")
     passed = dict.fromkeys(names, 0)
@@ -203,6 +207,7 @@ def test_every_claim_about_seconds_holds_where_the_paper_is_right(rng):
     assert all(slow[name].holds for name in silp_slow)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "changed"),
     [

@@ -689,15 +689,13 @@ def test_no_sentence_of_a_paper_is_counted_twice():
     assert all(times[name]["decided_by"] == "kloft-scale" for name in both.values())
 
 
-def _sections():
-    return [
+def test_first_page_and_links_are_those_of_the_results(tmp_path, monkeypatch):
+    """Without the pictures, which are drawn when the docs are built."""
+    monkeypatch.setattr(report.pictures, "svg", lambda figure: "<svg/>")
+    sections = [
         report.section(experiment, runner.finished(COMMITTED, experiment, False), False, COMMITTED)
         for experiment in experiments(["all"])
     ]
-
-
-def test_first_page_and_links_are_those_of_the_results(tmp_path):
-    sections = _sections()
     docs_page.write_docs(tmp_path, sections, "command")
     page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
     committed = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
