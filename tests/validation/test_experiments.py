@@ -101,6 +101,22 @@ def test_a_cell_of_spambase_on_bundled_data():
     assert values["SVM"]["kernels"] == 66
 
 
+@pytest.mark.parametrize(
+    ("ratios", "holds", "decided"),
+    [
+        ([1.1, 1.2, 1.3, 1.4, 1.9], True, True),
+        ([1.1, 1.2, 1.3, 1.4, 2.1], False, False),
+        ([0.9, 2.2, 2.3, 2.4, 2.5], False, True),
+        ([1.1, 1.2, 1.3, 1.4], False, False),
+    ],
+)
+def test_a_factor_is_decided_by_five_draws_that_agree(ratios, holds, decided):
+    larger = {("SIP", 20000, 50): [3.0]}  # one draw, which is shown
+    found = kloft_scale._judged({("SIP", 2000, 50): ratios, **larger}, "SILP", 2.0)
+    assert (found.holds, found.decided) == (holds, decided)
+    assert "3 (SIP, n = 20000, M = 50, 1 draws)" in found.text
+
+
 def test_titanic_on_generated_data():
     (only,) = kowalski_titanic.cells(True)
     values = kowalski_titanic.cell(dict(only.config))
@@ -126,10 +142,16 @@ def test_what_is_said_of_the_maps_can_fail(claim, norm, shape):
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     values = next(row["values"] for row in rows if row["cell"] == "titanic-00")
     first = Result("titanic-00", {}, values, 1.0, {})
-    assert kowalski_titanic.claims(first)[claim].holds
+    assert kowalski_titanic.maps(first)[claim].holds
+    assert kowalski_titanic.claims([first] * 5)[claim].holds
     found = values["norms"][norm]
+    before = {**values, "norms": {**values["norms"], norm: {**found, "shapes": [*map(dict, found["shapes"])]}}}
     found["shapes"][found["chosen"]] |= shape
-    assert not kowalski_titanic.claims(first)[claim].holds
+    assert not kowalski_titanic.maps(first)[claim].holds
+    mixed = [Result("", {}, before, 1.0, {}), first] * 4
+    for results, decided in ((mixed, False), ([first] * 5, True)):
+        judged = kowalski_titanic.claims(results)[claim]
+        assert (judged.holds, judged.decided) == (False, decided)
 
 
 def test_the_realisation_that_stands_for_the_papers_is_the_only_one_that_fits():
