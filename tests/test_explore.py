@@ -339,7 +339,14 @@ def served():
     """The address of an explorer, and its token."""
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     command = [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell may ignore it.
+        preexec_fn=None if sys.platform == "win32" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         address = process.stdout.readline().split()[1]
         yield address.partition("?access_token=")[::2]
         process.send_signal(signal.SIGINT)

@@ -135,5 +135,5 @@ def margin_risk(scores: Any, y: Any, margin: float) -> float:
     if not np.all(np.abs(labels) == 1.0):
         i = int(np.argmax(np.abs(labels) != 1.0))
         raise InvalidTarget(f"y[{i}] = {labels[i]:g}; labels are -1 and +1.")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # a ratio beyond float64 is clipped like any other
         return float(np.mean(np.clip(1.0 - labels * h / gamma, 0.0, 1.0)))

@@ -72,7 +72,13 @@ def explorer():
     if find_spec("math_core") is None:
         missing("math-core is not installed: pip install 'mklref[explore]'")
     command = [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell may ignore it.
+        preexec_fn=None if sys.platform == "win32" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         yield re.search(r"http\S+", process.stdout.readline()).group()
         process.send_signal(signal.SIGINT)
         process.wait(60)

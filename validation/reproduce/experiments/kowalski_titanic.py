@@ -169,9 +169,9 @@ def summary(results: list[Result]) -> Summary:
     if len(results) < 2:
         return Summary(tables, {}, pictures, measured(first))
     shared = {f"section4/{name}/error": float(np.std(row["error"], ddof=1)) for name, row in tables["section4"].items()}
-    judged = claims(results)
-    counts = [sum(maps(r)[name].holds for r in results) for name, found in judged.items() if not found.decided]
-    hold = {"hold": f"{min(counts)} to {max(counts)} of {len(results)}"} if counts else {}
+    judged, counts = claims(results), holding(results)
+    split = [counts[name] for name, found in judged.items() if not found.decided]
+    hold = {"hold": f"{min(split)} to {max(split)} of {len(results)}"} if split else {}
     return Summary(tables, judged | realisation(results), pictures, measured(first) | hold, shared)
 
 
@@ -201,14 +201,18 @@ def _picture(first: Result) -> Picture:
 
 def claims(results: list[Result]) -> dict[str, Evidence]:
     """What the maps show, over the realisations: the first one, which the paper probably has, proves no norm."""
-    found = {}
-    every = [maps(result) for result in results]
-    for name, first in every[0].items():
-        count = sum(one[name].holds for one in every)
-        holds, fails = (binomtest(count, len(every), alternative=side).pvalue < LEVEL for side in ("greater", "less"))
-        text = f"on {count} of {len(every)} realisations; on the first: {'yes' if first.holds else 'no'}, {first.text}"
+    found, n, counts = {}, len(results), holding(results)
+    for name, first in maps(results[0]).items():
+        holds, fails = (binomtest(counts[name], n, alternative=side).pvalue < LEVEL for side in ("greater", "less"))
+        text = f"on {counts[name]} of {n} realisations; on the first: {'yes' if first.holds else 'no'}, {first.text}"
         found[name] = Evidence(bool(holds), text, decided=bool(holds or fails))
     return found
+
+
+def holding(results: list[Result]) -> dict[str, int]:
+    """On how many realisations each sentence holds."""
+    every = [maps(result) for result in results]
+    return {name: sum(one[name].holds for one in every) for name in every[0]}
 
 
 def maps(result: Result) -> dict[str, Evidence]:
