@@ -265,6 +265,7 @@ def judged(
     )
     receive, send = os.pipe()
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKLREF_NUM_THREADS"), "1")
+    table.parent.mkdir(parents=True, exist_ok=True)
     files = {"MKLREF_MUTANTS": str(mutants), "MKLREF_CALLS": str(table), "MKLREF_RESULTS": str(send)}
     paths = {"PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-o", "timeout=1800"]
