@@ -35,7 +35,8 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """One case in k of a grid that is marked `sampled(k)`, at least one, and nothing that is marked `thorough`.
 
-    Which cases: those of the smallest hashes of name and draw, the same ones on every machine and in every process.
+    Which cases: first those with a value of a parameter that none before them has, then any, by the hashes of name and
+    draw: the same ones on every machine and in every process.
     """
     if config.getoption("--all") or any("::" in argument for argument in config.args):  # what is named runs
         return
@@ -43,7 +44,13 @@ def pytest_collection_modifyitems(config, items):
     grids = [item for item in items if item.get_closest_marker("sampled")]
     for _, grid in itertools.groupby(grids, lambda item: item.nodeid.partition("[")[0]):
         cases = sorted(grid, key=lambda item: zlib.crc32(f"{item.nodeid} {config.getoption('--draw')}".encode()))
-        kept.update(cases[: -(-len(cases) // cases[0].get_closest_marker("sampled").args[0])])
+        firsts, seen = [], set()
+        for case in cases:
+            values = set(enumerate(case.nodeid.partition("[")[2].rstrip("]").split("-")))
+            firsts += [case] * (not values <= seen)
+            seen |= values
+        size = -(-len(cases) // cases[0].get_closest_marker("sampled").args[0])
+        kept.update(list(dict.fromkeys([*firsts, *cases]))[:size])
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 

@@ -250,7 +250,7 @@ KERNELS = np.array([np.eye(3), np.ones((3, 3))])
         (lambda: margin_risk([], [], 1.0), InvalidTarget, r"scores has shape \(0,\)"),
         (lambda: margin_risk([1.0, np.nan], [1.0, 1.0], 1.0), InvalidTarget, r"scores\[1\] is nan"),
         (lambda: margin_risk([1.0, 1.0], [1.0, 0.0], 1.0), InvalidTarget, r"y\[1\] = 0; labels are -1 and \+1"),
-        (lambda: class_radius([-1.0], 1), InvalidParameter, r"norms\[0\] = -1 is negative"),
+        (lambda: class_radius([1.0, -1.0], 1), InvalidParameter, r"norms\[1\] = -1 is negative"),
         (lambda: class_radius([], 1), InvalidParameter, r"norms has shape \(0,\); expected \(M,\)"),
         (lambda: class_radius([np.inf], 1), InvalidParameter, r"norms\[0\] is inf"),
         (lambda: rademacher_complexity(KERNELS, 1, draws=1), InvalidParameter, "draws = 1 must be .* at least 2"),

@@ -80,7 +80,7 @@ def test_all_conditions_are_covered():
     assert set(CONDITIONS) == set(DEGENERATE)
 
 
-@pytest.mark.sampled(28)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("loss", "regularizer", "number"), CASES)
 def test_pair(loss, regularizer, number):
     degenerate = CONDITIONS[number % len(CONDITIONS)]

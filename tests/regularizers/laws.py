@@ -223,10 +223,11 @@ def weight_atom_equals_the_weight_form(regularizer: Regularizer, M: int) -> None
         assert regularizer.value(rho) == _optimum(cp.Minimize(0.5 * quotients + penalty), domain, rel=1e-5)
 
 
-LAWS: tuple[Callable[[Regularizer, int], None], ...] = (
+Laws = tuple[Callable[[Regularizer, int], None], ...]
+
+LAWS: Laws = (
     value_is_a_monotone_convex_gauge,
     conjugate_is_the_supremum,
-    conjugate_by_cvxpy,
     weights_from_norms_attain_the_value,
     weights_from_dual_attain_the_conjugate,
     weights_are_ratios_of_slopes,
@@ -234,9 +235,9 @@ LAWS: tuple[Callable[[Regularizer, int], None], ...] = (
     weights_jacobian_is_the_derivative,
     zeros_are_harmless,
     dual_scale_leads_into_the_domain,
-    atoms_equal_the_faces,
-    weight_atom_equals_the_weight_form,
 )
+CONVEX_LAWS: Laws = (conjugate_by_cvxpy, atoms_equal_the_faces, weight_atom_equals_the_weight_form)
+"""Those that solve programs, and take longer."""
 
 
 def _weighted(regularizer: Regularizer, rho: np.ndarray, theta: np.ndarray) -> float:
