@@ -17,7 +17,6 @@ import numpy as np
 from mklref._polish import Samples, improved, newton
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
-from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import relative
 from mklref.problem import Point, Problem
 from mklref.regularizers import Fixed
@@ -102,13 +101,10 @@ def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
 
 
 def _dual_norms(problem: Problem, dual_coef: Array) -> Array:
-    """g (M,), 0 where it is nothing but rounding: weights rho/g are enormous there, and their scores noise."""
-    squares, noise = np.zeros((2, problem.n_kernels))
-    for machine, beta in zip(problem.machines, problem.split(dual_coef), strict=True):
-        images = machine.problem.kernels.apply(beta)
-        squares += images @ beta
-        noise += squares_error(machine.problem, beta, images)
-    return np.asarray(np.sqrt(np.where(squares > noise, squares, 0.0)))
+    """g (M,), g_m^2 = sum_p beta_p'K_m beta_p."""
+    parts = zip(problem.machines, problem.split(dual_coef), strict=True)
+    squares = np.sum([machine.problem.kernels.quadratic(beta) for machine, beta in parts], axis=0)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
 
 def _stationary_points(problem: Problem, point: Point) -> Iterator[Point]:
