@@ -1,9 +1,9 @@
 """A random sample of faults: `python -m validation.random_mutants [--sample N] [--seed S] [--only WORD]`.
 
-Where mutants.toml holds faults that somebody thought of, these are drawn by a generator: every place of certificate/,
-testing/ and verify.py that an operator of `OPERATORS` can change is as likely as every other. Each mutant is planted in
-a copy of the tree, and the tests of its component that call the function around it run until one fails
-(`validation.forked`). Annotations, docstrings and texts are left alone.
+Where mutants.toml holds faults that somebody thought of, these are drawn by a generator: every place of a component
+that an operator of `OPERATORS` can change is as likely as every other. Each mutant is planted in a copy of the tree,
+and the tests of its component that call the function around it run until one fails (`validation.forked`). Annotations,
+docstrings and texts are left alone.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ import numpy as np
 
 from validation.mutants import ROOT, SURVIVED, copied
 
+OWN = (
+    *("algorithms", "cli", "datasets", "equivalences", "estimators"),
+    *("evidence", "factored", "kernels", "native", "synthesis"),
+)
+"""Components whose tests are the folder of the same name."""
+
 PARTS = {
     "certificate": (
         "mklref/certificate",
@@ -31,6 +37,17 @@ PARTS = {
     ),
     "testing": ("mklref/testing", ("testing",)),
     "verify": ("mklref/verify.py", ("verify", "test_several_machines.py")),
+    "formulations": (
+        "mklref/formulations",
+        ("formulations", "test_crosscheck.py", "test_reference.py", "test_equations.py"),
+    ),
+    "conic": ("mklref/_conic", ("formulations", "test_crosscheck.py", "test_reference.py")),
+    "crosscheck": ("mklref/_crosscheck", ("test_crosscheck.py",)),
+    "losses": ("mklref/losses", ("losses", "machines")),
+    "regularizers": ("mklref/regularizers", ("regularizers", "test_weight_ranges.py")),
+    "bounds": ("mklref/bounds", ("test_bounds.py",)),
+    "machines": ("mklref/machines", ("machines", "native")),
+    **{name: (f"mklref/{name}", (name,)) for name in OWN},
 }
 """Code, and the tests of that component."""
 
