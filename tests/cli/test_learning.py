@@ -241,6 +241,7 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--class-weight", "ill"], "'ill' is no CLASS=WEIGHT"),
         (["--encoding", "latin-99"], "cannot be read so: unknown encoding: latin-99"),
         (["--scoring", "acuracy"], "acuracy"),
+        (["--ignore", "name", "--missing", "ill,healthy"], "the target 'ill' has no cells: is --target the right"),
         (["--ignore", "name", "--task", "regress"], "the target holds 'healthy', no number"),
         (["--ignore", "name", "--loss", "squared"], "loss squared does not go with a target of classes"),
         (["--ignore", "name", "--folds", "1"], "argument --folds: '1' is not an integer of at least 2"),
