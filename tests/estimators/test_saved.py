@@ -112,7 +112,6 @@ def saved_model(tmp_path_factory):
     return path, *read_arrays(path)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("change", [*CHANGES, *(("parameters", name) for name in PARAMETERS)], ids=str)
 def test_facts_that_are_refused(saved_model, tmp_path, change):
     _, arrays, facts = saved_model
