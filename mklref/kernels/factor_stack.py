@@ -197,6 +197,18 @@ class FactorStack(KernelStack):
             total += rows.T @ v[where]
         return total
 
+    def gram(self, D: Array) -> Array:
+        """L'DL for a diagonal D (n,), float64 (r, r)."""
+        return sum_in_pairs([self._gram(D, first, last) for first, last in pairwise(self.edges)])
+
+    def _gram(self, D: Array, first: int, last: int) -> Array:
+        total = np.zeros((self.rank, self.rank))
+        for where, rows in self._doubled(first, last):
+            scaled = rows.multiply(D[where, None]) if self.sparse else rows * D[where, None]
+            made = rows.T @ scaled
+            total += made.toarray() if self.sparse else made
+        return total
+
     def product(self, w: Array) -> Array:
         """L w, float64 (n,), or (n, k) for w of shape (r, k)."""
         shards = [self._doubled(first, last) for first, last in pairwise(self.edges)]
