@@ -318,6 +318,8 @@ class Path(Variables):
         self.counters["grams"] += float(read[0]) / (self.first.n_samples * len(self.each))
         self.counters["passes"] += share
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
+        if not np.isfinite(self.w).all():
+            self.rounds.stack.require_finite()
         if self.fresh and self.psi.fixed is None:
             self.multipliers(self.w)
         return grams, vectors, sums

@@ -22,7 +22,14 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_count
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, NotApplicable
+from mklref.exceptions import (
+    InvalidInput,
+    InvalidKernel,
+    InvalidParameter,
+    InvalidType,
+    KernelsLost,
+    NotApplicable,
+)
 from mklref.kernels.factor_sources import FactorImages, Rows, Source, source_of
 from mklref.kernels.stack import ArrayStack, KernelStack
 
@@ -111,6 +118,18 @@ class FactorStack(KernelStack):
                     "must be finite. Impute or drop the sample, or rescale the columns."
                 )
             self.own_diagonals[:, start:stop] = sums
+
+    def require_finite(self) -> None:
+        """Raise `KernelsLost` if rows are no longer finite, as they were when the stack was made."""
+        for start, stop in self.blocks():
+            rows = self.read(start, stop)
+            rows = rows.toarray() if self.sparse else rows
+            if not np.isfinite(rows).all():
+                i, j = (int(k) for k in np.argwhere(~np.isfinite(rows))[0])
+                raise KernelsLost(
+                    f"factor {self.names[int(self.owner[j])]!r}: row {start + i} holds {rows[i, j]}, which was not "
+                    "there when the stack was made; arrays must stay as they are while they are used."
+                )
 
     @property
     def definiteness(self) -> str:

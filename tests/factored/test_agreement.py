@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import h5py
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
-from mklref.exceptions import NotApplicable
+from mklref.exceptions import KernelsLost, NotApplicable
 from mklref.factored import path, solver as factored
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
@@ -556,3 +557,29 @@ def test_a_solution_without_weights_is_a_start():
         mklref.solve(problem(losses.Squared(), ElasticNet(0.4), intercept=False), start=nothing).status
         is Status.OPTIMAL
     )
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        ("closed", r"factor 'K0' cannot be read, .* its file has to stay open"),
+        ("cut", r"factor 'K0': rows 0 to 48 have shape \(40, 3\) now, and the array had \(48, 3\)"),
+        ("nan", r"factor 'K0': row 47 holds nan, which was not there when the stack was made"),
+    ],
+)
+def test_rows_that_are_lost_in_the_middle_are_named(tmp_path, happens, said):
+    L, score = rows()
+    file = h5py.File(tmp_path / "L.h5", "w")
+    held = file.create_dataset("L", data=L[0], maxshape=(None, 3), chunks=(8, 3))
+    given = mklref.Problem(kernels.FactorStack([held, L[1]]), np.sign(score))
+
+    def lose(record):
+        if happens == "closed":
+            file.close()
+        elif happens == "cut":
+            held.resize(40, axis=0)
+        else:
+            held[47, 0] = np.nan
+
+    with pytest.raises(KernelsLost, match=said):
+        mklref.solve(given, callback=lose)
