@@ -10,7 +10,7 @@ itself. Newton's method takes in place of the samples their model at the scores 
 
     L'beta - [L'DL](dv, db),
 
-and solves the problem in v, b, theta and nu with it, by the steps of the path, which then read nothing. Where there are
+and solves the problem in v, b, s and nu with it, by the steps of the path, which then read nothing. Where there are
 many more samples than columns of L the sum of the rounded losses is smooth, although each of them is not: Newton's full
 steps lead to a minimiser from a solution for a part of the samples, or from nothing, and h falls as the scores come to
 rest. It ends where too few samples are left between the ends for that, or a step brings little. The path goes on.
@@ -51,13 +51,13 @@ second number then, and by one above the third in any case."""
 _ROUNDS, _INNER = 12, 15
 """Steps, and those of the problem with the model."""
 _SOLVED, _PRODUCTS, _FLOOR = 1e-3, 2e-2, 5e-3
-"""Shares of the gap that v - theta w may leave of it there, and theta z and the line of theta; theta z need not fall
+"""Shares of the gap that v - theta w may leave of it there, and s z and the line of s; s z need not fall
 below the last."""
 _WEIGHTS = 0.1
-"""Share of the gap that theta z is at first."""
+"""Share of the gap that s z is at first."""
 _CHANGE = 3.0
 """Scores will change by so many times the last width, or the last change."""
-_WHERE = ("v", "b", "theta", "z", "nu", "gap")
+_WHERE = ("v", "b", "s", "z", "nu", "gap")
 """What says where a path is, and its gap there."""
 
 
@@ -133,7 +133,7 @@ def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
     inner.count = path.psi.count if path.psi.fixed is None else 0
     if first and inner.count:
         inner.multipliers(path.v / path.theta[path.owner] if path.v.any() else path.w)
-        inner.z = np.maximum(inner.z, _WEIGHTS * gap / inner.count / inner.theta)
+        inner.z = np.maximum(inner.z, _WEIGHTS * gap / inner.count / inner.s)
     total = vectors[:, -1, 1] + vectors[:, -1, 2]
     for k in range(_INNER):
         moved = model.products(inner.v - path.v, inner.b - path.b)
@@ -141,13 +141,13 @@ def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
         own[:, -1, 1] = total - moved[:, -1]
         theta = inner.theta[inner.owner]
         apart = np.divide((theta * inner.w - inner.v) ** 2, theta, out=np.zeros_like(inner.v), where=theta > 0.0)
-        products = float(inner.theta @ inner.z) if inner.count else 0.0
-        slope = float(np.abs(inner.line_of_weights()[0]).max()) * float(inner.theta.sum())
+        products = float(inner.s @ inner.z) if inner.count else 0.0
+        slope = float(np.abs(inner.line_of_weights()[0]).sum())
         if k and 0.5 * apart.sum() < _SOLVED * gap and max(products, slope) < _PRODUCTS * gap:
             break
         inner.step(grams, own, _FLOOR * gap)
     dv, db, stiffness = inner.v - path.v, inner.b - path.b, float(grams[:, -1, -1].sum())
     moved = model.products(dv, db)
-    path.v, path.b, path.theta, path.z, path.nu = inner.v, inner.b, inner.theta, inner.z, inner.nu
+    path.v, path.b, path.s, path.z, path.nu = inner.v, inner.b, inner.s, inner.z, inner.nu
     squares = float(np.sum(moved[:, :-1] * dv) + moved[:, -1] @ db)
     return float(np.sqrt(max(squares, 0.0) / stiffness)) if stiffness > 0.0 else 0.0

@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     failed: str | None = None
 
 
-SUMMED = ("transposed", "lengths_against", "traces")
+SUMMED = ("transposed", "gram", "lengths_against", "traces")
 """What is added over shards; everything else is put side by side."""
 
 

@@ -1,15 +1,15 @@
-r"""The central path in (v, b, theta) at once, for kernels as factors.
+r"""The central path in (v, b, s) at once, for kernels as factors.
 
-    minimise over v, b, theta    sum_p sum_i c_i V(l_i'v_p + b_p, y_pi) + sum_m [sum_p ||v_pm||^2]/(2 theta_m)
-                                 + psi(theta) + c_b b
+    minimise over v, b, s    sum_p sum_i c_i V(l_i'v_p + b_p, y_pi) + sum_m [sum_p ||v_pm||^2]/(2 theta(s)_m)
+                             + price sum s + c_b b,    or with phi(s) <= 1
 
     approach.py   where there are many samples, what comes before: Newton's method on a rounder loss
     samples.py    beta and its multipliers, sample by sample
-    weights.py    psi
+    weights.py    theta(s) and phi
     shard.py      sums over rows: three or four reads of L in a step
     nearby.py     those of the rows that matter, once it is known which they are
     step.py       a step: predictor and corrector
-    system.py     its linear system in v, b, theta and nu
+    system.py     its linear system in v, b, s and nu
 
 In this form, with w = L'beta as a variable of its own, p = 1 takes no more steps than p = 2.
 
@@ -20,7 +20,7 @@ While rows are left out the lower bound holds for all samples, and the upper one
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -36,8 +36,6 @@ from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
 from mklref.solution import Record, Status
 
-_UNIFORM = 1e-3
-"""Share of the largest weight that every weight has at a start."""
 _AFAR = 1e5
 """tau in units of the objective when the path begins once more from nothing: in the middle of every box, for any C."""
 _PATIENCE = 12
@@ -79,13 +77,13 @@ class Start(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The best point so far, whose beta the shards keep; theta as psi counts weights."""
+    """The best point so far, whose beta the shards keep; s as psi counts variables."""
 
     v: Array
     b: Array
-    theta: Array
-    vanishing: Any
-    """Weights that are smaller than their multipliers."""
+    s: Array
+    kept: Array
+    """s without those that are smaller than their multipliers."""
     gap: float
 
 
@@ -137,7 +135,7 @@ class Path(Variables):
         self.start, self.v, self.b = start, start.v.copy(), start.b.copy()
         theta = np.zeros(psi.count)
         np.maximum.at(theta, psi.member, start.theta)
-        self.theta = psi.inside(np.maximum(theta, _UNIFORM * theta.max())) if psi.fixed is None else psi.fixed
+        self.s = psi.start(theta)
         self.z, self.nu = np.zeros_like(theta), 0.0
         self.far: Far | None = None
         self.left_out = False
@@ -176,7 +174,7 @@ class Path(Variables):
         self.tau = self.gap / max(self.count, 1)
         self._begun()
         if self.psi.fixed is None:
-            self.z = np.maximum(self.z, self.tau / self.theta)
+            self.z = np.maximum(self.z, self.tau / self.s)
         self.length, self.fresh, self.looked = 0.0, False, True
 
     def _count(self, samples: Array) -> None:
@@ -232,12 +230,12 @@ class Path(Variables):
             total = self._begun(shift)
 
     def _size(self) -> float:
-        """The size of the objective, where the losses do not tell it."""
+        """The size of the objective, where the losses do not tell it; 1 where nothing does, for kernels of zeros."""
         first = self.first
         if not first.intercept_cost:
             return max(self.unit, float(np.finfo(float).tiny))
         norms = first.intercept_cost * np.sqrt(first.kernels.traces() / first.n_samples)
-        return float(first.regularizer.conjugate(norms))
+        return float(first.regularizer.conjugate(norms)) or 1.0
 
     def follow(self, tol: float) -> Status:
         """Steps until the gap is tol |upper|, or nothing goes on."""
@@ -291,7 +289,7 @@ class Path(Variables):
         return self.gap / self._scale()
 
     def _scale(self) -> float:
-        return max(abs(self.upper), self.unit)
+        return max(abs(self.upper), self.unit, float(np.finfo(float).tiny))
 
     def _calls_for_a_look(self, gap: float, tol: float) -> bool:
         """Whether to compute all scores anew, at this relative gap of the samples that are near."""
@@ -320,6 +318,8 @@ class Path(Variables):
         self.counters["grams"] += float(read[0]) / (self.first.n_samples * len(self.each))
         self.counters["passes"] += share
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
+        if not np.isfinite(self.w).all():
+            self.rounds.stack.require_finite()
         if self.fresh and self.psi.fixed is None:
             self.multipliers(self.w)
         return grams, vectors, sums
@@ -346,16 +346,16 @@ class Path(Variables):
         self.upper = min(self.upper, upper)
         if self.best is None or gap < self.best.gap:
             self.rounds.sum("keep")
-            self.best = Point(self.v, self.b, self.theta, self._vanishing(), gap)
+            self.best = Point(self.v, self.b, self.s, self._kept(), gap)
             if self.save is not None and gap < _SAVED * self.saved:
                 self.save()
                 self.saved = gap
         return gap
 
-    def _vanishing(self) -> Any:
-        """Weights that are smaller than their multipliers, in their units."""
-        price = 0.5 * float(self._squares(self.w).max())
-        return self.theta * price < self.z * self.theta.max()
+    def _kept(self) -> Array:
+        """s without what is smaller than its multiplier, in its units."""
+        price = float(np.max(self._pull(self.w) / self.s)) if self.psi.fixed is None else 0.0
+        return np.where(self.s * price < self.z * self.s.max(), 0.0, self.s)
 
     def _balance(self, up: float, down: float) -> tuple[float, float]:
         """Factors for beta above and below 0 with which it sums to c_b; both 0 where that cannot be."""

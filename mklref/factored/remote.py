@@ -140,6 +140,10 @@ class DistributedStack(FactorStack):
             raise InvalidInput(f"v has shape {v.shape}; expected {self.shape[1]} rows, one for each sample.")
         return self._summed("transposed", v)
 
+    def gram(self, D: Array) -> Array:
+        """L'DL; each shard is sent its part of D."""
+        return self._summed("gram", D)
+
     def product(self, w: Array) -> Array:
         """L w."""
         return np.concatenate(self._asked.each("product", w))

@@ -21,10 +21,10 @@ from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
 from mklref.factored.rounds import Rounds, machines_of, opened, targets_between
-from mklref.factored.weights import Psi
 from mklref.kernels.factor_stack import FactorStack
 from mklref.multiclass import random_part
 from mklref.problem import Problem
+from mklref.regularizers import Fixed
 from mklref.solution import History, Record, Solution, Status
 
 SHARE = 8
@@ -43,6 +43,10 @@ _FAR = 1e-2
 """Relative gap of a path that stalled above which it begins once more, where it had no start."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
+_EQUAL = 1e-6
+"""Relative gap of the solution for equal weights."""
+_RIDGE, _REPEATED = 1e-13, 3
+"""Least eigenvalue, relative to the largest, of what moves beta to where theta L'beta is v; and how often it does."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 
@@ -108,8 +112,9 @@ def solve_factored(
             while True:
                 status = path.follow(target)
                 if status is Status.STALLED and again and (first is not None or path.relative_gap() > _FAR):
-                    again = False  # once, from nothing
-                    path.begin(None)
+                    again = False  # once
+                    smooth = not path.kinked and path.psi.fixed is None
+                    path.begin(_with_equal_weights(problem, recorder) if smooth else None)
                     continue
                 solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
                 if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
@@ -167,19 +172,33 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     for name, cost in path.counters.items():
         costs[name] = costs.get(name, 0.0) / SHARE + cost
     best, share = path.best, min(1.0, float(np.sqrt(_ROWS * stack.rank / n)))
-    return None if best is None else Start(best.v, best.b, best.theta, share)
+    return None if best is None else Start(best.v, best.b, path.psi.weights(best.s)[path.psi.member], share)
+
+
+def _with_equal_weights(problem: Problem, recorder: Recorder[Record]) -> Start | None:
+    """The solution for equal weights, where L'beta of nothing is too large by far, as for a smooth loss with a large C.
+
+    Where no weights move a full step leaves nothing of that, and where they do it would take them all to 0.
+    """
+    weights = problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
+    fixed = problem.replace(regularizer=Fixed(weights))
+    own: Recorder[Record] = Recorder("equal weights", tol=_EQUAL, max_iter=_STEPS, max_time=recorder.left)
+    with closing(_rounds(fixed)) as rounds:
+        path = Path(fixed, rounds, own)
+        path.begin(None)
+        path.follow(_EQUAL)
+    best = path.best
+    return None if best is None else Start(best.v, best.b, weights, 1.0)
 
 
 def _solution(
     problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float, as_it_is: bool = False
 ) -> Solution:
     """A point with a certificate computed from scratch, without what vanishes if it allows that."""
-    b = point.b if problem.intercept else np.zeros_like(point.b)
-    intercept = problem.intercepts(b.tolist())
     judged: list[tuple[Array, Array, Certificate]] = []
-    for dual, weights in _candidates(problem, path.psi, point, beta, as_it_is):
+    for dual, weights in _candidates(problem, path, point, beta, as_it_is):
         own = dual.reshape(problem.dual_shape)
-        judged.append((own, weights, certify(problem, own, weights=weights, intercept=intercept)))
+        judged.append((own, weights, certify(problem, own, weights=weights)))
         if judged[-1][2].is_optimal(tol):
             break
     own, weights, certificate = min(judged, key=lambda one: one[2].gap)
@@ -187,26 +206,77 @@ def _solution(
         status.confirmed(certificate.is_optimal(tol)),
         History(tuple(path.recorder.records), path.counters),
     )
-    return Solution(own, weights, intercept, certificate.objective, certificate, status, history, "factored")
+    return Solution(
+        own, weights, certificate.intercept, certificate.objective, certificate, status, history, "factored"
+    )
 
 
-def _candidates(problem: Problem, psi: Psi, point: Point, beta: Array, as_it_is: bool) -> Iterator[tuple[Array, Array]]:
+def _candidates(
+    problem: Problem, path: Path, point: Point, beta: Array, as_it_is: bool
+) -> Iterator[tuple[Array, Array]]:
     """beta (P, n) and weights (M,) of a point, each if those before were not enough: first what vanishes is 0.
 
     The last weights are those that fit beta, and right where R* is smooth: f = 0 may be the solution, and v with it,
-    long before theta is 0.
+    long before theta is 0. Where f = 0 costs nothing no number is small, and beta = 0 is exact.
     """
-    each = [psi.inside(point.theta)[psi.member]]
+    psi = path.psi
+    each = [psi.weights(psi.inside(point.s))[psi.member]]
     if as_it_is:
         yield beta, each[0]
         return
-    if point.vanishing.any() and not point.vanishing.all():
-        each.insert(0, psi.inside(np.where(point.vanishing, 0.0, point.theta))[psi.member])
+    if not point.kept.all() and point.kept.any():
+        each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
+    if path.unit == 0.0 and not path.first.intercept_cost:
+        yield np.zeros_like(beta), each[0]
     yield settled(problem, beta), each[0]
     yield from ((beta, weights) for weights in each)
+    closer = _towards(problem, point, beta, each[-1])
+    yield from ((closer, weights) for weights in each)
     if psi.fixed is None:
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
+
+
+def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Array:
+    """beta (P, n) moved to where theta L'beta is v: what the bounds of the path do not need, and a certificate does.
+
+    It has no v, and what is missing costs C n times as much in the losses as in the norms of v - theta w. The shortest
+    way is D L x, with D the room of each sample, so that those at an end stay; some repetitions take off what rounding
+    of L'DL leaves.
+    """
+    stack, made = problem.kernels, beta.copy()
+    assert isinstance(stack, FactorStack)
+    root = np.sqrt(weights)[stack.owner]
+    for row, v, (samples, machine) in zip(made, point.v, machines_of(problem), strict=True):
+        rows = slice(None) if samples is None else samples
+        lower, upper, room = _room(machine, row[rows])
+        D, size = np.zeros(len(row)), stack.rank + machine.intercept
+        D[rows] = room
+        N = np.zeros((stack.rank + 1, stack.rank + 1))
+        N[:-1, :-1] = root[:, None] * stack.gram(D) * root
+        N[-1, :-1] = N[:-1, -1] = root * stack.transposed(D)
+        N[-1, -1] = D.sum()
+        values, vectors = np.linalg.eigh(N[:size, :size])
+        values = np.maximum(values, _RIDGE * values[-1])
+        for _ in range(_REPEATED):
+            missing = np.append(
+                np.divide(v, root, out=np.zeros_like(v), where=root > 0.0) - root * stack.transposed(row),
+                machine.intercept_cost - row.sum(),
+            )[:size]
+            x = vectors @ (vectors.T @ missing / values)
+            along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
+            row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
+    return made
+
+
+def _room(machine: Any, beta: Array) -> tuple[Array, Array, Array]:
+    """The ends of each dual variable, and how far it is from the nearest of them, or from a kink at 0."""
+    lower, upper = machine.loss.box(machine.y, machine.costs)
+    lower, upper = lower + np.zeros_like(beta), upper + np.zeros_like(beta)
+    form = machine.loss.quadratic_dual(machine.y)
+    if form is not None and form.absolute:
+        lower, upper = np.where(beta < 0.0, lower, 0.0), np.where(beta < 0.0, 0.0, upper)
+    return lower, upper, np.maximum(np.minimum(machine.costs, np.minimum(beta - lower, upper - beta)), 0.0)
 
 
 def settled(problem: Problem, beta: Array) -> Array:

@@ -1,9 +1,10 @@
-r"""A step of the central path: Mehrotra's predictor and corrector in v, b, theta, its multipliers z and nu.
+r"""A step of the central path: Mehrotra's predictor and corrector in v, b, s, its multipliers z and nu.
 
-    L'beta =: w,   v = theta w,   psi'(theta) + nu phi'(theta) - ||w||^2/2 = z,   theta z = tau,   phi(theta) = 1
+    L'beta =: w,   v = theta(s) w,   price + nu phi'(s) - theta'(s)||w||^2/2 = z,   s z = tau,   phi(s) = 1
 
-with the samples' own lines eliminated (samples.py). The corrector knows all products of the left sides: those of the
-samples, theta z, v = theta w, ||w||^2 and the curvature of phi; a short step is centred once more (Gondzio 1996).
+with the samples' own lines eliminated (samples.py). The corrector knows all products of the left sides to second order:
+those of the samples, s z, theta(s) w, theta'(s) ||w||^2 and the curvature of phi; a short step is centred once more
+(Gondzio 1996).
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Variables:
     """The weight of each column of L."""
     v: Array
     b: Array
-    theta: Array
+    s: Array
+    """What weights.py makes theta of."""
     z: Array
     nu: float
     w: Array
@@ -60,40 +62,48 @@ class Variables:
     """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
     counters: dict[str, float]
 
+    @property
+    def theta(self) -> Array:
+        """The weights."""
+        return self.psi.weights(self.s)
+
     def multipliers(self, w: Array) -> None:
-        """nu and z for which the line of theta holds at this w, but for tau/theta."""
-        psi, theta = self.psi, self.theta
-        slope = 0.5 * self._squares(w) - psi.smooth(theta)[0]
-        if psi.constrained:
-            _, gradient, _ = psi.bound(theta)
-            self.nu = max(float(np.max(slope / gradient)), self.tau)
-            slope = slope - self.nu * gradient
-        self.z = np.maximum(-slope, 0.0) + self.tau / theta
+        """nu and z for which the line of s holds at this w, but for tau/s."""
+        pull = self._pull(w) / self.s - self.psi.price
+        if self.psi.constrained:
+            _, gradient, _ = self.psi.bound(self.s)
+            self.nu = max(float(np.max(pull / gradient)), self.tau)
+            pull = pull - self.nu * gradient
+        self.z = np.maximum(-pull, 0.0) + self.tau / self.s
+
+    def _pull(self, w: Array) -> Array:
+        """1/2 sum_p ||w_p||^2 dtheta/dlog s."""
+        return np.asarray(0.5 * self.psi.shares(self.s) * self.theta * self._squares(w))
 
     def _squares(self, w: Array) -> Array:
         """sum_p ||w_pm||^2 for each weight."""
         return np.bincount(self.owner, np.sum(w * w, axis=0), self.psi.count).astype(np.float64, copy=False)
 
     def line_of_weights(self) -> tuple[Array, float, Any]:
-        """What the line of theta leaves, 1 - phi, and the Hessian of phi; 0 where weights do not move."""
-        psi, theta = self.psi, self.theta
+        """What s times its line leaves, 1 - phi, and the Hessian of phi; 0 where weights do not move."""
+        psi, s = self.psi, self.s
         if psi.fixed is not None:
-            return np.zeros_like(theta), 0.0, 0.0
-        slope = psi.smooth(theta)[0] - 0.5 * self._squares(self.w) - self.z
+            return np.zeros_like(s), 0.0, 0.0
+        line = s * (psi.price - self.z) - self._pull(self.w)
         if not psi.constrained:
-            return slope, 0.0, 0.0
-        value, gradient, hessian = psi.bound(theta)
-        return slope + self.nu * gradient, 1.0 - value, hessian
+            return line, 0.0, 0.0
+        value, gradient, hessian = psi.bound(s)
+        return line + s * self.nu * gradient, 1.0 - value, hessian
 
     def step(self, grams: Array, vectors: Array, enough: float) -> None:
         """A predictor and corrector step; the products need not fall below `enough` together."""
-        psi, theta, z, w = self.psi, self.theta, self.z, self.w
+        psi, s, theta, z, w = self.psi, self.s, self.theta, self.z, self.w
         share = 1.0 if self.far is None else self.far.share
         moving = psi.fixed is None
-        system = System(psi, self.owner, grams, w, theta, z, self.nu, self.first.intercept)
+        system = System(psi, self.owner, grams, w, s, z, self.nu, self.first.intercept)
         missing = self.first.intercept_cost - vectors[:, -1, 1] - vectors[:, -1, 2]
-        slope, phi, hessian = self.line_of_weights()
-        left = Left(vectors[:, :, 0], theta[self.owner] * w - self.v, -slope, -theta * z, phi, missing)
+        line, phi, hessian = self.line_of_weights()
+        left = Left(vectors[:, :, 0], theta[self.owner] * w - self.v, -line, -s * z, phi, missing)
         affine = system.solve(left)
         (corrections, along), reach = self.rounds.sum("first", affine.v, affine.b)
         error, off = system.error(affine, corrections[:, :, 2])
@@ -103,32 +113,34 @@ class Variables:
         length = self._longest(affine, reach)
         products = along
         if moving:
-            crossed = float(theta @ affine.z + z @ affine.theta)
-            products = along + np.array([float(theta @ z), crossed, float(affine.theta @ affine.z)])
+            crossed = float(s @ affine.z + z @ affine.s)
+            products = along + np.array([float(s @ z), crossed, float(affine.s @ affine.z)])
         tau = 0.0
         if self.count:
             now, then = products[0], products[0] + length * products[1] + length**2 * products[2]
             tau = max((max(then, 0.0) / now) ** 3 * now, min(now, enough)) / self.count
-        corrected = left._replace(
-            samples=left.samples + tau * corrections[:, :, 0] + corrections[:, :, 1] + off,
-            v=left.v + affine.theta[self.owner] * affine.w,
-            theta=left.theta + 0.5 * self._squares(affine.w),
-            z=left.z + tau - affine.theta * affine.z,
+        bent, pulled = system.beyond(affine)
+        bend = -0.5 * float(affine.s @ hessian @ affine.s) if moving and psi.constrained else 0.0
+        step = system.solve(
+            left._replace(
+                samples=left.samples + tau * corrections[:, :, 0] + corrections[:, :, 1] + off,
+                v=left.v + bent,
+                s=left.s + pulled,
+                z=left.z + tau - affine.s * affine.z,
+                phi=phi + bend,
+            )
         )
-        bend = 0.0
-        if moving and psi.constrained:
-            bend = -0.5 * float(affine.theta @ hessian @ affine.theta)
-        step = system.solve(corrected._replace(phi=phi + bend))
         trial = min(1.0, _FARTHER[0] * length + _FARTHER[1])
         (change,), reach = self.rounds.sum("second", step.v, step.b, tau, trial)
         length, self.centred = self._longest(step, reach, 2.0), False
         if self.count and length < _GOOD:
+            farther_bent, farther_pulled = system.beyond(step)
             more = Left(
                 samples=change,
-                v=step.theta[self.owner] * step.w - affine.theta[self.owner] * affine.w,
-                theta=0.5 * (self._squares(step.w) - self._squares(affine.w)),
-                z=centring((theta + trial * step.theta) * (z + trial * step.z), tau),
-                phi=-0.5 * float(step.theta @ hessian @ step.theta) - bend if moving and psi.constrained else 0.0,
+                v=farther_bent - bent,
+                s=farther_pulled - pulled,
+                z=centring((s + trial * step.s) * (z + trial * step.z), tau),
+                phi=-0.5 * float(step.s @ hessian @ step.s) - bend if moving and psi.constrained else 0.0,
                 b=np.zeros_like(self.b),
             )
             added = system.solve(more)
@@ -142,7 +154,7 @@ class Variables:
             length = self._together(step, length)
         self.v, self.b = self.v + length * step.v, self.b + length * step.b
         if moving:
-            self.theta, self.z, self.nu = theta + length * step.theta, z + length * step.z, self.nu + length * step.nu
+            self.s, self.z, self.nu = s + length * step.s, z + length * step.z, self.nu + length * step.nu
         self.tau, self.length, self.fresh, self.stuck = tau, length, False, self.digits == 2 and length <= _SHORT
         self.looked = False
         self.poor = length < _POOR
@@ -153,7 +165,7 @@ class Variables:
         """The length, halved until v and theta w are not much farther apart than they are."""
 
         def apart(length: float) -> float:
-            theta = (self.theta + length * step.theta)[self.owner]
+            theta = self.psi.weights(self.s + length * step.s)[self.owner]
             return float(np.sum((theta * (self.w + length * step.w) - self.v - length * step.v) ** 2 / theta))
 
         most = max(apart(0.0), _APART * self.gap)
@@ -166,6 +178,5 @@ class Variables:
     def _longest(self, step: Direction, reach: float, most: float = 1.0) -> float:
         """The longest step up to `most` that leaves everything positive."""
         if self.psi.fixed is None:
-            ratios = [-step.theta / self.theta, -step.z / self.z, step.theta / (self.psi.top - self.theta)]
-            reach = max(reach, *(float(np.max(ratio)) for ratio in ratios))
+            reach = max(reach, float(np.max(-step.s / self.s)), float(np.max(-step.z / self.z)))
         return min(most, 1.0 / reach) if reach > 0.0 else most

@@ -1,18 +1,19 @@
-"""The Newton system of a step in (v, b, theta, nu), r + M + 2 unknowns, for P machines that share theta.
+"""The Newton system of a step in (v, b, s, nu), r + M + 2 unknowns, for P machines that share theta = theta(s).
 
 With w_p = L'beta_p the equations of the central path beside those of the samples (samples.py) are
 
-    v_pm = theta_m w_pm,       1'beta_p = c_b,
-    psi'(theta)_m + nu phi'_m - 1/2 sum_p ||w_pm||^2 - z_m = 0,      theta_m z_m = tau,      phi(theta) = 1.
+    v_pm = theta_m w_pm,       1'beta_p = c_b,       phi(s) = 1,       s_m z_m = tau,
+    price + nu phi'_m - 1/2 theta'_m sum_p ||w_pm||^2 - z_m = 0.
 
-Linearised, with dbeta = D (r - L dv - db) and N = [L 1]'D[L 1], x = (theta^{-1/2} dv, db), deta = dtheta/theta, and
-everything scaled likewise, N = TNT, T = diag(theta^{1/2}, 1), E = diag(1, .., 1, 0), U_m = (theta_m^{1/2} w_m, 0)
+Linearised, with dbeta = D (r - L dv - db) and N = [L 1]'D[L 1], x = (theta^{-1/2} dv, db), e = ds/s, and everything
+scaled likewise, N = TNT, T = diag(theta^{1/2}, 1), E = diag(1, .., 1, 0), U_m = k_m (theta_m^{1/2} w_m, 0) with
+k = dlog theta/dlog s
 
-    (N + E) x_p - U_p deta                 = T [L 1]'D r + (theta^{-1/2} (theta w - v), 1'beta - c_b)
-    - sum_p U_p'x_p + H deta + theta phi' dnu = what is left of the line of theta, times theta
-    phi'theta deta                          = 1 - phi(theta)
+    (N + E) x_p - U_p e                = T [L 1]'D r + (theta^{-1/2} (theta w - v), 1'beta - c_b)
+    - sum_p U_p'x_p + H e + s phi' dnu = what is left of the line of s, times s
+    phi's e                            = 1 - phi(s)
 
-H = theta (psi'' + nu phi'') theta + theta z + sum_p U_p'U_p. The factorisation of N + E leaves for deta
+H = s nu phi'' s - 1/2 s^2 theta'' sum_p ||w_p||^2 + s z + sum_p U_p'U_p. The factorisation of N + E leaves for e
 S = H - sum_p U'(N + E)^{-1}U, computed as U'(N + E)^{-1} N U, which does not cancel where N is small.
 """
 
@@ -32,61 +33,64 @@ _RIDGES = 8
 
 
 class Left(NamedTuple):
-    """What the equations leave: r of the samples as (P, r + 1), v (P, r), theta, theta z (M,), phi, 1'beta (P,)."""
+    """What the equations leave: r of the samples as (P, r + 1), v (P, r), s times its line, s z (M,), phi, 1'beta."""
 
     samples: Array
     v: Array
-    theta: Array
+    s: Array
     z: Array
     phi: float
     b: Array
 
 
 class Direction(NamedTuple):
-    """A step: v and w (P, r), b (P,), theta and z (M,), nu."""
+    """A step: v and w (P, r), b (P,), s and z (M,), nu; and ds/s."""
 
     v: Array
     w: Array
     b: Array
-    theta: Array
+    s: Array
     z: Array
     nu: float
+    e: Array
 
 
 class System:
     """The matrix at a point, factorised; raises `LinAlgError` where it is not positive definite."""
 
-    def __init__(
-        self, psi: Psi, owner: Any, grams: Array, w: Array, theta: Array, z: Array, nu: float, free: bool
-    ) -> None:
-        self.psi, self.owner, self.w, self.theta, self.z = psi, owner, w, theta, z
-        r, M = w.shape[1], len(theta)
+    def __init__(self, psi: Psi, owner: Any, grams: Array, w: Array, s: Array, z: Array, nu: float, free: bool) -> None:
+        self.psi, self.owner, self.w, self.s, self.z, self.theta = psi, owner, w, s, z, psi.weights(s)
+        r, M, theta = w.shape[1], len(s), self.theta
         self.size = r + 1 if free else r
         self.root = np.sqrt(theta)[owner]
         scale = np.append(self.root, 1.0)[: self.size]
         self.factors, self.images, self.grams, self.scale = [], [], grams, scale
         H = np.zeros((M, M))
+        self.shares = psi.shares(s)
         for gram, own in zip(grams, w, strict=True):
             N = gram[: self.size, : self.size] * scale * scale[:, None]
             factor = _factorised(N, r)
             self.factors.append(factor)
             if psi.fixed is None:
                 U = np.zeros((self.size, M))
-                U[np.arange(r), owner] = self.root * own
+                U[np.arange(r), owner] = self.root * own * self.shares[owner]
                 image = cho_solve(factor, U, check_finite=False)
                 self.images.append(image)
                 H += (N @ U).T @ image
         if psi.fixed is not None:
             return
-        _, smooth = psi.smooth(theta)
-        H = 0.5 * (H + H.T) + theta * smooth * theta[:, None] + np.diag(theta * z)
+        H = 0.5 * (H + H.T) + np.diag(theta * psi.bend(s) * self.of_weights(w, w) + s * z)
         self.normal = np.zeros(M)
         if psi.constrained:
-            _, gradient, hessian = psi.bound(theta)
-            H += max(nu, 0.0) * theta * hessian * theta[:, None]
-            self.normal = theta * gradient
+            _, gradient, hessian = psi.bound(s)
+            H += max(nu, 0.0) * s * hessian * s[:, None]
+            self.normal = s * gradient
         self.inner = _factorised(H, 0)
         self.across = cho_solve(self.inner, self.normal, check_finite=False)
+
+    def of_weights(self, one: Array, other: Array) -> Array:
+        """sum_p one_pm'other_pm for each weight."""
+        return np.asarray(np.bincount(self.owner, np.sum(one * other, axis=0), len(self.s)), dtype=np.float64)
 
     def error(self, step: Direction, products: Array) -> tuple[float, Array]:
         """How far L'DL here is from that of all rows, whose products with a step are given.
@@ -103,37 +107,43 @@ class System:
             size += float(x @ x + np.append(step.v[p], step.b[p]) @ (products[p] + off[p]))
         return float(np.sqrt(error / size)) if size > 0.0 else 0.0, off
 
+    def beyond(self, step: Direction) -> tuple[Array, Array]:
+        """What a step leaves of v - theta w, and of s times the line of s, beyond first order."""
+        if self.psi.fixed is not None:
+            return np.zeros_like(step.v), np.zeros_like(self.s)
+        theta, along, bend = self.theta, self.shares * step.e, self.psi.bend(self.s) * step.e
+        bent = (theta * along)[self.owner] * step.w - (theta * bend * step.e)[self.owner] * self.w
+        pulled = 0.5 * self.shares * self.of_weights(step.w, step.w) - 2.0 * bend * self.of_weights(self.w, step.w)
+        return bent, theta * pulled
+
     def solve(self, left: Left) -> Direction:
         """The step that takes what is left away, to first order."""
         P, r = left.v.shape
-        theta, fixed = self.theta, self.psi.fixed is not None
+        s, fixed = self.s, self.psi.fixed is not None
         first = []
         back = np.divide(left.v, self.root, out=np.zeros_like(left.v), where=self.root > 0.0)
         for p in range(P):
             right = np.append(self.root * left.samples[p, :r] + back[p], left.samples[p, r] - left.b[p])
             first.append(cho_solve(self.factors[p], right[: self.size], check_finite=False))
-        deta, dnu, dz = np.zeros_like(theta), 0.0, np.zeros_like(theta)
-        if not fixed:
-            side = theta * left.theta + left.z
-            side -= np.bincount(self.owner, np.sum(self.w * left.v, axis=0), len(theta))
-            for p in range(P):
-                pulled = self.root * self.w[p] * first[p][:r]
-                side += np.bincount(self.owner, pulled, len(theta))
-            deta = cho_solve(self.inner, side, check_finite=False)
-            if self.psi.constrained:
-                dnu = float((self.normal @ deta - left.phi) / (self.normal @ self.across))
-                deta = deta - dnu * self.across
-            dz = left.z / theta - self.z * deta
+        e, dnu, dz = np.zeros_like(s), 0.0, np.zeros_like(s)
         x = np.stack(first)
         if not fixed:
-            x = x + np.stack([image @ deta for image in self.images])
-        dv = self.root * x[:, :r]
-        each = theta[self.owner]
-        dw = np.divide(dv - left.v, each, out=np.zeros_like(dv), where=each > 0.0) - self.w * deta[self.owner]
+            pulled = self.of_weights(self.w, self.root * x[:, :r] - left.v)
+            e = cho_solve(self.inner, left.s + left.z + self.shares * pulled, check_finite=False)
+            if self.psi.constrained:
+                dnu = float((self.normal @ e - left.phi) / (self.normal @ self.across))
+                e = e - dnu * self.across
+            dz = left.z / s - self.z * e
+            x = x + np.stack([image @ e for image in self.images])
+        dv, each = self.root * x[:, :r], self.theta[self.owner]
+        dw = (
+            np.divide(dv - left.v, each, out=np.zeros_like(dv), where=each > 0.0)
+            - self.w * (self.shares * e)[self.owner]
+        )
         db = x[:, r] if self.size > r else np.zeros(P)
-        if not all(np.isfinite(part).all() for part in (dv, deta, dz)):
+        if not all(np.isfinite(part).all() for part in (dv, e, dz)):
             raise LinAlgError("the step is not finite")
-        return Direction(dv, dw, db, theta * deta, dz, dnu)
+        return Direction(dv, dw, db, s * e, dz, dnu, e)
 
 
 def _factorised(N: Array, ones: int) -> Any:

@@ -1,12 +1,15 @@
-"""psi of a regulariser for an interior point method: what is smooth in it, and its one constraint.
+"""The weights of a regulariser for an interior point method: concave functions of variables with one constraint.
 
-    psi(theta) = smooth(theta)  on  theta >= 0, theta < top, phi(theta) <= 1
+    theta = theta(s),    s >= 0,    price sum s  is the penalty,  or  phi(s) <= 1
 
-    Lp(p)                   phi = ||theta||_p
-    Groups(p, q)            phi = ||(d_l^p ||theta_l||_{1/q})_l||_{1/(p+q)}
-    ElasticNet, ivanov      phi = sum (1-lam) theta/(1 - lam theta)                 top = 1/lam
-    ElasticNet, tikhonov    smooth = 1/2 (1-lam) times that sum, and no constraint
+    Lp(p)                   theta = s                           phi = ||s||_p
+    Groups(p, q)            theta = s                           phi = ||(d_l^p ||s_l||_{1/q})_l||_{1/(p+q)}
+    ElasticNet, ivanov      theta = s/((1-lam) + lam s)         phi = sum s
+    ElasticNet, tikhonov    theta = s/((1-lam) + lam s)         price = (1-lam)/2
     Fixed, p = inf          theta does not move
+
+In theta itself the net is a sum of poles, and where lam is near 1 all of it close to its top: no step is long. As theta
+is concave in s, sum ||v_m||^2/(2 theta_m) is convex in v and s together.
 
 Where the members of a group share their weight (q = 0) they are one kernel here: `member` says which.
 """
@@ -24,15 +27,20 @@ from mklref.regularizers import ElasticNet, Fixed, Groups, Lp, Regularizer
 from mklref.regularizers.groups import group_owners, group_sizes
 from mklref.regularizers.norms import p_norm
 
+_LEAST = 1e-3
+"""Share of the largest variable, or of its power in phi, that every variable has at a start."""
+_FLAT = 1e-14
+"""An exponent 1/p of shares that is as small leaves every weight at 1, to the accuracy of a certificate."""
+
 
 @dataclass(frozen=True)
 class Psi:
-    """psi as above; `member` (M,) is the variable of each kernel."""
+    """As above; `member` (M,) is the variable of each kernel."""
 
     member: Any
     fixed: Array | None = None
     """The weights, where they do not move."""
-    top: float = np.inf
+    price: float = 0.0
     constrained: bool = False
     """Whether there is a phi."""
 
@@ -41,17 +49,41 @@ class Psi:
         """Variables."""
         return int(self.member.max()) + 1
 
-    def smooth(self, theta: Array) -> tuple[Array, Array]:
-        """Gradient (M,) and Hessian (M, M) of the smooth part."""
-        return np.zeros_like(theta), np.zeros((len(theta), len(theta)))
+    def weights(self, s: Array) -> Array:
+        """theta."""
+        return s
 
-    def bound(self, theta: Array) -> tuple[float, Array, Array]:
-        """phi, its gradient and its Hessian."""
-        raise NotImplementedError
-
-    def inside(self, theta: Array) -> Array:
-        """The weights, brought onto phi = 1."""
+    def variables(self, theta: Array) -> Array:
+        """s with these weights."""
         return theta
+
+    def shares(self, s: Array) -> Array:
+        """dlog theta/dlog s."""
+        return np.ones_like(s)
+
+    def bend(self, s: Array) -> Array:
+        """-s^2 theta''/(2 theta)."""
+        return np.zeros_like(s)
+
+    def bound(self, s: Array) -> tuple[float, Array, Array]:
+        """phi, its gradient and its Hessian."""
+        return float(s.sum()), np.ones_like(s), np.zeros((len(s), len(s)))
+
+    def inside(self, s: Array) -> Array:
+        """s, brought onto phi = 1."""
+        return np.asarray(s / s.sum()) if self.constrained else s
+
+    def start(self, theta: Array) -> Array:
+        """s well inside, near to these weights; all alike where these are 0."""
+        if self.fixed is not None:
+            return self.fixed
+        s = self.variables(theta if theta.any() else np.ones_like(theta))
+        return self.inside(np.maximum(s, _LEAST ** (1.0 / self.steepest) * s.max()))
+
+    @property
+    def steepest(self) -> float:
+        """The largest exponent in phi."""
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -64,55 +96,59 @@ class Ball(Psi):
     within: float = 1.0
     across: float = 1.0
 
-    def bound(self, theta: Array) -> tuple[float, Array, Array]:
-        """N = (sum_l scale_l^a N_l^a)^{1/a}, N_l = ||theta_l||_b; with its gradient g the Hessian is.
+    def bound(self, s: Array) -> tuple[float, Array, Array]:
+        """N = (sum_l scale_l^a N_l^a)^{1/a}, N_l = ||s_l||_b; with its gradient g the Hessian is.
 
-        (b-1) diag(g/theta) + (a-b) (g_l g_l'/theta_l'g_l within groups) - (a-1) g g'/N.
+        (b-1) diag(g/s) + (a-b) (g_l g_l'/s_l'g_l within groups) - (a-1) g g'/N.
         """
         a, b, group = self.across, self.within, self.group
-        lengths = self._lengths(theta)
+        lengths = self._lengths(s)
         total = p_norm(self.scale * lengths, a)
         outer = (self.scale * lengths / total) ** (a - 1.0) * self.scale
-        gradient = outer[group] * (theta / lengths[group]) ** (b - 1.0)
-        hessian = np.diag((b - 1.0) * gradient / theta) - (a - 1.0) / total * np.outer(gradient, gradient)
+        gradient = outer[group] * (s / lengths[group]) ** (b - 1.0)
+        hessian = np.diag((b - 1.0) * gradient / s) - (a - 1.0) / total * np.outer(gradient, gradient)
         if a != b:
-            own = np.bincount(group, theta * gradient)
-            hessian += (a - b) * (group[:, None] == group) * np.outer(gradient / own[group], gradient)
+            own = np.bincount(group, s * gradient)
+            part = np.divide(gradient, own[group], out=np.zeros_like(s), where=own[group] > 0.0)  # or both underflow
+            hessian += (a - b) * (group[:, None] == group) * np.outer(part, gradient)
         return total, gradient, hessian
 
-    def inside(self, theta: Array) -> Array:
-        """theta/N."""
-        return np.asarray(theta / p_norm(self.scale * self._lengths(theta), self.across))
+    def inside(self, s: Array) -> Array:
+        """s/N."""
+        return np.asarray(s / p_norm(self.scale * self._lengths(s), self.across))
 
-    def _lengths(self, theta: Array) -> Array:
+    @property
+    def steepest(self) -> float:
+        """As `Psi`."""
+        return max(self.within, self.across)
+
+    def _lengths(self, s: Array) -> Array:
         """N_l of each group."""
-        return np.array([p_norm(theta[self.group == k], self.within) for k in range(len(self.scale))])
+        return np.array([p_norm(s[self.group == k], self.within) for k in range(len(self.scale))])
 
 
 @dataclass(frozen=True)
 class Net(Psi):
-    """The elastic net, with a constraint in Ivanov form."""
+    """The elastic net; its share is (1-lam)/((1-lam) + lam s), and 1 - share = lam theta."""
 
     lam: float = 0.5
 
-    def bound(self, theta: Array) -> tuple[float, Array, Array]:
-        """sum (1-lam) theta/(1 - lam theta)."""
-        rest = 1.0 - self.lam * theta
-        share = (1.0 - self.lam) / rest
-        hessian = np.diag(2.0 * self.lam * share / rest**2)
-        return float(share @ theta), share / rest, hessian
+    def weights(self, s: Array) -> Array:
+        """theta."""
+        return np.asarray(s / (1.0 - self.lam + self.lam * s))
 
-    def smooth(self, theta: Array) -> tuple[Array, Array]:
-        """Of 1/2 (1-lam) times the sum, in Tikhonov form."""
-        if self.constrained:
-            return super().smooth(theta)
-        _, gradient, hessian = self.bound(theta)
-        return 0.5 * (1.0 - self.lam) * gradient, 0.5 * (1.0 - self.lam) * hessian
+    def variables(self, theta: Array) -> Array:
+        """(1-lam) theta/(1 - lam theta), where theta is below its top."""
+        rest = np.maximum(1.0 - self.lam * theta, np.finfo(float).eps)
+        return np.asarray((1.0 - self.lam) * theta / rest)
 
-    def inside(self, theta: Array) -> Array:
-        """Below the top; in Ivanov form with phi <= 1, where phi is convex and 0 at 0."""
-        theta = np.minimum(theta, 0.99 * self.top)
-        return theta / max(1.0, self.bound(theta)[0]) if self.constrained else theta
+    def shares(self, s: Array) -> Array:
+        """As `Psi`."""
+        return np.asarray((1.0 - self.lam) / (1.0 - self.lam + self.lam * s))
+
+    def bend(self, s: Array) -> Array:
+        """share (1 - share)."""
+        return np.asarray(self.shares(s) * self.lam * self.weights(s))
 
 
 def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
@@ -128,11 +164,12 @@ def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
         case Fixed(weights=weights):
             return Psi(each, fixed=weights)
         case Lp(p=p):
-            if np.isinf(p):
+            if 1.0 / p < _FLAT:
                 return Psi(each, fixed=np.ones(kernels))
             return Ball(each, group=np.zeros(kernels, dtype=np.intp), scale=np.ones(1), within=p, across=p)
         case ElasticNet(lam=lam, form=form):
-            return Net(each, top=1.0 / lam, constrained=form == "ivanov", lam=lam)
+            penalised = form == "tikhonov"
+            return Net(each, price=0.5 * (1.0 - lam) if penalised else 0.0, constrained=not penalised, lam=lam)
         case Groups():
             return _of_groups(regularizer, each)
     raise NotApplicable(
@@ -143,10 +180,10 @@ def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
 
 def _of_groups(regularizer: Groups, each: Any) -> Psi:
     owner, sizes, total = group_owners(regularizer.groups), group_sizes(regularizer.groups), regularizer.total
-    if total == 0.0:
+    if total < _FLAT:
         return Psi(each, fixed=np.ones(len(each)))
     scale = sizes**regularizer.p
-    if regularizer.q == 0.0:
+    if regularizer.q < _FLAT:
         alone = np.arange(len(sizes))
         return Ball(owner, group=alone, scale=scale, within=1.0, across=1.0 / total)
     return Ball(each, group=owner, scale=scale, within=1.0 / regularizer.q, across=1.0 / total)

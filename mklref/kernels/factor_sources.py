@@ -13,7 +13,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array
-from mklref.exceptions import InvalidInput, InvalidType
+from mklref.exceptions import InvalidInput, InvalidType, KernelsLost
 
 if TYPE_CHECKING:
     from mklref.kernels.factor_stack import FactorStack
@@ -53,6 +53,23 @@ def aligned(array: Any) -> Any:
     return array if array.flags.aligned else array.copy()
 
 
+def rows_that_are_there(array: Any, where: Any, label: str) -> Array:
+    """Some rows of an array of any library.
+
+    Raises
+    ------
+    KernelsLost
+        It does not give them, as when its file has been closed.
+    """
+    try:
+        return np.asarray(array[where])
+    except (OSError, RuntimeError, ValueError, TypeError, LookupError) as failure:
+        raise KernelsLost(
+            f"{label} cannot be read, {type(failure).__name__}: {failure}; its file has to stay open, and as it is, "
+            "for as long as the stack is used."
+        ) from failure
+
+
 class Held:
     """Rows of anything with a shape that gives rows for a slice: an array, a memory map, an array of HDF5 or Dask."""
 
@@ -71,11 +88,17 @@ class Held:
 
     def read(self, start: int, stop: int) -> FloatArray:
         """Rows start to stop; a view where they are floats in memory."""
-        return as_float_array(np.asarray(self.array[start:stop]), self.label, InvalidInput)
+        rows = rows_that_are_there(self.array, slice(start, stop), self.label)
+        if rows.shape != (stop - start, self.shape[1]):
+            raise KernelsLost(
+                f"{self.label}: rows {start} to {stop} have shape {rows.shape} now, and the array had {self.shape} "
+                "when the stack was made; make the stack again."
+            )
+        return as_float_array(rows, self.label, InvalidInput)
 
     def part(self, samples: Any) -> Held:
         """A copy of some of the rows."""
-        return Held(np.asarray(self.array[samples]), self.label)
+        return Held(rows_that_are_there(self.array, samples, self.label), self.label)
 
 
 class Sparse:

@@ -22,7 +22,14 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_count
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, NotApplicable
+from mklref.exceptions import (
+    InvalidInput,
+    InvalidKernel,
+    InvalidParameter,
+    InvalidType,
+    KernelsLost,
+    NotApplicable,
+)
 from mklref.kernels.factor_sources import FactorImages, Rows, Source, source_of
 from mklref.kernels.stack import ArrayStack, KernelStack
 
@@ -112,6 +119,18 @@ class FactorStack(KernelStack):
                 )
             self.own_diagonals[:, start:stop] = sums
 
+    def require_finite(self) -> None:
+        """Raise `KernelsLost` if rows are no longer finite, as they were when the stack was made."""
+        for start, stop in self.blocks():
+            rows = self.read(start, stop)
+            rows = rows.toarray() if self.sparse else rows
+            if not np.isfinite(rows).all():
+                i, j = (int(k) for k in np.argwhere(~np.isfinite(rows))[0])
+                raise KernelsLost(
+                    f"factor {self.names[int(self.owner[j])]!r}: row {start + i} holds {rows[i, j]}, which was not "
+                    "there when the stack was made; arrays must stay as they are while they are used."
+                )
+
     @property
     def definiteness(self) -> str:
         """By theorem: K_m = L_m L_m'."""
@@ -195,6 +214,18 @@ class FactorStack(KernelStack):
         total = np.zeros((self.rank, *v.shape[1:]))
         for where, rows in self._doubled(first, last):
             total += rows.T @ v[where]
+        return total
+
+    def gram(self, D: Array) -> Array:
+        """L'DL for a diagonal D (n,), float64 (r, r)."""
+        return sum_in_pairs([self._gram(D, first, last) for first, last in pairwise(self.edges)])
+
+    def _gram(self, D: Array, first: int, last: int) -> Array:
+        total = np.zeros((self.rank, self.rank))
+        for where, rows in self._doubled(first, last):
+            scaled = rows.multiply(D[where, None]) if self.sparse else rows * D[where, None]
+            made = rows.T @ scaled
+            total += made.toarray() if self.sparse else made
         return total
 
     def product(self, w: Array) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 from mklref._typing import FloatArray
 from mklref._untrusted import free_memory
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
+from mklref.kernels.factor_sources import rows_that_are_there
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import symmetry_tolerance
 
@@ -177,7 +178,7 @@ class DiskStack(KernelStack):
         Raises
         ------
         KernelsLost
-            A file changed or vanished since the stack was made; with its name.
+            A file was closed, changed or vanished since the stack was made; with its name.
         InvalidInput
             An entry that is not finite.
         """
@@ -197,8 +198,8 @@ class DiskStack(KernelStack):
         chosen = slice(None) if columns is None else columns
         out = np.empty((len(some), len(index), len(np.arange(n)[chosen])), self.dtype)
         for k, m in enumerate(some):
-            read = self._matrices[m][where] if self._whole is None else self._whole[int(m), where]
-            out[k] = np.asarray(read)[back][:, chosen]
+            array, own = (self._matrices[m], where) if self._whole is None else (self._whole, (int(m), where))
+            out[k] = rows_that_are_there(array, own, f"kernel {self.names[m]!r}")[back][:, chosen]
             if not np.isfinite(out[k].sum()) and not np.isfinite(out[k]).all():
                 i, j = np.argwhere(~np.isfinite(out[k]))[0]
                 column = int(np.arange(n)[chosen][j])

@@ -105,7 +105,8 @@ def solve(
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     with blas_threads():
         run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
-        with _losses_carry(run.kept_solution):
+        nearly = lambda: run.kept_solution() or run.solution(Status.INTERRUPTED)  # noqa: E731
+        with run.recorder.running(nearly), _losses_carry(run.kept_solution):
             solution, machine = run.solution(status), run.machine
     order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
     if not polish and (solution.status is not Status.STALLED or order > tuning.REFINED or late):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import h5py
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
-from mklref.exceptions import NotApplicable
+from mklref.exceptions import KernelsLost, NotApplicable
 from mklref.factored import path, solver as factored
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
@@ -479,3 +480,106 @@ def test_limits_end_in_the_best_certified_point():
     with pytest.raises(mklref.Interrupted) as told:
         mklref.solve(given, callback=impatient)
     assert np.isfinite(told.value.solution.certificate.gap)
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        *(ElasticNet(lam, form) for lam in (1e-9, 1.0 - 1e-3, 1.0 - 1e-9) for form in ("tikhonov", "ivanov")),
+        Lp(1.0 + 1e-9),
+        Lp(1e6),
+        Lp(1e300),
+        Groups([[0, 2], [1, 3]], 0.5, 1e-300),
+        Groups([[0, 2], [1, 3]], 1e-3, 1e-3),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("loss", [losses.Hinge(), losses.Logistic(), losses.SquaredHinge()], ids=str)
+def test_regularisers_at_the_ends_of_their_parameters_are_solved(loss, regularizer):
+    """Where a net is close to p = inf all its weights are near their top: in theta itself no step was long."""
+    given = problem(loss, regularizer)
+    found = mklref.solve(given)
+    assert found.status is Status.OPTIMAL
+    agree(found, mklref.solve(matrices(given)))
+
+
+@pytest.mark.parametrize("regularizer", [Lp(4 / 3), ElasticNet(0.4, "ivanov"), Groups([[0, 2], [1, 3]], 0.7, 0.0)])
+@pytest.mark.parametrize("loss", [losses.SquaredHinge(), losses.SquaredEpsilonInsensitive(0.2)], ids=str)
+def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(loss, regularizer):
+    """L'beta of f = 0 is C times too large, and would take all weights to 0 in a step."""
+    found = mklref.solve(problem(loss, regularizer, C=1e7))
+    assert found.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize(("loss", "p"), [("squared", 2), ("epsilon_insensitive", 1)])
+def test_dual_variables_lead_to_the_scores_of_the_path(loss, p, shards):
+    """Its bounds are those of v; those of theta L'beta, which a certificate sees, were 1e5 times as far apart."""
+    L, score = rows(n=600, ranks=(4,) * 6)
+    stack = kernels.FactorStack([(1.0 + m % 3) * one for m, one in enumerate(L)]).sharded(shards)
+    found = mklref.solve(mklref.Problem(stack, score, loss=loss, C=1e4, regularizer=Lp(p)))
+    assert found.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("loss", [one for one in LOSSES if one.targets == "real"], ids=str)
+@pytest.mark.parametrize("regularizer", [Lp(1), ElasticNet(0.4), Groups([[0, 2], [1, 3]], 0.7, 0.0)], ids=str)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_targets_of_0_have_the_answer_0(loss, regularizer, intercept):
+    """The optimum is 0, and no number has a scale."""
+    L, _ = rows()
+    found = mklref.solve(
+        mklref.Problem(kernels.FactorStack(L), np.zeros(N), loss=loss, regularizer=regularizer, intercept=intercept)
+    )
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_kernels_of_zeros_are_solved(loss):
+    given = problem(loss, Lp(2), intercept=loss.intercept != "forbidden")
+    zeros = [np.zeros((N, 2)), np.zeros((N, 3), dtype=np.float32)]
+    found = mklref.solve(given.replace(kernels=kernels.FactorStack(zeros)))
+    assert found.status is Status.OPTIMAL
+
+
+def test_groups_that_share_their_weights_start_from_a_part_of_the_samples(monkeypatch):
+    monkeypatch.setattr(factored, "_FEWEST", 20)
+    L, score = rows(n=1500)
+    stack = kernels.FactorStack(L)
+    found = mklref.solve(mklref.Problem(stack, np.sign(score), regularizer=Groups([[0, 2], [1, 3]], 0.7, 0.0)))
+    assert found.status is Status.OPTIMAL
+
+
+def test_a_solution_without_weights_is_a_start():
+    nothing = mklref.solve(problem(losses.Squared(), ElasticNet(0.4), C=1e-4, intercept=False))
+    assert not nothing.weights.any()
+    assert (
+        mklref.solve(problem(losses.Squared(), ElasticNet(0.4), intercept=False), start=nothing).status
+        is Status.OPTIMAL
+    )
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        ("closed", r"factor 'K0' cannot be read, .* its file has to stay open"),
+        ("cut", r"factor 'K0': rows 0 to 48 have shape \(40, 3\) now, and the array had \(48, 3\)"),
+        ("nan", r"factor 'K0': row 47 holds nan, which was not there when the stack was made"),
+    ],
+)
+def test_rows_that_are_lost_in_the_middle_are_named(tmp_path, happens, said):
+    L, score = rows()
+    file = h5py.File(tmp_path / "L.h5", "w")
+    held = file.create_dataset("L", data=L[0], maxshape=(None, 3), chunks=(8, 3))
+    given = mklref.Problem(kernels.FactorStack([held, L[1]]), np.sign(score))
+
+    def lose(record):
+        if happens == "closed":
+            file.close()
+        elif happens == "cut":
+            held.resize(40, axis=0)
+        else:
+            held[47, 0] = np.nan
+
+    with pytest.raises(KernelsLost, match=said):
+        mklref.solve(given, callback=lose)

@@ -327,3 +327,13 @@ def test_a_bad_entry_on_disk_is_named_when_it_is_read(X):
     for shape in ((), (3,), (0, 3, 3), (2, 0, 0)):
         with pytest.raises(InvalidKernel, match="expected M of"):
             DiskStack(np.ones(shape))
+
+
+def test_a_file_that_is_closed_in_the_middle_leaves_the_best_certified_point(X, tmp_path):
+    with h5py.File(tmp_path / "K.h5", "w") as file:
+        file["K"] = gaussian([1.0, 4.0]).fit(X).dense()
+    file = h5py.File(tmp_path / "K.h5", "r")
+    given = Problem(DiskStack(file["K"]), np.where(X[:, 0] > 3.0, 1.0, -1.0))
+    with pytest.raises(KernelsLost, match=r"kernel 'K0' cannot be read, .* its file has to stay open") as lost:
+        solve(given, tol=1e-12, callback=lambda record: file.close())
+    assert lost.value.solution.certificate.gap < np.inf

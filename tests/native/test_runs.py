@@ -18,6 +18,7 @@ from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, Inval
 from mklref.machines import machine, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
 from mklref.native import AVAILABLE
+from mklref.native.loop import Loop
 from mklref.regularizers import ConcaveBlock, Groups, Lp, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
@@ -218,6 +219,21 @@ def test_an_interrupted_path_keeps_its_points():
         mklref.solve_path(make_problem(seed=27), C=[1.0, 2.0, 3.0], callback=stop)
     assert [solution.objective for solution in caught.value.path[:1]] == [seen[0].objective]
     assert len(caught.value.path) == 2
+
+
+def test_ctrl_c_in_the_last_certificate_has_the_solution_too(monkeypatch):
+    """Of many samples it takes as long as what was before."""
+    certified, given = Loop.solution, make_problem()
+
+    def interrupted(loop, status):
+        if status is not Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return certified(loop, status)
+
+    monkeypatch.setattr(Loop, "solution", interrupted)
+    with pytest.raises(Interrupted) as caught:
+        mklref.solve(given)
+    assert mklref.certify(given, caught.value.solution).is_optimal(1e-6)
 
 
 def test_a_path_is_certified_everywhere():
