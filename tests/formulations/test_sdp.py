@@ -122,7 +122,7 @@ def test_weights_without_a_trace_have_a_lower_bound_and_a_feasible_point_near():
 
 
 def test_bounds_do_not_depend_on_the_units_of_single_kernels(rng):
-    """mu_m K_m is all that counts. Where the constraint of a small kernel was missed, lower bounds exceeded the optimum."""
+    """mu_m K_m is all that counts; with the constraint of a small kernel missed, lower bounds exceeded the optimum."""
     problem = make()
     units = np.array([2.0**40, 1.0, 2.0**-40])
     other = SignedProblem(units[:, None, None] * problem.kernels.dense(), problem.y, C=2.0)
