@@ -25,7 +25,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_flag, checked_vector, shown
-from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error
+from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, penalty_error, squares_error
 from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair, unit_of
 from mklref.certificate.feasible import checked_intercepts, repair, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
@@ -241,6 +241,8 @@ def certify_images(
 
     above = primal.most_losses(b) + most_penalty(regularizer, theta, squares + errors) - objective
     certain, within = dual_objective(problem, insides, inside_squares + noise)
+    steepest = regularizer.conjugate(within * np.sqrt(inside_squares + noise))
+    certain -= penalty_error(regularizer, steepest, problem.n_kernels)
     certain -= fitted.dual_losses_error(within, fitted_intercepts)
     each = zip(parts, primal.scores, b, strict=True)
     gaps = [np.nan_to_num(part.sample_gaps(scale, scores + own), nan=np.inf) for part, scores, own in each]

@@ -178,7 +178,7 @@ def plausible(
 
 def _readings(suspect: Suspect, problem: Problem, point: Point) -> Iterator[Reading]:
     """The readings of one suspect, as far as the numbers of the point let them be stated."""
-    with suppress(MKLError, np.linalg.LinAlgError):
+    with suppress(MKLError, np.linalg.LinAlgError, ArithmeticError):
         yield from suspect(problem, point)
 
 

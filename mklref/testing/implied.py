@@ -107,7 +107,7 @@ def fitted_factors(
     goal = t - (0.0 if minus is None else minus[free])
     if problem.intercept:
         design.append(np.ones(len(t)))
-    if len(t) < max(len(design), 1) or not design or not np.all(np.isfinite(goal)):
+    if len(t) < max(len(design), 1) or not design or not all(np.isfinite(part).all() for part in (goal, *design)):
         return None
     return np.asarray(np.linalg.lstsq(np.stack(design, axis=1), goal, rcond=None)[0])
 
