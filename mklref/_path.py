@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from mklref._validate import check_callback
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.solver import solve
@@ -78,7 +76,7 @@ def solve_path(
 
 
 def _values(name: str, given: Any) -> list[Any]:
-    """The values along the path, as a list."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable) or np.ndim(values := list(given)) != 1:
+    """The values along the path, as a list; that each is a number is left to the problems."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
         raise InvalidParameter(f"{name} = {given!r} must be a sequence of numbers; for one value call solve.")
-    return values
+    return list(given)

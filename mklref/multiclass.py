@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mklref._classes import encode_classes
 from mklref._typing import Array
+from mklref._validate import as_float_array, require_finite
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import InvalidParameter
 from mklref.losses import Loss
@@ -128,8 +129,18 @@ class MulticlassProblem(Problem):
         """The class of each sample from the scores (k, P): the largest one, or the winner of most pairs.
 
         Equal numbers of won pairs are decided by how clearly they were won.
+
+        Raises
+        ------
+        InvalidParameter
+            Scores that are not finite, or not one for each machine.
+        InvalidType
+            No numbers.
         """
-        scores = np.asarray(scores, dtype=float)
+        scores = as_float_array(scores, "scores", InvalidParameter)
+        if scores.ndim != 2 or scores.shape[1] != len(self.machines):
+            raise InvalidParameter(f"scores has shape {scores.shape}; expected (k, {len(self.machines)}).")
+        require_finite(scores, "scores", InvalidParameter)
         if self.strategy == "one_vs_one":
             scores = votes(scores, len(self.classes))
         return self.classes[scores.argmax(axis=1)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
@@ -22,7 +22,7 @@ import numpy as np
 from mklref._conic.model import Model
 from mklref._conic.polish import certified, polished
 from mklref._conic.scaling import Factors, balanced, factorize
-from mklref._validate import checked_flag
+from mklref._validate import checked_flag, checked_number, shown
 from mklref.exceptions import FalseClaim, InvalidParameter, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Formulation, as_formulation
 from mklref.problem import Problem
@@ -106,7 +106,8 @@ def solve(
     Raises
     ------
     InvalidParameter
-        Unknown names; the message lists the known ones.
+        Unknown names; the message lists the known ones. Options that no solver takes; a solver that does not take
+        them is passed over for one that does.
     NotApplicable
         The formulation does not cover the problem; the message says why and what does.
     SolverFailure
@@ -155,6 +156,16 @@ def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None 
     return Compiled(problem, form, factors or factorize(problem.kernels))
 
 
+class UnknownOptions(InvalidParameter):
+    """A solver does not take the options that it was given."""
+
+
+def require_known(failures: Sequence[Exception]) -> None:
+    """Raise `UnknownOptions` if no solver that failed did so for another reason."""
+    if all(isinstance(failure, UnknownOptions) for failure in failures):
+        raise UnknownOptions(" ".join(map(str, failures)))
+
+
 class Compiled:
     """A formulation of a problem, compiled by cvxpy at the first solve and reused afterwards."""
 
@@ -186,12 +197,13 @@ class Compiled:
         """Solve, at another C if one is given; otherwise as `reference.solve`."""
         problem = self.problem if C is None else self.problem.replace(C=C)
         checked_flag("polish", polish)
+        checked_number("tol", tol, "[0, inf]", lambda x: x >= 0.0, "a relative duality gap.")
         best: Any = None
-        failures: list[SolverFailure] = []
+        failures: list[Exception] = []
         for name in _chain(solver):
             try:
                 solution = self._solve_with(name, problem, tol, polish, solver_options)
-            except SolverFailure as failure:
+            except (SolverFailure, UnknownOptions) as failure:
                 failures.append(failure)
                 continue
             if best is None or solution.certificate.gap < best.certificate.gap:
@@ -199,14 +211,16 @@ class Compiled:
             if best.status is Status.OPTIMAL:
                 break
         if best is None:
-            raise self._failure(failures)
+            require_known(failures)
+            raise self._failure(failures, solver_options)
         return best
 
-    def _failure(self, failures: list[SolverFailure]) -> SolverFailure:
+    def _failure(self, failures: Sequence[Exception], options: Mapping[str, Any]) -> SolverFailure:
         """What all solvers said; a claim of infeasibility or unboundedness if none said anything else."""
+        less = f", or leave out the options {', '.join(options)}" if options else ""
         text = (
             f"no solver solved formulation {self.formulation.name!r}: {'; '.join(map(str, failures))}. "
-            f"Try another formulation ({', '.join(formulations(self.problem))}) or normalise the kernels."
+            f"Try another formulation ({', '.join(formulations(self.problem))}), normalise the kernels{less}."
         )
         claims = [failure.claim for failure in failures if isinstance(failure, FalseClaim)]
         return FalseClaim(text, claims[0]) if len(claims) == len(failures) else SolverFailure(text)
@@ -292,6 +306,14 @@ class Engine:
             except (cp.error.SolverError, ArithmeticError, ValueError) as error:
                 failure = SolverFailure(f"{self.solver}: {str(error) or type(error).__name__}")
                 continue
+            except Exception as error:
+                if not self.options:
+                    raise
+                given = ", ".join(f"{name} = {shown(value)}" for name, value in self.options.items())
+                raise UnknownOptions(
+                    f"{self.solver} does not take the options {given}: {str(error).rstrip('.')}. cvxpy's documentation "
+                    "lists those of each solver."
+                ) from error
             if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
                 firm = reduced <= FIRM and self.solver in KEEPS_ITS_WORD
                 return cp.OPTIMAL if firm else str(program.status)

@@ -25,7 +25,7 @@ from mklref._typing import Array
 from mklref._validate import checked_array, checked_positive
 from mklref.certificate import Bounds, best_intercept, repair
 from mklref.certificate.allowance import UNIT, dual_loss_error, growth, most_losses, squares_error
-from mklref.certificate.bounds import unit_of
+from mklref.certificate.bounds import finite_or, unit_of
 from mklref.certificate.intercept import intercept_objective
 from mklref.exceptions import InvalidParameter
 from mklref.kernels.validation import psd_tolerance
@@ -102,9 +102,17 @@ class SignedProblem(Problem):
         return np.asarray((1 - high) * near + high * centre)
 
     def _is_psd(self, weights: Array) -> bool:
-        K = self.kernels.combine(weights)
-        return float(np.linalg.eigvalsh(K)[0]) >= -psd_tolerance(K)
+        lowest, rounding = self._lowest(weights)
+        return lowest >= -rounding
 
+    def _lowest(self, weights: Array) -> tuple[float, float]:
+        """The smallest eigenvalue of the kernel, -inf where it overflows, and how far below 0 rounding may take it."""
+        K = self.kernels.combine(weights)
+        if not np.isfinite(K).all():
+            return -np.inf, 0.0
+        return float(np.linalg.eigvalsh(K)[0]), psd_tolerance(K)
+
+    @np.errstate(over="ignore", invalid="ignore")  # an absurd point has infinite bounds, which is an answer
     def certify(self, dual_coef: Any, weights: Any, intercept: float | None = None, slack: Any = None) -> Bounds:
         """Bounds on the optimal value from beta (n,), mu (M,), b and Z (n, n), by default the best b and Z = 0.
 
@@ -123,25 +131,28 @@ class SignedProblem(Problem):
         if abs(trace - self.trace) > 1e-9 * self.trace:
             text = f"the trace of the kernel is {trace:.6g} instead of {self.trace:.6g}"
             violations.append((text, abs(trace - self.trace)))
-        if not self._is_psd(mu):
-            lowest = float(np.linalg.eigvalsh(self.kernels.combine(mu))[0])
+        lowest, rounding = self._lowest(mu)
+        if lowest < -rounding:
             violations.append((f"the kernel has the eigenvalue {lowest:.3g}", -lowest))
         images = self.kernels.apply(beta)
         image = self.kernels.combine(mu) @ beta
         b = best_intercept(self, image) if intercept is None else float(checked_array(intercept, "intercept", ()))
-        objective = intercept_objective(self, image, b) + 0.5 * float(beta @ image)
+        # f'K^{-1}f = beta'K beta of the scores f = K beta, and trace/c times that of K scaled to the trace c.
+        objective = intercept_objective(self, image, b) + 0.5 * trace / self.trace * float(beta @ image)
         square = float(np.abs(mu) @ (np.abs(images @ beta) * len(mu) * UNIT + squares_error(self, beta, images)))
-        upper = most_losses(self, beta, mu, images, b) + 0.5 * float(mu @ (images @ beta)) + 0.5 * square
+        most = float(mu @ (images @ beta)) + square
+        stretch = (trace + growth(len(mu)) * UNIT * float(np.abs(mu) @ self.traces)) / self.trace
+        upper = most_losses(self, beta, mu, images, b) + 0.5 * stretch * most
         inside, moved = repair(self, beta)
         multiplier, error = self._multiplier(inside, mu, Z)
         lower = float(self.loss.dual_value(inside, self.y, self.costs) - 0.5 * self.trace * multiplier)
         least = lower - dual_loss_error(self, inside, image, b) - 0.5 * (error + square)
         added = (upper - objective) + (lower - least)
         return Bounds(
-            lower=least,
-            upper=np.inf if violations else max(objective, upper),
-            rounding=added if np.isfinite(added) else 0.0,
-            objective=np.inf if violations else objective,
+            lower=finite_or(least, -np.inf),
+            upper=np.inf if violations else finite_or(max(objective, upper), np.inf),
+            rounding=finite_or(added, 0.0),
+            objective=np.inf if violations else finite_or(objective, np.inf),
             infeasibility=max((size for _, size in violations + moved), default=0.0),
             violations=tuple(text for text, _ in violations + moved),
             unit=unit_of(self),
@@ -151,25 +162,29 @@ class SignedProblem(Problem):
         """lambda of a feasible dual point with this beta, near Z, and what its errors do to trace * lambda.
 
         They are what is left of the constraints, for each unit of |mu_m|, and what rounding leaves of the smallest
-        eigenvalue of Z, n u ||Z||.
+        eigenvalue of Z, n u ||Z||. Every constraint is divided by trace K_m: small kernels count as much as large ones.
         """
-        K = self.kernels.dense().astype(np.float64)
-        values, vectors = np.linalg.eigh(0.5 * (Z + Z.T))
+        K = self.kernels.dense().astype(np.float64) / self.traces[:, None, None]
+        squares, mu = self.kernels.quadratic(beta) / self.traces, mu * self.traces
+        values, vectors = np.linalg.eigh(0.5 * Z + 0.5 * Z.T)
         Z = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        left = self.kernels.quadratic(beta) + np.einsum("ij,mij->m", Z, K)
-        # The constraints weighted by mu, or by 1/trace K_m: an estimate of lambda that is exact at an optimum.
-        shares = mu if mu @ self.traces > 0.0 else 1.0 / self.traces
-        level = float(shares @ left) / float(shares @ self.traces)
+        left = squares + np.einsum("ij,mij->m", Z, K)
+        if not np.isfinite(left).all():
+            return np.inf, 0.0
+        # The constraints weighted by mu, or equally: an estimate of lambda that is exact at an optimum.
+        shares = mu if mu.sum() > 0.0 else np.ones(len(mu))
+        level = float(shares @ left) / float(shares.sum())
         gram = np.einsum("lij,mij->lm", K, K)
-        correction = np.linalg.lstsq(gram, level * self.traces - left, rcond=1e-12)[0]
-        Z = Z + np.einsum("m,mij->ij", correction, K)
-        residual = self.kernels.quadratic(beta) + np.einsum("ij,mij->m", Z, K) - level * self.traces
+        for _ in range(2):  # the second round removes the rounding error of the first
+            correction = np.linalg.lstsq(gram, level - left, rcond=1e-12)[0]
+            Z = Z + np.einsum("m,mij->ij", correction, K)
+            left = squares + np.einsum("ij,mij->m", Z, K)
+        if not np.isfinite(Z).all() or not np.abs(left - level).max() <= 1e-9 * abs(level):
+            return np.inf, 0.0
         values = np.linalg.eigvalsh(Z)
         shift, noise = max(0.0, -float(values[0])), len(Z) * UNIT * float(np.abs(values).max())
-        if not np.abs(residual).max() <= 1e-9 * abs(level) * self.traces.max():
-            return np.inf, 0.0
         rounding = growth(Z.size) * UNIT * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))
-        return level + shift, float(np.abs(mu) @ (np.abs(residual) + rounding)) + self.trace * noise
+        return level + shift, float(np.abs(mu) @ (np.abs(left - level) + rounding)) + self.trace * noise
 
     def __repr__(self) -> str:
         return f"SignedProblem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.loss})"

@@ -320,22 +320,22 @@ def _verify(certificate: dict[str, Any], kernels: Any, y: Any) -> list[str]:
         done.append("dual point: inside its box" + (f", sum exactly {loss.intercept_cost}" if intercept else ""))
         dual = sum((machine.loss.dual(machine.beta) for machine in machines), Fraction(0)) - dual_penalty(q)
         if not Fraction(lower) <= dual:
-            raise Refuted(f"lower = {lower!r} exceeds the dual objective {float(dual)!r}.")
-        done.append(f"lower bound: {lower!r} <= {float(dual)!r}, the dual objective")
+            raise Refuted(f"lower = {lower!r} exceeds the dual objective {_nearest(dual)!r}.")
+        done.append(f"lower bound: {lower!r} <= {_nearest(dual)!r}, the dual objective")
     if upper < math.inf:
         primal = sum((machine.losses(theta, delta) for machine in machines), Fraction(0))
         primal += primal_penalty([t * t * x for t, x in zip(theta, q, strict=True)])
         if not primal <= Fraction(upper):
-            raise Refuted(f"upper = {upper!r} is below the primal objective {float(primal)!r}.")
-        done.append(f"upper bound: {upper!r} >= {float(primal)!r}, the primal objective")
+            raise Refuted(f"upper = {upper!r} is below the primal objective {_nearest(primal)!r}.")
+        done.append(f"upper bound: {upper!r} >= {_nearest(primal)!r}, the primal objective")
     for m in range(M):
         if not semidefinite(kernels[m], float(delta[m])):
             raise Refuted(f"kernels[{m}] + {float(delta[m]):.3g} I is not proven positive semidefinite here.")
     scope = f"up to delta <= {float(max(delta)):.2g}" if any(delta) else "as they are"
     if -math.inf < lower and upper < math.inf:
         size = max(abs(Fraction(upper)), loss.unit(dual_penalty, kernels, intercept))
-        gap = float((Fraction(upper) - Fraction(lower)) / size) if upper > lower else 0.0
-        done.append(f"relative gap: {gap:.1e}")
+        gap = max(Fraction(0), Fraction(upper) - Fraction(lower))
+        done.append(f"relative gap: {_nearest(gap / size) if size else math.inf if gap else 0.0:.1e}")
     done.append(f"kernels: all {M} proven positive semidefinite, {scope}")
     return done
 
@@ -352,7 +352,8 @@ class _Machine:
         """Raise `Refuted` if the dual variables are outside their box, or have another sum than c_b."""
         self.loss.require_box(self.beta)
         if intercept and sum(self.beta) != self.loss.intercept_cost:
-            raise Refuted(f"the dual variables sum to {float(sum(self.beta))!r} and not to {self.loss.intercept_cost}.")
+            total = _nearest(sum(self.beta, Fraction(0)))
+            raise Refuted(f"the dual variables sum to {total!r} and not to {self.loss.intercept_cost}.")
 
     def losses(self, theta: list[Fraction], delta: list[Fraction]) -> Fraction:
         """sum_i c_i V(t_i, y_i) + c_b b from above, for all kernels within delta."""
@@ -426,6 +427,14 @@ def _shown(statement: dict[str, Any]) -> str:
 
 def _exact(values: Sequence[float]) -> list[Fraction]:
     return [Fraction(value) for value in values]
+
+
+def _nearest(x: Fraction) -> float:
+    """The float next to x, infinite beyond them all: numbers that are only told must not end the check."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
 
 
 def _products(kernels: Any, beta: list[Fraction]) -> tuple[list[list[Fraction]], list[Fraction]]:

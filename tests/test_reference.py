@@ -148,6 +148,27 @@ def test_options_reach_the_solver(problem):
     assert solution.claimed == cp.OPTIMAL_INACCURATE
 
 
+@pytest.mark.parametrize("solver", [*reference.SOLVERS, None])
+def test_unknown_options_are_refused_in_words(problem, solver):
+    with pytest.raises(InvalidParameter, match=f"{solver or 'SCS'} does not take the options steps = 3: .*'steps'"):
+        reference.solve(problem, solver=solver, steps=3)
+
+
+@pytest.mark.parametrize(
+    ("solver", "options"),
+    [("CLARABEL", {"max_iter": "many"}), ("CLARABEL", {"direct_solve_method": "x"}), ("SCS", {"eps_abs": "small"})],
+)
+def test_options_of_the_wrong_kind_are_refused_in_words(problem, solver, options):
+    with pytest.raises(InvalidParameter, match=f"{solver} does not take the options {next(iter(options))} = '"):
+        reference.solve(problem, solver=solver, **options)
+
+
+def test_a_solver_that_does_not_take_an_option_is_passed_over(problem):
+    assert reference.solve(problem, max_iters=100).solver == "dual/ECOS"
+    with pytest.raises(SolverFailure, match=r"user_limit; ECOS does not take .*, or leave out the options max_iter\."):
+        reference.solve(problem, max_iter=1)
+
+
 def test_nothing_leaks(problem, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -28,7 +28,7 @@ from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
-from mklref._validate import checked_number
+from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem
 
@@ -83,14 +83,15 @@ def crosscheck(
     NotApplicable
         A requested formulation does not cover the problem; the message says why.
     """
-    if not isinstance(processes, int) or processes < 1:
-        raise InvalidParameter(f"processes = {processes!r} must be a positive integer.")
+    checked_count("processes", processes, 1, "as many rows are solved at a time.")
+    if progress is not None and not callable(progress):
+        raise InvalidType(f"progress is {progress!r}; give a function of done, total and label, or None.")
     job = chosen_job(problem, formulations, solvers, tol, reference_tol, value_tol)
     labels = [NATIVE if form == NATIVE else f"{form}/{solver}" for form, solver in job.labels]
     found: list[Row] = []
-    answers = rows([job], processes)
+    answers = rows([job], min(processes, len(labels)))
     for done, label in enumerate(labels):
-        if progress:
+        if progress is not None:
             progress(done, len(labels), label)
         found.append(next(answers))
     answers.close()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_time, checked_real
+from mklref._validate import check_time, checked_flag, checked_real
 from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
@@ -109,9 +109,9 @@ def regularization_path(
     Raises
     ------
     InvalidParameter
-        C empty, not decreasing, or not positive; max_time not positive.
+        C empty, not decreasing, or not positive; max_time not positive; an option that the solver does not have.
     InvalidType
-        No problem; a solver or callback that cannot be called.
+        No problem; a callback that cannot be called; a solver that cannot be called, or that returns no `Solution`.
     NotApplicable
         A solver without a start while `warm`; `exponents` of `group_wrapper`, whose stationary points have no gap.
     Interrupted
@@ -122,10 +122,11 @@ def regularization_path(
     if callback is not None and not callable(callback):
         raise InvalidType(f"callback is {callback!r}; give a function of one solution, or None.")
     regularizer_of(problem)
-    _check_solver(solver, warm, options)
+    check_time(max_time)
+    given = {**options, "tol": tol} | ({} if max_time is None else {"max_time": max_time})
+    name = _checked_solver(solver, checked_flag("warm", warm), given)
     costs = _checked_costs(C)
     problems = [problem.replace(C=cost) for cost in costs]  # every value is checked before work starts
-    check_time(max_time)
     deadline = None if max_time is None else time.perf_counter() + max_time
     solutions: list[Solution] = []
     try:
@@ -137,7 +138,10 @@ def regularization_path(
                 options["max_time"] = left
             if warm and solutions:
                 options["start"] = solutions[-1]
-            solutions.append(solver(member, tol=tol, **options))
+            found = solver(member, tol=tol, **options)
+            if not isinstance(found, Solution):
+                raise InvalidType(f"solver is {name}, which returned {type(found).__name__}; expected a Solution.")
+            solutions.append(found)
             if callback is not None and callback(solutions[-1]):
                 break
     except KeyboardInterrupt as stopped:
@@ -150,11 +154,17 @@ def _path(problems: list[Problem], solutions: list[Solution]) -> RegularizationP
     return RegularizationPath(np.array([member.C for member in problems[: len(solutions)]]), tuple(solutions))
 
 
-def _check_solver(solver: Callable[..., Solution], warm: bool, options: dict[str, Any]) -> None:
-    """Refuse what cannot be started from the solution before, or gives none."""
+def _checked_solver(solver: Callable[..., Solution], warm: bool, options: dict[str, Any]) -> str:
+    """The name of a solver that takes these options, starts from the solution before if `warm`, and has solutions."""
     name = getattr(solver, "__name__", repr(solver))
-    accepted = inspect.signature(solver).parameters.values()
-    takes_start = any(one.name == "start" or one.kind is one.VAR_KEYWORD for one in accepted)
+    try:
+        signature = inspect.signature(solver)
+    except ValueError:  # of most types and functions in C
+        raise InvalidType(
+            f"solver is {name}, whose arguments Python does not know; give a function of a problem, for instance "
+            "mklref.algorithms.simplemkl."
+        ) from None
+    takes_start = any(one.name == "start" or one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
     if warm and not takes_start:
         raise NotApplicable(f"{name} takes no start from the solution before; give warm=False.")
     if options.get("exponents") is not None:
@@ -162,6 +172,12 @@ def _check_solver(solver: Callable[..., Solution], warm: bool, options: dict[str
             f"{name} with exponents gives stationary points without a gap, and a path has certified solutions; put "
             "Groups(groups, p, q) with p + q <= 1 into the problem, or call it for each C."
         )
+    try:
+        signature.bind(None, **options)
+    except TypeError as refused:
+        names = ", ".join(f"{key}=..." for key in options)
+        raise InvalidParameter(f"solver is {name}; it is called as {name}(problem, {names}), and {refused}.") from None
+    return name
 
 
 def _checked_costs(C: Any) -> list[Any]:

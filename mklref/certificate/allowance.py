@@ -80,7 +80,17 @@ def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: fl
 def most_penalty(regularizer: Regularizer, theta: Array, squares: Array) -> float:
     """R at the norms theta_m q_m^{1/2}, for the largest squares q that rounding leaves, and its own rounding."""
     penalty = regularizer.value(theta * np.sqrt(squares))
-    return penalty + (growth(len(theta)) + ELEMENTWISE) * UNIT * penalty
+    return penalty + penalty_error(regularizer, penalty, len(theta))
+
+
+def penalty_error(regularizer: Regularizer, penalty: float, kernels: int) -> float:
+    """Rounding errors of R or R* themselves: of a sum over kernels, and of exponents where the scale enters a power.
+
+    An exponent that is wrong by u r makes x^r wrong by u |ln x^r| x^r. Norms are taken of ratios, and lose nothing so.
+    """
+    scaled = regularizer.degree != 2.0 and 0.0 < penalty < math.inf
+    roundings = ELEMENTWISE * (1.0 + abs(math.log(penalty)) if scaled else 1.0)
+    return (growth(kernels) + roundings) * UNIT * penalty
 
 
 def weights_error(problem: Problem, beta: Array) -> Array:

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_array, checked_vector
-from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error
+from mklref._validate import checked_array, checked_flag, checked_vector, shown
+from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, penalty_error, squares_error
 from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair, unit_of
 from mklref.certificate.feasible import checked_intercepts, repair, weight_violations
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.verdict import Certificate
-from mklref.exceptions import InvalidInput
+from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.problem import Problem, require_problem
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def certify(
     ------
     InvalidParameter
         Arrays of the wrong shape or not finite; an intercept that is not finite, or not 0 where there is none;
-        an unknown backend, a negative delta.
+        an unknown backend, a negative delta or tol; a backend or a delta without `rigorous`.
     InvalidType
         Data or an intercept of a kind that is no real number.
     InvalidKernel
@@ -124,6 +124,10 @@ def certify(
         If rigorous: a regulariser without rigorous bounds.
     """
     require_problem(problem)
+    if not checked_flag("rigorous", rigorous):
+        for name, value in (("backend", backend), ("delta", delta)):
+            if value is not None:
+                raise InvalidParameter(f"{name} = {shown(value)} goes with rigorous=True; leave it out otherwise.")
     if hasattr(dual_coef, "dual_coef"):
         weights = dual_coef.weights if weights is None else weights
         dual_coef = dual_coef.dual_coef
@@ -237,6 +241,8 @@ def certify_images(
 
     above = primal.most_losses(b) + most_penalty(regularizer, theta, squares + errors) - objective
     certain, within = dual_objective(problem, insides, inside_squares + noise)
+    steepest = regularizer.conjugate(within * np.sqrt(inside_squares + noise))
+    certain -= penalty_error(regularizer, steepest, problem.n_kernels)
     certain -= fitted.dual_losses_error(within, fitted_intercepts)
     each = zip(parts, primal.scores, b, strict=True)
     gaps = [np.nan_to_num(part.sample_gaps(scale, scores + own), nan=np.inf) for part, scores, own in each]

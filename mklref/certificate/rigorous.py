@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_array, checked_vector
+from mklref._validate import checked_array, checked_number, checked_vector, shown
 from mklref.certificate import loss_terms, penalty_terms
 from mklref.certificate.bounds import dual_objective, unit_of
 from mklref.certificate.definite import fingerprint, proven_shifts
@@ -85,8 +85,10 @@ def certify_rigorously(
     """What `mklref.certify(..., rigorous=True)` does; parameters and errors are documented there."""
     loss_terms.require_supported(problem.loss)
     penalty_terms.require_supported(problem.regularizer)
-    if backend is not None and backend not in BACKENDS:
-        raise InvalidParameter(f"backend = {backend!r} is unknown; give {', '.join(map(repr, BACKENDS))}, or None.")
+    if backend is not None and not (isinstance(backend, str) and backend in BACKENDS):
+        known = ", ".join(map(repr, BACKENDS))
+        raise InvalidParameter(f"backend = {shown(backend)} is unknown; give {known}, or None.")
+    checked_number("tol", tol, "[0, inf)", lambda x: 0.0 <= x < math.inf, "the relative gap that is wanted.")
     errors = problem.kernels.entry_errors
     evaluated = errors is not None
     if errors is not None and not np.all(np.isfinite(errors)):

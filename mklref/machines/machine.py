@@ -23,7 +23,14 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import certify, certify_images, dual_objective
-from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, squares_error, weights_error
+from mklref.certificate.allowance import (
+    dual_loss_error,
+    most_losses,
+    most_penalty,
+    penalty_error,
+    squares_error,
+    weights_error,
+)
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
@@ -227,11 +234,13 @@ def rounding(
 ) -> float:
     """What the certificate adds to the gap, for the weights and beta_p at which the machines are."""
     weights, squares = machines[0].weights, np.sum([machine.forms.squares for machine in machines], axis=0)
+    regularizer = machines[0].problem.regularizer
     noise, worst = np.zeros_like(squares), 0.0
     for machine, b in zip(machines, intercepts, strict=True):
         problem, beta, images = machine.problem, machine.beta, machine.forms.images
         noise += squares_error(problem, beta, images)
         worst += most_losses(problem, beta, weights, images, b)
         worst += dual_loss_error(problem, beta, weights @ images, b)
-    above = worst + most_penalty(machines[0].problem.regularizer, weights, squares + noise) - upper
+    above = worst + most_penalty(regularizer, weights, squares + noise) - upper
+    above += penalty_error(regularizer, regularizer.conjugate(np.sqrt(squares)), len(weights))
     return float(above + dual_objective(squares) - dual_objective(squares + noise))

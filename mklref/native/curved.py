@@ -172,7 +172,7 @@ class _Dual:
             before, now = now, abs(slope) / size if size > 0.0 else np.inf
             if t == 1.0 and now <= before**1.5 and now**2 < accuracy and len(self.D) == 1:
                 break  # it converges quadratically: the next step is of the order of the square of this one
-            apex = collapsed is not None and t < _CRAWLING and float(g.max()) ** 2 <= collapsed
+            apex = collapsed is not None and t < _CRAWLING and float(g.max()) * float(g.max()) <= collapsed
             if apex or time.perf_counter() > deadline:
                 break
         return z, share

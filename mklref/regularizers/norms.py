@@ -114,7 +114,8 @@ class Polyhedral:
 
     def penalty(self, theta: Array) -> float:
         """cost'theta + mu (1'theta)^2."""
-        return float(self.cost @ theta) + self.mu * float(theta.sum()) ** 2
+        total = float(theta.sum())
+        return float(self.cost @ theta) + self.mu * total * total  # a power of Python's raises where it overflows
 
     def gradient(self, theta: Array) -> Array:
         """Its gradient."""

@@ -22,7 +22,7 @@ from mklref._validate import checked_positive
 from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.formulations.dual import V_star
 from mklref.losses.base import Costs
-from mklref.reference import SOLVERS, Engine, solver_name
+from mklref.reference import SOLVERS, Engine, UnknownOptions, require_known, solver_name
 from mklref.solution import History, Status
 from mklref.synthesis.certificate import certify
 from mklref.synthesis.problem import SynthesisProblem, checked_problem
@@ -63,7 +63,7 @@ def solve(
     InvalidType
         Not a `SynthesisProblem`.
     InvalidParameter
-        Unknown names; the message lists the known ones. A tol outside (0, inf).
+        Unknown names; the message lists the known ones. A tol outside (0, inf). Options that no solver takes.
     SolverFailure
         No solver returned a point; the message lists what each one said.
     """
@@ -73,13 +73,13 @@ def solve(
         raise InvalidParameter(f"form = {form!r} is unknown; known names: {', '.join(FORMS)}.")
     build = _primal if form == "primal" else _dual
     best: SynthesisSolution | None = None
-    said: list[str] = []
+    failures: list[Exception] = []
     for name in SOLVERS if solver is None else (solver_name(solver),):
         engine = Engine(name, solver_options)
         try:
             A, beta = build(problem, engine)
-        except SolverFailure as failure:
-            said.append(str(failure))
+        except (SolverFailure, UnknownOptions) as failure:
+            failures.append(failure)
             continue
         certificate = max((certify(problem, A, dual) for dual in (None, beta)), key=lambda bounds: bounds.lower)
         status = Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE
@@ -92,7 +92,8 @@ def solve(
         if best.status is Status.OPTIMAL:
             break
     if best is None:
-        raise SolverFailure(f"no solver solved the {form} form: {'; '.join(said)}. Try the other form.")
+        require_known(failures)
+        raise SolverFailure(f"no solver solved the {form} form: {'; '.join(map(str, failures))}. Try the other form.")
     return best
 
 

@@ -20,11 +20,11 @@ class Answer:
 
     Parameters
     ----------
-    dual_coef : array (n,)
+    dual_coef : array (n,), of P machines (P, n)
         beta, signed (beta_i = alpha_i y_i in classification).
     weights : array (M,), optional
         theta; by default the best ones for beta.
-    intercept : float, optional
+    intercept : float or array (P,), optional
         b; by default the best one.
     objective : float, optional
         The primal objective that the solver claims for this point.

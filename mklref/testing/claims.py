@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import shown
 from mklref.certificate import Certificate, dual_losses
 from mklref.exceptions import InvalidType
 from mklref.problem import Problem
@@ -21,12 +23,10 @@ def claim(name: str, value: Any) -> float | None:
     """A number that the solver reports, if it reports one."""
     if value is None:
         return None
-    if isinstance(value, str | bytes) or np.iscomplexobj(value) or np.size(value) != 1:
-        raise InvalidType(f"{name} is {value!r}; give a number.")
-    try:
-        return float(np.ravel(value)[0])
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidType(f"{name} is {value!r}; give a number.") from None
+    with suppress(TypeError, ValueError, OverflowError):  # objects, ragged lists, integers beyond float64
+        if not isinstance(value, str | bytes) and not np.iscomplexobj(value) and np.size(value) == 1:
+            return float(np.ravel(value)[0])
+    raise InvalidType(f"{name} is {shown(value)}; give a number.")
 
 
 def false_claims(

@@ -82,7 +82,8 @@ def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
-    point = Point(_array(answer.dual_coef), weights, answer.intercept)
+    b = None if answer.intercept is None else problem.intercepts(np.atleast_1d(certificate.intercept).tolist())
+    point = Point(_array(answer.dual_coef), weights, b)
     if weights is None and np.isfinite(certificate.lower):
         for theta in fitting_weights(problem, point.dual_coef, point.intercept):
             if certificate.relative_gap <= tol:
@@ -177,7 +178,7 @@ def plausible(
 
 def _readings(suspect: Suspect, problem: Problem, point: Point) -> Iterator[Reading]:
     """The readings of one suspect, as far as the numbers of the point let them be stated."""
-    with suppress(MKLError, np.linalg.LinAlgError):
+    with suppress(MKLError, np.linalg.LinAlgError, ArithmeticError):
         yield from suspect(problem, point)
 
 
@@ -191,9 +192,7 @@ def _why_not_optimal(
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
     fitted = [(some, PLAUSIBLE_IF_FITTED) for some in (FITTED, HALVES, LAST)]
     tiers = [(EXACT, PLAUSIBLE), *fitted, (INNER, PLAUSIBLE)]
-    zero = [
-        name for name in ("dual_coef", "weights") if (given := getattr(point, name)) is not None and not given.any()
-    ]
+    zero = _zeros(point)
     if zero:  # another problem may want just that, but nothing can be fitted to it
         tiers = tiers[:1]
     fitting = next(
@@ -224,17 +223,22 @@ def _why_not_each_machine(
     if gap < -tol:
         yield from _why_not_optimal(problem, point, certificate, gap, tol)
         return
-    if not point.dual_coef.any():
-        yield Finding("zero answer", f"dual_coef is all 0. {bounds}")
+    if zero := _zeros(point):
+        yield Finding("zero answer", f"{' and '.join(zero)} are all 0. {bounds}")
         return
-    theta = problem.regularizer.weights_from_dual(np.sqrt(squares_of(problem, point)))
-    fixed = Fixed(theta if point.weights is None else point.weights)
-    b = [None] * len(problem.machines) if point.intercept is None else as_float_array(point.intercept, "intercept")
+    theta = point.weights
+    if theta is None:
+        theta = problem.regularizer.weights_from_dual(np.sqrt(squares_of(problem, point)))
+    if not theta.any():  # no kernel sees this dual point, and a machine without kernels is none
+        yield Finding("not converged", f"No kernel has a positive weight. {bounds}")
+        return
+    fixed = Fixed(theta)
+    b: Any = [None] * len(problem.machines) if point.intercept is None else point.intercept
     wrong: dict[str, list[tuple[int, Finding]]] = {}
     betas = problem.split(point.dual_coef)
     for p, (machine, beta, own) in enumerate(zip(problem.machines, betas, b, strict=True)):
         alone = machine.problem.replace(regularizer=fixed)
-        verdict = judge(alone, Answer(beta, fixed.weights, own), tol=tol)
+        verdict = judge(alone, Answer(beta, theta, own), tol=tol)
         for finding in verdict.findings[:1]:
             wrong.setdefault(finding.fault, []).append((p, finding))
     for fault, found in wrong.items():
@@ -243,6 +247,12 @@ def _why_not_each_machine(
     if not wrong:
         fault = "inaccurate" if gap <= CLOSE else "weights not optimal"
         yield Finding(fault, f"Every machine is solved for these weights. {bounds}")
+
+
+def _zeros(point: Point) -> list[str]:
+    """The arrays of a point that hold nothing but 0."""
+    arrays = {"dual_coef": point.dual_coef, "weights": point.weights}
+    return [name for name, given in arrays.items() if given is not None and not given.any()]
 
 
 def _also(others: list[tuple[float, Reading]]) -> str:

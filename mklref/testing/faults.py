@@ -85,7 +85,8 @@ class Point(NamedTuple):
 
     dual_coef: Array
     weights: Array | None
-    intercept: float | None
+    intercept: Any
+    """b, or an array (P,) of P machines."""
 
 
 class Reading(NamedTuple):

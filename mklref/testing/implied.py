@@ -20,6 +20,7 @@ the free samples where their dual variables say, by least squares, and the probl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +107,7 @@ def fitted_factors(
     goal = t - (0.0 if minus is None else minus[free])
     if problem.intercept:
         design.append(np.ones(len(t)))
-    if len(t) < max(len(design), 1) or not design or not np.all(np.isfinite(goal)):
+    if len(t) < max(len(design), 1) or not design or not all(np.isfinite(part).all() for part in (goal, *design)):
         return None
     return np.asarray(np.linalg.lstsq(np.stack(design, axis=1), goal, rcond=None)[0])
 
@@ -115,14 +116,14 @@ _NEGLIGIBLE = 1e-12
 """g_m relative to the largest one, below which rounding hides f_m."""
 
 
-def fitting_weights(problem: Problem, beta: Array, intercept: float | None) -> Iterator[Array]:
+def fitting_weights(problem: Problem, beta: Array, intercept: Any) -> Iterator[Array]:
     """Weights theta (M,) that may fit a dual point, cheap ones first.
 
     Parameters
     ----------
     problem : Problem
-    beta : array (n,)
-    intercept : float or None
+    beta : array (n,), of P machines (P, n)
+    intercept : float or array (P,) or None
         b, if it is given; else the weights fit the best one.
     """
     theta = None if problem.several else weights_of_the_machine(problem, beta)
@@ -133,7 +134,7 @@ def fitting_weights(problem: Problem, beta: Array, intercept: float | None) -> I
         yield theta
 
 
-def _by_cones(problem: Problem, beta: Array, intercept: float | None) -> Array | None:
+def _by_cones(problem: Problem, beta: Array, intercept: Any) -> Array | None:
     """The problem above in units of the largest g_m and of the losses at 0; None if no solver finds a point."""
     import cvxpy as cp
 
@@ -151,7 +152,8 @@ def _by_cones(problem: Problem, beta: Array, intercept: float | None) -> Array |
 
     u = cp.Variable(problem.n_kernels, nonneg=True)  # rho = unit u, theta = ratio u
     P = len(machines)
-    b = cp.Variable(P) if intercept is None and problem.intercept else np.zeros(P) + (intercept or 0.0)
+    given = np.zeros(P) if intercept is None else np.zeros(P) + intercept
+    b = cp.Variable(P) if intercept is None and problem.intercept else given
     degree = problem.regularizer.degree
     penalty, domain = R(problem.regularizer, u if degree is not None else unit * u)
     losses = penalty * ((1.0 if degree is None else unit**degree) / size)

@@ -7,7 +7,6 @@ certify_many      the answers along a path, or many answers to one problem, for 
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from mklref import native
 from mklref._crosscheck.row import distance, interval_size
-from mklref._validate import checked_array, checked_positive
+from mklref._validate import checked_array, checked_positive, checked_real
 from mklref.certificate import Certificate, certify_each
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.problem import Problem, require_problem
@@ -24,7 +23,7 @@ from mklref.testing.diagnosis import judge
 
 
 def assert_optimal(
-    problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: float | None = None, rtol: float = 1e-6
+    problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: Any = None, rtol: float = 1e-6
 ) -> None:
     """Pass if a point is optimal up to a relative gap, else fail with a message that says what is wrong.
 
@@ -35,11 +34,11 @@ def assert_optimal(
     Parameters
     ----------
     problem : Problem
-    dual_coef : array (n,)
+    dual_coef : array (n,), of P machines (P, n)
         beta, signed: beta_i = alpha_i y_i in classification.
     weights : array (M,), optional
         theta; by default the best ones for this dual point, which are looked for.
-    intercept : float, optional
+    intercept : float or array (P,), optional
         b; by default the best one.
     rtol : float
         Largest relative gap (upper - lower) / |upper|, positive: the same in every unit of C, kernels and targets.
@@ -96,8 +95,7 @@ def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
     """
     require_problem(problem)
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
-    if isinstance(number, bool) or not isinstance(number, numbers.Real):
-        raise InvalidType(f"value = {value!r} must be a number: the optimal value of a model, for instance 12.5.")
+    stated = checked_real("value", number, "give a number: the optimal value of a model, for instance 12.5.")
     require_tolerance("rtol", rtol)
     if rtol >= 1.0:
         raise InvalidParameter(f"rtol = {rtol!r} must be below 1: anything passes.")
@@ -107,7 +105,6 @@ def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
         raise AssertionError(
             f"not checked: {certificate}, allowed {0.1 * rtol:.1e}; give a larger rtol, or normalise the kernels."
         )
-    stated = float(number)
     off = distance(stated, interval, interval_size(interval, certificate.unit))
     if not off <= rtol:
         hints = [text for ratio, text in SUSPECTS.items() if distance(stated / ratio, interval, abs(stated)) <= rtol]

@@ -97,7 +97,7 @@ def costs(problem: Problem, point: Point) -> Iterator[Reading]:
     """Other C: a mean in place of a sum, a factor 2, C on the regulariser; or as large as the largest |beta_i|."""
     n, C, M = problem.n_samples, problem.C, problem.n_kernels
     factors = {"2": 2.0, "1/2": 0.5, "4": 4.0, "1/4": 0.25, "1/n": 1 / n, "n": n, "2/n": 2 / n, "n/2": n / 2}
-    factors |= {"M": M, "1/M": 1 / M, "1/C^2": 1 / C**2, "1/C": 1 / C}
+    factors |= {"M": M, "1/M": 1 / M, "1/C^2": 1 / C / C, "1/C": 1 / C}
     for text, factor in factors.items():
         if abs(factor - 1.0) > 1e-9:
             yield from _other_cost(problem, point, text, factor)
@@ -164,7 +164,7 @@ def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
         else:
             candidates = {f"{name} std(y)": value * deviation, f"{name} (max y - min y)": value * reach}
             candidates |= {f"{name}/std(y)": value / deviation} if deviation > 0.0 else {}
-            candidates |= {f"2 {name}": 2.0 * value, f"{name}/2": value / 2.0, f"{name}^2": value**2}
+            candidates |= {f"2 {name}": 2.0 * value, f"{name}/2": value / 2.0, f"{name}^2": value * value}
             candidates |= {f"{default:g}": default for default in (0.0, 0.001, 0.01, 0.1, 1.0, 1.345, 1.35)}
         if problem.loss.name == "epsilon_insensitive" and (fitted := fitted_epsilon(problem, point)) is not None:
             candidates |= meant(fitted, candidates)

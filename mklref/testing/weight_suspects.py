@@ -190,7 +190,7 @@ def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
         return _within_all_intervals(problem, beta)
     images = problem.kernels.apply(beta)[:, free].T
     size = float(np.abs(images).max())
-    if size == 0.0 or not np.all(np.isfinite(t)):
+    if not 0.0 < size < np.inf or not np.all(np.isfinite(t)):
         return None
     columns = [images / size]
     if problem.intercept:
@@ -199,7 +199,7 @@ def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
         theta = nnls(np.hstack(columns), t)[0][: problem.n_kernels] / size
     except RuntimeError:  # its iteration limit
         return None
-    return theta if theta.any() else None
+    return theta if theta.any() and np.isfinite(theta).all() else None
 
 
 def _within_all_intervals(problem: Problem, beta: Array) -> Array | None:
@@ -233,7 +233,7 @@ def _within_all_intervals(problem: Problem, beta: Array) -> Array | None:
         bounds=[(0.0, None)] * problem.n_kernels + [(None, None), (0.0, None)],
     )  # fmt: skip
     theta = found.x[: problem.n_kernels] / size if found.success else np.zeros(1)
-    return theta if theta.any() else None
+    return theta if theta.any() and np.isfinite(theta).all() else None
 
 
 def boundary(regularizer: Regularizer, theta: Array) -> float:

@@ -142,6 +142,12 @@ def test_time_ends_the_path_early():
         ({"C": [1.0], "max_time": "1"}, InvalidType, "max_time is '1' (str); give a number in (0, inf]"),
         ({"C": [1.0], "tol": 0}, InvalidParameter, "tol = 0 must lie in (0, inf)"),
         ({"C": [1.0], "start": 3}, InvalidType, "start is int; give a Solution"),
+        ({"C": [1.0], "solver": max}, InvalidType, "solver is max, whose arguments Python does not know; give a"),
+        ({"C": [1.0], "solver": dict}, InvalidType, "solver is dict, whose arguments Python does not know"),
+        ({"C": [1.0], "solver": print, "warm": False}, InvalidParameter, "is called as print(problem, tol=...), and"),
+        ({"C": [1.0], "steps": 3}, InvalidParameter, "unexpected keyword argument 'steps'"),
+        ({"C": [1.0], "solver": lambda *_, **options: len(options)}, InvalidType, "returned int; expected a Solution"),
+        ({"C": [1.0], "warm": "no"}, InvalidType, "warm is 'no' (str); give True or False"),
     ],
     ids=str,
 )

@@ -13,7 +13,7 @@ from mklref.certificate import allowance
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack
-from mklref.regularizers import Tikhonov
+from mklref.regularizers import Power, Tikhonov
 from validation.attack.certificates import attack, exact_dual, exact_primal, findings
 
 SEEDS = (0, 4, 6, 11)
@@ -64,6 +64,16 @@ def test_the_allowance_does_not_depend_on_the_units():
     for c in (2.0**-300, 2.0**300):
         other = certify(problem.replace(kernels=list(problem.kernels.dense() * c), C=2.0 / c), beta / c)
         assert other.rounding * c == pytest.approx(one.rounding, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e40, 1e60, 1e80, 1e100])
+def test_a_rounded_exponent_of_a_large_norm_is_allowed_for(scale):
+    """x^1.2 with x = 1e230 errs by 636 units in the last place: the lower bound exceeded the upper one."""
+    X = np.array([[1.0, 0.3, -0.2], [0.4, 1.5, 0.1], [0.9, -0.4, 0.7]])
+    problem = Problem([scale * (X @ X.T)], np.ones(3), loss="one_class", regularizer=Power(1.5))
+    certificate = solve(problem).certificate
+    assert certificate.lower <= certificate.upper
+    assert certificate.is_optimal()
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2.0, 0.3)], ids=str)

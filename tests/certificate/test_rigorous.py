@@ -14,7 +14,7 @@ from makers import LOSSES, make_kernels, make_problem, make_samples
 from mklref import certify, solve
 from mklref.certificate import RigorousCertificate, products, rigorous
 from mklref.certificate.definite import fingerprint
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, NotApplicable
 from mklref.kernels import ArrayStack
 from mklref.losses import Hinge
 from mklref.problem import Problem
@@ -228,6 +228,21 @@ def test_an_unknown_backend_is_refused():
     problem = make_problem()
     with pytest.raises(InvalidParameter, match="backend = 'quick' is unknown; give 'fast', 'sliced', 'exact', or None"):
         certify(problem, 0.1 * problem.y, rigorous=True, backend="quick")
+    with pytest.raises(InvalidParameter, match=r"backend = \['fast'\] is unknown"):
+        certify(problem, 0.1 * problem.y, rigorous=True, backend=["fast"])
+
+
+def test_options_of_a_proof_are_refused_without_one():
+    """They were ignored: who asked for a delta was told bounds that hold for none."""
+    problem = make_problem()
+    for option in ({"backend": "exact"}, {"delta": 1e-3}):
+        with pytest.raises(InvalidParameter, match=r"goes with rigorous=True"):
+            certify(problem, 0.1 * problem.y, **option)
+    with pytest.raises(InvalidType, match="rigorous is 'yes'"):
+        certify(problem, 0.1 * problem.y, rigorous="yes")
+    for tol, error in ((-1.0, InvalidParameter), (np.nan, InvalidParameter), ("small", InvalidType)):
+        with pytest.raises(error, match="tol"):
+            certify(problem, 0.1 * problem.y, rigorous=True, backend="fast", tol=tol)
 
 
 def test_the_sliced_backend_takes_over_where_rounding_costs_too_much():

@@ -113,6 +113,11 @@ def test_assignment():
     pairs = MulticlassProblem(kernels, y, strategy="one_vs_one")
     assert [(machine.positive, machine.negative) for machine in pairs.machines] == [(0, 1), (0, 2), (1, 2)]
     assert list(pairs.assign([[1.0, 2.0, 5.0], [-9.0, 9.0, 0.1]])) == ["a", "b"]  # a circle: b won most clearly
+    for scores, error in (([1.0, 2.0, 3.0], InvalidParameter), (np.ones((2, 4)), InvalidParameter), ("a", InvalidType)):
+        with pytest.raises(error, match="scores"):
+            pairs.assign(scores)
+    with pytest.raises(InvalidParameter, match=r"scores\[0, 1\] is nan"):
+        rest.assign([[1.0, np.nan, 0.0]])
 
 
 def test_bad_input(data):

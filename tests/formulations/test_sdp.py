@@ -119,3 +119,38 @@ def test_weights_without_a_trace_have_a_lower_bound_and_a_feasible_point_near():
     assert problem.certify(np.zeros(16), np.zeros(3)).lower == pytest.approx(0.0)
     assert problem.traces @ problem.feasible(np.zeros(3)) == pytest.approx(problem.trace)
     assert reference.formulations(problem) == ("sdp",)
+
+
+def test_bounds_do_not_depend_on_the_units_of_single_kernels(rng):
+    """mu_m K_m is all that counts; with the constraint of a small kernel missed, lower bounds exceeded the optimum."""
+    problem = make()
+    units = np.array([2.0**40, 1.0, 2.0**-40])
+    other = SignedProblem(units[:, None, None] * problem.kernels.dense(), problem.y, C=2.0)
+    for _ in range(5):
+        L = rng.normal(size=(16, 3))
+        beta, mu = rng.uniform(0.0, 2.0, 16) * problem.y, problem.feasible(rng.normal(size=3))
+        bounds, scaled = problem.certify(beta, mu, 0.0, L @ L.T), other.certify(beta, mu / units, 0.0, L @ L.T)
+        assert np.isfinite(bounds.lower)
+        assert scaled.lower == pytest.approx(bounds.lower, rel=1e-9)
+        assert scaled.upper == pytest.approx(bounds.upper, rel=1e-12)
+
+
+@pytest.mark.parametrize("h", [-7e-10, 7e-10])
+def test_a_trace_that_is_off_by_little_is_paid_for(h, rng):
+    """The same function from weights of the right trace and from others has the same bound."""
+    problem = make()
+    beta, mu = rng.normal(size=16), problem.feasible(rng.normal(size=3))
+    exact, off = problem.certify((1.0 + h) * beta, mu), problem.certify(beta, (1.0 + h) * mu)
+    assert not off.violations or "trace" not in off.violations[0]
+    assert off.upper == pytest.approx(exact.upper, rel=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e200, 1e308])
+def test_absurd_points_have_bounds_and_raise_nothing(scale):
+    """Warnings are errors here."""
+    problem = make()
+    points = ((scale, 1.0, 1.0), (1.0, scale, 1.0), (1.0, -scale, 1.0), (1.0, 1.0, scale), (1.0, 1.0, -scale))
+    for beta, mu, Z in points:
+        bounds = problem.certify(np.full(16, beta), np.array([mu, -mu, mu]), slack=np.full((16, 16), Z))
+        assert bounds.lower < bounds.upper
+        assert bounds.explain()

@@ -66,6 +66,8 @@ def test_names_of_forms_and_solvers():
         reference.solve(make_problem(), solver="X")
     with pytest.raises(SolverFailure, match="no solver solved the primal form"):
         reference.solve(make_problem(), solver="CLARABEL", max_iter=1)
+    with pytest.raises(InvalidParameter, match="CLARABEL does not take the options steps = 3"):
+        reference.solve(make_problem(), steps=3)
 
 
 def test_float32_and_integers_are_accepted(rng):

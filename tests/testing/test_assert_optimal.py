@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from makers import make_problem
@@ -10,7 +12,8 @@ from testing.planted import L1, L2, L43, LOSS, cleaned_up, noise, one_step, poin
 from mklref import solve
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import EpsilonInsensitive
-from mklref.regularizers import ElasticNet, Fixed, Groups, Power
+from mklref.multiclass import MulticlassProblem
+from mklref.regularizers import ElasticNet, Fixed, Groups, Power, Tikhonov
 from mklref.testing import Answer, assert_optimal, judge
 
 
@@ -191,3 +194,55 @@ def test_absurd_answers_get_a_verdict_and_no_other_error(loss, regularizer, scal
         beta, theta = scale * rng.normal(size=24), rng.choice([scale, 1.0, 0.0], size=4) * rng.normal(size=4)
         with pytest.raises(AssertionError, match=r"^not optimal: "):
             assert_optimal(problem.replace(regularizer=other), beta, weights=theta, intercept=scale)
+
+
+@pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
+def test_answers_of_several_machines_are_judged_without_weights_and_with_intercepts(strategy):
+    classes = MulticlassProblem(problem_of().kernels, np.arange(24) % 3, regularizer=L2, strategy=strategy)
+    beta, theta, b = (getattr(solve(classes, tol=1e-8), name) for name in ("dual_coef", "weights", "intercept"))
+    for intercept in (None, b, b.tolist()):
+        assert_optimal(classes, beta, weights=theta, intercept=intercept)
+        assert_optimal(classes, beta, intercept=intercept)
+    with pytest.raises(AssertionError, match=r"^not optimal: wrong intercept: Machine 0, 1, 2 of 3"):
+        assert_optimal(classes, beta, intercept=b + 1.0)
+
+
+def test_zeros_of_several_machines_are_named():
+    classes = MulticlassProblem(problem_of().kernels, np.arange(24) % 3, regularizer=L2)
+    beta = solve(classes).dual_coef
+    for dual, theta, said in (
+        (0.0 * beta, None, "dual_coef are all 0"),
+        (beta, np.zeros(4), "weights are all 0"),
+        (0.0 * beta, np.zeros(4), "dual_coef and weights are all 0"),
+    ):
+        with pytest.raises(AssertionError, match=f"^not optimal: zero answer: {said}"):
+            assert_optimal(classes, dual, weights=theta)
+    with pytest.raises(AssertionError, match=r"^not optimal: not converged: No kernel has a positive weight"):
+        assert_optimal(classes.replace(regularizer=Tikhonov(2, 1.0)), 1e-200 * beta)
+
+
+def test_any_real_number_is_an_intercept():
+    problem, (beta, theta, b) = solved()
+    for intercept in (Fraction(b), np.float64(b)):
+        assert_optimal(problem, beta, weights=theta, intercept=intercept)
+        with pytest.raises(AssertionError, match="wrong intercept"):
+            assert_optimal(problem, beta, weights=theta, intercept=intercept + 1)
+
+
+def test_claims_that_are_no_numbers_are_malformed():
+    problem, good = solved()
+    for claimed in ([[1.0, 2.0], [3.0]], "1", 1j, 10**400, object()):
+        verdict = judge(problem, Answer(*good, objective=claimed))
+        assert [finding.fault for finding in verdict.findings] == ["malformed answer"]
+        assert "objective is" in verdict.explain()
+
+
+@pytest.mark.parametrize("C", [1e-300, 1e-200, 1e160, 1e300])
+@pytest.mark.parametrize("loss", ["hinge", "squared", EpsilonInsensitive(1e200)])
+def test_wrong_answers_at_an_absurd_C_get_a_verdict_and_no_other_error(loss, C, rng):
+    """Squares of C, epsilon and 1/C among the readings are no floats, nor are products with kernels of 1e150."""
+    for kernels in (problem_of(loss).kernels, 1e150 * problem_of(loss).kernels.dense()):
+        problem = problem_of(loss).replace(kernels=kernels, C=C)
+        for beta, theta in ((rng.normal(size=24), None), (C * rng.normal(size=24), np.ones(4))):
+            with pytest.raises(AssertionError, match=r"^not optimal: "):
+                assert_optimal(problem, beta, weights=theta, intercept=0.1)

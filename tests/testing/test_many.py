@@ -148,8 +148,13 @@ def test_a_multiclass_model(problem):
 
 @pytest.mark.parametrize("value", ["12", None, True, [1.0, 2.0], 1j])
 def test_what_is_no_number_is_refused(problem, value):
-    with pytest.raises(InvalidType, match="must be a number"):
+    with pytest.raises(InvalidType, match="give a number: the optimal value of a model"):
         check_value(problem, value)
+
+
+def test_an_integer_beyond_float64_is_off(problem):
+    with pytest.raises(AssertionError, match="the value inf is off by inf"):
+        check_value(problem, 10**400)
 
 
 def test_bad_arguments(problem):

@@ -98,6 +98,10 @@ def test_what_is_missing_has_the_defaults():
         ({"regularizer": 1.0}, "regularizer = 1.0 is no text"),
         ({"format": 1.0}, "format = 1.0 is no text"),
         ({"upper": "big"}, "upper = 'big' is no number"),
+        ({"upper": [[1.0, 2.0], [3.0]]}, "upper = [[1.0, 2.0], [3.0]] is ragged; give rows of one length"),
+        ({"intercept": [[1], [0, 1]]}, "intercept = [[1], [0, 1]] is ragged"),
+        ({"y": [1.0, [-1.0, 1.0]]}, "y = [1.0, [-1.0, 1.0]] is ragged"),
+        ({"kernels": [[[1.0, 0.0], [0.0]]]}, "kernels = [[[1.0, 0.0], [0.0]]] is ragged"),
         ({"regularizer": "Lp", "regularizer_p": [1.0, 2.0]}, "regularizer_p = [1.0, 2.0] is no number"),
         (
             {"regularizer": "Groups", "regularizer_p": 0.5, "regularizer_q": 0.5, "regularizer_groups": [1.5]},
@@ -217,6 +221,12 @@ def test_a_saved_solution_is_an_answer(tmp_path):
     answer = answer_from_record(read_record(tmp_path / "s.npz"))
     assert np.array_equal(answer.dual_coef, found.dual_coef)
     assert (answer.intercept, answer.objective) == (found.intercept, found.objective)
+
+
+def test_ragged_numbers_of_an_answer_are_refused():
+    for name in ("dual_coef", "weights", "intercept", "objective", "converged"):
+        with pytest.raises(InvalidInput, match=rf"^{name} = \[\[1.0, 0.0\], \[1.0\]\] is ragged"):
+            answer_from_record({"dual_coef": [1.0], name: [[1.0, 0.0], [1.0]]})
 
 
 def test_names_that_are_no_part_of_an_answer_are_refused():

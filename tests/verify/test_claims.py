@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
@@ -248,3 +249,20 @@ def test_the_proof_of_definiteness_counts_the_rounding_of_its_products(monkeypat
     for wrong, proven in ((2e-15, True), (1.5e-14, False)):
         monkeypatch.setattr(np.linalg, "cholesky", lambda A, wrong=wrong: (1.0 + wrong) * genuine(A))
         assert verify.semidefinite(np.eye(30), 0.0) is proven
+
+
+@pytest.mark.parametrize("lower", [-1e300, -1.0, -math.inf])
+@pytest.mark.parametrize("upper", [0.0, 1e-300])
+def test_numbers_beyond_double_precision_are_told_and_end_no_check(lower, upper):
+    """A primal objective beyond 1e308 is above any claim; a gap of 1e600 times the objective, or of 0, is a gap."""
+    problem = make_problem(regularizer=Lp(2), n=8, loss="squared", intercept=False).replace(y=np.zeros(8))
+    certificate = certify(problem, np.zeros(8), weights=np.ones(4), rigorous=True)
+    facts = json.loads(json.dumps(certificate.to_dict()))
+    facts["claim"].update(lower=lower.hex(), upper=upper.hex())
+    confirmed = verify.verify(facts, problem.kernels.dense(), problem.y)
+    gap = "1.0e+300" if (lower, upper) == (-1.0, 1e-300) else "inf"
+    told = [line for line in confirmed if line.startswith("relative gap: ")]
+    assert told == ([f"relative gap: {gap}"] if lower > -math.inf else [])
+    facts["point"]["dual_coef"] = [(1e200).hex()] * 8
+    with pytest.raises(verify.Refuted, match=r"below the primal objective inf|exceeds the dual objective -inf"):
+        verify.verify(facts, problem.kernels.dense(), problem.y)

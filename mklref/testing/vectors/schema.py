@@ -80,7 +80,7 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
         _number(record.get(name, 0.0), name)
     weight = record.get("sample_weight")
     return Problem(
-        record["kernels"] if isinstance(record["kernels"], KernelStack) else np.asarray(record["kernels"]),
+        record["kernels"] if isinstance(record["kernels"], KernelStack) else _array(record["kernels"], "kernels"),
         _vector(record["y"], "y"),
         C=_number(record.get("C", 1.0), "C"),
         loss=loss,
@@ -195,7 +195,7 @@ def _arguments(record: Mapping[str, Any], prefix: str, kind: type) -> dict[str, 
         elif isinstance(value, str) and field.name == "form":
             arguments[field.name] = value
         elif field.name == "E":
-            arguments[field.name] = np.asarray(value)
+            arguments[field.name] = _array(value, name)
         elif field.name in _VECTORS:
             arguments[field.name] = _vector(value, name)
         else:
@@ -230,14 +230,14 @@ def _text(record: Mapping[str, Any], name: str, default: str) -> str:
 
 def _vector(value: Any, name: str) -> Array:
     """Numbers along one axis, row or column; converted to float64 by the class that takes them."""
-    array = np.asarray(value)
+    array = _array(value, name)
     if array.dtype.kind not in "iuf" or array.size != max(array.shape, default=1):
         raise InvalidInput(f"{name} = {_shown(value)} is no vector of numbers.")
     return as_float_array(array, name, InvalidParameter).ravel().astype(np.float64)
 
 
 def _number(value: Any, name: str) -> float:
-    array = np.asarray(value)
+    array = _array(value, name)
     if array.size != 1 or array.dtype.kind not in "iuf":
         raise InvalidParameter(f"{name} = {_shown(value)} is no number.")
     return float(as_float_array(array, name, InvalidParameter).ravel()[0])
@@ -245,10 +245,17 @@ def _number(value: Any, name: str) -> float:
 
 def _flag(value: Any, name: str) -> bool:
     """True, false, 1 or 0."""
-    array = np.asarray(value)
+    array = _array(value, name)
     if array.size != 1 or array.dtype.kind not in "biuf" or array.ravel()[0] not in (0, 1):
         raise InvalidParameter(f"{name} = {_shown(value)}; give true or false, 1 or 0.")
     return bool(array.ravel()[0])
+
+
+def _array(value: Any, name: str) -> Any:
+    try:
+        return np.asarray(value)
+    except ValueError as ragged:
+        raise InvalidInput(f"{name} = {_shown(value)} is ragged; give rows of one length.") from ragged
 
 
 def _shown(value: Any) -> str:
