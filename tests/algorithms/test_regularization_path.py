@@ -149,7 +149,7 @@ def test_time_ends_the_path_early():
         ({"C": [1.0], "solver": lambda *_, **options: len(options)}, InvalidType, "returned int; expected a Solution"),
         ({"C": [1.0], "warm": "no"}, InvalidType, "warm is 'no' (str); give True or False"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",  # the text of a function has its address
 )
 def test_bad_options_are_refused(options, error, message):
     with pytest.raises(error, match=re.escape(message)):
