@@ -128,7 +128,7 @@ def offered(name: str, value: Any) -> Any:
     if value != value or value not in CHOICES.get(name, (value,)):
         raise ValueError(name)
     if name == "C":
-        return min(COSTS, key=lambda cost: abs(cost - value))
+        return min(COSTS, key=lambda cost: abs(cost - min(value, COSTS[-1])))
     if name not in RANGES:
         return value
     (low, high), step = RANGES[name], STEPS[name]
