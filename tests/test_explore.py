@@ -201,6 +201,9 @@ def test_dots_of_numbers_are_not_called_labels(tmp_path):
     (tmp_path / "my.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{1.5 * k}" for k in range(30))]))
     shown, _ = work.solved(replace(SMALL, data=str(tmp_path / "my.csv"), loss="squared"), {})
     assert "white is y &gt; 0, black y ≤ 0" in page.decision(shown)
+    (tmp_path / "huge.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{k}e299" for k in range(30))]))
+    huge, _ = work.solved(replace(SMALL, data=str(tmp_path / "huge.csv"), loss="squared"), {})
+    np.testing.assert_allclose(huge.problem.y, shown.problem.y)
     assert "white is +1, black −1" in page.decision(work.solved(SMALL, {})[0])
 
 
