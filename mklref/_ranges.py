@@ -79,8 +79,8 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     solution : Solution
         A good solution of it: its own gap is added to the allowance.
     slack : float
-        Allowance, relative to the objective, or to the unit of the problem where that is 0. A small one asks what the optimum determines, a larger one what the
-        data determine.
+        Allowance, relative to the objective, or to the unit of the problem where that is 0. A small one asks what the
+        optimum determines, a larger one what the data determine.
 
     Returns
     -------
