@@ -300,8 +300,11 @@ def _step(
             residual = np.concatenate([residual, excess + nu * part.normal, [part.normal @ unknown[S] - 1.0]])
     if not (len(matrix) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(residual))):
         return None
-    # Singular where kernels have low rank: of all solutions the shortest.
-    solved: Any = scipy.linalg.lstsq(matrix, residual, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    # Singular where kernels have low rank: of all solutions the shortest, in units in which no kernel is large.
+    unit = _units(matrix, len(F))
+    scaled = unit[:, None] * matrix * unit
+    solved: Any = scipy.linalg.lstsq(scaled, unit * residual, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    solved *= unit
     if not np.all(np.isfinite(solved)):
         return None
     moved, weights_moved, b_moved = np.zeros_like(beta), np.zeros_like(unknown), np.zeros_like(b)
@@ -310,6 +313,19 @@ def _step(
     if kinks is not None:
         weights_moved[S] = solved[kernels : kernels + len(S)]
     return moved, weights_moved, b_moved
+
+
+def _units(matrix: Array, samples: int) -> Array:
+    """Powers of two: one for the block of the samples, and one for each row below it, that make the largest entry 1."""
+    unit = np.full(len(matrix), 2.0 ** -round(0.5 * _exponent(matrix[:samples, :samples])))
+    for k in range(samples, len(matrix)):
+        unit[k] = 2.0 ** -round(_exponent(matrix[k, :k] * unit[:k]))
+    return unit
+
+
+def _exponent(entries: Array) -> float:
+    """The logarithm of the largest modulus, 0 without any."""
+    return float(np.log2(np.abs(entries).max(initial=0.0) or 1.0))
 
 
 def _bordered(matrix: Array, rows: Array, corner: float) -> Array:

@@ -79,8 +79,8 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     solution : Solution
         A good solution of it: its own gap is added to the allowance.
     slack : float
-        Allowance, relative to max(1, objective). A small one asks what the optimum determines, a larger one what the
-        data determine.
+        Allowance, relative to the objective, or to the unit of the problem where that is 0. A small one asks what the
+        optimum determines, a larger one what the data determine.
 
     Returns
     -------
@@ -115,9 +115,8 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     # A solution whose weights sum to less than one by rounding is put onto the simplex.
     theta = solution.weights / solution.weights.sum()
     budget = float(missing @ theta) + allowance
-    with np.errstate(divide="ignore"):
-        high = np.minimum(1.0, budget / missing)
-    low = np.zeros(len(q))
+    low, high = np.zeros(len(q)), np.ones(len(q))
+    np.divide(budget, missing, out=high, where=missing > budget)  # both are 0 where nothing is to be learned
     chosen = np.flatnonzero((high > _WORTH_A_PROGRAM) | (theta > 0.0))
     scores = theta @ images + solution.intercept
     bounds = _score_intervals(problem, beta, scores, allowance / problem.n_samples)
@@ -164,7 +163,7 @@ def _extremes(
     offset = np.ones((len(lower), 1)) if intercept else np.zeros((len(lower), 1))
     rows = np.hstack([images.T, offset])
     above, below = np.isfinite(upper), np.isfinite(lower)
-    spend = np.append(missing / budget, 0.0)
+    spend = np.append(missing / (budget or 1.0), 0.0)
     A = np.vstack([rows[above], -rows[below], spend])
     right = np.concatenate([upper[above], -lower[below], [1.0]])
     total = np.append(np.ones(M), 0.0)[None, :]

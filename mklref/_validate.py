@@ -108,6 +108,13 @@ def checked_flag(label: str, value: Any) -> bool:
     return bool(value)
 
 
+def checked_rng(rng: Any) -> np.random.Generator:
+    """`rng` if it is a Generator, else `InvalidType`."""
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidType(f"rng is {rng!r}; give a numpy Generator, for instance np.random.default_rng(0).")
+    return rng
+
+
 def check_callback(callback: Any, argument: str) -> None:
     """Raise `InvalidType` unless `callback` is None or can be called."""
     if callback is not None and not callable(callback):

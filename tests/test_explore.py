@@ -36,6 +36,7 @@ def test_an_address_holds_every_state():
     assert State().query() == {}
     assert State.from_query({"C": "no number", "samples": "30", "other": "1"}) == State(samples=30)
     assert State.from_query({"C": "12", "noise": "9", "samples": "-3", "lam": "nan"}) == State(samples=20, noise=1.0)
+    assert State.from_query({"C": "inf"}) == State.from_query({"C": "1e9"}) == State(C=1000.0)
     assert State.from_query({"samples": "33", "lam": "0.12", "noise": "0.33"}) == State(samples=30, lam=0.1, noise=0.35)
     assert State.from_query({"kernels": "linear," * 200}).kernels == "linear," * 200
     assert State.from_query({"loss": "none", "regularizer": "", "p": "7"}) == State()  # what no list offers
@@ -174,6 +175,36 @@ def test_a_file_is_read_once_as_long_as_it_stays_the_same(tmp_path, monkeypatch)
             work.forget()
             assert work.solved(replace(SMALL, data=str(path), samples=samples), {})[1] == {}
     assert len(reads) == 2
+
+
+def test_pictures_of_a_file_that_was_changed_are_those_of_what_it_holds_now(tmp_path):
+    state, memory = replace(SMALL, data=str(tmp_path / "my.csv"), samples=50), {}
+    for seed, n in enumerate((40, 40, 50)):
+        rows = [f"{a},{b},{a > 0}" for a, b in np.random.default_rng(seed).normal(size=(n, 2))]
+        (tmp_path / "my.csv").write_text("\n".join(["a,b,class", *rows]))
+        work.forget()  # as whoever opens the page again does
+        shown, _ = work.solved(state, memory)
+        afresh, _ = work.solved(state, {})
+        X = states.sample_of(state).X
+        blocks = afresh.kernels.new(views.grid_of(X)[0])
+        picture = views.decision(X, afresh.problem.y, blocks, afresh.names, afresh.solution)
+        assert page.decision(shown).startswith(picture)
+
+
+def test_the_path_over_p_has_a_line_where_the_problem_has_a_p():
+    for regularizer, lines in (("lp ball (Ivanov)", 1), ("groups", 0), ("elastic net (Ivanov)", 0), ("block norm", 0)):
+        shown, _ = work.solved(replace(SMALL, regularizer=regularizer), {})
+        assert page.paths(shown).count("<polyline") == 2 * (3 + 1) + 1 + lines
+
+
+def test_dots_of_numbers_are_not_called_labels(tmp_path):
+    (tmp_path / "my.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{1.5 * k}" for k in range(30))]))
+    shown, _ = work.solved(replace(SMALL, data=str(tmp_path / "my.csv"), loss="squared"), {})
+    assert "white is y &gt; 0, black y ≤ 0" in page.decision(shown)
+    (tmp_path / "huge.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{k}e299" for k in range(30))]))
+    huge, _ = work.solved(replace(SMALL, data=str(tmp_path / "huge.csv"), loss="squared"), {})
+    np.testing.assert_allclose(huge.problem.y, shown.problem.y)
+    assert "white is +1, black −1" in page.decision(work.solved(SMALL, {})[0])
 
 
 def test_a_value_beside_the_interval_is_said_to_be_beside_it():
@@ -383,6 +414,15 @@ def test_the_server_answers_this_machine_and_whoever_has_the_token(served):
             pass
         assert refused.value.code == status
         assert token not in refused.value.read().decode()
+
+
+def test_a_request_for_no_address_is_refused_in_words(served):
+    host = served[0].removeprefix("http://").rstrip("/")
+    name, _, port = host.partition(":")
+    for target in ("http://[", "http://a]b/"):
+        with socket.create_connection((name, int(port)), timeout=60) as connection:
+            connection.sendall(f"GET {target} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+            assert b" 403 " in connection.recv(64)
 
 
 INTERRUPTED_IMPORT = """

@@ -77,6 +77,18 @@ def test_the_largest_weights_are_shown_in_order_and_the_axis_says_so():
     assert ax.get_legend() is None
 
 
+def test_weights_of_either_sign_are_seen():
+    ax = plotting.weights([-3.0, 1.0, 2.0], by=None, most=2)
+    assert bars(ax) == {"K0": -3.0, "K2": 2.0}
+    assert ax.get_xlim()[0] < -3.0
+    assert plotting.weights(THETA).get_xlim()[0] == 0.0
+    theta = [[-3.0, 1.0], [-3.0, 0.0]]
+    assert plotting.path([1.0, 2.0], theta).lines[0].get_ydata().tolist() == [2, 1]
+    paths = plotting.weight_paths(theta, [1.0, 2.0], most=1)
+    assert legend(paths) == ["K0"]
+    assert paths.get_ylim()[0] < -3.0
+
+
 def test_weights_of_whatever_has_weights(problem, solution):
     expected = solution.weights.tolist()
     assert list(bars(plotting.weights(solution, by=None)).values()) == expected
@@ -101,6 +113,20 @@ def test_weights_of_whatever_has_weights(problem, solution):
         (lambda: plotting.path([1.0, 2.0], [THETA]), "2 values for 1 solutions"),
         (lambda: plotting.path([1.0], [THETA], errors=[0.1, 0.2]), "2 errors for 1 values of C"),
         (lambda: plotting.surface(None, np.ones((4, 3))), r"X has shape \(4, 3\).*two variables"),
+        (lambda: plotting.surface(None, np.ones((0, 2))), r"X has shape \(0, 2\)"),
+        (lambda: plotting.surface(None, [[1.0, np.inf]]), r"X\[0, 1\] is inf"),
+        (lambda: plotting.surface(None, np.ones((4, 2)), 3), r"y has shape \(\) for 4 samples"),
+        (lambda: plotting.weights([0.5, np.nan]), r"weights\[1\] is nan"),
+        (lambda: plotting.weights(THETA, "abcde"), "names is 'abcde'; give a list"),
+        (lambda: plotting.path([1.0, 2.0], [THETA, THETA * np.nan]), r"weights of the solutions\[1, 0\] is nan"),
+        (lambda: plotting.path([1.0, 2.0], [THETA, THETA[1:]]), "weights of the solutions is ragged"),
+        (lambda: plotting.path([0.0, 2.0], [THETA, THETA]), "values hold 0; on a logarithmic axis"),
+        (lambda: plotting.path([1.0, np.inf], [THETA, THETA]), r"values\[1\] is inf"),
+        (lambda: plotting.path([1.0], [THETA], errors=np.ones((1, 0))), r"errors has shape \(1, 0\)"),
+        (lambda: plotting.path([1.0], 3), "solutions is one int; give a sequence"),
+        (lambda: plotting.weight_paths([THETA], [1.0], names=NAMES[:2]), "2 names for 5 kernels"),
+        (lambda: plotting.alignment(np.ones((2, 3))), r"kernels has shape \(2, 3\); give alignments"),
+        (lambda: plotting.sparsity(np.ones((2, 0))), r"coef has shape \(2, 0\)"),
     ],
 )
 def test_shapes_that_do_not_fit(call, message):
@@ -138,6 +164,16 @@ def test_things_that_are_no_solutions(rng):
         plotting.intervals(3)
     with pytest.raises(InvalidInput, match="y has 3 entries for 12 samples"):
         plotting.surface(model, X, X[:3, 0])
+    with pytest.raises(InvalidInput, match=r"y holds 'a', which is no class of the model: \[False, True\]"):
+        plotting.surface(model, X, ["a"] * 12)
+    for draw in (plotting.contributions, plotting.surface):
+        with pytest.raises(InvalidType, match="model is NoneType; give a fitted estimator"):
+            draw(None, X)
+    with pytest.raises(InvalidType, match=r"found is NoneType; give what mklref\.model_selection\.stability returns"):
+        plotting.stability(None)
+    with pytest.raises(InvalidParameter, match="machine = 1; the model has 1, counted from 0"):
+        plotting.contributions(model, X, machine=1)
+    assert legend(plotting.contributions(model, X, labels=[None] * 12)) == ["None"]
 
 
 def test_parameters_that_are_none():
@@ -145,6 +181,12 @@ def test_parameters_that_are_none():
         plotting.weights(THETA, by="colour")
     with pytest.raises(InvalidParameter, match="total = True sums over groups"):
         plotting.weights(THETA, by=None, total=True)
+    with pytest.raises(InvalidParameter, match=r"by names the kernel 0\.5; there are 5"):
+        plotting.weights(THETA, by={"a": [0.5]})
+    with pytest.raises(InvalidType, match=r"most is 1\.5 \(float\); give an integer"):
+        plotting.weights(THETA, most=1.5)
+    with pytest.raises(InvalidParameter, match="points = 1 must be an integer of at least 2"):
+        plotting.surface(None, np.ones((4, 2)), points=1)
 
 
 def test_weights_and_gap_over_iterations(solution):

@@ -117,6 +117,15 @@ def test_samples_beyond_the_margin_leave_room_that_no_dependence_explains():
     np.testing.assert_allclose([found.low, found.high], [[0.0, 0.0], [1.0, 1.0]], atol=1e-4)
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber", "epsilon_insensitive"])
+def test_where_nothing_is_to_be_learned_any_weights_are_as_good(grams, loss):
+    kernels, y = grams
+    found = weight_ranges(*solved(kernels, np.zeros(len(y)), loss))
+    assert found.low.tolist() == [0.0] * len(kernels)
+    assert found.high.tolist() == [1.0] * len(kernels)
+    assert found.exchangeable == (tuple(range(len(kernels))),)
+
+
 def test_the_report(grams):
     kernels, y = grams
     text = str(weight_ranges(*solved([*kernels, kernels[2]], y)))

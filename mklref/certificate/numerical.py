@@ -226,6 +226,8 @@ def certify_images(
     g = scale * np.sqrt(inside_squares)
 
     fitting = regularizer.weights_from_dual(np.where(inside_squares > noise, g, 0.0))  # rho/g has a meaning
+    if regularizer.degree == 1.0 and lower > 0.0 and (alone := regularizer.value(fitting * np.sqrt(inside_squares))):
+        fitting = fitting * (lower / alone)  # R* is 0, and all multiples attain it: of the optimum R <= P* is known
     fitted = _Primal(parts, fitting)
     fitted_intercepts = fitted.best_intercepts()
     theta, violations = fitting, _violations(problem, parts)

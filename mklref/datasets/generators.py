@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_integer
+from mklref._validate import checked_integer, checked_number, checked_rng
 from mklref.datasets.record import Cells, Generated
 from mklref.datasets.signals import LENGTH, signal
 from mklref.exceptions import InvalidParameter
@@ -43,8 +45,11 @@ def kloft_toy(rng: np.random.Generator, n: int, *, relevant: int, d: int = 50, s
     InvalidParameter
         n is odd, or a number is out of its range.
     """
+    checked_rng(rng)
     _require_count("n", n, 2)
+    _require_count("d", d, 1)
     _require_count("relevant", relevant, 1, d)
+    separation = _finite("separation", separation)
     if n % 2:
         raise InvalidParameter(f"n = {n} is odd; the classes are balanced, take {n + 1}.")
     theta = (np.arange(d) < relevant).astype(float)
@@ -58,6 +63,7 @@ def two_norm(rng: np.random.Generator, n: int, *, d: int = 20) -> Generated:
 
     Every variable says equally much, and the error of Bayes is Phi(-2) = 2.3 %. L. Breiman (1996), d = 20.
     """
+    checked_rng(rng)
     _require_count("n", n, 2)
     _require_count("d", d, 1)
     y = rng.choice([-1.0, 1.0], size=n)
@@ -73,6 +79,7 @@ def waveform(rng: np.random.Generator, n: int) -> Generated:
     with the peaks (a, b) = (7, 15), (7, 11) and (11, 15) for the classes 0, 1 and 2. L. Breiman et al. (1984), in the
     numbering of the classes of UCI's waveform. `truth` is the standard deviation of the class means.
     """
+    checked_rng(rng)
     _require_count("n", n, 3)
     a, b = np.array([7.0, 7.0, 11.0]), np.array([15.0, 11.0, 15.0])
     y = rng.integers(3, size=n)
@@ -106,9 +113,9 @@ def noisy_signal(
     InvalidParameter
         Unknown signal, or a number is out of its range.
     """
+    checked_rng(rng)
     _require_count("n", n, 2)
-    if not snr > 0.0:
-        raise InvalidParameter(f"snr = {snr!r} must be positive; inf means no noise.")
+    snr = checked_number("snr", snr, "(0, inf]", lambda ratio: ratio > 0.0, "inf means no noise.")
     x = np.arange(1, n + 1) / n if regular else np.sort(rng.uniform(size=n))
     f = signal(name, x)
     y = f + rng.normal(scale=f.std() / snr, size=n)
@@ -146,12 +153,15 @@ def p300(
     InvalidParameter
         A number is out of its range.
     """
+    checked_rng(rng)
     _require_count("n", n, 6)
     _require_count("channels", channels, 1)
     _require_count("frames", frames, 1)
     _require_count("relevant", relevant, 0, channels)
-    if not 0.0 <= correlation < 1.0:
-        raise InvalidParameter(f"correlation = {correlation!r} lies outside of [0, 1).")
+    amplitude = _finite("amplitude", amplitude)
+    correlation = checked_number(
+        "correlation", correlation, "[0, 1)", lambda c: 0.0 <= c < 1.0, "that of noise one frame apart."
+    )
     y = rng.permutation(np.where(np.arange(n) < round(n / 6), 1.0, -1.0))
     sensitivity = np.zeros(channels)
     sensitivity[rng.permutation(channels)[:relevant]] = rng.uniform(0.5, 1.0, size=relevant)
@@ -209,7 +219,12 @@ def single_cells(
     InvalidParameter
         A number is out of its range.
     """
+    checked_rng(rng)
     _require_count("n", n, 4)
+    noise = _finite("noise", noise)
+    for name, given, length in (("sets", sets, 3), ("relevant", relevant, 3), ("sizes", sizes, 2)):
+        if not isinstance(given, Sequence) or len(given) != length:
+            raise InvalidParameter(f"{name} = {given!r} must be {length} integers.")
     for kind, count, few in zip(_MODALITIES, sets, relevant, strict=True):
         _require_count(f"sets of {kind}", count, 2)
         _require_count(f"relevant sets of {kind}", few, 0, count)
@@ -261,6 +276,10 @@ def _numbered(d: int) -> tuple[str, ...]:
 def _triangle(peak: Array) -> Array:
     """One wave a row."""
     return np.maximum(6.0 - np.abs(np.arange(1.0, 22.0) - peak[:, None]), 0.0)
+
+
+def _finite(name: str, value: float) -> float:
+    return checked_number(name, value, "(-inf, inf)", np.isfinite, "a finite number.")
 
 
 def _require_count(name: str, value: int, low: int, high: int | None = None) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array
 from mklref.exceptions import InvalidParameter
 
 LENGTH = 512
@@ -57,13 +58,13 @@ def signal(name: str, x: Any) -> Array:
     InvalidParameter
         Unknown name, or a position outside of [0, 1].
     """
-    x = np.asarray(x, dtype=float)
+    x = as_float_array(x, "x", InvalidParameter)
     if not ((x >= 0.0) & (x <= 1.0)).all():
         raise InvalidParameter("x holds positions outside of [0, 1], where the signals live; rescale them.")
     return _function(name)(x)
 
 
 def _function(name: str) -> Callable[[Array], Array]:
-    if name not in SIGNALS:
+    if not isinstance(name, str) or name not in SIGNALS:
         raise InvalidParameter(f"name = {name!r} is no signal; known are {', '.join(SIGNALS)}.")
     return SIGNALS[name]

@@ -161,6 +161,8 @@ def scorer_of(model: Any, scoring: Any) -> Any:
         try:
             return float(scorer(model, rows, y, **weighted))
         except ValueError as refused:
+            if callable(scoring):  # a measure of somebody's own knows best what it misses
+                raise
             raise InvalidParameter(f"scoring = {scoring!r} does not measure these predictions: {refused}") from refused
         except AttributeError as lacking:
             if "predict_proba" not in str(lacking):

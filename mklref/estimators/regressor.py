@@ -16,6 +16,9 @@ from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
 from mklref.problem import Problem
 
+LARGEST = 1e300
+"""Of the targets: predictions may be a good deal larger."""
+
 
 class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
     """Regression with learned kernel weights, solved to a certified duality gap.
@@ -132,6 +135,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
         """One problem, in units of the standard deviation of the targets."""
+        if (largest := np.abs(y).max()) > LARGEST:
+            raise InvalidTarget(
+                f"y has values up to {largest:g}, beyond {LARGEST:g}: what is predicted of them may leave float64. "
+                "Divide them by a power of ten."
+            )
         self.y_mean_, self.y_scale_ = units(y, weight) if self.scale_y else (0.0, 1.0)
         common: dict[str, Any] = {"C": self.C, "loss": self.loss, "regularizer": self._regularizer()}
         targets = (y - self.y_mean_) / self.y_scale_

@@ -181,7 +181,8 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
     try:
         if known:
             return check_array(X, dtype=np.float64, estimator=model, input_name="X", accept_sparse=True)
-        return validate_data(model, X, *y, dtype=np.float64, **checks)
+        with np.errstate(invalid="ignore"):  # it sums entries, of which large ones of both signs have none
+            return validate_data(model, X, *y, dtype=np.float64, **checks)
     except (TypeError, ValueError) as invalid:
         columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "dtypes") else []
         if not columns and "could not convert string" not in str(invalid):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_flag, checked_number, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_number, checked_rng, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
 
@@ -248,10 +248,3 @@ def simulate(kernels: Any, weights: Any, noise_variance: float, rng: np.random.G
         functions[m] = root @ rng.standard_normal(problem.n_samples)
     noise = np.sqrt(problem.noise_variance) * rng.standard_normal(problem.n_samples)
     return functions, functions.sum(axis=0) + noise
-
-
-def checked_rng(rng: Any) -> np.random.Generator:
-    """`rng` if it is a Generator, else `InvalidType`."""
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidType(f"rng is {rng!r}; give a numpy Generator, for instance np.random.default_rng(0).")
-    return rng

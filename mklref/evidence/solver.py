@@ -12,11 +12,11 @@ import numpy as np
 from mklref._progress import Progress
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref._validate import check_callback, check_limits, checked_count, checked_flag
+from mklref._validate import check_callback, check_limits, checked_count, checked_flag, checked_rng
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import no_higher, residuals
-from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_rng
+from mklref.evidence.problem import EvidenceProblem, checked_problem
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
 from mklref.exceptions import Interrupted, InvalidParameter
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import lru_cache
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pygments import highlight
@@ -24,6 +23,7 @@ from mklref.exceptions import MKLError, NotApplicable
 from mklref.explore import state as states, views, walk as walks, work
 from mklref.explore.state import State
 from mklref.explore.work import Shown
+from mklref.kernels.fitted import FamilyStack
 from mklref.regularizers import BlockNorm, Groups, Lp, Regularizer
 
 HINT = (
@@ -186,24 +186,24 @@ def _how_unique(regularizer: Regularizer) -> str:
 
 def decision(shown: Shown) -> str:
     """The decision function and its parts for two variables, else how many support vectors there are."""
-    data = states.sample_of(shown.state)
-    if data.X.shape[1] == 2:
+    X = shown.kernels.fitted.samples
+    if X.shape[1] == 2:
+        white, black = ("+1", "−1") if shown.problem.loss.targets == "labels" else ("y &gt; 0", "y ≤ 0")
         rings = (
-            "<p><small>Dots: white is +1, black −1; a yellow ring is as wide as the dual variable is large. "
+            f"<p><small>Dots: white is {white}, black {black}; a yellow ring is as wide as the dual variable is large. "
             "The function: orange above 0, blue below, white at 0.</small></p>"
         )
-        blocks = _blocks(shown.state.kernels, states.arguments(shown.state))
-        return views.decision(data.X, shown.problem.y, blocks, shown.names, shown.solution) + rings
+        return views.decision(X, shown.problem.y, _blocks(shown.kernels), shown.names, shown.solution) + rings
     beta = np.abs(shown.solution.dual_coef)
     support = int((beta > 1e-6 * beta.max()).sum())
-    return f"<p>{data.X.shape[1]} variables: no picture. {support} of {len(beta)} samples have a dual variable.</p>"
+    return f"<p>{X.shape[1]} variables: no picture. {support} of {len(beta)} samples have a dual variable.</p>"
 
 
 @lru_cache(maxsize=1)
-def _blocks(kernels: str, data: tuple[Any, ...]) -> Array:
+def _blocks(kernels: FamilyStack) -> Array:
     """The kernels between the grid of a picture and the samples, (M, GRID^2, n): they stay when C or p moves."""
-    points, *_ = views.grid_of(states.sample(*data).X)
-    return states.stack(kernels, data).new(points)
+    points, *_ = views.grid_of(kernels.fitted.samples)
+    return kernels.new(points)
 
 
 def walk(steps: walks.Walk) -> str:

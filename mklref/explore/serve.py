@@ -18,7 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 from mklref.exceptions import InvalidParameter, MissingExtra
 
@@ -155,19 +155,19 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer it, if it names this machine and has the token."""
-        url = urlsplit(self.path)
-        query = dict(parse_qsl(url.query, keep_blank_values=True))
+        path, _, said = self.path.partition("?")
+        query = dict(parse_qsl(said, keep_blank_values=True))
         token = query.pop("access_token", "")
         # A name of somebody else that resolves to this machine is no name of this server.
         if self.headers.get("Host") not in self.server.hosts:
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", f"This is a page of {HOST} alone.")
-        elif url.path == "/math.ttf":  # no secret, and style sheets know no token
+        elif path == "/math.ttf":  # no secret, and style sheets know no token
             self._font()
         elif not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", "Open the address, token and all, that the command says.")
-        elif url.path == "/":
+        elif path == "/":
             self._whole(query)
-        elif url.path == "/panels":
+        elif path == "/panels":
             self._panels(query)
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", "There is nothing here.")

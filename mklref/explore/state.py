@@ -13,6 +13,7 @@ import numpy as np
 
 from mklref import datasets
 from mklref._typing import Array
+from mklref.datasets.record import mean_and_deviation
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
 from mklref.kernels import parse
 from mklref.kernels.fitted import FamilyStack
@@ -128,7 +129,7 @@ def offered(name: str, value: Any) -> Any:
     if value != value or value not in CHOICES.get(name, (value,)):
         raise ValueError(name)
     if name == "C":
-        return min(COSTS, key=lambda cost: abs(cost - value))
+        return min(COSTS, key=lambda cost: abs(cost - min(value, COSTS[-1])))
     if name not in RANGES:
         return value
     (low, high), step = RANGES[name], STEPS[name]
@@ -197,7 +198,8 @@ def sample(data: str, samples: int, share: float, noise: float, positive: str, t
         )
     labels = y.astype(float) if real else datasets.encode(y, positive or None)[0]
     if real:
-        labels = (labels - labels.mean()) / (labels.std() or 1.0)
+        mean, deviation = mean_and_deviation(labels)
+        labels = (labels - mean) / deviation
     return Sample(table.X, labels, table.features, not real, report)
 
 

@@ -135,16 +135,17 @@ def gaps(solution: Solution) -> str:
     return axes.svg()
 
 
-def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: float, what: str) -> str:
-    """Kernel weights along a parameter, at equal distances, where they are known; a line at its value now."""
+def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: float | None, what: str) -> str:
+    """Kernel weights along a parameter, at equal distances, where they are known; a line at its value now, if any."""
     known = np.isfinite(thetas).all(axis=1)
     most = float(thetas[known].max(initial=1e-12))
     axes = Axes((0, len(values) - 1), (0.0, most), f"Kernel weights over {what}")
     places = np.arange(float(len(values)))
     for m, theta in enumerate(thetas.T):
         axes.line(places[known], theta[known], COLOURS[m % len(COLOURS)], dots=True, title=names[m])
-    here = float(np.interp(np.log(now), np.log(values), places)) if np.isfinite(now) else len(values) - 1
-    axes.line([here, here], [0, axes.y[1]], "currentColor", 1.0)
+    if now is not None:
+        here = float(np.interp(np.log(now), np.log(values), places)) if np.isfinite(now) else len(values) - 1
+        axes.line([here, here], [0, axes.y[1]], "currentColor", 1.0)
     shown = [(k, "∞" if np.isinf(values[k]) else f"{values[k]:.4g}") for k in range(0, len(values), 2)]
     axes.ticks(shown, [(0.0, "0"), (axes.y[1], f"{axes.y[1]:.3g}")])
     axes.text(axes.x[1] / 2, 0.0, f"weights of the kernels over {what}", dy=31)

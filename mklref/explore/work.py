@@ -26,7 +26,7 @@ from mklref.explore.state import State
 from mklref.kernels.fitted import FamilyStack
 from mklref.native import solve
 from mklref.problem import Problem
-from mklref.regularizers import Lp
+from mklref.regularizers import Lp, Power, Tikhonov
 from mklref.solution import Solution, Status
 
 TOL = 1e-6
@@ -71,8 +71,8 @@ def solved(state: State, memory: dict[str, Any]) -> tuple[Shown, dict[str, str]]
         states.kernels_of(state)
         place = "problem"
         problem, kernels = states.problem_of(state)
-        known, solution, seconds = memory.get("finished", (None, None, 0.0))
-        finished = known == same_problem(state)
+        known, solved_on, solution, seconds = memory.get("finished", (None, None, None, 0.0))
+        finished = known == same_problem(state) and solved_on is kernels  # a file may be read anew, and differ
         if not finished:
             before = perf_counter()
             solution = solve(problem, tol=TOL, max_time=SOLVING)
@@ -83,7 +83,7 @@ def solved(state: State, memory: dict[str, Any]) -> tuple[Shown, dict[str, str]]
     shown = Shown(state, problem, kernels, solution, seconds, finished, begun)
     memory["shown"] = shown
     if finished:
-        memory["finished"] = (same_problem(state), solution, seconds)
+        memory["finished"] = (same_problem(state), kernels, solution, seconds)
     return shown, {}
 
 
@@ -102,7 +102,8 @@ def finish(shown: Shown, memory: dict[str, Any], stopped: Callable[[], bool]) ->
     if stopped():
         return None
     last = replace(shown, solution=solution, seconds=perf_counter() - begun, finished=True)
-    memory["shown"], memory["finished"] = last, (same_problem(shown.state), solution, last.seconds)
+    memory["shown"] = last
+    memory["finished"] = (same_problem(shown.state), shown.kernels, solution, last.seconds)
     return last
 
 
@@ -179,9 +180,10 @@ class Path(NamedTuple):
         return True
 
 
-def paths_of(shown: Shown) -> tuple[tuple[Path, float], tuple[Path, float]]:
-    """The paths over C for this regulariser and over p of an lp ball at this C, each with its value now."""
-    start, p = State(), getattr(shown.problem.regularizer, "p", 1.0)
+def paths_of(shown: Shown) -> tuple[tuple[Path, float], tuple[Path, float | None]]:
+    """The paths over C for this regulariser and over p of an lp ball at this C, each with its value now, if it has."""
+    start, regularizer = State(), shown.problem.regularizer
+    p = regularizer.p if isinstance(regularizer, Lp | Power | Tikhonov) else None  # that of Groups is another
     over_c = over_costs(same_problem(shown.state, C=start.C))
     ball = {"regularizer": start.regularizer, "p": start.p, "lam": start.lam, "groups": start.groups}
     return (over_c, shown.problem.C), (over_norms(same_problem(shown.state, **ball)), p)
@@ -192,7 +194,7 @@ def extend(shown: Shown, deadline: float = np.inf, stopped: Callable[[], bool] =
     (over_c, cost), (over_p, p) = paths_of(shown)
     half = 0.5 * (perf_counter() + deadline)
     done = over_c.extend(cost, shown.solution, half, stopped)
-    return over_p.extend(p, shown.solution, deadline, stopped) and done
+    return over_p.extend(1.0 if p is None else p, shown.solution, deadline, stopped) and done
 
 
 def further(shown: Shown, stopped: Callable[[], bool]) -> Iterator[None]:

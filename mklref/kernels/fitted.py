@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, require_finite
+from mklref._validate import as_float_array, require_finite, shown
 from mklref.exceptions import InvalidInput
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
@@ -239,7 +239,15 @@ def _columns_of(X: Any) -> list[str]:
 
 
 def as_texts(X: Any) -> Any:
-    """X as an array (n, d) of texts, a list as one column; None if it does not consist of texts."""
+    """X as an array (n, d) of texts, a list as one column; None if it does not consist of texts.
+
+    Raises
+    ------
+    InvalidInput
+        A single text, or one column of texts with something else among them.
+    """
+    if isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1:
+        _require_texts(list(X))
     if isinstance(X, list | tuple):
         rows = [[row] if isinstance(row, str) else row for row in X]
         if not rows or not all(isinstance(row, list | tuple) and len(row) == len(rows[0]) for row in rows):
@@ -253,6 +261,15 @@ def as_texts(X: Any) -> Any:
     ):
         return None
     return (array[:, None] if array.ndim == 1 else array).astype(np.str_)
+
+
+def _require_texts(column: list[Any]) -> None:
+    """A column without texts, or of texts alone."""
+    other = next((i for i, text in enumerate(column) if not isinstance(text, str)), None)
+    if other is not None and any(isinstance(text, str) for text in column):
+        raise InvalidInput(
+            f"X[{other}] is {shown(column[other])} among texts; give texts alone; '' is one without words."
+        )
 
 
 def _require_type(kernel: Kernel, name: str, samples: Any) -> None:

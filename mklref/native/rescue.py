@@ -2,6 +2,7 @@
 
 smaller_box    the solution at C / 1000, where the first machines ran along a box that is far too wide
 central_path   the saddle point of machine and weights at once (central.py), where the bundle goes in circles
+kinks          the solution for the penalty with kinks of which this one is barely a smooth version
 closed_form    the weights for the present block norms: J + psi falls, however far the model is off (Kloft (17))
 smallest_norms the solution for Lp(1), where 1'beta = c_b and R* may be steep beyond floating-point numbers
 """
@@ -39,6 +40,8 @@ class Ladder:
         """Whether the closed form was tried, or there is no psi that would make it fall."""
         self.smallest = not (loop.bounded_dual and loop.problem.intercept_cost)
         """Whether the smallest norms were tried, or beta = 0 is feasible and R* steep nowhere else."""
+        self.sharpened = loop.problem.regularizer.sharpened()
+        """The penalty with kinks, until it was tried."""
         M, order = loop.problem.n_kernels, loop.problem.n_samples + loop.problem.n_kernels
         if order > tuning.FACTORISED or not _has_a_path(loop.machine):
             return
@@ -55,6 +58,8 @@ class Ladder:
             return self.smaller_box()
         if (found := self.central_path(point)) is not None or loop.stopped is not None:
             return found
+        if (found := self.kinks()) is not None or loop.stopped is not None:
+            return found
         if failed and loop.failures < tuning.MOST_FAILURES:
             loop.most_failures = tuning.MOST_FAILURES
             return loop.resume(point)
@@ -65,20 +70,20 @@ class Ladder:
     def smaller_box(self) -> Point | None:
         """From the solution at a smaller C; where no |beta_i| reaches that, it is one here as well."""
         self.loop.cold = False
-        try:
-            return self._by_way_of(self.loop.problem.replace(C=self.loop.problem.C / tuning.SMALLER), "a smaller box")
-        except InvalidParameter:  # no such C
-            if self.loop.recorder.raised:
-                raise
-            return None
+        return self._by_way_of("a smaller box", C=self.loop.problem.C / tuning.SMALLER)
+
+    def kinks(self) -> Point | None:
+        """From the solution for the penalty with kinks, whose psi is polyhedral: the curved one is as steep there."""
+        sharpened, self.sharpened = self.sharpened, None
+        return None if sharpened is None else self._by_way_of("kinks", regularizer=sharpened)
 
     def smallest_norms(self) -> Point | None:
         """From min_beta max_m g_m, which a steep R* minimises: anywhere else it hides all norms but the largest."""
         tried, self.smallest = self.smallest, True
-        return None if tried else self._by_way_of(self.loop.problem.replace(regularizer=Lp(1)), "the smallest norms")
+        return None if tried else self._by_way_of("the smallest norms", regularizer=Lp(1))
 
-    def _by_way_of(self, problem: Problem, label: str) -> Point | None:
-        """The point from which the solution of another problem leads on."""
+    def _by_way_of(self, label: str, **changes: Any) -> Point | None:
+        """The point from which the solution of another problem leads on, if it has one."""
         loop, recorder = self.loop, self.loop.recorder
         left = max(1, recorder.max_iter - len(recorder.records))
         own: Recorder[Record] = Recorder(
@@ -90,8 +95,8 @@ class Ladder:
             callback=lambda _: recorder.tell(recorder.records[-1]),
         )
         try:
-            other = self.solved(problem, own)
-        except (FloatingPointError, np.linalg.LinAlgError):  # no point there
+            other = self.solved(loop.problem.replace(**changes), own)
+        except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there, or no such C
             if recorder.raised:
                 raise
             return None

@@ -10,8 +10,9 @@ import numpy as np
 
 from mklref._ranges import WeightRanges
 from mklref._typing import Array
-from mklref.exceptions import InvalidInput, InvalidParameter
-from mklref.plotting.style import axes, colour
+from mklref._validate import checked_integer
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.plotting.style import at_most, axes, colour, labelled, named, numbers
 
 MOST = 40
 """Bars that are drawn; the largest ones if there are more."""
@@ -51,9 +52,9 @@ def weights(
     Raises
     ------
     InvalidInput
-        No single vector of weights, or names of another number.
+        No single vector of finite weights, or names of another number.
     InvalidParameter
-        Unknown `by`, or `total` without groups.
+        Unknown `by`, a group of kernels that are not there, or `total` without groups.
     MissingExtra
         matplotlib is not installed.
     """
@@ -71,8 +72,8 @@ def weights(
         theta = theta[order]
         if ranges:
             low, high = ranges.low[order], ranges.high[order]
-    size = np.maximum(theta, high) if ranges else theta
-    shown = np.sort(np.argsort(-size, kind="stable")[: max(1, most)])
+    size = np.maximum(theta, high) if ranges else np.abs(theta)
+    shown = np.sort(np.argsort(-size, kind="stable")[: max(1, at_most(most))])
     ax = axes(ax, 6.0, 0.8 + 0.22 * len(shown))
     places = np.arange(len(shown))
     colours = [colour(labels[j][1]) for j in shown]
@@ -80,7 +81,9 @@ def weights(
     if ranges:
         ax.hlines(places, low[shown], high[shown], color=colours, linewidth=2.5)
     ax.set_yticks(places, [labels[j][0] for j in shown])
-    ax.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0.0, None))
+    ax.set(ylim=(len(shown) - 0.4, -0.6))
+    if theta.min(initial=0.0) >= 0.0:  # weights of a signed problem lie on both sides
+        ax.set_xlim(0.0, None)
     what = "weights of a group, summed" if total else "weight"
     ax.set_xlabel(what if len(shown) == len(theta) else f"{what} (the {len(shown)} largest of {len(theta)})")
     if len(groups) > 1 and not total:
@@ -120,20 +123,18 @@ def _named(solution: Any, names: Sequence[str] | None) -> tuple[Array, tuple[str
             f"the weights have shape {theta.shape}; draw one machine at a time, for instance weights_[0] with names."
         )
     known = names if names is not None else getattr(solution, "names", getattr(solution, "kernel_names_", None))
-    found = tuple(f"K{m}" for m in range(len(theta))) if known is None else tuple(str(name) for name in known)
-    if len(found) != len(theta):
-        raise InvalidInput(f"{len(found)} names for {len(theta)} weights; give one for each kernel.")
-    return theta, found
+    default = [f"K{m}" for m in range(len(theta))]
+    return numbers(theta, "weights"), named(default if known is None else known, len(theta), "weights")
 
 
 def _groups(by: str | Mapping[str, Sequence[int]] | None, names: Sequence[str]) -> dict[str, list[int]]:
     if by is None:
         return {"": list(range(len(names)))}
     if isinstance(by, Mapping):
-        groups = {str(name): list(members) for name, members in by.items()}
-        beyond = [m for members in groups.values() for m in members if not 0 <= m < len(names)]
-        if beyond:
-            raise InvalidParameter(f"by names the kernel {beyond[0]}; there are {len(names)}, counted from 0.")
+        groups = {str(name): list(members) if np.iterable(members) else [members] for name, members in by.items()}
+        for m in [m for members in groups.values() for m in members]:
+            says = f"by names the kernel {m!r}; there are {len(names)}, counted from 0."
+            checked_integer(m, 0, len(names) - 1, says)
         rest = sorted(set(range(len(names))) - {m for members in groups.values() for m in members})
         return {**groups, "other": rest} if rest else groups
     if by not in (FAMILY, VARIABLE):
@@ -171,22 +172,29 @@ def contributions(
 
     Raises
     ------
-    InvalidInput
-        Labels of another number.
+    InvalidInput, InvalidType, InvalidParameter
+        Labels of another number, no model, or a machine that it has not.
     MissingExtra
         matplotlib is not installed.
     """
+    if not hasattr(model, "contributions"):
+        raise InvalidType(
+            f"model is {type(model).__name__}; give a fitted estimator of mklref, which has contributions."
+        )
     parts = model.contributions(X, by)
-    parts = parts if parts.ndim == 2 else parts[:, :, machine]
+    machines = parts.shape[2] if parts.ndim == 3 else 1
+    says = f"machine = {machine!r}; the model has {machines}, counted from 0."
+    parts = parts.reshape(*parts.shape[:2], machines)[:, :, checked_integer(machine, 0, machines - 1, says)]
     names = list(model.kernel_names_ if by == "kernel" else model.kernel_groups_)
-    if labels is not None and len(labels) != len(parts):
-        raise InvalidInput(f"{len(labels)} labels for {len(parts)} samples; give one for each.")
+    marks = labelled(labels, len(parts), "labels")
+    if marks is not None and marks.dtype.kind == "O":  # such as None, which has no order
+        marks = marks.astype(str)
     spread = parts.std(axis=0)
-    shown = np.argsort(-spread, kind="stable")[: max(1, min(most, int(np.sum(spread > 0.0)) or 1))]
+    shown = np.argsort(-spread, kind="stable")[: max(1, min(at_most(most), int(np.sum(spread > 0.0)) or 1))]
     ax = axes(ax, 6.0, 0.9 + 0.35 * len(shown))
     rng = np.random.default_rng(0)  # only where a point lies within its row
-    given = np.zeros(len(parts), dtype=int) if labels is None else np.unique(labels, return_inverse=True)[1]
-    kinds = [""] if labels is None else [str(name) for name in np.unique(labels)]
+    given = np.zeros(len(parts), dtype=int) if marks is None else np.unique(marks, return_inverse=True)[1]
+    kinds = [""] if marks is None else [str(name) for name in np.unique(marks)]
     for place, m in enumerate(shown):
         heights = place + rng.uniform(-0.28, 0.28, size=len(parts))
         for k, kind in enumerate(kinds):
@@ -219,11 +227,15 @@ def stability(found: Any, ax: Any = None, *, most: int = 30) -> Any:
 
     Raises
     ------
+    InvalidType
+        No stability.
     MissingExtra
         matplotlib is not installed.
     """
+    if not hasattr(found, "quantiles"):
+        raise InvalidType(f"found is {type(found).__name__}; give what mklref.model_selection.stability returns.")
     low, middle, high = found.quantiles()
-    shown = np.lexsort((-middle, -found.chosen))[: max(1, most)]
+    shown = np.lexsort((-middle, -found.chosen))[: max(1, at_most(most))]
     ax = axes(ax, 6.0, 0.8 + 0.24 * len(shown))
     places = np.arange(len(shown))
     ax.barh(places, found.chosen[shown], color=colour(0), alpha=0.35, height=0.7, label="share of fits")

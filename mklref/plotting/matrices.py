@@ -11,7 +11,7 @@ from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.kernels.diagnostics import KernelReport, alignment as alignment_of
-from mklref.plotting.style import axes, colour
+from mklref.plotting.style import axes, colour, named, numbers
 
 LEGIBLE = 12
 """Up to so many kernels the numbers are written into the picture."""
@@ -32,16 +32,22 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
     Returns
     -------
     Axes
+
+    Raises
+    ------
+    InvalidInput
+        A matrix that is not square or not finite, or another number of names; else what `alignment` refuses.
     """
     if isinstance(kernels, KernelReport):
         matrix, known = kernels.alignment, kernels.names
     else:
-        matrix = np.asarray(kernels) if np.ndim(kernels) == 2 else alignment_of(kernels)
+        stated = _is_matrix(kernels)
+        matrix = numbers(kernels, "kernels") if stated else alignment_of(kernels)
+        if stated and (not len(matrix) or matrix.shape != matrix.T.shape):
+            raise InvalidInput(f"kernels has shape {matrix.shape}; give alignments (M, M), or kernels (M, n, n).")
         known = getattr(kernels, "names", tuple(f"K{m}" for m in range(len(matrix))))
     M = len(matrix)
-    names = known if names is None else names
-    if len(names) != M:
-        raise InvalidInput(f"{len(names)} names for {M} kernels; give one for each.")
+    names = named(known if names is None else names, M, "kernels")
     side = 2.0 + min(0.32 * M, 5.0)
     ax = axes(ax, side + 0.8, side)
     image = ax.imshow(matrix, vmin=0.0, vmax=1.0, cmap="Blues")
@@ -55,6 +61,13 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
     ax.spines[:].set_visible(True)
     ax.figure.colorbar(image, ax=ax, label="alignment", shrink=0.8)
     return ax
+
+
+def _is_matrix(kernels: Any) -> bool:
+    try:
+        return np.ndim(kernels) == 2
+    except ValueError:  # ragged, which `alignment` says
+        return False
 
 
 def sparsity(coef: Any, names: Sequence[str] | None = None, *, title: str | None = None, ax: Any = None) -> Any:
@@ -76,16 +89,15 @@ def sparsity(coef: Any, names: Sequence[str] | None = None, *, title: str | None
     Raises
     ------
     InvalidInput
-        Not a matrix, or another number of names.
+        Not a matrix of finite numbers, or another number of names.
     """
-    A = np.abs(np.asarray(getattr(coef, "coef", coef), dtype=float))
-    if A.ndim != 2:
+    A = np.abs(numbers(getattr(coef, "coef", coef), "coef"))
+    if A.ndim != 2 or not A.size:
         raise InvalidInput(f"coef has shape {A.shape}; give coefficients (tau, N), one row for each kernel.")
-    if names is not None and len(names) != len(A):
-        raise InvalidInput(f"{len(names)} names for {len(A)} kernels; give one for each.")
+    names = named([f"K{t}" for t in range(len(A))] if names is None else names, len(A), "kernels")
     ax = axes(ax, 6.0, 0.9 + 0.22 * len(A))
     ax.imshow(A / (A.max() or 1.0), aspect="auto", cmap="Greys", vmin=0.0, vmax=1.0, interpolation="none")
-    ax.set_yticks(range(len(A)), [f"K{t}" for t in range(len(A))] if names is None else names)
+    ax.set_yticks(range(len(A)), names)
     ax.spines[:].set_visible(True)
     ax.set_xlabel("sample")
     ax.set_title(title if title is not None else f"{np.count_nonzero(A)} of {A.size} coefficients", loc="left")

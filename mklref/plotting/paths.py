@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import as_float_array, checked_positive
 from mklref.exceptions import InvalidInput
-from mklref.plotting.style import FAINT, axes, colour
+from mklref.plotting.style import FAINT, at_most, axes, colour, named, numbers
 
 SELECTED = 1e-4
 """A kernel counts from this share of the largest weight on."""
@@ -51,7 +52,7 @@ def weight_paths(
     Raises
     ------
     InvalidInput
-        A solution without history, or another number of values than solutions.
+        A solution without history, another number of values than solutions, or values or weights without a place.
     """
     if values is None:
         history = _history(solutions)
@@ -59,19 +60,20 @@ def weight_paths(
     else:
         places, theta = _checked_path(values, solutions)
     ax = axes(ax, 5.0, 3.0)
-    top = theta.max(axis=0)
-    largest = np.lexsort((-top, -(theta[-1] if values is None else top)))
-    others = [m for m in largest[most:] if theta[:, m].max() > VISIBLE * theta.max()]
+    most, top = at_most(most), np.abs(theta).max(axis=0)
+    names = named([f"K{m}" for m in range(len(top))] if names is None else names, len(top), "kernels")
+    largest = np.lexsort((-top, -(np.abs(theta[-1]) if values is None else top)))
+    others = [m for m in largest[most:] if top[m] > VISIBLE * top.max()]
     ax.plot(places, theta[:, others], color=FAINT, linewidth=0.8)
     for k, m in enumerate(largest[:most]):
-        name = f"K{m}" if names is None else names[m]
-        ax.plot(places, theta[:, m], color=colour(k), linewidth=1.3, label=name, zorder=3)
+        ax.plot(places, theta[:, m], color=colour(k), linewidth=1.3, label=names[m], zorder=3)
     if values is None:
         _count(ax)
     else:
         ax.set(xscale="log", xlabel=label)
-    ax.set(ylabel="weight", ylim=(-0.02 * theta.max(), None))
-    ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ax.set(ylabel="weight", ylim=(min(-0.02 * top.max(), 1.05 * theta.min()), None))
+    if most:
+        ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
 
 
@@ -104,7 +106,7 @@ def gap(solutions: Any, *, tol: float | None = None, seconds: bool = False, ax: 
         places = history.column("seconds" if seconds else "iteration")
         ax.plot(places, np.maximum(history.column("relative_gap"), FLOOR), ".-", color=colour(k), label=name)
     if tol is not None:
-        ax.axhline(tol, color="0.4", linewidth=0.8, linestyle="--", label="tolerance")
+        ax.axhline(checked_positive("tol", tol), color="0.4", linewidth=0.8, linestyle="--", label="tolerance")
     ax.set(yscale="log", ylabel="certified relative gap")
     if seconds:
         ax.set(xscale="log", xlabel="seconds")
@@ -148,22 +150,28 @@ def path(
     Raises
     ------
     InvalidInput
-        Numbers of values, solutions and errors that differ.
+        Numbers of values, solutions and errors that differ, or values or weights without a place on the axes.
     """
     places, theta = _checked_path(values, solutions)
-    counts = (theta > SELECTED * theta.max(axis=1, keepdims=True)).sum(axis=1)
+    size = np.abs(theta)
+    counts = (size > SELECTED * size.max(axis=1, keepdims=True)).sum(axis=1)
     ax = axes(ax, 5.0, 3.0)
     ax.plot(places, counts, color=colour(0), marker=".", drawstyle="steps-mid")
     ax.set(xscale="log", xlabel=label, ylim=(0.0, 1.08 * max(1, counts.max())))
     ax.set_ylabel(f"kernels of {theta.shape[1]}", color=colour(0))
     ax.yaxis.get_major_locator().set_params(integer=True)
     if errors is not None:
-        table = np.asarray(errors, dtype=float).reshape(len(np.asarray(errors)), -1)
+        table = as_float_array(errors, "errors", InvalidInput).astype(float)  # NaN where a fold has none
+        if table.ndim not in (1, 2) or not table.size:
+            raise InvalidInput(
+                f"errors has shape {table.shape}; give one for each value of {label}, or a row of folds."
+            )
         if len(table) != len(places):
             raise InvalidInput(f"{len(table)} errors for {len(places)} values of {label}; give one row for each.")
+        table = table.reshape(len(table), -1)
         _errors(ax.twinx(), places, table)
     if chosen is not None:
-        ax.axvline(chosen, color="0.4", linewidth=0.8, linestyle="--")
+        ax.axvline(checked_positive("chosen", chosen), color="0.4", linewidth=0.8, linestyle="--")
     return ax
 
 
@@ -227,11 +235,18 @@ def _history(solution: Any) -> Any:
 
 
 def _checked_path(values: Sequence[float], solutions: Any) -> tuple[Array, Array]:
-    places = np.asarray(values, dtype=float)
+    places = numbers(values, "values")
+    if not np.iterable(solutions):
+        raise InvalidInput(f"solutions is one {type(solutions).__name__}; give a sequence, one for each value.")
     rows = [getattr(solution, "weights", getattr(solution, "weights_", solution)) for solution in solutions]
-    if len(rows) != len(places) or not len(places):
-        raise InvalidInput(f"{len(places)} values for {len(rows)} solutions; give one value for each solution.")
-    return places, np.array(rows, dtype=float)
+    if places.ndim != 1 or len(rows) != len(places) or not len(places):
+        raise InvalidInput(f"{places.size} values for {len(rows)} solutions; give one value for each solution.")
+    if places.min() <= 0.0:
+        raise InvalidInput(f"values hold {places.min():g}; on a logarithmic axis only positive ones have a place.")
+    theta = numbers(rows, "weights of the solutions")
+    if theta.ndim != 2 or not theta.size:
+        raise InvalidInput(f"the weights of the solutions have shape {theta.shape}; give one row (M,) for each value.")
+    return places, theta
 
 
 def _count(ax: Any) -> None:

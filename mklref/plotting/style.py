@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from mklref.exceptions import MissingExtra
+import numpy as np
+
+from mklref._typing import Array
+from mklref._validate import as_float_array, checked_count, require_finite, shown
+from mklref.exceptions import InvalidInput, MissingExtra
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3b08", "#666666")
 """In order of use; after the last one they begin again."""
@@ -49,3 +54,54 @@ def axes(ax: Any, width: float, height: float) -> Any:
 def colour(k: int) -> str:
     """The k-th colour."""
     return COLOURS[k % len(COLOURS)]
+
+
+def numbers(data: Any, label: str) -> Array:
+    """Finite numbers: what is none would be missing from a picture, which would not say so.
+
+    Raises
+    ------
+    InvalidInput
+        Not finite, ragged, or no numbers.
+    """
+    array = as_float_array(data, label, InvalidInput)
+    require_finite(array, label, InvalidInput)
+    return array.astype(float, copy=False)
+
+
+def named(names: Any, count: int, things: str, one: str = "one for each kernel") -> tuple[str, ...]:
+    """Names as texts.
+
+    Raises
+    ------
+    InvalidInput
+        Another number of them, or no sequence.
+    """
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise InvalidInput(f"names is {shown(names)}; give a list of names, {one}.")
+    found = tuple(map(str, names))
+    if len(found) != count:
+        raise InvalidInput(f"{len(found)} names for {count} {things}; give {one}.")
+    return found
+
+
+def at_most(most: Any) -> int:
+    """A number of bars or lines, or `InvalidParameter`, `InvalidType`."""
+    return checked_count("most", most, 0, "the number that is drawn, the largest ones.")
+
+
+def labelled(labels: Sequence[Any] | Array | None, count: int, label: str) -> Array | None:
+    """One label for each sample, or None.
+
+    Raises
+    ------
+    InvalidInput
+        Another number of them, or no sequence.
+    """
+    if labels is None:
+        return None
+    found = np.asarray(labels)
+    if found.shape != (count,):
+        entries = f"{len(found)} entries" if found.ndim == 1 else f"shape {found.shape}"
+        raise InvalidInput(f"{label} has {entries} for {count} samples; give one for each.")
+    return found

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidInput
-from mklref.plotting.style import axes, colour
+from mklref._validate import checked_count, shown
+from mklref.exceptions import InvalidInput, InvalidType
+from mklref.plotting.style import axes, colour, labelled, numbers
 
 
 def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = None) -> Any:
@@ -37,13 +38,17 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
     Raises
     ------
     InvalidInput
-        X has not two columns, or y not one entry for each sample.
+        X has not two columns of finite numbers, or y not one entry for each sample, of the classes of the model.
+    InvalidType, InvalidParameter
+        No model, or fewer than two points.
     """
-    samples = np.asarray(X, dtype=float)
-    if samples.ndim != 2 or samples.shape[1] != 2:
+    samples = numbers(X, "X")
+    if samples.ndim != 2 or samples.shape[1] != 2 or not len(samples):
         raise InvalidInput(f"X has shape {samples.shape}; a surface is drawn over two variables, X of shape (n, 2).")
-    if y is not None and len(y) != len(samples):
-        raise InvalidInput(f"y has {len(y)} entries for {len(samples)} samples; give one for each.")
+    y = labelled(y, len(samples), "y")
+    points = checked_count("points", points, 2, "the grid points along each axis.")
+    if not (hasattr(model, "decision_function") or hasattr(model, "predict")):
+        raise InvalidType(f"model is {type(model).__name__}; give a fitted estimator, which scores or predicts.")
     names = [str(name) for name in getattr(X, "columns", ("x0", "x1"))]
     room = 0.08 * np.ptp(samples, axis=0)
     sides = [np.linspace(*ends, points) for ends in zip(samples.min(0) - room, samples.max(0) + room, strict=True)]
@@ -54,6 +59,9 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
         grid_in = grid
     ax = axes(ax, 5.0, 4.2)
     classes = getattr(model, "classes_", None)
+    if classes is not None and y is not None and not (known := np.isin(y, classes)).all():
+        stranger, all_known = y[~known].tolist()[0], np.asarray(classes).tolist()
+        raise InvalidInput(f"y holds {shown(stranger)}, which is no class of the model: {shown(all_known)}.")
     if classes is not None and len(classes) > 2:
         regions = np.searchsorted(classes, model.predict(grid_in)).reshape(points, points)
         _regions(ax, sides, regions, len(classes))
@@ -89,13 +97,13 @@ def _regions(ax: Any, sides: list[Array], regions: Any, count: int) -> None:
 def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any) -> None:
     """One colour a class, red for the positive one of two, as the surface has it."""
     if classes is None or y is None:
-        values = None if classes is not None or y is None else np.asarray(y, dtype=float)
+        values = None if classes is not None or y is None else numbers(y, "y")
         limits = {} if values is None else {"cmap": "viridis", "edgecolors": "k", "linewidths": 0.4}
         ax.scatter(*samples.T, c="k" if values is None else values, s=14, zorder=3, **limits)
     else:
         two = {0: "#2166ac", 1: "#b2182b"} if len(classes) == 2 else {}
         for k, label in enumerate(classes):
-            rows = np.asarray(y) == label
+            rows = y == label
             ax.scatter(*samples[rows].T, color=two.get(k, colour(k)), s=14, label=_shown(label), zorder=3)
         ax.legend(fontsize="small", frameon=True)
     support = getattr(model, "support_", None)

@@ -151,6 +151,10 @@ class Regularizer(ABC):
         """The member of the family nearest to this one that is as smooth as p = 1 + epsilon; itself if it is."""
         return self
 
+    def sharpened(self) -> Regularizer | None:
+        """The one with kinks that this one smooths, or None: where it barely does, their optima are nearly one."""
+        return None
+
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """psi as a linear or quadratic function on a polyhedron, which gives R* kinks, or None if it is curved."""
         return None

@@ -55,6 +55,10 @@ class ConcaveFunction(ABC):
         """The member of the family nearest to this one that is as smooth as p = 1 + epsilon; itself if it is."""
         return self
 
+    def sharpened(self) -> ConcaveFunction | None:
+        """The g whose kink at 0 this one smooths, or None."""
+        return None
+
     @abstractmethod
     def value(self, x: Array) -> Array:
         """g(x), x >= 0."""
@@ -200,6 +204,11 @@ class ConcaveBlock(Regularizer):
         """That of a smoother g."""
         g = self.g.smoothed(epsilon)
         return self if g is self.g else ConcaveBlock(g)
+
+    def sharpened(self) -> ConcaveBlock | None:
+        """That of a g with a kink."""
+        g = self.g.sharpened()
+        return None if g is None else ConcaveBlock(g)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """s^2/2 1'theta where g(rho^2) = s rho is linear."""

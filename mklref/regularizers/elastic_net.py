@@ -96,13 +96,15 @@ class ElasticNet(Regularizer):
 
     def weight_penalty(self, theta: Array) -> float:
         """1/2 sum (1-lam) h, or the indicator of sum h <= 1, with h = (1-lam) theta/(1 - lam theta)."""
+        if self.form == "ivanov":
+            theta = theta / (1.0 + FEASIBILITY)  # as in all balls: near lam = 1, h is no measure of what rounding moved
         rest = 1.0 - self.lam * theta
         if np.any(theta < 0.0) or np.any(rest <= 0.0):
             return np.inf
         total = float(np.sum((1.0 - self.lam) * theta / rest))
         if self.form == "tikhonov":
             return 0.5 * (1.0 - self.lam) * total
-        return 0.0 if total <= 1.0 + FEASIBILITY else np.inf
+        return 0.0 if total <= 1.0 else np.inf
 
     def weights_from_norms(self, rho: Array) -> Array:
         """rho / ((1-lam) + lam rho), or rho / ((1-lam) S + lam rho)."""

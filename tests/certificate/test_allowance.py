@@ -13,7 +13,7 @@ from mklref.certificate import allowance
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack
-from mklref.regularizers import Power, Tikhonov
+from mklref.regularizers import Power, Tikhonov, WeightedL1
 from validation.attack.certificates import attack, exact_dual, exact_primal, findings
 
 SEEDS = (0, 4, 6, 11)
@@ -74,6 +74,18 @@ def test_a_rounded_exponent_of_a_large_norm_is_allowed_for(scale):
     certificate = solve(problem).certificate
     assert certificate.lower <= certificate.upper
     assert certificate.is_optimal()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
+def test_the_allowance_does_not_depend_on_the_unit_of_a_weighted_sum_of_norms(loss):
+    """omega R at C is omega times R at C/omega; the weights that attain R* = 0 are of any size."""
+    problem, unit = make_problem(loss=loss, regularizer=WeightedL1(np.ones(4)), seed=3, n=24, C=2.0**40), 2.0**-40
+    solution = solve(problem)
+    one = solution.certificate
+    smaller = problem.replace(C=1.0, regularizer=WeightedL1(unit * np.ones(4)))
+    other = certify(smaller, unit * solution.dual_coef, weights=solution.weights / unit, intercept=solution.intercept)
+    assert other.rounding / unit == pytest.approx(one.rounding, rel=1e-9)
+    assert solve(smaller).status is solution.status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2.0, 0.3)], ids=str)

@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from mklref import datasets
 from mklref.datasets import remote
-from mklref.exceptions import DataUnavailable, InvalidParameter, UnsafeFile
+from mklref.exceptions import DataUnavailable, InvalidParameter, InvalidType, UnsafeFile
 
 
 @pytest.mark.parametrize("relevant", [1, 4, 50])
@@ -138,16 +138,43 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
         (lambda rng: datasets.waveform(rng, "9"), "n = '9' must be an integer at least 3"),
         (lambda rng: datasets.two_norm(rng, 9).subset(-1, 0), "samples = -1 must be an integer of at least 1"),
         (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
-        (lambda rng: datasets.noisy_signal(rng, "Wave", snr=0.0), "snr = 0.0 must be positive"),
+        (
+            lambda rng: datasets.noisy_signal(rng, "Wave", snr=0.0),
+            r"snr = 0.0 must lie in \(0, inf\]: inf means no noise",
+        ),
         (lambda rng: datasets.signal("Wave", [0.5, 1.5]), r"outside of \[0, 1\]"),
         (lambda rng: datasets.single_cells(rng, 9, sizes=(4, 121)), r"sizes\[1\] = 121 .* \[4, 120\]"),
         (lambda rng: datasets.single_cells(rng, 9, relevant=(0, 81, 0)), r"relevant sets of peaks = 81 .* \[0, 80\]"),
+        (lambda rng: datasets.single_cells(rng, 9, sizes=4), "sizes = 4 must be 2 integers"),
+        (lambda rng: datasets.kloft_toy(rng, 50, relevant=1, d=2.5), r"d = 2\.5 must be an integer"),
+        (lambda rng: datasets.p300(rng, amplitude=np.inf), r"amplitude = inf must lie in \(-inf, inf\)"),
         (lambda rng: datasets.p300(rng, relevant=65), r"relevant = 65 must be an integer in \[0, 64\]"),
-        (lambda rng: datasets.p300(rng, correlation=1.0), "correlation = 1.0 lies outside"),
+        (lambda rng: datasets.p300(rng, correlation=1.0), r"correlation = 1.0 must lie in \[0, 1\)"),
     ],
 )
 def test_numbers_out_of_range(rng, call, message):
     with pytest.raises(InvalidParameter, match=message):
+        call(rng)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda rng: datasets.kloft_toy(rng, 50, relevant=1, separation="far"),
+            r"separation is 'far' \(str\); give a num",
+        ),
+        (
+            lambda rng: datasets.noisy_signal(rng, "Wave", snr=None),
+            r"snr is None \(NoneType\); give a number in \(0, inf",
+        ),
+        (lambda rng: datasets.single_cells(rng, 9, noise=1j), r"noise is 1j \(complex\)"),
+        (lambda rng: datasets.waveform(0, 9), "rng is 0; give a numpy Generator"),
+        (lambda rng: datasets.signal("Wave", "here"), "x is <U4 data"),
+    ],
+)
+def test_what_is_no_number(rng, call, message):
+    with pytest.raises(InvalidType, match=message):
         call(rng)
 
 

@@ -243,6 +243,8 @@ def test_bad_data(three_classes):
         MKLOneClass(nu=0.0).fit(X)
     with pytest.raises(InvalidParameter, match="loss hinge takes no real targets; known are "):
         MKLRegressor(loss="hinge").fit(X, X[:, 0])
+    with pytest.raises(InvalidTarget, match=r"y has values up to 1\.7e\+308, beyond 1e\+300: .* Divide them"):
+        MKLRegressor().fit(X, np.where(X[:, 0] > 0.0, 1.7e308, -1.7e308))
     with pytest.raises(NotFittedError):
         MKLClassifier().predict(X)
     with pytest.raises(ValueError, match="X has 2 features, but MKLClassifier is expecting 3"):

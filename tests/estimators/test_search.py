@@ -195,6 +195,17 @@ def test_what_is_refused(samples, parameters, error, message):
         MKLClassifierCV(**{"kernels": "linear", **parameters}).fit(X, y)
 
 
+def test_what_a_measure_of_ones_own_says_is_its_own(samples):
+    X, y, _ = samples
+
+    def refusing(model, X, y):
+        raise ValueError("nothing to measure in March")
+
+    with pytest.raises(ValueError, match=r"^nothing to measure in March$") as raised:
+        MKLClassifierCV("linear", scoring=refusing).fit(X, y)
+    assert type(raised.value) is ValueError
+
+
 def test_folds_may_be_masks_and_a_weight_may_be_one_for_all(samples):
     X, y, t = samples
     train = np.arange(66) % 3 > 0

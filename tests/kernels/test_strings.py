@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import pywt
 
+from mklref import MKLClassifier
 from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
 from mklref.kernels import from_specification, gaussian, linear, on, per_variable, spectrum, wavelet, wavelets
 from mklref.kernels.wavelets import _tabulated
@@ -62,6 +63,11 @@ def test_two_columns_of_text():
 
 
 def test_what_is_no_text_is_refused():
+    for column in (["abc", None, "abd"], np.array(["abc", None, "abd"], dtype=object)):
+        with pytest.raises(InvalidInput, match=r"X\[1\] is None among texts; give texts alone"):
+            spectrum(2).fit(column)
+        with pytest.raises(InvalidInput, match=r"X\[1\] is None among texts; give texts alone"):
+            MKLClassifier("spectrum:2").fit(column, [0, 1, 1])
     with pytest.raises(InvalidInput, match="kernel 'spectrum:2' takes texts, X holds numbers: give a list of strings"):
         spectrum(2).fit(np.ones((3, 1)))
     with pytest.raises(InvalidInput, match="kernel 'linear' takes numbers, X holds texts: encode them"):

@@ -117,6 +117,20 @@ def test_penalties_barely_smoother_than_their_kinks(loss, regularizer):
         checked(make_problem(loss=loss, seed=1, C=C, regularizer=regularizer))
 
 
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-5])
+@pytest.mark.parametrize(("loss", "seed"), [("squared_hinge", 0), ("logistic", 0), ("squared", 2)])
+def test_a_root_that_is_barely_smooth_is_solved_by_way_of_the_root(loss, seed, epsilon):
+    rng = np.random.default_rng(seed)
+    n, M = int(rng.integers(6, 30)), int(rng.integers(2, 6))
+    X = rng.normal(size=(n, M))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0.0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    kernels = [x @ x.T + rng.choice([0.0, 0.2]) * np.exp(-((x - x.T) ** 2)) for x in X.T[:, :, None]]
+    C, regularizer = 10.0 ** rng.uniform(-1, 3), ConcaveBlock(SmoothedRoot(epsilon))
+    solution = mklref.solve(mklref.Problem(kernels, y, C=C, loss=loss, regularizer=regularizer))
+    assert solution.status is Status.OPTIMAL
+
+
 @pytest.mark.parametrize("loss", ["logistic", "huber", "hinge"])
 @pytest.mark.parametrize("scale", [1e3, 1e6])
 def test_kernels_so_large_that_the_loss_all_but_vanishes(loss, scale):

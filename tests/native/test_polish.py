@@ -16,7 +16,7 @@ from mklref.machines.smo import SMOMachine
 from mklref.native import polish as module, solver
 from mklref.native.polish import polished as polish_from
 from mklref.problem import Point
-from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Power, Tikhonov
+from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Mahalanobis, Power, Tikhonov
 from mklref.solution import Status
 from validation.attack import generator, solves
 
@@ -140,6 +140,21 @@ def test_samples_enter_and_leave_their_bounds():
     assert abs(fine.certificate.relative_gap) <= 1e-12
     assert fine.dual_coef[at_zero[0]] == 0.0
     np.testing.assert_allclose(fine.dual_coef, best.dual_coef, atol=1e-5)
+
+
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), Groups(PAIRS, 0.5, 0.5), Mahalanobis(np.eye(4))], ids=str)
+@pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
+def test_the_unit_of_the_kernels_costs_no_digit(loss, regularizer):
+    """P(cK, C) = P(K, cC)/c: where kernels are large, ones for the intercept are no rounding errors beside them."""
+    problem, c = make_problem(loss=loss, regularizer=regularizer, seed=3, n=30), 2.0**50
+    solution = solve(problem, tol=1e-4)
+    beta, theta, b = solution.dual_coef, solution.weights, solution.intercept
+    larger = problem.replace(kernels=problem.kernels.dense() * c, C=problem.C / c)
+    there = certify(larger, beta / c, weights=theta, intercept=b)
+    found = polished(problem, solution, 1e-9)
+    other = polished(larger, replace(solution, dual_coef=beta / c, certificate=there), 1e-9)
+    assert other.certificate.upper * c == found.certificate.upper
+    np.testing.assert_array_equal(other.dual_coef * c, found.dual_coef)
 
 
 def test_solve_polishes_when_asked():

@@ -9,6 +9,7 @@ import pytest
 from makers import FAMILIES, PAIRS, SCALE, M, make_problem
 from regularizers.laws import LAWS, points
 
+from mklref import certify
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.regularizers import (
     BlockNorm,
@@ -180,6 +181,15 @@ def test_limits_are_continuous(close, limit):
 def test_bad_parameters_are_refused_with_the_reason(make, argument):
     with pytest.raises(InvalidParameter, match=argument):
         make()
+
+
+@pytest.mark.parametrize("rest", [1e-6, 1e-9, 1e-12, 1e-15])
+def test_the_optimal_weights_of_an_elastic_net_next_to_uniform_weights_are_inside_their_set(rest):
+    net, rho = ElasticNet(1.0 - rest, "ivanov"), np.array([0.3, 1.7, 0.9])
+    theta = net.weights_from_norms(rho)
+    assert net.weight_penalty(theta) == 0.0
+    assert net.weight_penalty(1.001 * theta) == np.inf
+    assert certify(make_problem(regularizer=net, M=3), np.zeros(25), weights=theta).violations == ()
 
 
 def test_concave_block_wants_a_concave_function():

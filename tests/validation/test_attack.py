@@ -37,6 +37,7 @@ def test_a_handful_of_cases_finds_nothing(part):
             23,
             945,
         ),  # an optimum of 1e-15, which on the left the unit of the gap exceeds, on the right not
+        ("equivalences", 90210, 241),  # a quadratic form of which rounding leaves ten digits, where R* ends
         ("evidence", 23, 256),  # phi rises in float64 and falls in rational arithmetic
         ("solves", 5, 40),  # a tube on whose edge all samples are
         ("solves", 17, 301),  # a float32 kernel with negative eigenvalues, whose J is not convex
