@@ -67,9 +67,9 @@ def test_reweighted_step_against_cvxpy(polished, monkeypatch):
     method = Reweighted(problem)
     following = method.step(point)
     assert method.inner.solver == ("native, polished" if polished else "native")
-    if polished:
-        assert abs(method.inner.certificate.relative_gap) < 1e-10
-    np.testing.assert_allclose(following.weights, expected, rtol=1e-4, atol=1e-5)
+    gap = abs(method.inner.certificate.relative_gap)
+    assert gap < (1e-10 if polished else 1e-6)
+    np.testing.assert_allclose(following.weights, expected, rtol=1e-4 + 2.0 * np.sqrt(gap), atol=1e-5)
     assert method.inner.objective == smallest
     assert method.inner.certificate.relative_gap <= 1e-6
     assert following.value < point.value
