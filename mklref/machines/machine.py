@@ -242,5 +242,6 @@ def rounding(
         worst += most_losses(problem, beta, weights, images, b)
         worst += dual_loss_error(problem, beta, weights @ images, b)
     above = worst + most_penalty(regularizer, weights, squares + noise) - upper
-    above += penalty_error(regularizer, regularizer.conjugate(np.sqrt(squares)), len(weights))
+    g = np.sqrt(squares)
+    above += penalty_error(regularizer, regularizer.conjugate(regularizer.dual_scale(g) * g), len(weights))
     return float(above + dual_objective(squares) - dual_objective(squares + noise))

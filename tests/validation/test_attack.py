@@ -135,7 +135,9 @@ that shrink by ten orders, kernels so ill-conditioned that pair steps crawl."""
 @pytest.mark.parametrize("case", ONCE_FOUND)
 def test_what_was_once_found_is_solved(case):
     rng = np.random.default_rng(1).spawn(case + 1)[case]
-    assert mklref.solve(solves.random_problem(rng)).status is Status.OPTIMAL
+    solution = mklref.solve(solves.random_problem(rng))
+    assert solution.status is Status.OPTIMAL
+    assert solution.history.counters["machines"] < 100  # 452 where rounding was looked for outside of R*'s domain
 
 
 @pytest.mark.parametrize(
