@@ -60,8 +60,12 @@ def test_signals_at_points_worked_out_by_hand():
     np.testing.assert_allclose(
         datasets.signal("Blocks", [0.05, 0.12, 0.14, 0.5, 0.9]), [0.0, 4.0, -1.0, 0.9, 0.0], atol=1e-12
     )
-    # The other peaks are below 1e-3 at 0.47.
-    assert datasets.signal("Spikes", 0.47) == pytest.approx(4 * 15.6676, rel=1e-3)
+    # Five peaks of their heights, each down to e^-1 of it one width behind, to which the others add 1 % at most.
+    places, widths = np.array([0.23, 0.33, 0.47, 0.69, 0.83]), [500, 2000, 8000, 16000, 32000]
+    heights = 15.6676 * np.array([1, 2, 4, 3, 1])
+    np.testing.assert_allclose(datasets.signal("Spikes", places), heights, rtol=0.01)
+    beside = datasets.signal("Spikes", places + 1 / np.sqrt(widths))
+    np.testing.assert_allclose(beside, heights / np.e, rtol=0.02)
     assert datasets.signal("LinChirp", 1 / 16) == pytest.approx(np.sin(np.pi / 4.0))
     x = (np.arange(8) + 1) / 8
     # A chirp of eight points is that of 512 points on a grid coarser by 8 in x^2.
