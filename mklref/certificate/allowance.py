@@ -86,8 +86,8 @@ def most_penalty(regularizer: Regularizer, theta: Array, squares: Array) -> floa
 def penalty_error(regularizer: Regularizer, penalty: float, kernels: int) -> float:
     """Rounding errors of R or R* themselves: of a sum over kernels, and of exponents where the scale enters a power.
 
-    An exponent that is wrong by u r makes x^r wrong by u |ln x^r| x^r. Sums of norms have no exponent, and squared norms
-    are taken of ratios.
+    An exponent that is wrong by u r makes x^r wrong by u |ln x^r| x^r. Sums of norms have no exponent, and squared
+    norms are taken of ratios.
     """
     scaled = regularizer.degree not in (1.0, 2.0) and 0.0 < penalty < math.inf
     roundings = ELEMENTWISE * (1.0 + abs(math.log(penalty)) if scaled else 1.0)
