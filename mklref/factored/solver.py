@@ -120,6 +120,7 @@ def solve_factored(
                 if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
                     return solution
                 target *= _SHARPER
+                path.anew()
         except ClusterLost as lost:
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
