@@ -267,7 +267,7 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
             x = vectors @ (vectors.T @ missing / values)
             along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
-    return made
+    return made if np.isfinite(made).all() else beta  # no variable has room
 
 
 def _room(machine: Any, beta: Array) -> tuple[Array, Array, Array]:

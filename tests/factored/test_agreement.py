@@ -148,6 +148,14 @@ def test_scores_that_steps_have_left_off_are_computed_anew(monkeypatch):
     assert solution.status is Status.OPTIMAL
 
 
+def test_variables_without_room_stay_where_they_are():
+    """The matrix of what would move them is 0; NaN came out of it."""
+    given = problem(losses.Hinge(), Lp(2))
+    point = path.Point(np.ones((1, 14)), np.zeros(1), np.ones(4), np.ones(4), 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # as in a run
+        assert not factored._towards(given, point, np.zeros((1, N)), np.ones(4)).any()
+
+
 def test_the_storage_of_the_rows_changes_nothing(tmp_path):
     L, score = rows(ranks=(3, 5))
     L = [np.where(np.abs(one) > 0.2, one, 0.0).astype(np.float32) for one in L]
