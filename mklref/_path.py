@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mklref._validate import check_callback
+from mklref._validate import asks_to_stop, check_callback
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.native.solver import solve
 from mklref.problem import Problem, require_problem
@@ -68,7 +68,7 @@ def solve_path(
     try:
         for member in problems:
             solutions.append(solve(member, tol=tol, start=solutions[-1] if solutions else start, **options))
-            if callback is not None and callback(solutions[-1]):
+            if asks_to_stop(callback, solutions[-1]):
                 break
     except KeyboardInterrupt as stopped:
         raise Interrupted(getattr(stopped, "solution", None), path=solutions) from None

@@ -22,7 +22,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from mklref._progress import Progress
-from mklref._validate import check_callback, check_limits
+from mklref._validate import asks_to_stop, check_callback, check_limits
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.problem import Problem, require_problem
 from mklref.solution import Solution, Status
@@ -96,7 +96,7 @@ class Recorder(Generic[R]):
         if self.callback is None:
             return False
         self.raised = True
-        asked = bool(self.callback(record))
+        asked = asks_to_stop(self.callback, record)
         self.raised = False
         return asked
 

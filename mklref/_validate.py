@@ -121,6 +121,25 @@ def check_callback(callback: Any, argument: str) -> None:
         raise InvalidType(f"callback is {callback!r}; give a function of one {argument}, or None.")
 
 
+def asks_to_stop(callback: Any, argument: Any) -> bool:
+    """Call a callback, if there is one; says whether it asks to stop.
+
+    Raises
+    ------
+    InvalidType
+        It returns what is neither true nor false, as an array of several numbers.
+    """
+    if callback is None:
+        return False
+    answer = callback(argument)
+    try:
+        return bool(answer)
+    except (TypeError, ValueError) as refused:
+        raise InvalidType(
+            f"callback returned {type(answer).__name__}, which is neither true nor false; return True to stop, or None."
+        ) from refused
+
+
 def check_limits(tol: Any, meaning: str, max_iter: Any, max_time: Any) -> None:
     """Raise `InvalidType` or `InvalidParameter` unless a solver can stop at these; `meaning` says what `tol` is."""
     checked_positive("tol", tol, f"{meaning}, for instance 1e-6.")

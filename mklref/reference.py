@@ -23,7 +23,7 @@ from mklref._conic.model import Model
 from mklref._conic.polish import certified, polished
 from mklref._conic.scaling import Factors, balanced, factorize
 from mklref._validate import checked_flag, checked_number, shown
-from mklref.exceptions import FalseClaim, InvalidParameter, NotApplicable, SolverFailure
+from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Formulation, as_formulation
 from mklref.problem import Problem
 from mklref.signed import SignedProblem, SignedSolution
@@ -138,7 +138,7 @@ def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None 
     formulation : str
         One of `formulations(problem)`.
     factors : Factors, optional
-        `_conic.factors.factorize(problem.kernels)`, where several formulations of one problem share it.
+        `_conic.scaling.factorize(problem.kernels)`, where several formulations of one problem share it.
 
     Returns
     -------
@@ -148,12 +148,18 @@ def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None 
     ------
     InvalidParameter, NotApplicable
         As for `solve`.
+    InvalidType
+        Factors of another kind.
     """
     form = as_formulation(formulation)
+    if factors is not None and not isinstance(factors, Factors):
+        raise InvalidType(
+            f"factors is {type(factors).__name__}; give what _conic.scaling.factorize made of the kernels, or None."
+        )
     reason = form.explain(problem)
     if reason is not None:
         raise NotApplicable(f"{reason} These apply here: {', '.join(formulations(problem))}.")
-    return Compiled(problem, form, factors or factorize(problem.kernels))
+    return Compiled(problem, form, factorize(problem.kernels) if factors is None else factors)
 
 
 class UnknownOptions(InvalidParameter):

@@ -281,3 +281,8 @@ def test_a_solver_whose_own_point_contradicts_its_value_does_not_stand_by_it(mon
     monkeypatch.setattr(reference, "doubt", lambda program: 3e-6)
     engine(program)
     assert engine.claimed == "optimal_inaccurate"
+
+
+def test_factors_of_another_kind_are_refused(problem):
+    with pytest.raises(InvalidType, match="factors is str"):
+        reference.compile(problem, factors="a")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_time, checked_flag, checked_real
+from mklref._validate import asks_to_stop, check_time, checked_flag, checked_real
 from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
@@ -142,7 +142,7 @@ def regularization_path(
             if not isinstance(found, Solution):
                 raise InvalidType(f"solver is {name}, which returned {type(found).__name__}; expected a Solution.")
             solutions.append(found)
-            if callback is not None and callback(solutions[-1]):
+            if asks_to_stop(callback, solutions[-1]):
                 break
     except KeyboardInterrupt as stopped:
         raise Interrupted(getattr(stopped, "solution", None), path=_path(problems, solutions)) from None

@@ -12,7 +12,7 @@ import numpy as np
 from mklref._progress import Progress
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref._validate import check_callback, check_limits, checked_count, checked_flag, checked_rng
+from mklref._validate import asks_to_stop, check_callback, check_limits, checked_count, checked_flag, checked_rng
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import no_higher, residuals
@@ -172,7 +172,7 @@ class _Run:
         )
         self.records.append(record)
         self.line.update(record.residual)
-        stop = self.callback is not None and bool(self.callback(record))
+        stop = asks_to_stop(self.callback, record)
         if record.residual <= self.tol:
             return EvidenceStatus.STATIONARY
         if stop:

@@ -214,6 +214,13 @@ class Path(Variables):
                 self.choosy = False  # those that are near could not make up for 1'beta of the others
                 self._look(np.inf)
 
+    def anew(self) -> None:
+        """Compute the scores anew: sums of steps keep what rounding left of larger ones, and bounds do not see it."""
+        self._look(self._near() if self.far else np.inf)
+        self.lower, self.upper = -np.inf, np.inf
+        if self.best is not None:
+            self.best = self.best._replace(gap=np.inf)
+
     def _begun(self, shift: float = 0.0) -> float:
         """Put the samples on their own central paths for their scores, shifted before; 1'beta of the first machine."""
         return float(self.rounds.sum("begin", self.tau, shift).sums[0][0])
@@ -306,8 +313,7 @@ class Path(Variables):
         size, before = self._scale(), self.digits
         self.digits = 2 if self.poor else max(before, sum(self.gap < least * size for least in _DIGITS))
         if self.digits and not before and not self.fresh:
-            self._look(self._near() if self.far else np.inf)
-            self.lower, self.upper = -np.inf, np.inf
+            self.anew()
         length, self.length = self.length, 0.0
         share = 1.0 if self.far is None else self.far.share
         asked = length, self.centred, self.weights(), largest, self.rows / share, self.digits

@@ -27,7 +27,7 @@ _NEGLIGIBLE = 0.03
 """What may be missing in theta^{1/2} L'DL theta^{1/2}, in the spectral norm, beside the 1 that is added to it; and the
 share of 1'D."""
 _LITTLE = 1e8
-"""Multiplications of which float32 saves nothing."""
+"""Multiplications of which float32 saves nothing, and rows that are left out neither."""
 _WORTH = 0.85
 """Share of the rows above which the others are multiplied by 0 instead of left out."""
 _MANY, _CAPPED = 0.5, 3
@@ -101,7 +101,8 @@ class Shard:
         little = self.follows(digits)
         pulls, sums = self._advanced(length, centred)
         share = len(self) / (self.n * largest)
-        least = [_threshold(D, _NEGLIGIBLE * min(share, float(D.sum()))) for D in self.D]
+        most = 0.0 if r * r * self.n < _LITTLE else _NEGLIGIBLE
+        least = [_threshold(D, most * min(share, float(D.sum()))) for D in self.D]
         everything = slice(0, None)
         drawn = [self._drawn(p, everything, weights, rows * len(self) / self.n) for p in range(P)]
         products = self._products(little or digits == 2)

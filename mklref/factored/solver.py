@@ -120,6 +120,7 @@ def solve_factored(
                 if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
                     return solution
                 target *= _SHARPER
+                path.anew()
         except ClusterLost as lost:
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
@@ -266,7 +267,7 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
             x = vectors @ (vectors.T @ missing / values)
             along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
-    return made
+    return made if np.isfinite(made).all() else beta  # no variable has room
 
 
 def _room(machine: Any, beta: Array) -> tuple[Array, Array, Array]:

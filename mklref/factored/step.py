@@ -4,12 +4,13 @@ r"""A step of the central path: Mehrotra's predictor and corrector in v, b, s, i
 
 with the samples' own lines eliminated (samples.py). The corrector knows all products of the left sides to second order:
 those of the samples, s z, theta(s) w, theta'(s) ||w||^2 and the curvature of phi; a short step is centred once more
-(Gondzio 1996).
+(Gondzio 1996). Third derivatives of theta and phi are left out: a step that they would spoil is shorter.
 """
 
 from __future__ import annotations
 
 import operator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ _SHORT, _POOR = 1e-6, 0.05
 """Length of a step that moves nothing, and of one that may be short for its rounding."""
 _APART = 10.0
 """A step ends where v and theta w are so many gaps apart, if they are not yet: theta w is not linear."""
+_BENT, _GROWTH = 3.0, 2.0
+"""So does one where the lines of s and phi leave so many gaps, or so many times what they do: phi may be steep."""
+_LEAST = 1e-3
+"""Share of what the gap has beside the products that they may fall to: it falls by 99 % at most in a step."""
 _HALVINGS = 40
 _OFF = 0.5
 """Error of a step, relative to it, from which on all rows are taken. What is known of the error is made up for by the
@@ -118,7 +123,8 @@ class Variables:
         tau = 0.0
         if self.count:
             now, then = products[0], products[0] + length * products[1] + length**2 * products[2]
-            tau = max((max(then, 0.0) / now) ** 3 * now, min(now, enough)) / self.count
+            least = max(enough, _LEAST * (self.gap - now)) if np.isfinite(self.gap) else enough
+            tau = max((max(then, 0.0) / now) ** 3 * now, min(now, least)) / self.count
         bent, pulled = system.beyond(affine)
         bend = -0.5 * float(affine.s @ hessian @ affine.s) if moving and psi.constrained else 0.0
         step = system.solve(
@@ -162,15 +168,20 @@ class Variables:
         self.counters["passes"] += 2.0 * share
 
     def _together(self, step: Direction, length: float) -> float:
-        """The length, halved until v and theta w are not much farther apart than they are."""
+        """The length, halved until the lines that are not linear leave not much more than they do."""
 
-        def apart(length: float) -> float:
-            theta = self.psi.weights(self.s + length * step.s)[self.owner]
-            return float(np.sum((theta * (self.w + length * step.w) - self.v - length * step.v) ** 2 / theta))
+        def left(length: float) -> tuple[float, float]:
+            there = copy(self)
+            there.v, there.w, there.s = self.v + length * step.v, self.w + length * step.w, self.s + length * step.s
+            there.z, there.nu = self.z + length * step.z, self.nu + length * step.nu
+            theta, (line, phi, _) = there.theta[self.owner], there.line_of_weights()
+            apart = float(np.sum((theta * there.w - there.v) ** 2 / theta))
+            return apart, float(np.abs(line).sum()) + abs(there.nu * phi)
 
-        most = max(apart(0.0), _APART * self.gap)
+        apart, bent = left(0.0)
+        most = max(apart, _APART * self.gap), max(_GROWTH * bent, _BENT * self.gap)
         for _ in range(_HALVINGS):
-            if apart(length) <= most:
+            if all(one <= other for one, other in zip(left(length), most, strict=True)):
                 break
             length *= 0.5
         return length

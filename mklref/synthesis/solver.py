@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref._validate import check_callback, checked_array, checked_count, checked_number
+from mklref._validate import asks_to_stop, check_callback, checked_array, checked_count, checked_number
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import residual
@@ -221,7 +221,7 @@ def solve_path(
             if solutions:
                 options["start"] = solutions[-1]
             solutions.append(solve(member, tol=tol, **options))
-            if callback is not None and callback(solutions[-1]):
+            if asks_to_stop(callback, solutions[-1]):
                 break
     except KeyboardInterrupt as stopped:
         raise Interrupted(getattr(stopped, "solution", None), path=solutions) from None

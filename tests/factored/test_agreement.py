@@ -115,6 +115,47 @@ def test_where_no_function_pays_its_penalty_the_weights_are_0(loss):
     assert not solution.weights.any()
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_rows_of_low_rank_keep_the_sum_of_beta(seed):
+    """1'beta missed c_b by what rows that were left out of L'DL had of it: no lower bound, a gap of 700."""
+    L, _ = rows(seed, n=2000, ranks=(1, 2))
+    stack = kernels.FactorStack([np.abs(one) + 0.1 for one in L])
+    given = mklref.Problem(stack, np.ones(2000), loss="one_class", regularizer=ElasticNet(0.15, "ivanov"), C=0.05)
+    assert mklref.solve(given).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_steps_are_short_where_phi_is_steep(seed):
+    L, score = rows(seed, n=60, ranks=(3, 13, 9, 3))
+    loss, regularizer = losses.EpsilonInsensitive(0.2), Groups([[0, 2], [1, 3]], 0.67, 0.33)
+    given = mklref.Problem(kernels.FactorStack(L), score, loss=loss, regularizer=regularizer, C=0.1, intercept=False)
+    assert mklref.solve(given).status is Status.OPTIMAL
+
+
+def test_scores_that_steps_have_left_off_are_computed_anew(monkeypatch):
+    """What rounding leaves of scores that once were 1e8."""
+    begin = Shard.begin
+
+    def off(self, tau, shift):
+        total = begin(self, tau, shift)
+        for samples, _ in self.machines:
+            samples.f += 1e-8 * np.cos(np.arange(len(samples.f)))  # an intercept would make up for equal errors
+        return total
+
+    monkeypatch.setattr(Shard, "begin", off)
+    monkeypatch.setattr(path, "_RANGE", (0.0, 0.0))  # all in float64, so that no other look computes them
+    solution = mklref.solve(problem(losses.OneClass(), Lp(2)), tol=1e-8)
+    assert solution.status is Status.OPTIMAL
+
+
+def test_variables_without_room_stay_where_they_are():
+    """The matrix of what would move them is 0; NaN came out of it."""
+    given = problem(losses.Hinge(), Lp(2))
+    point = path.Point(np.ones((1, 14)), np.zeros(1), np.ones(4), np.ones(4), 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # as in a run
+        assert not factored._towards(given, point, np.zeros((1, N)), np.ones(4)).any()
+
+
 def test_the_storage_of_the_rows_changes_nothing(tmp_path):
     L, score = rows(ranks=(3, 5))
     L = [np.where(np.abs(one) > 0.2, one, 0.0).astype(np.float32) for one in L]

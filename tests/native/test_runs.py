@@ -68,6 +68,14 @@ def test_a_callback_may_write_into_its_record():
     assert spoilt.certificate == solution.certificate
 
 
+@pytest.mark.parametrize("run", [mklref.solve, lambda problem, **own: mklref.solve_path(problem, C=[1.0], **own)])
+def test_an_answer_of_a_callback_that_is_neither_true_nor_false_is_refused(run):
+    problem = make_problem(seed=9)
+    with pytest.raises(InvalidType, match="callback returned ndarray, which is neither true nor false"):
+        run(problem, callback=lambda _: np.array([1.0, 0.0]))
+    assert run(problem, callback=lambda _: np.array([True]))
+
+
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "one_class"])
 @pytest.mark.parametrize("error", [FloatingPointError, np.linalg.LinAlgError, InvalidParameter])
 def test_an_error_of_a_callback_is_nobodys_to_catch(error, loss):
