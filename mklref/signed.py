@@ -142,7 +142,11 @@ class SignedProblem(Problem):
         square = float(np.abs(mu) @ (np.abs(images @ beta) * len(mu) * UNIT + squares_error(self, beta, images)))
         most = float(mu @ (images @ beta)) + square
         stretch = (trace + growth(len(mu)) * UNIT * float(np.abs(mu) @ self.traces)) / self.trace
-        upper = most_losses(self, beta, mu, images, b) + 0.5 * stretch * most
+        # An eigenvalue that may be below 0 is raised to 0: by the objective of K + shift I, which is semidefinite.
+        shift = max(0.0, n * UNIT * abs(trace) - lowest) if np.isfinite(lowest) else np.inf
+        moved_losses = intercept_objective(self, image + shift * beta, b) - intercept_objective(self, image, b)
+        most += shift * float(beta @ beta)
+        upper = most_losses(self, beta, mu, images, b) + max(0.0, moved_losses) + 0.5 * stretch * most
         inside, moved = repair(self, beta)
         multiplier, error = self._multiplier(inside, mu, Z)
         lower = float(self.loss.dual_value(inside, self.y, self.costs) - 0.5 * self.trace * multiplier)

@@ -79,7 +79,7 @@ class NewtonMachine(Machine):
         if not value <= (at_zero := self._objective(nothing, nothing, 0.0)):  # far off, for other weights
             point, image, intercept, value = nothing, nothing, 0.0, at_zero
         excess = value - self._dual_value(point, image + intercept)
-        serves = self._root is not None
+        serves, lost = self._root is not None, False
         for _ in range(_MAX_NEWTON):
             scores = image + intercept
             pull = -problem.costs * problem.loss.subgradient(scores, problem.y)
@@ -102,6 +102,11 @@ class NewtonMachine(Machine):
                 t = 0.5 * t if -t * slope > _UNIT * abs(value) else 0.0  # what is less, rounding decides
             else:
                 serves = fresh
+                if fresh and not (lost or self._quadratic) and excess > coarse * abs(value):
+                    # No step leads down, for want of curvature: scores far out on a loss that is flat there.
+                    point, image, intercept, value, lost, serves = nothing, nothing, 0.0, at_zero, True, False
+                    excess = value - self._dual_value(point, image)
+                    continue
                 if fresh and self._exact:  # the solution, which the objective cannot tell: where Q is 0, say
                     point, image, intercept = new_point, new_image, intercept + change
                 if fresh:

@@ -68,11 +68,12 @@ class CentralPath:
     """The variables of the interior point method; the machine is always at their weights and dual point.
 
     u, s and t have shape (k, n), with k = 2 if there is a kink at 0 and k = 1 else; t = 0 where w is infinite. Only
-    the kernels that are watched take part, the weights of all others are 0.
+    the kernels that are watched take part, the weights of all others are 0. Where nothing bounds them, equal ones
+    are `least` (M,) at least: from weights next to 0 a path has no room.
     """
 
     @_SILENT
-    def __init__(self, machine: SMOMachine, weights: Array) -> None:
+    def __init__(self, machine: SMOMachine, weights: Array, least: Array | None = None) -> None:
         self.machine, self.problem = machine, machine.problem
         self.kernels, psi = np.flatnonzero(machine.forms.watched), machine.problem.regularizer.polyhedral(len(weights))
         self.polyhedral = psi is not None
@@ -100,6 +101,8 @@ class CentralPath:
         psi = self.psi
         total = float(shares.sum() if psi.normal is None else psi.normal @ shares)
         even = np.full_like(shares, total / (len(shares) if psi.normal is None else psi.normal.sum()))
+        if least is not None and psi.normal is None:
+            even = np.maximum(even, least[self.kernels])
         self.go((1.0 - _UNIFORM) * shares + _UNIFORM * even)
         sigma, N = self.sigma, self.N
         self.normal = np.zeros_like(sigma) if psi.normal is None else psi.normal

@@ -55,9 +55,11 @@ class LargeQ:
         if self.z is None:
             self.z = np.maximum(t * v ** (self.r - 1.0) - 0.5 * s, mu / v)
         vz, normal, B = v * self.z, v**self.r, W / v
-        H = np.diag(v * s + vz + t * (self.r - 1.0) * normal) - B.T @ B
+        convex = vz + t * (self.r - 1.0) * normal
+        H = np.diag(v * s + convex) - B.T @ B
         values, vectors = np.linalg.eigh(H)
-        values = np.maximum(values, _FLATTEST * max(values[-1], np.finfo(float).tiny))
+        # V N V is semidefinite, though rounding may leave less than nothing of it: of q that are 0, say.
+        values = np.maximum(values, max(_FLATTEST * values[-1], convex.min(), np.finfo(float).tiny))
         free, along = (vectors @ (vectors.T @ side / values) for side in (0.5 * v * s + mu, normal))
         d = free - float(normal @ free) / float(normal @ along) * along
         change = (mu - vz - vz * d) / vz

@@ -125,7 +125,7 @@ class Ladder:
         self.followed |= watched
         machine.set_dual(point.beta)
         machine.move(point.weights)
-        path = CentralPath(machine, point.weights)
+        path = CentralPath(machine, point.weights, loop.unit / tuning.UNIT / loop.units)
         best, limit, clear = point, (point.weights, point.beta), tuning.CLEAR
         for _ in range(tuning.LONGEST_PATH):
             try:

@@ -154,3 +154,15 @@ def test_absurd_points_have_bounds_and_raise_nothing(scale):
         bounds = problem.certify(np.full(16, beta), np.array([mu, -mu, mu]), slack=np.full((16, 16), Z))
         assert bounds.lower < bounds.upper
         assert bounds.explain()
+
+
+def test_an_eigenvalue_that_rounding_explains_makes_no_false_upper_bound():
+    """With beta = 4e13 v along its vector, beta'K beta = -2.2e13 was taken for what the function costs."""
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
+    rest, last = (Q[:, :-1] * np.linspace(0.5, 1.0, 5)) @ Q[:, :-1].T, np.outer(Q[:, -1], Q[:, -1])
+    y = np.where(Q[:, -1] > 0.0, 1.0, -1.0)
+    kernels = np.array([0.5 * (rest + rest.T), last])
+    problem = SignedProblem(kernels, y, C=1e7, intercept=False, trace=float(np.trace(rest)))
+    bounds = problem.certify(4e13 * Q[:, -1], np.array([1.0, -2e-14]))
+    assert not any("eigenvalue" in text for text in bounds.violations)
+    assert bounds.upper > 0.0

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from makers import make_problem
+from makers import SCALE, make_problem
 from native.solving import loop_on
 
 from mklref import Problem, Status, certify, solve
+from mklref.losses import Pinball
 from mklref.machines import machine_for
 from mklref.native import tuning
 from mklref.native.central import CentralPath, Direction, _System
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
 from mklref.native.solver import equal_weights
-from mklref.regularizers import Groups, Lp, Power, Tikhonov
+from mklref.regularizers import Groups, Lp, Power, Tikhonov, WeightedL1
 
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
 GROUPS = [[0, 2], [1], [3]]
@@ -275,3 +276,12 @@ def test_a_path_that_rounding_ends_is_not_followed_again(monkeypatch):
     for seed in range(4):
         solve(lines(n=40, M=8, C=1.0, seed=seed), tol=1e-17)
     assert 0 < len(followed) <= 4
+
+
+@pytest.mark.parametrize(("seed", "regularizer", "C"), [(9, Power(1), 0.25), (7, WeightedL1(SCALE), 0.1)], ids=str)
+def test_from_weights_next_to_0_the_path_begins_at_the_first_ones(seed, regularizer, C):
+    """The first step leads to weights of 1e-14, where the path had no room and left the rest to 170 and more cuts."""
+    problem = make_problem(loss=Pinball(0.3), seed=seed, n=30, regularizer=regularizer, C=C, intercept=False)
+    solution = solve(problem, tol=1e-10)
+    assert solution.status is Status.OPTIMAL
+    assert len(solution.history) < 40

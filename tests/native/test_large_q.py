@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mklref import Problem, solve
 from mklref.native.large_q import LargeQ
 from mklref.regularizers import BlockNorm
 
@@ -99,3 +100,15 @@ def test_weights_do_not_rise_where_rounding_costs_more_than_they_gain():
     assert np.argmin(costs) == 1
     assert held[2] == pytest.approx(best, rel=1e-3)
     assert free[2] > 2.0 * best
+
+
+@pytest.mark.parametrize("seed", [1, 5, 6])
+def test_curvature_that_rounding_leaves_of_squares_of_0_is_no_infinite_step(seed):
+    """One kernel of rank one at C = 1e8: v s - B'B is below 0, and weights of NaN were refused by the certificate."""
+    x = np.random.default_rng(seed).normal(size=10)
+    y = np.where(np.arange(10) % 3, 1.0, -1.0)
+    for loss in ("squared_hinge", "hinge", "squared"):
+        problem = Problem([np.outer(x, x)], y, C=1e8, loss=loss, regularizer=BlockNorm(3), intercept=False)
+        assert np.isfinite(solve(problem, tol=1e-10).certificate.gap)
+    step = LargeQ(BlockNorm(3)).step(np.ones(1), np.zeros(1), np.array([[0.1]]), 1e-3)
+    np.testing.assert_allclose(step, 1.0)
