@@ -162,6 +162,10 @@ def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None 
     return Compiled(problem, form, factorize(problem.kernels) if factors is None else factors)
 
 
+_PARSING = "Error parsing inputs"
+"""What older versions of SCS say of an option that they do not know."""
+
+
 class UnknownOptions(InvalidParameter):
     """A solver does not take the options that it was given."""
 
@@ -309,15 +313,16 @@ class Engine:
             try:
                 with _quiet():
                     program.solve(solver=self.solver, **{**SOLVERS[self.solver](tolerance, reduced), **self.options})
-            except (cp.error.SolverError, ArithmeticError, ValueError) as error:
-                failure = SolverFailure(f"{self.solver}: {str(error) or type(error).__name__}")
-                continue
             except Exception as error:
+                of_solver = isinstance(error, cp.error.SolverError | ArithmeticError | ValueError)
+                if of_solver and not (self.options and _PARSING in str(error)):
+                    failure = SolverFailure(f"{self.solver}: {str(error).strip() or type(error).__name__}")
+                    continue
                 if not self.options:
                     raise
                 given = ", ".join(f"{name} = {shown(value)}" for name, value in self.options.items())
                 raise UnknownOptions(
-                    f"{self.solver} does not take the options {given}: {str(error).rstrip('.')}. cvxpy's documentation "
+                    f"{self.solver} does not take the options {given}: {str(error).strip().rstrip('.')}. cvxpy's documentation "
                     "lists those of each solver."
                 ) from error
             if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):

@@ -150,7 +150,7 @@ def test_options_reach_the_solver(problem):
 
 @pytest.mark.parametrize("solver", [*reference.SOLVERS, None])
 def test_unknown_options_are_refused_in_words(problem, solver):
-    with pytest.raises(InvalidParameter, match=f"{solver or 'SCS'} does not take the options steps = 3: .*'steps'"):
+    with pytest.raises(InvalidParameter, match=f"{solver or 'SCS'} does not take the options steps = 3: "):
         reference.solve(problem, solver=solver, steps=3)
 
 
@@ -165,7 +165,7 @@ def test_options_of_the_wrong_kind_are_refused_in_words(problem, solver, options
 
 def test_a_solver_that_does_not_take_an_option_is_passed_over(problem):
     assert reference.solve(problem, max_iters=100).solver == "dual/ECOS"
-    with pytest.raises(SolverFailure, match=r"user_limit; ECOS does not take .*, or leave out the options max_iter\."):
+    with pytest.raises(SolverFailure, match=r"user_limit; ECOS does not take (?s:.*), or leave out the options max_iter\."):
         reference.solve(problem, max_iter=1)
 
 
