@@ -321,9 +321,10 @@ class Engine:
                 if not self.options:
                     raise
                 given = ", ".join(f"{name} = {shown(value)}" for name, value in self.options.items())
+                said = str(error).strip().rstrip(".")
                 raise UnknownOptions(
-                    f"{self.solver} does not take the options {given}: {str(error).strip().rstrip('.')}. cvxpy's documentation "
-                    "lists those of each solver."
+                    f"{self.solver} does not take the options {given}: {said}. cvxpy's documentation lists those of each "
+                    "solver."
                 ) from error
             if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
                 firm = reduced <= FIRM and self.solver in KEEPS_ITS_WORD

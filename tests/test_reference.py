@@ -165,7 +165,8 @@ def test_options_of_the_wrong_kind_are_refused_in_words(problem, solver, options
 
 def test_a_solver_that_does_not_take_an_option_is_passed_over(problem):
     assert reference.solve(problem, max_iters=100).solver == "dual/ECOS"
-    with pytest.raises(SolverFailure, match=r"user_limit; ECOS does not take (?s:.*), or leave out the options max_iter\."):
+    words = r"user_limit; ECOS does not take (?s:.*), or leave out the options max_iter\."
+    with pytest.raises(SolverFailure, match=words):
         reference.solve(problem, max_iter=1)
 
 
