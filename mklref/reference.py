@@ -323,8 +323,8 @@ class Engine:
                 given = ", ".join(f"{name} = {shown(value)}" for name, value in self.options.items())
                 said = str(error).strip().rstrip(".")
                 raise UnknownOptions(
-                    f"{self.solver} does not take the options {given}: {said}. cvxpy's documentation lists those of each "
-                    "solver."
+                    f"{self.solver} does not take the options {given}: {said}. cvxpy's documentation lists those of "
+                    "each solver."
                 ) from error
             if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
                 firm = reduced <= FIRM and self.solver in KEEPS_ITS_WORD
