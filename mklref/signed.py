@@ -144,7 +144,8 @@ class SignedProblem(Problem):
         most = float(mu @ (images @ beta)) + square
         stretch = (trace + growth(len(mu)) * UNIT * float(np.abs(mu) @ self.traces)) / self.trace
         # An eigenvalue that may be below 0 is raised to 0: by the objective of K + shift I, which is semidefinite.
-        shift = max(0.0, n * UNIT * abs(trace) - lowest) if np.isfinite(lowest) else np.inf
+        rounding = n * UNIT * float(np.abs(mu) @ self.traces)
+        shift = max(0.0, rounding - lowest) if np.isfinite(lowest) else np.inf
         moved_losses = intercept_objective(self, image + shift * beta, b) - intercept_objective(self, image, b)
         most += shift * float(beta @ beta)
         upper = most_losses(self, beta, mu, images, b) + max(0.0, moved_losses) + 0.5 * stretch * most

@@ -14,9 +14,10 @@ from mklref._validate import (
     checked_flag,
     checked_number,
     checked_positive,
+    checked_rng,
     require_finite,
 )
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import InvalidParameter
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.regularizers.norms import block_exponent, conjugate_exponent, p_norm
 
@@ -102,9 +103,7 @@ def rademacher_complexity(
     """
     grams = _checked_kernels(kernels)
     count = checked_count("draws", draws, 2, "one draw has no standard error.")
-    source = np.random.default_rng(0) if rng is None else rng
-    if not isinstance(source, np.random.Generator):
-        raise InvalidType(f"rng is {rng!r}; give a numpy Generator, for instance np.random.default_rng(0).")
+    source = np.random.default_rng(0) if rng is None else checked_rng(rng)
     n = grams.shape[1]
     parts = []
     for start in range(0, count, _CHUNK):

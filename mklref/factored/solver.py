@@ -114,7 +114,7 @@ def solve_factored(
                 if status is Status.STALLED and again and (first is not None or path.relative_gap() > _FAR):
                     again = False  # once
                     smooth = not path.kinked and path.psi.fixed is None
-                    path.begin(_with_equal_weights(problem, recorder) if smooth else None)
+                    path.begin(_with_equal_weights(problem, recorder, path.counters) if smooth else None)
                     continue
                 solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
                 if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
@@ -176,7 +176,7 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     return None if best is None else Start(best.v, best.b, path.psi.weights(best.s)[path.psi.member], share)
 
 
-def _with_equal_weights(problem: Problem, recorder: Recorder[Record]) -> Start | None:
+def _with_equal_weights(problem: Problem, recorder: Recorder[Record], costs: dict[str, float]) -> Start | None:
     """The solution for equal weights, where L'beta of nothing is too large by far, as for a smooth loss with a large C.
 
     Where no weights move a full step leaves nothing of that, and where they do it would take them all to 0.
@@ -188,6 +188,8 @@ def _with_equal_weights(problem: Problem, recorder: Recorder[Record]) -> Start |
         path = Path(fixed, rounds, own)
         path.begin(None)
         path.follow(_EQUAL)
+    for name, cost in path.counters.items():
+        costs[name] = costs.get(name, 0.0) + cost
     best = path.best
     return None if best is None else Start(best.v, best.b, weights, 1.0)
 

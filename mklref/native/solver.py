@@ -105,7 +105,10 @@ def solve(
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
     with blas_threads():
         run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
-        nearly = lambda: run.kept_solution() or run.solution(Status.INTERRUPTED)  # noqa: E731
+
+        def nearly() -> Solution:
+            return run.kept_solution() or run.solution(Status.INTERRUPTED)
+
         with run.recorder.running(nearly), _losses_carry(run.kept_solution):
             solution, machine = run.solution(status), run.machine
     order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
