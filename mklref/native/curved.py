@@ -86,9 +86,8 @@ def curved_step(
     weights = members[-1].weights_from_dual(g)
     if members[-1] is not regularizer:
         weights = regularizer.weights_from_norms(weights * g)
-    with np.errstate(over="ignore", invalid="ignore"):  # steep penalties have weights that no double can hold
-        value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(np.sum((W @ (weights - centre)) ** 2))
-        return weights, value + regularizer.weight_penalty(weights), share
+    value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(np.sum((W @ (weights - centre)) ** 2))
+    return weights, value + regularizer.weight_penalty(weights), share
 
 
 def relatives(regularizer: Regularizer) -> list[Regularizer]:
@@ -132,7 +131,6 @@ class _Dual:
         g = np.sqrt(self.qhat(z, share))
         return 0.5 * float(z @ z) + self.regularizer.conjugate(g) - float(self.D @ share), g
 
-    @np.errstate(over="ignore", invalid="ignore")
     def minimised(
         self, z: Array, share: Array, accuracy: float, collapsed: float | None, deadline: float
     ) -> tuple[Array, Array]:

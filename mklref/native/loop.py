@@ -145,7 +145,6 @@ class Loop:
 
     # --- evaluate and bound -----------------------------------------------------------------------------------
 
-    @np.errstate(over="ignore", invalid="ignore")  # absurd weights have infinite bounds, which is an answer
     def evaluate(self, weights: Array) -> Point:
         """Solve the machine at these weights and bound the optimum from what it found."""
         self.machine.move(weights)
@@ -153,7 +152,6 @@ class Loop:
         self.machine.solve(self.asked)
         return self.assess(weights, solved=True)
 
-    @np.errstate(over="ignore", invalid="ignore")
     def assess(self, weights: Array, solved: bool = False) -> Point:
         """Bounds at these weights and the present dual point of the machine, which may have been `solved` for them."""
         machine, regularizer = self.machine, self.problem.regularizer

@@ -109,7 +109,7 @@ def solve(
         def nearly() -> Solution:
             return run.kept_solution() or run.solution(Status.INTERRUPTED)
 
-        with run.recorder.running(nearly), _losses_carry(run.kept_solution):
+        with run.recorder.running(nearly), _losses_carry(run.kept_solution), _beyond_doubles():
             solution, machine = run.solution(status), run.machine
     order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
     if not polish and (solution.status is not Status.STALLED or order > tuning.REFINED or late):
@@ -176,7 +176,7 @@ def run_from(
     def kept() -> Any:
         return None if loop is None else loop.kept_solution()
 
-    with recorder.running(interrupted), _losses_carry(kept), blas_threads():
+    with recorder.running(interrupted), _losses_carry(kept), blas_threads(), _beyond_doubles():
         loop = _loop(problem, start, forms, tol, recorder)
         if start is None and loop.bounded_dual and problem.intercept_cost:
             start = _inside_the_domain(loop)
@@ -201,10 +201,14 @@ def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
         raise KernelsLost(lost.message, solution() if lost.solution is None else lost.solution) from None
 
 
+def _beyond_doubles() -> Any:
+    """Weights, slopes and values may leave the range of doubles on the way; bounds say so by being infinite."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record]) -> Loop:
-    with np.errstate(over="ignore", invalid="ignore"):
-        machine = machine_for(problem, None if start is None else start.dual_coef, forms)
-        absurd = start is not None and _is_absurd(machine, start.weights)
+    machine = machine_for(problem, None if start is None else start.dual_coef, forms)
+    absurd = start is not None and _is_absurd(machine, start.weights)
     if absurd:
         machine = machine_for(problem)
     check_range(problem.C, max(own.forms.diagonals.max(initial=0.0) for own in machine.machines))
@@ -250,7 +254,14 @@ def _followed(loop: Loop, start: Any = None) -> Status:
 
 def equal_weights(problem: Problem) -> Array:
     """The weights (M,) of equal block norms."""
-    return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
+    weights = problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
+    if not np.isfinite(weights).all():
+        raise InvalidParameter(
+            f"the scales of {problem.regularizer} leave the range of double precision: for equal block norms weights["
+            f"{np.argmin(np.isfinite(weights))}] is not finite; give scales whose squares are within 1e-300 and 1e300, "
+            "or rescale the kernels instead."
+        )
+    return weights
 
 
 def _first_weights(loop: Loop, start: Any) -> Array:
@@ -259,7 +270,8 @@ def _first_weights(loop: Loop, start: Any) -> Array:
     if start is not None:
         machine.warm = True
         own = regularizer.weights_from_norms(start.weights * np.sqrt(machine.forms.squares))
-        return own if own.any() else equal_weights(loop.problem)  # of f = 0 they say nothing
+        said = own.any() and np.isfinite(own).all()  # those of f = 0 say nothing
+        return own if said else equal_weights(loop.problem)
     weights = weights_of_a_part(loop)
     machine.warm = weights is not None
     return equal_weights(loop.problem) if weights is None else weights

@@ -102,7 +102,6 @@ def step(
     return found._replace(weights=weights)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # the end may be at weights that no penalty can hold
 def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kernels: Any, found: Step) -> Step:
     """The best point of the model with one cut between the centre and what was found, by golden sections.
 

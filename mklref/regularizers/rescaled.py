@@ -50,7 +50,8 @@ class Rescaled(Regularizer):
         base = self.base.polyhedral(kernels)
         if base is None or base.mu:
             return None
-        unit = self.factor / np.broadcast_to(self.root, kernels) ** 2
+        root = np.broadcast_to(self.root, kernels)
+        unit = self.factor / root / root
         return Polyhedral(self.factor * unit * base.cost, normal=None if base.normal is None else unit * base.normal)
 
     @property

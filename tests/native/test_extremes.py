@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from makers import make_problem
@@ -260,6 +262,33 @@ def test_scales_that_no_unit_can_bridge_end_without_a_warning(regularizer):
     assert again == solution.certificate
     assert np.isfinite(solution.weights).all()
     assert (solution.status is Status.OPTIMAL) == again.is_optimal(1e-6)
+
+
+def test_scales_whose_squares_no_double_holds_are_refused():
+    problem = make_problem(regularizer=WeightedL1([1, 1e-180, 1, 1]))
+    with pytest.raises(InvalidParameter, match=r"weights\[1\] is not finite"):
+        mklref.solve(problem)
+
+
+@pytest.mark.parametrize(
+    ("decades", "seed", "family", "loss"),
+    [
+        (145, 1, WeightedL1, "hinge"),
+        (145, 2, WeightedL1, "logistic"),
+        (145, 6, WeightedL1, "squared_hinge"),
+        (100, 7, partial(WeightedLp, 5), "hinge"),
+    ],
+)
+def test_nothing_warns_on_the_way_through_absurd_scales(decades, seed, family, loss):
+    """Squares and slopes overflow at weights that are tried on the way; the end is certified as what it is."""
+    rng = np.random.default_rng(seed)
+    regularizer = family(10.0 ** rng.uniform(-decades, decades, size=4))
+    problem = make_problem(
+        seed=seed, C=10.0 ** rng.uniform(-decades / 3, decades / 3), loss=loss, regularizer=regularizer
+    )
+    solution = mklref.solve(problem, max_iter=30)
+    again = mklref.certify(problem, solution)
+    assert again.is_optimal(1e-6) or solution.status is not Status.OPTIMAL
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), BlockNorm(4)], ids=str)
