@@ -13,9 +13,9 @@ from mklref._typing import Array
 from mklref.algorithms import regularization_path
 from mklref.datasets import Dataset
 from mklref.kernels import simplemkl_recipe
-from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
-from validation.reproduce.experiments.paired import holm
-from validation.reproduce.experiments.simplemkl_data import LEVEL, Reached, data_set, printed, reached, standardized
+from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, apart, table_of
+from validation.reproduce.experiments.paired import LEVEL, holm
+from validation.reproduce.experiments.simplemkl_data import Reached, data_set, printed, reached, standardized
 
 PROTOCOL = """
 abe (the letters A, B and E), dna, image segmentation and waveform; a training set of medium and of large size (Table
@@ -109,12 +109,12 @@ def _error(problem: mklref.MulticlassProblem, solution: Any, new: Array, y: Any)
 
 def summary(results: list[Result]) -> Summary:
     """Tables 5 and 6."""
-    plain = [result for result in results if "group" not in result.config]
-    rows: dict[str, dict[str, list[float]]] = {}
-    for result in plain:
-        row = rows.setdefault(f"{result.config['data']}, {result.config['train']}", {})
-        row.setdefault("MKL", []).append(result.values["error"])
-        row.setdefault("kernels", []).append(result.values["kernels"])
+    plain, _ = apart(results)
+    rows = table_of(
+        (f"{r.config['data']}, {r.config['train']}", column, r.values[quantity])
+        for r in plain
+        for column, quantity in (("MKL", "error"), ("kernels", "kernels"))
+    )
     sizes = {name: sorted(k for n, k in map(_parsed, rows) if n == name) for name in SIZES}
     both = {name: found for name, found in sizes.items() if len(found) == 2}
     claims: dict[str, Evidence] = {}

@@ -12,11 +12,10 @@ from mklref._typing import Array
 from mklref.algorithms import lp_wrapper, simplemkl
 from mklref.datasets import Dataset, encode
 from mklref.kernels import ArrayStack
-from validation.reproduce.base import Cell
-from validation.reproduce.experiments.simplemkl_data import standardized
+from validation.reproduce.base import CAUSE, Cell
+from validation.reproduce.experiments.simplemkl_data import accuracy, standardized
 from validation.reproduce.experiments.spambase_parts import constants, counts, drawn, groups_of, parts, pulls, views
 
-CAUSE = "cause"
 FEW, MANY = 1e3, 1e4
 """Where the cross-validation puts C for GKL."""
 STEPS = (5, 20, 50, 200)
@@ -82,7 +81,7 @@ def best_accuracy(data: Dataset, rows: Array, tested: Array, K: Array, K_new: Ar
     y, _ = encode(data.y)
     problem = mklref.Problem([K], y[rows], regularizer=mklref.Fixed(np.ones(1)))
     path = mklref.solve_path(problem, C=costs, tol=1e-3)
-    return max(100.0 * float(np.mean(np.sign(s.decision_function([K_new])) == y[tested])) for s in path)
+    return max(accuracy(s, [K_new], y[tested]) for s in path)
 
 
 def _closed_form(data: Dataset, sets: list[Array], tested: Array, config: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +96,7 @@ def _closed_form(data: Dataset, sets: list[Array], tested: Array, config: dict[s
             "kernels": sum(counts(weights, part.groups)),
             "smallest": float(weights[weights > 0.0].min() / weights.max()),
             "gap": solution.certificate.relative_gap,
-            "accuracy": 100.0 * float(np.mean(np.sign(solution.decision_function(part.new)) == part.y_new)),
+            "accuracy": accuracy(solution, part.new, part.y_new),
         }
         if steps == STEPS[0]:
             went = simplemkl(problem, tol=1e-3, max_iter=FURTHER, start=solution)

@@ -13,10 +13,10 @@ from mklref._typing import Array
 from mklref.algorithms import group_wrapper, simplemkl
 from mklref.datasets import Dataset
 from mklref.kernels import ArrayStack, gaussian
-from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary, timed
+from validation.reproduce.base import CAUSE, Cell, Experiment, Picture, Result, Summary, of, timed
 from validation.reproduce.experiments import spambase_causes, spambase_claims
-from validation.reproduce.experiments.simplemkl_data import standardized
-from validation.reproduce.experiments.spambase_causes import CAUSE, best_accuracy
+from validation.reproduce.experiments.simplemkl_data import accuracy, standardized
+from validation.reproduce.experiments.spambase_causes import best_accuracy
 from validation.reproduce.experiments.spambase_parts import (
     GAP,
     GRADIENTS,
@@ -131,7 +131,7 @@ def _trained(
     total = solution.weights.sum()
     grouped = isinstance(problem.regularizer, mklref.Groups)
     return {
-        "accuracy": 100.0 * float(np.mean(np.sign(solution.decision_function(parts.new)) == parts.y_new)),
+        "accuracy": accuracy(solution, parts.new, parts.y_new),
         "kernels": sum(by_group),
         "by group": by_group,
         "shares": [float(f"{solution.weights[group].sum() / total:.4g}") for group in parts.groups],
@@ -166,10 +166,8 @@ def summary(results: list[Result]) -> Summary:
     prefix = "" if splits[0].config["data"] == SPAM else f"{splits[0].config['data']}, "
     table = {
         prefix + name: {
-            "accuracy": [r.values[name]["accuracy"] for r in splits],
-            "kernels": [r.values[name]["kernels"] for r in splits],
-            "gap": [100.0 * r.values[name]["gap"] for r in splits],
-            "seconds": [r.values[name]["seconds"] for r in splits],
+            quantity: (scale * of(splits, name, quantity)).tolist()
+            for quantity, scale in (("accuracy", 1.0), ("kernels", 1.0), ("gap", 100.0), ("seconds", 1.0))
         }
         for name in (*METHODS, SIMPLEMKL, WRAPPER)
     }
