@@ -36,13 +36,11 @@ rules = { near = "within 1", scale = "factor 2", spread = "deviation", mean = "e
 fits = [[10], [4], [5, 1], [5, 1], [1]]
 fails = [[10], [4], [5, 1], [5, 1], [1]]
 [[toy.claim]]
-id = "good"
 source = "section 1"
-text = "It is good."
+says.good = "It is good."
 [[toy.claim]]
-id = "bad"
 source = "section 2"
-text = "It is bad."
+says.bad = "It is bad."
 [[toy.cause]]
 of = ["t/fails/*", "nothing"]
 text = '''The paper
@@ -652,7 +650,7 @@ def test_the_page_is_short_and_so_is_every_cause():
 
 
 def test_what_is_built_in_is_counted_apart(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED.replace('id = "good"', 'id = "good"\nconstruction = true'))
+    (tmp_path / "toy.toml").write_text(EXPECTED.replace("says.good", "construction = true\nsays.good"))
     experiment = make([])
     comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
     assert [comparison.count("matches", origin) for origin in expected.ORIGINS] == [4, 0, 1, 0]
@@ -670,7 +668,7 @@ def test_what_the_papers_repetitions_share_may_leave_it_undecided_and_never_make
 
 
 def test_a_sentence_that_two_experiments_test_is_counted_in_one(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED.replace('id = "bad"', 'id = "bad"\ndecided_by = "other"'))
+    (tmp_path / "toy.toml").write_text(EXPECTED.replace("says.bad", 'decided_by = "other"\nsays.bad'))
     experiment = make([])
     comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
     assert [comparison.count("differs", origin) for origin in ("paper", "elsewhere")] == [4, 1]
@@ -682,7 +680,8 @@ def test_a_sentence_that_two_experiments_test_is_counted_in_one(tmp_path):
 def test_no_sentence_of_a_paper_is_counted_twice():
     """Those of kloft-times that kloft-scale decides, too, are named after it."""
     scale, times = (
-        {claim["id"]: claim for claim in expected.read(name)["claim"]} for name in ("kloft_scale", "kloft_times")
+        {claim: shared for claim, _, shared in expected.sentences(expected.read(name))}
+        for name in ("kloft_scale", "kloft_times")
     )
     both = {"sip-silp": "sip-silp", "nonsparse-silp": "nonsparse-slightly", "sip-analytic": "analytic-sip"}
     assert both.keys() == scale.keys() - {"finished"}
