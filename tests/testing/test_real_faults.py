@@ -12,11 +12,11 @@ from testing.planted import (
     L43,
     LOSS,
     flipped,
+    other_cost,
     point,
     problem_of,
     random,
     solved,
-    other_cost,
     without_constraint,
 )
 
