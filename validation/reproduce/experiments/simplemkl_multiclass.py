@@ -115,17 +115,18 @@ def summary(results: list[Result]) -> Summary:
         for r in plain
         for column, quantity in (("MKL", "error"), ("kernels", "kernels"))
     )
-    sizes = {name: sorted(k for n, k in map(_parsed, rows) if n == name) for name in SIZES}
-    both = {name: found for name, found in sizes.items() if len(found) == 2}
+    both = {name: [f"{name}, {size}" for size in sizes] for name, sizes in SIZES.items()}
+    both = {name: pair for name, pair in both.items() if rows.keys() >= set(pair)}
     claims: dict[str, Evidence] = {}
     if plain:
         claims["gaps"] = reached([Reached(result.id, result.values["gap"], TOL) for result in plain])
     if both:
-        errors = {
-            name: (np.array(rows[f"{name}, {small}"]["MKL"]), np.array(rows[f"{name}, {large}"]["MKL"]))
-            for name, (small, large) in both.items()
-        }
-        claims["larger-is-better"] = larger_is_better(errors)
+        claims["larger-is-better"] = larger_is_better(
+            {
+                name: (np.array(rows[small]["MKL"]), np.array(rows[large]["MKL"]))
+                for name, (small, large) in both.items()
+            }
+        )
     paper = {name: row["CV"] for name, row in printed("simplemkl_multiclass", "table6").items()}
     if rows.keys() >= paper.keys():
         claims["no-worse-than-cv"] = no_worse({name: np.array(rows[name]["MKL"]) for name in paper}, paper)
@@ -164,11 +165,6 @@ def no_worse(errors: Mapping[str, Array], quoted: Mapping[str, Sequence[float]])
     worst = int(np.argmin(adjusted))
     text = f"points of error above the CV of the table: {', '.join(parts)}; smallest p = {adjusted[worst]:.2g}"
     return Evidence(bool(adjusted.min() >= LEVEL), f"{text} ({list(errors)[worst]}), one-sided tests, adjusted by Holm")
-
-
-def _parsed(row: str) -> tuple[str, int]:
-    name, _, size = row.partition(", ")
-    return name, int(size)
 
 
 EXPERIMENT = Experiment(
