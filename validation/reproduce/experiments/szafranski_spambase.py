@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 import mklref
-from mklref._typing import Array
 from mklref.algorithms import group_wrapper, simplemkl
-from mklref.datasets import Dataset
-from mklref.kernels import ArrayStack, gaussian
+from mklref.kernels import ArrayStack
 from validation.reproduce.base import CAUSE, Cell, Experiment, Picture, Result, Summary, of, timed
 from validation.reproduce.experiments import spambase_causes, spambase_claims
-from validation.reproduce.experiments.simplemkl_data import accuracy, standardized
-from validation.reproduce.experiments.spambase_causes import best_accuracy
+from validation.reproduce.experiments.simplemkl_data import accuracy
+from validation.reproduce.experiments.spambase_causes import mean_kernel_accuracy
 from validation.reproduce.experiments.spambase_parts import (
     GAP,
     GRADIENTS,
@@ -29,10 +27,8 @@ from validation.reproduce.experiments.spambase_parts import (
     constants,
     counts,
     drawn,
-    groups_of,
     parts as parts_of,
     pulls,
-    views,
 )
 from validation.reproduce.pictures import COLOURS, figure
 
@@ -83,7 +79,8 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
         return spambase_causes.cell(config)
     data, tested, rest = drawn(config)
     if "curve" in config:
-        return {"curve": [_mean_kernel(data, rest[:n], tested, config) for n in config["curve"]]}
+        curve = {n: mean_kernel_accuracy(data, rest[:n], tested, config) for n in config["curve"]}
+        return {"curve": [{"n": n, "accuracy": found} for n, found in curve.items()]}
     rows = rest[config["part"] * config["train"] :][: config["train"]]
     parts = parts_of(data, rows, tested, config["widths"])
     regularizers = {
@@ -141,20 +138,6 @@ def _trained(
         "status": solution.status.name,
         "gradients": solution.history.counters.get("gradient"),
     }
-
-
-def _mean_kernel(data: Dataset, rows: Array, tested: Array, config: dict[str, Any]) -> dict[str, Any]:
-    """Best accuracy over C of the machine on the mean kernel, summed up without holding the kernels."""
-    X, X_new = standardized(data.X[rows], data.X[tested])
-    K, K_new = np.zeros((len(rows), len(rows))), np.zeros((len(tested), len(rows)))
-    every = [view for group in groups_of(data) for view in views(group)]
-    for view in every:
-        for width in config["widths"]:
-            stack = gaussian(width).fit(X[:, view])
-            K += stack.dense()[0]
-            K_new += stack.new(X_new[:, view])[0]
-    scale = 1.0 / (len(every) * len(config["widths"]) * len(rows))
-    return {"n": len(rows), "accuracy": best_accuracy(data, rows, tested, K * scale, K_new * scale, config["costs"])}
 
 
 def summary(results: list[Result]) -> Summary:
