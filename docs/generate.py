@@ -203,14 +203,12 @@ def equivalence_table(directory: Path) -> None:
 
 def problem_tables(directory: Path) -> None:
     """The real problems with their bounds, and what programs say their values are, to be included in one page."""
-    import json
-
     from mklref.testing import real
     from validation import checked, proven
+    from validation.facts import stored_rows
 
-    seconds = {
-        row["problem"]: f"{row['seconds']:g}" for row in checked.stored(checked.STORED) if row["said"] == "CONFIRMED"
-    }
+    confirmed = [row for row in stored_rows(checked.STORED) if row["said"] == "CONFIRMED"]
+    seconds = {row["problem"]: f"{row['seconds']:g}" for row in confirmed}
     lines = [
         "| problem | n | M | loss | regulariser | C | P* | hash | checked in |",
         "|---|--:|--:|---|---|--:|---|---|--:|",
@@ -223,7 +221,7 @@ def problem_tables(directory: Path) -> None:
         lines.append("| " + " | ".join(cells) + " |")
     directory.mkdir(exist_ok=True)
     write(directory / "problems.md", lines)
-    write(directory / "proven.md", proven.table_lines(json.loads(proven.STORED.read_text(encoding="utf-8"))["rows"]))
+    write(directory / "proven.md", proven.table_lines(stored_rows(proven.STORED)))
 
 
 def peers_table(directory: Path) -> None:

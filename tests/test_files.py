@@ -228,7 +228,7 @@ def test_nothing_is_unpacked_for_which_there_is_no_memory(tmp_path, monkeypatch)
         read_arrays(tmp_path / "s.npz")
 
 
-def testfree_memory_is_known_or_boundless():
+def test_free_memory_is_known_or_boundless():
     assert _untrusted.free_memory() > 2**20
 
 

@@ -8,7 +8,6 @@ processor that this took; problems that the file has are not checked again. Exit
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
@@ -17,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from mklref import verify
-from mklref._files import write_text
 from mklref.testing import real
 from mklref.testing.vectors.export import export_vectors
-from validation.facts import ROOT, commit, facts, results_file
+from validation.facts import ROOT, commit, results_file, store_rows, stored_rows
 
 STORED = ROOT / "validation" / "results" / "checked.json"
 
@@ -41,28 +39,20 @@ def checked(name: str) -> dict[str, Any]:
     return {"problem": name, "said": lines[-1], "gap": gap, "seconds": round(seconds, 1), "commit": commit()}
 
 
-def stored(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file, if it is there."""
-    return json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
-
-
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="of real problems, all by default; smaller ones come first")
     parser.add_argument("--json", type=results_file)
     arguments = parser.parse_args()
-    path: Path | None = arguments.json
-    rows = stored(path) if path else []
+    rows = stored_rows(arguments.json)
     published = real.published()
     for name in sorted(arguments.names or published, key=lambda name: published[name]["samples"]):
         if any(row["problem"] == name for row in rows):
             continue
         rows.append(checked(name))
         print(f"{name}: {rows[-1]['said']}, {rows[-1]['seconds']} s", flush=True)
-        if path:
-            lines = ",\n".join(map(json.dumps, rows))
-            write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
+        store_rows(arguments.json, rows)
     return int(any(row["said"] != "CONFIRMED" for row in rows))
 
 

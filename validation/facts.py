@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 
 import mklref
 from mklref import native
+from mklref._files import write_text
 from mklref._threads import threads
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +45,19 @@ def facts() -> dict[str, Any]:
         "threads": threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
     }
+
+
+def stored_rows(path: Path | None) -> list[dict[str, Any]]:
+    """The rows of a file, if it is there."""
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path and path.exists() else []
+    return found
+
+
+def store_rows(path: Path | None, rows: list[dict[str, Any]]) -> None:
+    """Write rows with the facts of the run, one a line, if there is a file to write them to."""
+    if path:
+        lines = ",\n".join(map(json.dumps, rows))
+        write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
 
 
 def require_core() -> None:

@@ -57,8 +57,9 @@ def mutants() -> tuple[Mutant, ...]:
     """All mutants, with the paths of their tests."""
     table = tomllib.loads((Path(__file__).parent / "mutants.toml").read_text(encoding="utf-8"))
     return tuple(
-        Mutant(**{**row, "tests": tuple(test for name in row["tests"] for test in table["tests"][name])})
-        for row in table["mutant"]
+        Mutant(group["name"], old, new, tuple(test for name in group["tests"] for test in table["tests"][name]), *why)
+        for group in table["file"]
+        for old, new, *why in group["mutants"]
     )
 
 

@@ -12,13 +12,11 @@ programs grow fast: problems of up to `--largest` samples are solved, of names l
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,14 +24,13 @@ import numpy as np
 from mklref import primer, reference
 from mklref._conic.scaling import factorize
 from mklref._crosscheck.row import interval_size
-from mklref._files import write_text
 from mklref._typing import Array
 from mklref.exceptions import MKLError
 from mklref.problem import Problem
 from mklref.testing import real
 from mklref.testing.case import select
 from mklref.testing.vectors.export import enclosure
-from validation.facts import ROOT, commit, facts, results_file
+from validation.facts import ROOT, commit, results_file, store_rows, stored_rows
 from validation.primers import statements
 
 STORED = ROOT / "validation" / "results" / "proven.json"
@@ -130,8 +127,7 @@ def main() -> int:
     unknown = set(arguments.suites) - set(SUITES)
     if unknown:
         parser.error(f"no suite {', '.join(sorted(unknown))}; known: {', '.join(SUITES)}")
-    path: Path | None = arguments.json
-    rows: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path and path.exists() else []
+    rows = stored_rows(arguments.json)
     patterns = arguments.programs.split(",")
     for suite in arguments.suites or SUITES:
         for name, problem, lower, upper in SUITES[suite](arguments.largest, arguments.only):
@@ -151,9 +147,7 @@ def main() -> int:
                 off[program] = difference(value, lower, upper)
                 seconds, began = time.monotonic() - began, time.monotonic()
                 print(f"{suite} {name} {program}: {off[program]} in {seconds:.0f} s", file=sys.stderr, flush=True)
-                if path:
-                    lines = ",\n".join(map(json.dumps, rows))
-                    write_text(path, f'{{"facts": {json.dumps(facts())},\n"rows": [\n{lines}\n]}}\n')
+                store_rows(arguments.json, rows)
     print("\n".join(table_lines(rows)))
     return 0
 

@@ -11,43 +11,30 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 
 import mklref
-from mklref import losses, verify
+from mklref import verify
 from mklref._files import write_text
 from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
+from mklref.testing.cases.ordinary import LOSSES
+from validation.attack import Hang, at_most
 from validation.facts import results_file
 from validation.precise import CONTEXT, enclosure
 
-_LOSSES = (
-    losses.Hinge(),
-    losses.SquaredHinge(),
-    losses.Logistic(),
-    losses.Squared(),
-    losses.EpsilonInsensitive(0.15),
-    losses.SquaredEpsilonInsensitive(0.15),
-    losses.Huber(0.7),
-    losses.Pinball(0.3),
-    losses.OneClass(),
-    losses.DensityLevelSet(),
-)
 _EXPONENTS = (1.0, 1.0, 1.0 + 1e-9, 1.1, 4 / 3, 1.5, 2.0, 3.0, 50.0, 1e6, float("inf"))
 
 
 def random_problem(rng: np.random.Generator) -> mklref.Problem:
     """A problem of at most 9 samples and 4 kernels, sometimes of extreme scale or degenerate."""
     n, M = int(rng.integers(2, 10)), int(rng.integers(1, 5))
-    loss = _LOSSES[rng.integers(len(_LOSSES))]
+    loss = LOSSES[rng.integers(len(LOSSES))]
     extreme = rng.uniform() < 0.3
     scale = 2.0 ** int(rng.integers(-450, 451)) if extreme else 2.0 ** int(rng.integers(-3, 4))
     K = np.empty((M, n, n))
@@ -108,30 +95,14 @@ def float64_rounding(problem: mklref.Problem, solution: mklref.Solution) -> Deci
     return Decimal(8.0 * sum(problem.kernels.shape[:2]) * float(np.finfo(float).eps) * size)
 
 
-@contextmanager
-def patience(seconds: int) -> Iterator[None]:
-    """Raise TimeoutError in a block that takes longer."""
-
-    def late(*_: Any) -> None:
-        raise TimeoutError(f"no answer in {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def check(seed: int) -> dict[str, Any]:
     """All checks of one problem; what was wrong, and what was seen."""
     rng = np.random.default_rng([7, seed])
     problem = random_problem(rng)
     try:
-        with np.errstate(all="ignore"), patience(20):
+        with np.errstate(all="ignore"), at_most(20):
             solution = mklref.solve(problem, tol=1e-9, max_time=1.0, polish=True)
-    except (ArithmeticError, np.linalg.LinAlgError, TimeoutError) as failure:
+    except (ArithmeticError, np.linalg.LinAlgError, Hang) as failure:
         return {
             "seed": seed,
             "wrong": [],

@@ -96,7 +96,11 @@ class Outcome:
 def mutants() -> tuple[Mutant, ...]:
     """All of them."""
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return tuple(Mutant(**row) for row in table["mutant"])
+    return tuple(
+        Mutant(what=what, old=old, new=new, same="".join(same), **problem)
+        for problem in table["problem"]
+        for what, old, new, *same in problem.pop("mutants")
+    )
 
 
 def run(mutant: Mutant) -> Outcome:

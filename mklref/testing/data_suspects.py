@@ -131,9 +131,7 @@ def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
                 [matrix + part * added for matrix, part in zip(problem.kernels.dense(), sizes, strict=True)]
             )
             shown = f"it is optimal for kernels with {text}{unit} added to the diagonal."
-            yield from restated(
-                "ridge on the kernels", shown, problem, point, kernels=kernels
-            )  # fmt: skip
+            yield from restated("ridge on the kernels", shown, problem, point, kernels=kernels)
 
 
 def other_targets(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -267,6 +265,5 @@ def penalized_intercept(problem: Problem, point: Point) -> Iterator[Reading]:
     for text, strength in strengths.items():
         if strength > 0.0:
             shown = f"dual_coef sums to lam b instead of 0, lam = {text}: the objective has lam b^2/2."
-            yield from restated(
-                "penalised intercept", shown, problem, point._replace(intercept=total / strength), loss=tilted
-            )  # fmt: skip
+            moved = point._replace(intercept=total / strength)
+            yield from restated("penalised intercept", shown, problem, moved, loss=tilted)

@@ -128,17 +128,12 @@ def _other_cost(problem: Problem, point: Point, text: str, factor: float, adapte
 
 def intercept_constraint(problem: Problem, point: Point) -> Iterator[Reading]:
     """The problem without an intercept where it has one, and the other way round."""
-    if not problem.intercept:
-        yield from restated(
-            "superfluous intercept", "dual_coef sums to 0 and is optimal with an intercept.", problem, point,
-            intercept=True,
-        )  # fmt: skip
-        return
-    total = float(point.dual_coef.sum())
-    text = f"dual_coef sums to {total:.6g} instead of {problem.intercept_cost:g}."
-    yield from restated(
-        "missing intercept constraint", text, problem, point._replace(intercept=None), intercept=False
-    )  # fmt: skip
+    if problem.intercept:
+        fault, total = "missing intercept constraint", float(point.dual_coef.sum())
+        text = f"dual_coef sums to {total:.6g} instead of {problem.intercept_cost:g}."
+    else:
+        fault, text = "superfluous intercept", "dual_coef sums to 0 and is optimal with an intercept."
+    yield from restated(fault, text, problem, point, intercept=not problem.intercept)
 
 
 def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -151,8 +146,7 @@ def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
         for factor, text in ((1.0, ""), (2.0, ", with 2 C"), (0.5, ", with C/2")):
             free = problem.intercept and loss.intercept != "forbidden"
             named = f"it is optimal for {_described(loss)}{text}."
-            moved = point if free else point._replace(intercept=None)
-            yield from restated("another loss", named, problem, moved, loss=loss, C=factor * problem.C, intercept=free)
+            yield from restated("another loss", named, problem, point, loss=loss, C=factor * problem.C, intercept=free)
 
 
 def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:

@@ -1,6 +1,7 @@
 """Small solved problems, and answers to them with one fault each: what a solver with that fault would return.
 
-Every fault that the oracle has a name for is planted in `validation.planted`; these are for tests of something else.
+Every fault that the oracle has a name for is planted in `validation.planted`; some of these are needed for tests of
+something else, and others that are as near to several names.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import numpy as np
 from makers import make_problem
 
 from mklref import solve
-from mklref.regularizers import Fixed, Lp
+from mklref.regularizers import Lp
+from validation.planted import FAULTS
 
 
 @cache
@@ -32,27 +34,17 @@ def point(problem, tol=1e-9):
     return solution.dual_coef, solution.weights, solution.intercept
 
 
-def machine(problem, weights):
-    """The dual variables and the intercept of the machine at fixed weights."""
-    beta, _, b = point(problem.replace(regularizer=Fixed(weights)))
-    return beta, b
-
-
 LOSS = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
 L1, L2, L43 = Lp(1), Lp(2), Lp(4 / 3)
 
 
-def flipped(problem, beta, theta, b):
-    return -beta, theta, -b
+def fault(what):
+    """One of `validation.planted`, as a function of a problem and its solution."""
+    return lambda problem, *good: FAULTS[what][1](problem)
 
 
-def twice_C(problem, beta, theta, b):
-    return point(problem.replace(C=2 * problem.C))
-
-
-def without_constraint(problem, beta, theta, b):
-    beta, theta, _ = point(problem.replace(intercept=False))
-    return beta, theta, 0.0
+flipped, other_cost, one_step = map(fault, ("-beta, -b", "2 C", "one step, and no more"))
+without_constraint = fault("nothing holds sum beta = 0")
 
 
 def cleaned_up(problem, beta, theta, b):
@@ -69,13 +61,6 @@ def weights_stuck(problem, beta, theta, b):
     theta = np.zeros(problem.n_kernels)
     theta[rest] = part
     return beta, theta, b
-
-
-def one_step(problem, beta, theta, b):
-    """A wrapper that ends after its first step."""
-    first = np.full(problem.n_kernels, problem.n_kernels ** (-1 / problem.regularizer.p))
-    beta, b = machine(problem, first)
-    return beta, first, b
 
 
 def noise(problem, beta, theta, b):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -231,10 +232,10 @@ def test_any_real_number_is_an_intercept():
 
 def test_claims_that_are_no_numbers_are_malformed():
     problem, good = solved()
-    for claimed in ([[1.0, 2.0], [3.0]], "1", 1j, 10**400, object()):
-        verdict = judge(problem, Answer(*good, objective=claimed))
+    for claimed, name in product(([[1.0, 2.0], [3.0]], [1.0, 2.0], "1", 1j, 10**400, object()), ("objective", "lower")):
+        verdict = judge(problem, Answer(*good, **{name: claimed}))
         assert [finding.fault for finding in verdict.findings] == ["malformed answer"]
-        assert "objective is" in verdict.explain()
+        assert f"{name} is" in verdict.explain()
 
 
 @pytest.mark.sampled(3)

@@ -84,7 +84,7 @@ def test_radii_and_bounds_of_the_examples():
 
 def test_groups_of_spambase_are_those_of_the_paper():
     features = PUBLISHED["spambase"].features
-    groups = szafranski_spambase.groups_of(Dataset("spambase", np.zeros((1, 57)), np.zeros(1), features, ""))
+    groups = spambase_parts.groups_of(Dataset("spambase", np.zeros((1, 57)), np.zeros(1), features, ""))
     assert [len(group) for group in groups] == [42, 6, 6, 3]
     assert sorted(j for group in groups for j in group) == list(range(57))
     assert sum(len(szafranski_spambase.WIDTHS) * (1 + len(group)) for group in groups) == 244

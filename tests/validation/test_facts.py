@@ -20,7 +20,7 @@ from mklref.regularizers import Lp
 from mklref.testing import real
 from validation import checked
 from validation.benchmarks import algorithms, certificates, scaling, selection, turns
-from validation.facts import CODE, RESULTS, commit, facts
+from validation.facts import CODE, RESULTS, commit, facts, stored_rows
 from validation.primers import statements
 from validation.proven import main as proven, table_lines, values
 
@@ -122,7 +122,7 @@ def test_the_table_tells_differences_from_silence():
 
 
 def test_stored_proofs_are_those_of_the_published_problems_and_all_are_confirmed():
-    rows = checked.stored(checked.STORED)
+    rows = stored_rows(checked.STORED)
     names = [row["problem"] for row in rows]
     assert len(set(names)) == len(names)
     assert set(names) == set(real.published())

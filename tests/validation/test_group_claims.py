@@ -136,13 +136,6 @@ def test_looks_at_the_causes_of_spambase_on_bundled_data(monkeypatch):
     assert closed["simplemkl from there"]["gap"] < gaps[0]
 
 
-def test_a_sign_test_is_not_moved_by_one_outlier():
-    differences = np.array([11.0, -13.0, -76.0, 2.0, 24.0, -18.0, -102.0, -20.0, 855.0, 17.0])
-    assert szafranski_channels.sign_test(-differences) == pytest.approx(638 / 1024)
-    assert szafranski_channels.sign_test(np.r_[-np.ones(9), 1.0, 0.0]) == pytest.approx(11 / 1024)
-    assert szafranski_channels.sign_test(np.zeros(3)) == 1.0
-
-
 def test_a_tolerance_that_the_start_meets_is_seen():
     config = {**szafranski_channels.cells(True)[0].config, "n": 60, "C": 10.0, "tols": [1e3, 1e-4]}
     start, end = szafranski_channels.cell(config)["tolerances"]

@@ -36,13 +36,11 @@ rules = { near = "within 1", scale = "factor 2", spread = "deviation", mean = "e
 fits = [[10], [4], [5, 1], [5, 1], [1]]
 fails = [[10], [4], [5, 1], [5, 1], [1]]
 [[toy.claim]]
-id = "good"
 source = "section 1"
-text = "It is good."
+says.good = "It is good."
 [[toy.claim]]
-id = "bad"
 source = "section 2"
-text = "It is bad."
+says.bad = "It is bad."
 [[toy.cause]]
 of = ["t/fails/*", "nothing"]
 text = '''The paper
@@ -79,11 +77,27 @@ def make(calls: list[dict], seeds: tuple[int, ...] = (0, 1)) -> Experiment:
     return Experiment("toy", "Toy", "Nothing.", lambda quick: cells, cell, lambda results: Summary({"t": OURS}, claims))
 
 
+@pytest.fixture(autouse=True)
+def checkout(monkeypatch):
+    """Where the command is run."""
+    monkeypatch.chdir(ROOT)
+
+
 @pytest.fixture
-def comparison(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED)
-    experiment = make([])
-    return expected.compare(experiment, experiment.summary([]), folder=tmp_path)
+def compared(tmp_path):
+    """What is expected, in these words, beside a summary with these changes."""
+
+    def compare(text=EXPECTED, quick=False, **changes):
+        (tmp_path / "toy.toml").write_text(text)
+        experiment = make([])
+        return expected.compare(experiment, replace(experiment.summary([]), **changes), quick, tmp_path)
+
+    return compare
+
+
+@pytest.fixture
+def comparison(compared):
+    return compared()
 
 
 def test_rules(comparison):
@@ -127,20 +141,16 @@ def test_noise_and_few_repetitions_decide_nothing(rule, paper, ours, verdict):
     assert expected.Entry("t/row/column", paper, tuple(ours), rule, runs=4).verdict == verdict
 
 
-def test_one_repetition_decides_what_is_so_by_construction_and_nothing_else(tmp_path):
-    experiment = make([])
-    summary = replace(experiment.summary([]), tables={"t": {"fits": {"near": [11.0]}}})
+def test_one_repetition_decides_what_is_so_by_construction_and_nothing_else(compared):
     for built, verdict in (("", "undecided"), ("construction = true\n", "matches")):
-        (tmp_path / "toy.toml").write_text(EXPECTED.replace("runs = 4\n", f"runs = 4\n{built}"))
-        assert expected.compare(experiment, summary, folder=tmp_path).verdicts["t/fits/near"] == verdict
+        text = EXPECTED.replace("runs = 4\n", f"runs = 4\n{built}")
+        assert compared(text, tables={"t": {"fits": {"near": [11.0]}}}).verdicts["t/fits/near"] == verdict
 
 
-def test_the_median_is_compared_where_the_table_says_so(tmp_path):
-    experiment = make([])
+def test_the_median_is_compared_where_the_table_says_so(compared):
     values = {"near": [10.0, 10.1, 9.9, 10.0, 90.0], "scale": [4.0, 4.1, 3.9, 4.0, 90.0]}
-    summary = replace(experiment.summary([]), tables={"t": {"fits": values}})
-    (tmp_path / "toy.toml").write_text(EXPECTED.replace("runs = 4\n", 'runs = 4\nmedians = ["scale"]\n'))
-    near, scale, *_ = expected.compare(experiment, summary, folder=tmp_path).tables[0].rows["fits"]
+    text = EXPECTED.replace("runs = 4\n", 'runs = 4\nmedians = ["scale"]\n')
+    near, scale, *_ = compared(text, tables={"t": {"fits": values}}).tables[0].rows["fits"]
     assert near.mean == pytest.approx(26.0)
     assert scale.mean == 4.0
 
@@ -187,56 +197,42 @@ def test_causes_explain_by_pattern_and_the_rest_is_unexplained(comparison):
     assert comparison.unexplained == unexplained == ("bad",)
 
 
-def test_a_sentence_that_is_not_decided_does_not_agree(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED)
-    experiment = make([])
-    claims = {"good": Evidence(False, "2 runs", decided=False), "bad": Evidence(False, "no")}
-    summary = replace(experiment.summary([]), claims=claims)
-    comparison = expected.compare(experiment, summary, folder=tmp_path)
+def test_a_sentence_that_is_not_decided_does_not_agree(compared):
+    comparison = compared(claims={"good": Evidence(False, "2 runs", decided=False), "bad": Evidence(False, "no")})
     assert (comparison.verdicts["good"], comparison.verdicts["bad"]) == ("undecided", "differs")
-    drawn = report.Section(experiment, [], 2, 0.0, comparison, {}, "", "")
+    drawn = report.Section(make([]), [], 2, 0.0, comparison, {}, "", "")
     assert drawn.counts("paper") == (4, 6)
     assert drawn.verdict.startswith("4 match, 5 differ, 1 undecided")
 
 
-def test_what_is_undecided_is_never_explained_as_a_finding(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED)
-    experiment = make([])
-    few = {"fails": {**OURS["fails"], "near": [11.1]}}
-    summary = replace(experiment.summary([]), tables={"t": {**OURS, **few}})
-    comparison = expected.compare(experiment, summary, folder=tmp_path)
+def test_what_is_undecided_is_never_explained_as_a_finding(compared):
+    tables = {"t": {**OURS, "fails": {**OURS["fails"], "near": [11.1]}}}
+    comparison = compared(tables=tables)
     causes = {keys: (text, verdict) for text, keys, _, verdict, _ in comparison.causes}
     assert causes[("t/fails/near",)] == (expected.UNDECIDED, "undecided")
     assert comparison.count("undecided") == 1
     assert comparison.unexplained == ("bad",)
     own = EXPECTED + "[[toy.cause]]\nof = ['t/*']\nundecided = true\ntext = 'One run.'\n"
-    (tmp_path / "toy.toml").write_text(own)
-    causes = {cause.text: cause.keys for cause in expected.compare(experiment, summary, folder=tmp_path).causes}
+    causes = {cause.text: cause.keys for cause in compared(own, tables=tables).causes}
     assert causes["One run."] == ("t/fails/near",)
     assert "t/fails/near" not in causes["The paper counts otherwise."]
 
 
-def test_causes_cite_what_was_measured(tmp_path):
+def test_causes_cite_what_was_measured(compared):
     """A figure without a measurement is not printed as one."""
-    (tmp_path / "toy.toml").write_text(EXPECTED.replace("counts otherwise.", "has {all-of-it}, not {the-rest}."))
-    experiment = make([])
-    summary = replace(experiment.summary([]), measured={"all-of-it": "7 %"})
-    text, *_ = expected.compare(experiment, summary, folder=tmp_path).causes[0]
+    own = EXPECTED.replace("counts otherwise.", "has {all-of-it}, not {the-rest}.")
+    text, *_ = compared(own, measured={"all-of-it": "7 %"}).causes[0]
     assert text == f"The paper has 7 %, not {expected.NOT_MEASURED}."
 
 
-def test_our_own_questions_are_counted_apart(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED.replace('"section 2"', f'"{expected.BESIDES}"'))
-    experiment = make([])
-    comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
+def test_our_own_questions_are_counted_apart(compared):
+    comparison = compared(EXPECTED.replace('"section 2"', f'"{expected.BESIDES}"'))
     assert [comparison.count("differs", besides) for besides in ("paper", "besides")] == [4, 1]
     assert [comparison.count("matches", besides) for besides in ("paper", "besides")] == [5, 0]
 
 
-def test_quick_results_are_not_compared_with_other_problems(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED)
-    experiment = make([])
-    quick = expected.compare(experiment, experiment.summary([]), quick=True, folder=tmp_path)
+def test_quick_results_are_not_compared_with_other_problems(compared):
+    quick = compared(quick=True)
     assert quick.verdicts == {"good": "matches", "bad": "differs"}
     assert [cause[:2] for cause in quick.causes] == [(expected.OTHER_PROBLEMS, ("bad",))]
 
@@ -252,10 +248,9 @@ def test_damaged_expectations_are_named(tmp_path, old, new, message):
         expected.read("toy", tmp_path)
 
 
-def test_tables_and_claims_without_expectation_are_refused(tmp_path):
-    (tmp_path / "toy.toml").write_text('[toy]\npaper = "x"')
+def test_tables_and_claims_without_expectation_are_refused(compared):
     with pytest.raises(InvalidInput, match="no table or claim bad, good, t"):
-        expected.compare(make([]), make([]).summary([]), folder=tmp_path)
+        compared('[toy]\npaper = "x"')
 
 
 def test_a_finished_cell_is_not_run_again_and_a_changed_one_is(tmp_path):
@@ -414,7 +409,6 @@ def test_the_exit_code_of_a_cell_says_whether_its_result_is_the_stored_one(
     tmp_path, monkeypatch, capsys, value, code, said
 ):
     """Also where the run replaces the stored line."""
-    monkeypatch.chdir(ROOT)
     (experiment,) = experiments(["kloft-examples"])
     cell = experiment.cells(False)[0]
     store.write(tmp_path, experiment, cell, {"value": 0.5, "seconds": 1.0}, 0.1)
@@ -428,8 +422,7 @@ def test_the_exit_code_of_a_cell_says_whether_its_result_is_the_stored_one(
     assert "seconds: stored 1 s, now 2 s, ratio 2.00" in printed
 
 
-def test_only_a_directory_of_an_earlier_run_is_written_into(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
+def test_only_a_directory_of_an_earlier_run_is_written_into(tmp_path, capsys):
     run = ["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", "0"]
     (tmp_path / "other.html").write_text("of somebody else")
     assert main(run) == 2
@@ -444,7 +437,6 @@ def test_only_a_directory_of_an_earlier_run_is_written_into(tmp_path, monkeypatc
 
 
 def test_a_finished_cell_is_run_again_by_force_alone(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
     (experiment,) = experiments(["kloft-examples"])
     cell = experiment.cells(True)[0]
     run = ["reproduce", experiment.name, "--quick", "--out", str(tmp_path), "--cell", cell.id]
@@ -465,7 +457,6 @@ def test_unknown_cells_and_experiments_are_named():
 
 def test_a_full_run_needs_its_data_at_once(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("MKLREF_DATA", raising=False)
-    monkeypatch.chdir(ROOT)
     assert main(["reproduce", "simplemkl-table1", "--out", str(tmp_path)]) == 2
     assert "MKLREF_DATA is not set: lacking for simplemkl-table1 (liver" in capsys.readouterr().err
 
@@ -478,16 +469,14 @@ def test_outside_of_a_checkout_the_command_says_where_to_run_it(tmp_path, monkey
     assert "Run this command from a checkout" in capsys.readouterr().err
 
 
-def test_estimates_and_commands_are_listed(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
+def test_estimates_and_commands_are_listed(capsys):
     assert main(["reproduce", "simplemkl-table1", "--list"]) == 0
     printed = capsys.readouterr().out
     assert "estimated" in printed
     assert "  pima-00-paper  " in printed
 
 
-def test_all_are_listed_without_a_name_and_nothing_is_run_without_one(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
+def test_all_are_listed_without_a_name_and_nothing_is_run_without_one(capsys):
     assert main(["reproduce", "--list"]) == 0
     printed = capsys.readouterr().out
     assert all(f"{name}: " in printed for name in NAMES)
@@ -495,8 +484,7 @@ def test_all_are_listed_without_a_name_and_nothing_is_run_without_one(monkeypatc
     assert "NAME is missing: an experiment, or all; --list shows them." in capsys.readouterr().err
 
 
-def test_a_cell_that_was_never_run_is_not_rendered(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
+def test_a_cell_that_was_never_run_is_not_rendered(tmp_path, capsys):
     run = ["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--cell", "nosuch", "--render"]
     assert main(run) == 2
     assert "has no result of the cell nosuch; without --render it is run." in capsys.readouterr().err
@@ -525,8 +513,7 @@ def test_minutes_are_not_negative(capsys, tmp_path, minutes):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unfinished_quick_run_is_not_a_success(tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_an_unfinished_quick_run_is_not_a_success(tmp_path):
     assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", "0"]) == 1
     assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--render"]) == 1
 
@@ -534,7 +521,6 @@ def test_an_unfinished_quick_run_is_not_a_success(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("simplemkl")])
 def test_quick_form_runs_and_reports(name, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MKLREF_DATA", raising=False)
-    monkeypatch.chdir(ROOT)
     assert main(["reproduce", name, "--quick", "--out", str(tmp_path)]) == 0
     (experiment,) = experiments([name])
     results = runner.finished(tmp_path, experiment, quick=True)
@@ -651,10 +637,8 @@ def test_the_page_is_short_and_so_is_every_cause():
                 assert 0 < len(cause["brief"].split()) <= 60, (name, cause["of"])
 
 
-def test_what_is_built_in_is_counted_apart(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED.replace('id = "good"', 'id = "good"\nconstruction = true'))
-    experiment = make([])
-    comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
+def test_what_is_built_in_is_counted_apart(compared):
+    comparison = compared(EXPECTED.replace("says.good", "construction = true\nsays.good"))
     assert [comparison.count("matches", origin) for origin in expected.ORIGINS] == [4, 0, 1, 0]
 
 
@@ -669,10 +653,8 @@ def test_what_the_papers_repetitions_share_may_leave_it_undecided_and_never_make
     assert replace(entry, ours=(5.5, 5.6) * 3).verdict == "matches"
 
 
-def test_a_sentence_that_two_experiments_test_is_counted_in_one(tmp_path):
-    (tmp_path / "toy.toml").write_text(EXPECTED.replace('id = "bad"', 'id = "bad"\ndecided_by = "other"'))
-    experiment = make([])
-    comparison = expected.compare(experiment, experiment.summary([]), folder=tmp_path)
+def test_a_sentence_that_two_experiments_test_is_counted_in_one(compared):
+    comparison = compared(EXPECTED.replace("says.bad", 'decided_by = "other"\nsays.bad'))
     assert [comparison.count("differs", origin) for origin in ("paper", "elsewhere")] == [4, 1]
     assert ("decided by another run, and not counted here", ["It is bad. (section 2; other decides)"]) in [
         (title, [claim.label for claim in claims]) for title, claims in comparison.claims_by_origin
@@ -682,7 +664,8 @@ def test_a_sentence_that_two_experiments_test_is_counted_in_one(tmp_path):
 def test_no_sentence_of_a_paper_is_counted_twice():
     """Those of kloft-times that kloft-scale decides, too, are named after it."""
     scale, times = (
-        {claim["id"]: claim for claim in expected.read(name)["claim"]} for name in ("kloft_scale", "kloft_times")
+        {claim: shared for claim, _, shared in expected.sentences(expected.read(name))}
+        for name in ("kloft_scale", "kloft_times")
     )
     both = {"sip-silp": "sip-silp", "nonsparse-silp": "nonsparse-slightly", "sip-analytic": "analytic-sip"}
     assert both.keys() == scale.keys() - {"finished"}

@@ -19,6 +19,7 @@ from validation.reproduce.experiments import (
     simplemkl_table1_claims as table1,
     simplemkl_wavelets,
 )
+from validation.reproduce.experiments.paired import sign_test
 from validation.reproduce.experiments.simplemkl_data import Reached, printed
 
 
@@ -27,9 +28,11 @@ def by_split(values):
 
 
 def test_sign_test_is_a_binomial_tail_and_ties_do_not_count():
-    assert ratios.sign_test([2.0, 3.0, 1.5, 0.5]) == pytest.approx(5 / 16)
-    assert ratios.sign_test([2.0, 3.0, 1.0, 1.0]) == pytest.approx(1 / 4)
-    assert ratios.sign_test([1.0, 1.0]) == 1.0
+    assert sign_test([2.0, 3.0, 1.5, 0.5]) == pytest.approx(5 / 16)
+    assert sign_test([2.0, 3.0, 1.0, 1.0]) == pytest.approx(1 / 4)
+    assert sign_test([1.0, 1.0]) == 1.0
+    outlier = 1.0 + np.array([11.0, -13.0, -76.0, 2.0, 24.0, -18.0, -102.0, -20.0, 855.0, 17.0])
+    assert sign_test(outlier) == pytest.approx(638 / 1024)
 
 
 def test_one_slow_run_does_not_make_an_algorithm_slower():

@@ -11,11 +11,13 @@ is not of the package's tree. An empty list is the promise. `each` does the loop
 from __future__ import annotations
 
 import pkgutil
+import signal
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -67,3 +69,23 @@ def each(
         except Exception as error:  # noqa: BLE001 - any error is what an attack looks for
             found.append(Finding(part, number, f"{type(error).__name__}: {error}"))
     return found
+
+
+class Hang(Exception):
+    """Something took longer than it may."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raise `Hang` in a block that takes longer."""
+
+    def ring(*_: Any) -> None:
+        raise Hang(f"more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)

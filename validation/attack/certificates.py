@@ -27,20 +27,9 @@ from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.certificate.document import _parameters
 from mklref.certificate.rounding import TINY
+from mklref.losses import LOSSES
 from validation.attack import Finding, each
 
-LOSSES = (
-    "hinge",
-    "squared_hinge",
-    "logistic",
-    "squared",
-    "epsilon_insensitive",
-    "squared_epsilon_insensitive",
-    "huber",
-    "pinball",
-    "one_class",
-    "density_level_set",
-)
 EXACT = ("integers", "constant")
 """Shapes of kernels that are semidefinite in exact arithmetic: A A' with integers, times a power of two."""
 SHAPES = ("dense", "rank one", "integers", "constant", "duplicated", "ill-conditioned")
@@ -79,7 +68,7 @@ def random_case(rng: np.random.Generator) -> tuple[Problem, str]:
     n, M = int(rng.integers(2, 25)), int(rng.integers(1, 5))
     wide = rng.random() < 0.1
     scale, C = (10.0 ** rng.uniform(*((-130, 130) if wide else (-8, 16))) for _ in range(2))
-    shape, loss = str(rng.choice(SHAPES)), str(rng.choice(LOSSES))
+    shape, loss = str(rng.choice(SHAPES)), str(rng.choice(list(LOSSES)))
     if shape in EXACT:
         scale = 2.0 ** round(np.log2(scale))
     kernels = scale * np.stack([_kernel(shape, n, rng) for _ in range(M)])

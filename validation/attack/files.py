@@ -14,13 +14,11 @@ import io
 import json
 import os
 import shutil
-import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -41,7 +39,7 @@ from mklref.cli.model import TableModel
 from mklref.exceptions import MKLError, MKLWarning
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve as synthesise
 from mklref.testing.vectors import record_of_problem, write_record
-from validation.attack import Finding, _mutations as change, each
+from validation.attack import Finding, _mutations as change, at_most, each
 from validation.attack._holds import (
     answer_as_stated,
     certificate_is_true,
@@ -57,10 +55,6 @@ SECONDS = 60
 """After which a case hangs."""
 LIMIT = 2**26
 """MKLREF_MAX_BYTES of the attack: what a case may unpack."""
-
-
-class Hang(Exception):
-    """A case took more than `SECONDS`."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +96,7 @@ def _case(target: Target, rng: np.random.Generator) -> Iterator[str]:
     where = f"{target.file} after {mutation.__name__}"
     for what in (lambda: _reading(target.check, path), lambda: _command(target.command, rng)):
         try:
-            with _clock(), warnings.catch_warnings():
+            with at_most(SECONDS), warnings.catch_warnings():
                 warnings.simplefilter("error")
                 warnings.simplefilter("ignore", MKLWarning)
                 wrong = what()
@@ -130,20 +124,6 @@ def _command(arguments: tuple[str, ...], rng: np.random.Generator) -> str | None
     if code not in (0, 1, 2) or len(errors) != (code == 2):
         return f"exit code {code} of {' '.join(arguments)}, {len(errors)} lines: {err.getvalue()}"
     return None
-
-
-@contextlib.contextmanager
-def _clock() -> Iterator[None]:
-    def ring(*_: Any) -> None:
-        raise Hang(f"more than {SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
 
 
 # --- valid files ---------------------------------------------------------------------------------------------------

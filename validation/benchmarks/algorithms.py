@@ -13,11 +13,9 @@ table 1   the same samples with all 403 kernels, p = 1, gap 0.01: what SimpleMKL
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
-import time
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from mklref._files import write_text
 from mklref.algorithms import ALGORITHMS
 from mklref.datasets import load
 from mklref.exceptions import NotApplicable
+from validation.benchmarks import processor, write_rows
 from validation.facts import facts, results_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms" / "index.md"
@@ -74,17 +73,17 @@ def applies(name: str, problem: mklref.Problem) -> bool:
 
 def measure(problem: mklref.Problem, tol: float, rounds: int) -> list[dict[str, Any]]:
     """One row for each algorithm that takes the problem, and one for the native solver at its own 1e-6."""
-    works = {name: function for name, function in ALGORITHMS.items() if applies(name, problem)}
-    seconds: dict[str, list[float]] = {name: [] for name in (*works, "mklref.solve")}
+    works = {
+        name: partial(function, problem, tol=tol, max_iter=LIMIT)
+        for name, function in ALGORITHMS.items()
+        if applies(name, problem)
+    } | {"mklref.solve": partial(mklref.solve, problem)}
+    seconds: dict[str, list[float]] = {name: [] for name in works}
     solutions: dict[str, Any] = {}
     for _ in range(rounds):
-        for name in seconds:
-            start = time.process_time()
-            if name == "mklref.solve":
-                solutions[name] = mklref.solve(problem)
-            else:
-                solutions[name] = works[name](problem, tol=tol, max_iter=LIMIT)
-            seconds[name].append(time.process_time() - start)
+        for name, work in works.items():
+            taken, solutions[name] = processor(work)
+            seconds[name].append(taken)
     rows = []
     for name, solution in solutions.items():
         counters = solution.history.counters
@@ -149,8 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
         write_text(PAGE, f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}")
-    if options.json:
-        write_text(options.json, json.dumps(run | {"rows": rows + paper}, indent=1) + "\n")
+    write_rows(options.json, rows + paper)
     honest = all(row["status"] != "OPTIMAL" or row["relative_gap"] <= TABLE_1 for row in rows + paper)
     return 0 if honest else 1
 

@@ -22,6 +22,8 @@ import numpy as np
 import mklref
 from mklref import Fixed, Lp, Problem, datasets, kernels, solve, solve_path
 from mklref._files import write_text
+from validation.benchmarks import read_rows
+from validation.benchmarks.factors import fitted
 from validation.facts import facts, results_file
 
 HELD_OUT = 2500
@@ -90,20 +92,14 @@ def measured(cells: datasets.Cells, parts: tuple[Any, Any, Any], n: int, regular
 
 def linear(cells: datasets.Cells, parts: tuple[Any, Any, Any], n: int, C: float) -> Row:
     """LinearSVC on the columns of uniform weights."""
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
-    from sklearn.utils._testing import ignore_warnings
 
     stack, _, test = parts
     scale = len(stack) ** -0.5
     rows = (scale * stack.read(0, n)).astype(np.float64)
     model = LinearSVC(loss="hinge", C=C, random_state=0)
-    clock = time.process_time()
-    ignore_warnings(category=ConvergenceWarning)(model.fit)(rows, cells.y[:n])
-    seconds = time.process_time() - clock
+    seconds, value = fitted(model, rows, cells.y[:n])
     right = model.predict(scale * test.read(0, test.shape[1])) == cells.y[len(cells) - test.shape[1] :]
-    w, b = model.coef_[0], float(model.intercept_[0])
-    value = 0.5 * float(w @ w) + C * float(np.maximum(0.0, 1.0 - cells.y[:n] * (rows @ w + b)).sum())
     return {"C": C, "last seconds": seconds, "accuracy": float(right.mean()), "upper": value}
 
 
@@ -115,7 +111,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="some of the rows: 'p = 1', uniform, LinearSVC")
     parser.add_argument("--results", type=results_file)
     options = parser.parse_args()
-    kept: list[Row] = json.loads(options.results.read_text()) if options.results and options.results.exists() else []
+    kept = read_rows(options.results)
     cells = datasets.single_cells(
         np.random.default_rng(0), options.n + 2 * min(HELD_OUT, options.n), sets=tuple(options.sets), sizes=SIZES
     )

@@ -9,23 +9,20 @@ and is measured by itself, beside the check that `Problem` makes of the same mat
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import mklref
 from mklref import verify
-from mklref._files import write_text
 from mklref.certificate.definite import proven_shifts
 from mklref.kernels import stack
 from mklref.kernels.validation import require_psd
+from validation.benchmarks import alternate, processor, write_rows
 from validation.benchmarks.problems import gaussian_family
-from validation.facts import facts, results_file
+from validation.facts import results_file
 
 CASES = (
     (1000, 20, "hinge", 2.0, 1.0),
@@ -37,25 +34,6 @@ CASES = (
 """n, M, loss, p and C."""
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Processor seconds of one call, and its result."""
-    start = time.process_time()
-    result = work()
-    return time.process_time() - start, result
-
-
-def alternate(rounds: int, works: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], dict[str, Any]]:
-    """All works in turn, one unmeasured round first; median seconds and last result of each."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    results: dict[str, Any] = {}
-    for count in range(rounds + 1):
-        for name, work in works.items():
-            elapsed, results[name] = seconds(work)
-            if count:
-                times[name].append(elapsed)
-    return {name: statistics.median(values) for name, values in times.items()}, results
-
-
 def measure(n: int, M: int, loss: str, p: float, C: float, ridge: float, rounds: int) -> dict[str, Any]:
     """One row: seconds of each certificate, of the proof and of the checker, and what rigour adds to the interval."""
     rng = np.random.default_rng(0)
@@ -65,8 +43,8 @@ def measure(n: int, M: int, loss: str, p: float, C: float, ridge: float, rounds:
     y = score if loss == "epsilon_insensitive" else np.where(score > 0.0, 1.0, -1.0)
     problem = mklref.Problem(K, y, C=C, loss=loss, regularizer=mklref.Lp(p))
     solution = mklref.solve(problem, polish=True)
-    proof, _ = seconds(lambda: proven_shifts(problem.kernels))
-    check, _ = seconds(lambda: [require_psd(matrix, "K", M) for matrix in stack(K).matrices])
+    proof, _ = processor(lambda: proven_shifts(problem.kernels))
+    check, _ = processor(lambda: [require_psd(matrix, "K", M) for matrix in stack(K).matrices])
 
     def certify(**options: Any) -> Any:
         return mklref.certify(
@@ -82,10 +60,11 @@ def measure(n: int, M: int, loss: str, p: float, C: float, ridge: float, rounds:
             "fast": lambda: certify(rigorous=True, backend="fast"),
             "sliced": lambda: certify(rigorous=True, backend="sliced"),
         },
+        read=time.process_time,
     )
-    times["exact"], results["exact"] = seconds(lambda: certify(rigorous=True, backend="exact"))
+    times["exact"], results["exact"] = processor(lambda: certify(rigorous=True, backend="exact"))
     document = results["fast"].to_dict()
-    times["checker"], _ = seconds(lambda: verify.verify(document, K, y))
+    times["checker"], _ = processor(lambda: verify.verify(document, K, y))
     rigorous = ("fast", "sliced", "exact")
     row = {
         "n": n,
@@ -116,8 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=results_file, help="write the rows, with versions and machine")
     options = parser.parse_args(arguments)
     rows = [measure(*case, ridge, options.rounds) for case in CASES for ridge in (1e-6, 0.0)]
-    if options.json:
-        write_text(options.json, json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
+    write_rows(options.json, rows)
     return 0 if all(row["fast to numerical"] <= 3.0 for row in rows if row["n"] >= 1000) else 1
 
 

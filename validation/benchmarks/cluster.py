@@ -30,7 +30,8 @@ import mklref
 from mklref import kernels
 from mklref._files import write_text
 from mklref.factored.solver import SHARE
-from validation.benchmarks.factors import KERNELS, RANK, timed
+from validation.benchmarks import processor
+from validation.benchmarks.factors import KERNELS, RANK
 from validation.facts import RESULTS, ROOT, facts, results_file
 
 FACTORS = ROOT / RESULTS / "factors.json"
@@ -62,7 +63,7 @@ def given(n: int, r: int) -> mklref.Problem:
 def measured(n: int, r: int) -> Row:
     """Processor seconds of a solve, and its counts."""
     problem = given(n, r)
-    seconds, solution = timed(lambda: mklref.solve(problem))
+    seconds, solution = processor(lambda: mklref.solve(problem))
     counters = solution.history.counters
     return {"n": n, "r": r, "seconds": seconds, "reads": counters["passes"]} | {
         k: counters[k] for k in ("grams", "steps")

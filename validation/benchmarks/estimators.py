@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
-import subprocess
-import sys
 import tempfile
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
+
+from validation.benchmarks import in_a_process
 
 TRAINING, KERNELS = 2000, "rbf(2..8, 4)"
 NEW = (20_000, 80_000, 320_000)
@@ -103,8 +103,7 @@ def main() -> None:
         path = str(Path(home) / "model.npz")
         print("model:", {name: f"{size:,.0f}" for name, size in fit(path).items()})
         for rows in NEW:
-            command = [sys.executable, "-m", "validation.benchmarks.estimators", "--one", path, str(rows)]
-            found = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+            found = in_a_process("validation.benchmarks.estimators", "--one", path, rows)
             print(f"{rows} new rows of {found['rows'] / 1e6:.0f} MB: {found['added'] / 1e6:.0f} MB more")
     for factor, scores in targets().items():
         print(f"targets times {factor}:", {name: f"{score:.3g}" for name, score in scores.items()})

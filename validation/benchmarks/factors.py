@@ -29,7 +29,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ import numpy as np
 import mklref
 from mklref import kernels
 from mklref._files import write_text
+from validation.benchmarks import processor, read_rows
 from validation.facts import facts, results_file
 
 NORMS = (1.0, 4.0 / 3.0, 2.0)
@@ -109,22 +110,15 @@ def given_back(mapped: Any, file: int | None) -> Iterator[None]:
         thread.join()
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Processor seconds of all threads, and the result."""
-    start = time.process_time()
-    result = work()
-    return time.process_time() - start, result
-
-
 def gram_passes(L: Any) -> list[float]:
     """Processor seconds of L'L, three times."""
-    return [timed(lambda: L.T @ L)[0] for _ in range(3)]
+    return [processor(lambda: L.T @ L)[0] for _ in range(3)]
 
 
 def solved(problem: mklref.Problem, p: float, L: Any) -> Row:
     """One solve."""
     before, began = gram_passes(L), time.perf_counter()
-    seconds, solution = timed(lambda: mklref.solve(problem))
+    seconds, solution = processor(lambda: mklref.solve(problem))
     wall, unit = time.perf_counter() - began, statistics.median(before + gram_passes(L))
     counters, gap = solution.history.counters, solution.certificate.relative_gap
     print(
@@ -140,21 +134,26 @@ def solved(problem: mklref.Problem, p: float, L: Any) -> Row:
 
 def linear(name: str, L: Any, y: Any, unit: float, epochs: int) -> Row:
     """A linear model of scikit-learn at weights 1/M."""
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
-    from sklearn.utils._testing import ignore_warnings
 
     rows = np.asarray(L) / np.sqrt(KERNELS, dtype=L.dtype)
     model: Any = LinearSVC(loss="hinge", C=1.0, max_iter=epochs, random_state=0)
     if name == "LogisticRegression":
         model = LogisticRegression(C=1.0, tol=1e-6, max_iter=1000)
-    seconds, _ = timed(lambda: ignore_warnings(category=ConvergenceWarning)(model.fit)(rows, y))
+    seconds, objective = fitted(model, rows, y)
     found: Row = {"passes": seconds / unit, "seconds": seconds, "iterations": int(np.max(model.n_iter_))}
-    if name == "LinearSVC":
-        w, b = model.coef_[0], float(model.intercept_[0])
-        found["objective"] = 0.5 * float(w @ w) + float(np.maximum(0.0, 1.0 - y * (rows @ w + b)).sum())
-    return found
+    return found | ({"objective": objective} if name == "LinearSVC" else {})
+
+
+def fitted(model: Any, rows: Any, y: Any) -> tuple[float, float]:
+    """Processor seconds of a fit, and the primal objective with the hinge loss of what was found."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils._testing import ignore_warnings
+
+    seconds, _ = processor(lambda: ignore_warnings(category=ConvergenceWarning)(model.fit)(rows, y))
+    w, b = model.coef_[0], float(model.intercept_[0])
+    return seconds, 0.5 * float(w @ w) + model.C * float(np.maximum(0.0, 1.0 - y * (rows @ w + b)).sum())
 
 
 def group_lasso(L: Any, y: Any, unit: float) -> Iterator[Row]:
@@ -177,7 +176,7 @@ def group_lasso(L: Any, y: Any, unit: float) -> Iterator[Row]:
 
     stack = kernels.FactorStack(np.split(L, KERNELS, axis=1))
     problem = mklref.Problem(stack, y, C=1.0, loss="logistic", regularizer="l1", intercept=False)
-    seconds, solution = timed(lambda: mklref.solve(problem))
+    seconds, solution = processor(lambda: mklref.solve(problem))
     bounds = solution.certificate
     v = stack.coefficients(solution.dual_coef, solution.weights)
     total = float(np.sqrt(stack.of_each(v * v)).sum())
@@ -193,7 +192,7 @@ def group_lasso(L: Any, y: Any, unit: float) -> Iterator[Row]:
 
     solved_by(1e-6, np.asfortranarray(X[few]), y[few])  # what is compiled once
     for tol in (1e-4, 1e-6):
-        seconds, w = timed(lambda tol=tol: solved_by(tol, X, y))  # type: ignore[misc]
+        seconds, w = processor(lambda tol=tol: solved_by(tol, X, y))  # type: ignore[misc]
         value = float(np.logaddexp(0.0, -y * (L @ w)).sum()) + 0.5 * float(np.sqrt(stack.of_each(w * w)).sum()) ** 2
         above = (value - bounds.lower) / abs(bounds.lower)
         row = {"peer": f"group lasso: skglm, tol = {tol:g}", "passes": seconds / unit, "seconds": seconds}
@@ -212,7 +211,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=200, help="of LinearSVC")
     parser.add_argument("--results", type=results_file)
     options = parser.parse_args()
-    kept: list[Row] = json.loads(options.results.read_text()) if options.results and options.results.exists() else []
+    kept = read_rows(options.results)
     same = {"n": options.n, "dtype": options.dtype, "stream": options.stream, "cold": options.cold}
 
     def known(**what: Any) -> bool:

@@ -12,7 +12,6 @@ another. Processor seconds, the least of some runs each.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from sklearn.svm import SVC
 from mklref import Problem, solve
 from mklref.estimators import MKLClassifier
 from mklref.kernels import gaussian
+from validation.benchmarks import processor
 from validation.facts import require_core
 
 _NANOSECONDS = 1.5
@@ -39,12 +39,7 @@ def data(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def seconds(run: Callable[[], Any], runs: int = _RUNS) -> float:
     """Processor seconds, the least of some runs."""
-    found = []
-    for _ in range(runs):
-        start = time.process_time()
-        run()
-        found.append(time.process_time() - start)
-    return min(found)
+    return min(processor(run)[0] for _ in range(runs))
 
 
 def solver_seconds(X: np.ndarray, y: np.ndarray, widths: np.ndarray) -> float:

@@ -215,7 +215,7 @@ def factorisation(rounds: int) -> dict[str, Any]:
             return lapack.dpotrf(system.T, lower=False)[1]  # a symmetric matrix in rows is one in columns
 
     works = {"factor": factor, "pass": lambda: np.tensordot(theta, K, 1)}
-    times, found = alternate(rounds, works, {"pass": READS})
+    times, found = alternate(rounds, works, fastest_of={"pass": READS})
     print(
         f"pieces   Cholesky factor of order {len(system)}: {times['factor'] * 1e3:.1f} ms,"
         f" a pass {times['pass'] * 1e3:.1f} ms",

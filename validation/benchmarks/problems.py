@@ -39,14 +39,19 @@ def gaussian_family(X: np.ndarray, M: int, dtype: type = np.float64) -> np.ndarr
     return stack
 
 
-def digits(n: int = 1000, M: int = 50) -> tuple[np.ndarray, np.ndarray, float]:
-    """scikit-learn's digits, odd (+1) against even."""
+def images(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """scikit-learn's digits, (n, 64) in [0, 1], odd (+1) against even."""
     from sklearn.datasets import load_digits
 
     X, target = load_digits(return_X_y=True)
     order = np.random.RandomState(1).permutation(len(X))[:n]
-    y = np.where(target[order] % 2 == 1, 1.0, -1.0)
-    return gaussian_family(X[order] / 16.0, M), y, 1.0
+    return X[order] / 16.0, np.where(target[order] % 2 == 1, 1.0, -1.0)
+
+
+def digits(n: int = 1000, M: int = 50) -> tuple[np.ndarray, np.ndarray, float]:
+    """Gaussian kernels of these images."""
+    X, y = images(n)
+    return gaussian_family(X, M), y, 1.0
 
 
 def blobs(n: int = 3000, M: int = 20) -> tuple[np.ndarray, np.ndarray, float]:

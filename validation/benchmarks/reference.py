@@ -9,7 +9,6 @@ time of the processor, with one thread for BLAS, that is measured: other work on
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from typing import Any
@@ -21,8 +20,8 @@ from threadpoolctl import threadpool_limits
 import mklref
 from mklref import reference
 from mklref._conic.scaling import factorize
-from mklref._files import write_text
-from validation.facts import facts, results_file
+from validation.benchmarks import write_rows
+from validation.facts import results_file
 
 FORMS = ("mixed_norm", "block_norm", "qcqp", "dual", "weighted_primal")
 KERNELS = 20
@@ -83,9 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
                         rows.append(measure(member, form, solver, factors))
                         if rows[-1]["seconds"] > options.patience:
                             slow.add((p, form, solver))
-    if options.json:
-        run = facts() | {"cvxpy": cvxpy.__version__, "rows": rows}
-        write_text(options.json, json.dumps(run, indent=1) + "\n")
+    write_rows(options.json, rows, cvxpy=cvxpy.__version__)
     return 0
 
 

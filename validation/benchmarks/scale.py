@@ -44,6 +44,7 @@ from mklref import Fixed, Lp, MulticlassProblem, Problem, solve
 from mklref._files import replacing, write_text
 from mklref.kernels import LazyStack, gaussian
 from mklref.kernels.evaluation import Block
+from validation.benchmarks import read_rows
 from validation.facts import facts, results_file
 
 Array = np.ndarray
@@ -266,7 +267,7 @@ def main() -> None:
     options.add_argument("--answers", type=Path)
     given = options.parse_args()
     name, measure = ("letter", letter) if given.letter else ("mnist", mnist)
-    known = json.loads(given.results.read_text()) if given.results and given.results.exists() else []
+    known = read_rows(given.results)
     if given.data is None:
         print("\n".join([*table(known, "mnist"), "", *table(known, "letter")]))
         return
@@ -278,10 +279,9 @@ def main() -> None:
             row = {"data": name, "n": n, "machine": machine, **found, "facts": facts()}
             print(shown(row), flush=True)
             if given.results:
-                known = json.loads(given.results.read_text()) if given.results.exists() else []
-                same = [all(old[key] == row[key] for key in ("data", "n", "machine", "tol")) for old in known]
-                known = [old for old, is_same in zip(known, same, strict=True) if not is_same]
-                write_text(given.results, json.dumps([*known, row], indent=1) + "\n")
+                keys = ("data", "n", "machine", "tol")
+                others = [old for old in read_rows(given.results) if any(old[key] != row[key] for key in keys)]
+                write_text(given.results, json.dumps([*others, row], indent=1) + "\n")
 
 
 if __name__ == "__main__":

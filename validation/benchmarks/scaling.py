@@ -10,12 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
-import sys
 import time
 
 import numpy as np
 
+from validation.benchmarks import in_a_process
 from validation.facts import require_core
 
 SIZES = ((500, 10), (1000, 10), (2000, 10), (3000, 10), (1000, 20), (1000, 40), (10000, 10))
@@ -85,7 +84,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|---|")
     for n, M in SIZES:
         for p in (1.0, 2.0):
-            row = in_a_process("--one", n, M, p)
+            row = in_a_process(__spec__.name, "--one", n, M, p)
             cells = [
                 *(f"{row[name] / 1e6:.0f}" for name in ("stack", "peak")),
                 *(f"{row[name]:.2f}" for name in ("fit", "solve")),
@@ -93,15 +92,8 @@ def main() -> None:
                 f"{row['error']:.3f}",
             ]
             print(f"| {n} | {M} | {p:g} | {' | '.join(cells)} |", flush=True)
-    row = in_a_process("--search", *SEARCHED)
+    row = in_a_process(__spec__.name, "--search", *SEARCHED)
     print(f"search, n = {SEARCHED[0]}, M = {SEARCHED[1]}: {row['fit']:.1f} s, peak {row['peak'] / 1e6:.0f} MB")
-
-
-def in_a_process(*arguments: object) -> dict[str, float]:
-    """What this module prints with these arguments in a process of its own."""
-    command = [sys.executable, "-m", __spec__.name, *map(str, arguments)]
-    found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return found
 
 
 if __name__ == "__main__":

@@ -12,10 +12,8 @@ processor written beside them. On digits the search runs alone, folds side by si
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,8 +22,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
 from mklref import MKLClassifier, MKLClassifierCV
-from mklref._files import write_text
-from validation.facts import facts, require_core, results_file
+from validation.benchmarks import processor, seconds, write_rows
+from validation.facts import require_core, results_file
 
 KERNELS = "rbf(1..50, 38), poly(1..2), per_variable(rbf(1))"
 CS = [float(C) for C in np.geomspace(0.01, 100.0, 10)]
@@ -50,9 +48,8 @@ def sonar_like() -> tuple[np.ndarray, np.ndarray]:
 def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
     """Wall seconds, processor seconds, result."""
     require_core()
-    wall, processor = time.perf_counter(), time.process_time()
-    result = work()
-    return time.perf_counter() - wall, time.process_time() - processor, result
+    wall, (taken, result) = seconds(lambda: processor(work))
+    return wall, taken, result
 
 
 def compare(name: str, X: np.ndarray, y: np.ndarray, norms: list[float], rounds: int) -> dict[str, Any]:
@@ -66,9 +63,9 @@ def compare(name: str, X: np.ndarray, y: np.ndarray, norms: list[float], rounds:
     results: dict[str, Any] = {}
     for count in range(rounds + 1):
         for kind, work in works.items():
-            wall, processor, results[kind] = timed(work)
+            *both, results[kind] = timed(work)
             if count:
-                times[kind].append((wall, processor))
+                times[kind].append((both[0], both[1]))
     search, grid = results["search"], results["grid"]
     difference = search.cv_results_["mean_test_score"] - grid.cv_results_["mean_test_score"]
     medians = {
@@ -110,7 +107,7 @@ def digits(jobs: int) -> dict[str, Any]:
     X, y = load_digits(return_X_y=True)
     X, y = X[:1000] / 16.0, y[:1000]
     model = MKLClassifierCV("linear, poly(2..3), rbf(0.3..10, 17)", Cs=CS, norms=[1.0], tol=TOL, n_jobs=jobs)
-    wall, processor, model = timed(lambda: model.fit(X, y))
+    wall, spent, model = timed(lambda: model.fit(X, y))
     gap = max(float(model.cv_results_["relative_gap"].max()), model.certificate_.relative_gap)
     row = {
         "problem": "digits",
@@ -118,14 +115,14 @@ def digits(jobs: int) -> dict[str, Any]:
         "M": len(model.kernel_names_),
         "fits": 50,
         "search_seconds": wall,
-        "search_processor": processor,
+        "search_processor": spent,
         "required": LIMIT,
         "choice": {"C": model.C_, "norm": model.norm_, "score": model.best_score_},
         "largest_gap": gap,
         "reached": bool(wall <= LIMIT and gap <= TOL),
     }
     print(
-        f"digits     n=1000 M={row['M']} ten classes, 51 fits: {wall:.1f} s ({processor:.1f} s of processor time; must "
+        f"digits     n=1000 M={row['M']} ten classes, 51 fits: {wall:.1f} s ({spent:.1f} s of processor time; must "
         f"{LIMIT:g} s), largest gap {gap:.1e}, C = {model.C_:.3g}, accuracy {model.best_score_:.3f}, "
         f"{np.count_nonzero(model.weights_)} kernels",
         flush=True,
@@ -145,8 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
         compare("sparse", *sonar_like(), NORMS[:1], options.rounds),
         digits(options.jobs),
     ]
-    if options.json:
-        write_text(options.json, json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
+    write_rows(options.json, rows)
     return 0 if all(row["reached"] for row in rows) else 1
 
 

@@ -13,34 +13,23 @@ divergence 50 kernels exp(-KL(x, z)/w) of images as distributions of ink, neithe
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
-import time
 from typing import Any
 
 import numpy as np
 
-from mklref._files import write_text
 from mklref._threads import blas_threads
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, forward_backward, lambda_max, solve
 from mklref.synthesis.certificate import residual
 from mklref.synthesis.problem import correlations
-from validation.benchmarks.problems import digits
-from validation.facts import facts, results_file
+from validation.benchmarks import processor, write_rows
+from validation.benchmarks.problems import digits, images
+from validation.facts import results_file
 
 NORMS = ((1, 1, 1), (2, 1, 1), (2, 1, 2), (1, 2, 1), (1, 2, 2), (2, 2, 1))
 TARGET = 60
 """Passes that must be reached for q = 1 at lambda_max/20."""
-
-
-def images(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The images of `digits` in their order, (n, 64) in [0, 1], with the same labels."""
-    from sklearn.datasets import load_digits
-
-    X, target = load_digits(return_X_y=True)
-    order = np.random.RandomState(1).permutation(len(X))[:n]
-    return X[order] / 16.0, np.where(target[order] % 2 == 1, 1.0, -1.0)
 
 
 def sigmoid(n: int, tau: int) -> tuple[np.ndarray, np.ndarray]:
@@ -76,13 +65,6 @@ def posed(K: np.ndarray, y: np.ndarray, pqr: tuple[int, int, int]) -> SynthesisP
     return problem.replace(lam=size**2 / (40 * problem.C * problem.loss.value(nothing, problem.y).sum()))
 
 
-def seconds(work: Any) -> tuple[float, Any]:
-    """Seconds of the processor for one call, and its result: a busy machine makes the clock meaningless."""
-    start = time.process_time()
-    result = work()
-    return time.process_time() - start, result
-
-
 def paper(problem: SynthesisProblem, reads: float) -> SynthesisSolution:
     """Forward-backward splitting for at least so many reads; a step costs one, and one more for the kernels in use."""
     steps = int(reads / 2) + 1
@@ -98,8 +80,8 @@ def measure(name: str, problem: SynthesisProblem, rounds: int) -> dict[str, Any]
     theta = np.full(len(K), 1.0 / len(K))
     passes, solves = [], []
     for count in range(rounds + 1):
-        elapsed = [seconds(lambda: np.tensordot(theta, K, 1))[0] for _ in range(5)]
-        taken, solution = seconds(lambda: solve(problem))
+        elapsed = [processor(lambda: np.tensordot(theta, K, 1))[0] for _ in range(5)]
+        taken, solution = processor(lambda: solve(problem))
         if count:
             passes.append(statistics.median(elapsed))
             solves.append(taken)
@@ -151,8 +133,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.only in (None, name):
                 K, y = make(*size)
                 rows += [measure(name, posed(K, y, pqr), options.rounds) for pqr in NORMS]
-    if options.json:
-        write_text(options.json, json.dumps(facts() | {"rows": rows}, indent=1) + "\n")
+    write_rows(options.json, rows)
     solved = all(row["status"] == "OPTIMAL" and row["paper_gap"] > 1e-6 for row in rows)
     return 0 if solved and all(row["reads"] <= TARGET for row in rows if row["norm"] in ("l1", "l21;1", "l21;2")) else 1
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import time
 
 import numpy as np
 
 import mklref
 from mklref import kernels
 from mklref.factored.remote import DistributedStack
+from validation.benchmarks import seconds
 from validation.benchmarks.factors import KERNELS, RANK, features
 
 
@@ -30,27 +30,20 @@ def main() -> None:
     y = features(options.n, L)
     stack = kernels.FactorStack(np.split(L, KERNELS, axis=1)).sharded(max(2, *options.workers))
     problem = mklref.Problem(stack, y, C=1.0, regularizer=mklref.Lp(4.0 / 3.0))
-    alone, here = timed(lambda: mklref.solve(problem))
+    alone, here = seconds(lambda: mklref.solve(problem))
     print(f"n = {options.n}, r = {L.shape[1]}, load {os.getloadavg()[0]:.1f}: one process {alone:.1f} s", flush=True)
     for workers in options.workers:
         with mklref.local_client(workers) as client:
-            sending, there = timed(lambda client=client: DistributedStack.of(stack, client))
-            taken, solution = timed(lambda there=there: mklref.solve(problem.replace(kernels=there)))
+            sending, there = seconds(lambda client=client: DistributedStack.of(stack, client))
+            taken, solution = seconds(lambda there=there: mklref.solve(problem.replace(kernels=there)))
             rounds = there.cluster.counters["rounds"]
-            empty = [timed(lambda there=there: there._asked.sum("traces"))[0] for _ in range(30)]
+            empty = [seconds(lambda there=there: there._asked.sum("traces"))[0] for _ in range(30)]
             same = np.array_equal(solution.dual_coef, here.dual_coef)
             print(
                 f"{workers} workers: {taken:.1f} s, {alone / taken:.2f} times as fast, and {sending:.1f} s of sending, "
                 f"{rounds} rounds, {1e3 * statistics.median(empty):.1f} ms for an empty one; the same bits: {same}",
                 flush=True,
             )
-
-
-def timed(work):  # type: ignore[no-untyped-def]
-    """Seconds, and the result."""
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
 
 
 if __name__ == "__main__":

@@ -36,6 +36,21 @@ def plant(name: str, what: str) -> Callable[[Fault], Fault]:
     return enter
 
 
+def returned(name: str, what: str, change: Callable[[Problem, Any, Any, Any], Answer | None]) -> None:
+    """Enter the fault that changes the healthy answer: `change` of the problem, beta, theta and b."""
+    plant(name, what)(lambda problem: change(problem, *exact(problem)))
+
+
+def restated(name: str, what: str, changes: Callable[[Problem], dict[str, Any] | None]) -> None:
+    """Enter the fault that answers another problem: what is replaced, or None where there is no room for it."""
+
+    def fault(problem: Problem) -> Answer | None:
+        changed = changes(problem)
+        return None if changed is None else other(problem, **changed)
+
+    plant(name, what)(fault)
+
+
 @cache
 def exact(problem: Problem) -> Answer:
     """The answer of a healthy solver; it ends by its gap or by counted steps, never by a clock."""
@@ -62,9 +77,9 @@ def gram(problem: Problem) -> Any:
     return np.array(problem.kernels.dense(), dtype=float)
 
 
-def scaled(problem: Problem, factor: float) -> Answer | None:
-    """All kernels times a factor."""
-    return other(problem, kernels=ArrayStack.trusted(list(factor * gram(problem))))
+def unchecked(kernels: Any) -> dict[str, Any]:
+    """Other kernels, (M, n, n), as they are."""
+    return {"kernels": ArrayStack.trusted(list(kernels))}
 
 
 def labelled(problem: Problem) -> bool:

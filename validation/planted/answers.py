@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,60 +11,30 @@ import numpy as np
 from mklref import certify
 from mklref.problem import Problem
 from mklref.testing.diagnosis import CLOSE
-from validation.planted import (
-    Answer,
-    ball,
-    exact,
-    gram,
-    labelled,
-    machine,
-    on_a_sphere,
-    plant,
-)
+from validation.planted import Answer, ball, exact, gram, labelled, machine, on_a_sphere, plant, returned
 
 # The answer is right and is returned wrongly.
 
 
-@plant("other sign of the intercept", "rho of libsvm, which is -b")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, b = exact(problem)
-    return (beta, theta, -b) if problem.intercept else None
-
-
-@plant("wrong intercept", "b = 0")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, _ = exact(problem)
-    return (beta, theta, 0.0) if problem.intercept else None
-
-
-@plant("unsigned dual_coef", "alpha in place of y alpha")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, b = exact(problem)
-    return (problem.y * beta, theta, b) if labelled(problem) else None
-
-
-@plant("negated dual_coef", "-beta, -b")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, b = exact(problem)
-    return -beta, theta, -b
-
-
-@plant("scaled dual_coef", "beta/C")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, b = exact(problem)
-    return beta / problem.C, theta, b
-
-
-@plant("scaled dual_coef", "beta/n")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, b = exact(problem)
-    return beta / problem.n_samples, theta, b
-
-
-@plant("weights on another sphere", "weights of p > 1 summing to 1")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, b = exact(problem)
-    return (beta, theta / theta.sum(), b) if on_a_sphere(problem) and theta.any() else None
+returned(
+    "other sign of the intercept",
+    "rho of libsvm, which is -b",
+    lambda P, beta, theta, b: (beta, theta, -b) if P.intercept else None,
+)
+returned("wrong intercept", "b = 0", lambda P, beta, theta, b: (beta, theta, 0.0) if P.intercept else None)
+returned(
+    "unsigned dual_coef",
+    "alpha in place of y alpha",
+    lambda P, beta, theta, b: (P.y * beta, theta, b) if labelled(P) else None,
+)
+returned("negated dual_coef", "-beta, -b", lambda P, beta, theta, b: (-beta, theta, -b))
+returned("scaled dual_coef", "beta/C", lambda P, beta, theta, b: (beta / P.C, theta, b))
+returned("scaled dual_coef", "beta/n", lambda P, beta, theta, b: (beta / P.n_samples, theta, b))
+returned(
+    "weights on another sphere",
+    "weights of p > 1 summing to 1",
+    lambda P, beta, theta, b: (beta, theta / theta.sum(), b) if on_a_sphere(P) and theta.any() else None,
+)
 
 
 @plant("weights cleaned up", "weights below half the largest set to 0 at the end")
@@ -72,23 +44,9 @@ def _(problem: Problem) -> Answer | None:
     return (beta, np.where(small, 0.0, theta), b) if small.any() else None
 
 
-@plant("zero answer", "failure inside swallowed: weights 0")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, b = exact(problem)
-    return beta, 0.0 * theta, b
-
-
-@plant("zero answer", "failure inside swallowed: dual_coef 0")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, _ = exact(problem)
-    return 0.0 * beta, theta, 0.0
-
-
-@plant("malformed answer", "NaN")
-def _(problem: Problem) -> Answer | None:
-    beta, theta, b = exact(problem)
-    return beta * np.nan, theta, b
-
+returned("zero answer", "failure inside swallowed: weights 0", lambda P, beta, theta, b: (beta, 0.0 * theta, b))
+returned("zero answer", "failure inside swallowed: dual_coef 0", lambda P, beta, theta, b: (0.0 * beta, theta, 0.0))
+returned("malformed answer", "NaN", lambda P, beta, theta, b: (beta * np.nan, theta, b))
 
 # The iteration went wrong.
 
@@ -98,44 +56,31 @@ def first_weights(problem: Problem) -> Any:
     return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
 
 
-@plant("weights of another iterate", "weights of the next step")
-def _(problem: Problem) -> Answer | None:
-    if ball(problem) is None:
-        return None
+def iterates(problem: Problem) -> Iterator[Answer]:
+    """Weights with the machine at them, step by step; none without a ball, and no more where the closed form ends."""
     theta = first_weights(problem)
-    beta, b = machine(problem, theta)
-    rho = theta * problem.kernels.norms(beta)
-    return (beta, problem.regularizer.weights_from_norms(rho), b) if rho.any() else None
-
-
-@plant("weights of another iterate", "weights of the first step")
-def _(problem: Problem) -> Answer | None:
-    beta, _, b = exact(problem)
-    return None if ball(problem) is None else (beta, first_weights(problem), b)
-
-
-@plant("weights not optimal", "one step, and no more")
-def _(problem: Problem) -> Answer | None:
-    if ball(problem) is None:
-        return None
-    theta = first_weights(problem)
-    beta, b = machine(problem, theta)
-    return beta, theta, b
-
-
-@plant("weights not optimal", "a slow run: four steps")
-def _(problem: Problem) -> Answer | None:
-    if ball(problem) is None:
-        return None
-    theta = first_weights(problem)
-    for _ in range(4):
+    while ball(problem) is not None:
         beta, b = machine(problem, theta)
+        yield beta, theta, b
         rho = theta * problem.kernels.norms(beta)
         if not rho.any():
-            return None
+            return
         theta = problem.regularizer.weights_from_norms(rho)
-    beta, b = machine(problem, theta)
-    return beta, theta, b
+
+
+@plant("weights of another iterate", "weights of the next step")
+def _(problem: Problem) -> Answer | None:
+    steps = list(islice(iterates(problem), 2))
+    return (steps[0][0], steps[1][1], steps[0][2]) if len(steps) > 1 else None
+
+
+returned(
+    "weights of another iterate",
+    "weights of the first step",
+    lambda P, beta, theta, b: None if ball(P) is None else (beta, first_weights(P), b),
+)
+plant("weights not optimal", "one step, and no more")(lambda problem: next(iterates(problem), None))
+plant("weights not optimal", "a slow run: four steps")(lambda problem: next(islice(iterates(problem), 4, None), None))
 
 
 @plant("weights stuck at zero", "a weight that never comes back from 0")

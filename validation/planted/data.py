@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,30 +10,19 @@ import numpy as np
 from mklref.exceptions import MKLError
 from mklref.kernels import ArrayStack, normalize
 from mklref.problem import Problem
-from validation.planted import (
-    Answer,
-    gram,
-    labelled,
-    other,
-    plant,
-    real,
-    scaled,
-)
+from validation.planted import Answer, gram, labelled, other, plant, real, restated, unchecked
 
 # Other kernels.
 
-
-for _what, _scale in (
-    ("2 K: a missing 1/2", lambda P: 2.0),
-    ("K/2", lambda P: 0.5),
-    ("K/n", lambda P: 1.0 / P.n_samples),
-    ("K over the trace of the sum", lambda P: 1.0 / float(P.kernels.traces().sum() or 1.0)),
-    ("1.7 K", lambda P: 1.7),
-):
-
-    @plant("scaled kernels", _what)
-    def _(problem: Problem, scale: Callable[[Problem], float] = _scale) -> Answer | None:
-        return scaled(problem, scale(problem))
+restated("scaled kernels", "2 K: a missing 1/2", lambda P: unchecked(2.0 * gram(P)))
+restated("scaled kernels", "K/2", lambda P: unchecked(0.5 * gram(P)))
+restated("scaled kernels", "K/n", lambda P: unchecked(1.0 / P.n_samples * gram(P)))
+restated(
+    "scaled kernels",
+    "K over the trace of the sum",
+    lambda P: unchecked(1.0 / float(P.kernels.traces().sum() or 1.0) * gram(P)),
+)
+restated("scaled kernels", "1.7 K", lambda P: unchecked(1.7 * gram(P)))
 
 
 def one_factor(kernels: Any, others: Any) -> bool:
@@ -42,50 +31,54 @@ def one_factor(kernels: Any, others: Any) -> bool:
     return bool(size and np.allclose(others, np.vdot(kernels, others) / size * kernels, rtol=1e-9))
 
 
-for _method in ("trace", "spherical", "multiplicative"):
-    for _name, _one in (("normalised kernels", False), ("scaled kernels", True)):
-
-        @plant(_name, f"{_method} normalisation inside{', one factor for all' * _one}")
-        def _(problem: Problem, method: Any = _method, one: bool = _one) -> Answer | None:
-            K = gram(problem)
-            try:
-                kernels = np.array(normalize(ArrayStack.trusted(list(K)), method).dense())
-            except MKLError:
-                return None
-            return other(problem, kernels=ArrayStack.trusted(list(kernels))) if one_factor(K, kernels) is one else None
-
-
-@plant("centred kernels", "kernels centred inside")
-def _(problem: Problem) -> Answer | None:
+def normalized(problem: Problem, method: Any, one: bool) -> dict[str, Any] | None:
+    """Normalised kernels, where that is one factor for all of them, or where it is not."""
     K = gram(problem)
-    H = np.eye(problem.n_samples) - 1.0 / problem.n_samples
-    centred = H @ K @ H
-    return other(problem, kernels=ArrayStack.trusted(list(0.5 * (centred + centred.transpose(0, 2, 1)))))
+    try:
+        kernels = np.array(normalize(ArrayStack.trusted(list(K)), method).dense())
+    except MKLError:
+        return None
+    return unchecked(kernels) if one_factor(K, kernels) is one else None
 
 
-@plant("ridge on the kernels", "1e-3 added to the diagonals")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, kernels=ArrayStack.trusted(list(gram(problem) + 1e-3 * np.eye(problem.n_samples))))
+for _method in ("trace", "spherical", "multiplicative"):
+    _what = f"{_method} normalisation inside"
+    restated("normalised kernels", _what, partial(normalized, method=_method, one=False))
+    restated("scaled kernels", f"{_what}, one factor for all", partial(normalized, method=_method, one=True))
 
 
-@plant("ridge on the kernels", "1 % of the mean diagonal added")
-def _(problem: Problem) -> Answer | None:
-    size = 0.01 * problem.kernels.traces() / problem.n_samples
-    return other(problem, kernels=gram(problem) + size[:, None, None] * np.eye(problem.n_samples))
+def centred(K: Any) -> Any:
+    """H K H, symmetric to the last bit."""
+    H = np.eye(K.shape[1]) - 1.0 / K.shape[1]
+    found = H @ K @ H
+    return 0.5 * (found + found.transpose(0, 2, 1))
 
+
+def ridged(problem: Problem, sizes: Any) -> Any:
+    """Kernels with something added to each diagonal."""
+    return gram(problem) + np.reshape(sizes, (-1, 1, 1)) * np.eye(problem.n_samples)
+
+
+restated("centred kernels", "kernels centred inside", lambda P: unchecked(centred(gram(P))))
+restated("ridge on the kernels", "1e-3 added to the diagonals", lambda P: unchecked(ridged(P, 1e-3)))
+restated(
+    "ridge on the kernels",
+    "1 % of the mean diagonal added",
+    lambda P: {"kernels": ridged(P, 0.01 * P.kernels.traces() / P.n_samples)},
+)
 
 # Other targets, samples and costs.
 
-
-@plant("centred targets", "mean of y subtracted, and not added")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, y=problem.y - problem.y.mean()) if real(problem) else None
-
-
-@plant("standardised targets", "y over its deviation")
-def _(problem: Problem) -> Answer | None:
-    deviation = float(problem.y.std())
-    return other(problem, y=(problem.y - problem.y.mean()) / deviation) if real(problem) and deviation else None
+restated(
+    "centred targets",
+    "mean of y subtracted, and not added",
+    lambda P: {"y": P.y - P.y.mean()} if real(P) else None,
+)
+restated(
+    "standardised targets",
+    "y over its deviation",
+    lambda P: {"y": (P.y - P.y.mean()) / float(P.y.std())} if real(P) and P.y.std() else None,
+)
 
 
 @plant("labels 0 and 1", "labels 0 and 1 in y f(x)")
@@ -128,17 +121,18 @@ def _(problem: Problem) -> Answer | None:
     return other(problem, sample_weight=0.5 / sizes * problem.costs / problem.C)
 
 
-@plant("class weights", "costs 1 and 3 of the classes")
-def _(problem: Problem) -> Answer | None:
-    weight = np.where(problem.y > 0.0, 3.0, 1.0) * problem.costs / problem.C
-    return other(problem, sample_weight=weight) if labelled(problem) else None
-
-
-@plant("sample weights misused", "sample weights ignored")
-def _(problem: Problem) -> Answer | None:
-    return None if problem.sample_weight is None else other(problem, sample_weight=None)
-
-
-@plant("sample weights misused", "sample weights used twice")
-def _(problem: Problem) -> Answer | None:
-    return None if problem.sample_weight is None else other(problem, sample_weight=problem.sample_weight**2)
+restated(
+    "class weights",
+    "costs 1 and 3 of the classes",
+    lambda P: {"sample_weight": np.where(P.y > 0.0, 3.0, 1.0) * P.costs / P.C} if labelled(P) else None,
+)
+restated(
+    "sample weights misused",
+    "sample weights ignored",
+    lambda P: None if P.sample_weight is None else {"sample_weight": None},
+)
+restated(
+    "sample weights misused",
+    "sample weights used twice",
+    lambda P: None if P.sample_weight is None else {"sample_weight": P.sample_weight**2},
+)

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
-import mklref
-from mklref.losses import Loss
+from mklref.losses import LOSSES, EpsilonInsensitive, Loss
 from mklref.problem import Problem
-from mklref.regularizers import BlockNorm, ElasticNet, Lp, Power
-from validation.planted import (
-    Answer,
-    ball,
-    exact,
-    gram,
-    machine,
-    other,
-    plant,
-    real,
-)
+from mklref.regularizers import BlockNorm, ElasticNet, Lp, Power, Regularizer
+from validation.planted import Answer, ball, exact, gram, machine, other, plant, restated
 
 # Another C, another intercept, another loss.
 
 
-for _what, _factor in (("2 C", 2.0), ("C/2", 0.5)):
-
-    @plant("wrong scale of C", _what)
-    def _(problem: Problem, factor: float = _factor) -> Answer | None:
-        return other(problem, C=factor * problem.C)
-
-
-@plant("wrong scale of C", "mean of the losses: C/n")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, C=problem.C / problem.n_samples)
-
-
-@plant("wrong scale of C", "0.83 C")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, C=0.83 * problem.C)
+restated("wrong scale of C", "2 C", lambda P: {"C": 2.0 * P.C})
+restated("wrong scale of C", "C/2", lambda P: {"C": 0.5 * P.C})
+restated("wrong scale of C", "mean of the losses: C/n", lambda P: {"C": P.C / P.n_samples})
+restated("wrong scale of C", "0.83 C", lambda P: {"C": 0.83 * P.C})
 
 
 @plant("missing intercept constraint", "nothing holds sum beta = 0")
@@ -79,94 +59,63 @@ def _(problem: Problem) -> Answer | None:
     return beta, theta, float(beta.sum())
 
 
-@plant("another loss", "squared hinge for hinge")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, loss="squared_hinge") if problem.loss.name == "hinge" else None
+REAL = [name for name, kind in LOSSES.items() if kind.targets == "real"]
 
 
-@plant("another loss", "squared hinge without 1/2")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, loss="squared_hinge", C=2.0 * problem.C) if problem.loss.name == "hinge" else None
+def another_loss(what: str, of: Sequence[str], loss: str | Loss | None = None, factor: float = 1.0) -> None:
+    """Enter a loss in place of those with these names, and a factor of C."""
+    changes: dict[str, Any] = {} if loss is None else {"loss": loss}
+    restated("another loss", what, lambda P: {**changes, "C": factor * P.C} if P.loss.name in of else None)
 
 
-@plant("another loss", "hinge for squared hinge or logistic")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, loss="hinge") if problem.loss.name in ("squared_hinge", "logistic") else None
+another_loss("squared hinge for hinge", ["hinge"], "squared_hinge")
+another_loss("squared hinge without 1/2", ["hinge"], "squared_hinge", factor=2.0)
+another_loss("hinge for squared hinge or logistic", ["squared_hinge", "logistic"], "hinge")
+another_loss("least squares", [name for name in REAL if name != "squared"], "squared")
+another_loss("absolute error for squared error", ["squared"], EpsilonInsensitive(0.0))
+another_loss("logistic loss with base 2", ["logistic"], factor=1.0 / np.log(2.0))
 
 
-@plant("another loss", "least squares")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, loss="squared") if real(problem) and problem.loss.name != "squared" else None
+def another_parameter(what: str, name: str, value: Callable[[Problem, float], float | None]) -> None:
+    """Enter the same loss with another parameter of this name."""
+
+    def changes(problem: Problem) -> dict[str, Any] | None:
+        own = vars(problem.loss)
+        changed = value(problem, own[name]) if name in own else None
+        return None if changed is None else {"loss": type(problem.loss)(**{**own, name: changed})}
+
+    restated("another parameter of the loss", what, changes)
 
 
-@plant("another loss", "absolute error for squared error")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, loss=mklref.losses.EpsilonInsensitive(0.0)) if problem.loss.name == "squared" else None
-
-
-@plant("another loss", "logistic loss with base 2")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, C=problem.C / np.log(2.0)) if problem.loss.name == "logistic" else None
-
-
-def parameter(problem: Problem, name: str, value: Callable[[float], float]) -> Answer | None:
-    """The same loss with another parameter."""
-    own = vars(problem.loss)
-    if name not in own:
-        return None
-    loss: Loss = type(problem.loss)(**{**own, name: value(own[name])})
-    return other(problem, loss=loss)
-
-
-@plant("another parameter of the loss", "1 - tau for tau")
-def _(problem: Problem) -> Answer | None:
-    return parameter(problem, "tau", lambda tau: 1.0 - tau)
-
-
-@plant("another parameter of the loss", "epsilon in units of the deviation")
-def _(problem: Problem) -> Answer | None:
-    return parameter(problem, "epsilon", lambda epsilon: epsilon * float(problem.y.std()))
-
-
-@plant("another parameter of the loss", "epsilon = 0.1, the default of others")
-def _(problem: Problem) -> Answer | None:
-    return parameter(problem, "epsilon", lambda epsilon: 0.1)
-
-
-@plant("another parameter of the loss", "epsilon = 0.12")
-def _(problem: Problem) -> Answer | None:
-    return parameter(problem, "epsilon", lambda epsilon: 0.12) if problem.loss.name == "epsilon_insensitive" else None
-
-
-@plant("another parameter of the loss", "delta = 1.35")
-def _(problem: Problem) -> Answer | None:
-    return parameter(problem, "delta", lambda delta: 1.35)
-
+another_parameter("1 - tau for tau", "tau", lambda P, tau: 1.0 - tau)
+another_parameter("epsilon in units of the deviation", "epsilon", lambda P, epsilon: epsilon * float(P.y.std()))
+another_parameter("epsilon = 0.1, the default of others", "epsilon", lambda P, epsilon: 0.1)
+another_parameter("epsilon = 0.12", "epsilon", lambda P, _: 0.12 if P.loss.name == "epsilon_insensitive" else None)
+another_parameter("delta = 1.35", "delta", lambda P, delta: 1.35)
 
 # Another regulariser.
 
 
-for _what, _p in (("p = 1", 1.0), ("p = 3/2", 1.5), ("p = 2", 2.0), ("uniform weights", np.inf)):
+def another_regularizer(what: str, instead: Callable[[float], Regularizer | None]) -> None:
+    """Enter another regulariser in place of an lp ball of several kernels, by its exponent."""
 
-    @plant("another regularizer", _what)
-    def _(problem: Problem, p: float = _p) -> Answer | None:
-        return None if ball(problem) in (None, p) else other(problem, regularizer=Lp(p))
+    def changes(problem: Problem) -> dict[str, Any] | None:
+        p = ball(problem)
+        regularizer = None if p is None else instead(p)
+        return None if regularizer is None else {"regularizer": regularizer}
 
-
-@plant("another regularizer", "q for p, q = 2p/(p + 1)")
-def _(problem: Problem) -> Answer | None:
-    p = ball(problem)
-    return None if p is None or not 1.0 < p < np.inf else other(problem, regularizer=Lp(2.0 * p / (p + 1.0)))
+    restated("another regularizer", what, changes)
 
 
-@plant("another regularizer", "elastic net, for weights that are smooth")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, regularizer=ElasticNet(0.1, "ivanov")) if ball(problem) == 1.0 else None
-
-
-@plant("another regularizer", "norm that is not squared, p = 1")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, regularizer=Power(1)) if ball(problem) == 1.0 else None
+another_regularizer("p = 1", lambda p: Lp(1.0) if p != 1.0 else None)
+another_regularizer("p = 3/2", lambda p: Lp(1.5) if p != 1.5 else None)
+another_regularizer("p = 2", lambda p: Lp(2.0) if p != 2.0 else None)
+another_regularizer("uniform weights", lambda p: Lp(np.inf) if p != np.inf else None)
+another_regularizer("q for p, q = 2p/(p + 1)", lambda p: Lp(2.0 * p / (p + 1.0)) if 1.0 < p < np.inf else None)
+another_regularizer(
+    "elastic net, for weights that are smooth", lambda p: ElasticNet(0.1, "ivanov") if p == 1.0 else None
+)
+another_regularizer("norm that is not squared, p = 1", lambda p: Power(1) if p == 1.0 else None)
 
 
 @plant("another regularizer", "norm that is not squared, p > 1")
@@ -190,6 +139,4 @@ def _(problem: Problem) -> Answer | None:
     return solved(brentq(excess, *ends, xtol=1e-13))
 
 
-@plant("another regularizer", "block norm of the dual exponent")
-def _(problem: Problem) -> Answer | None:
-    return other(problem, regularizer=BlockNorm(3)) if ball(problem) == 2.0 else None
+another_regularizer("block norm of the dual exponent", lambda p: BlockNorm(3) if p == 2.0 else None)

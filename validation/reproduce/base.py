@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from matplotlib.figure import Figure
 
+from mklref._typing import Array
+
 T = TypeVar("T")
+
+CAUSE = "cause"
+"""The group of cells that look into causes."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +103,22 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
     return time.process_time() - began, made
 
 
-def collect(results: Sequence[Result], row: Callable[[Result], str], columns: Sequence[str]) -> dict[str, Any]:
-    """One table: the values of each column, for the cells that share a row; missing values are left out."""
+def table_of(entries: Iterable[tuple[str, str, float]]) -> dict[str, dict[str, list[float]]]:
+    """One table of row, column and value: the repetitions of an entry in the order in which they come."""
     table: dict[str, dict[str, list[float]]] = {}
-    for result in results:
-        line = table.setdefault(row(result), {})
-        for column in columns:
-            if result.values.get(column) is not None:
-                line.setdefault(column, []).append(float(result.values[column]))
+    for row, column, value in entries:
+        table.setdefault(row, {}).setdefault(column, []).append(value)
     return table
+
+
+def of(results: Iterable[Result], name: str, quantity: str) -> Array:
+    """One value of a method, by repetition."""
+    return np.array([r.values[name][quantity] for r in results], dtype=float)
+
+
+def apart(results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
+    """Those of the paper's protocol, and those that look into causes."""
+    found: tuple[list[Result], list[Result]] = ([], [])
+    for result in results:
+        found[result.config.get("group") == CAUSE].append(result)
+    return found

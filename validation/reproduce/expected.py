@@ -15,9 +15,8 @@ A file `expected/<paper>.toml`, one part for each experiment, named after its mo
     [kloft_toy.table.rows]
     "pima, simplemkl" = [[76.5, 2.6], [14.7, 1.4], [79.0, 13]]       # [mean] or [mean, deviation]; [] if not printed
     [[kloft_toy.claim]]
-    id = "fewer-gradients"
     source = "section 5.1"
-    text = "SimpleMKL needs fewer gradients than SILP."
+    says.fewer-gradients = "SimpleMKL needs fewer gradients than SILP."        # each sentence under its id
     [[kloft_toy.cause]]
     of = ["table1/pima, */kernels", "fewer-gradients"]               # patterns
     undecided = true                              # optional: it says why keys are undecided, not why they differ
@@ -50,7 +49,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -265,7 +264,7 @@ def compare(experiment: Experiment, summary: Summary, quick: bool = False, folde
     tables = tuple(
         _table(table, summary.tables.get(table["id"], {}), summary.shared) for table in document.get("table", ())
     )
-    claims = tuple(_claim(claim, summary) for claim in document.get("claim", ()))
+    claims = tuple(_claim(*sentence, summary) for sentence in sentences(document))
     unknown = set(summary.tables) - {table.id for table in tables} | set(summary.claims) - {c.key for c in claims}
     if unknown:
         raise InvalidInput(f"{experiment.module} has no table or claim {', '.join(sorted(unknown))}; add it.")
@@ -293,6 +292,12 @@ def read(module: str, folder: Path = FOLDER) -> dict[str, Any]:
             if len(entries) != len(table["rules"]):
                 raise InvalidInput(f"{module}: row {row!r} has {len(entries)} entries, not {len(table['rules'])}.")
     return document
+
+
+def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The id of each claim, its text, and what it shares with others of its source."""
+    for claim in document.get("claim", ()):
+        yield from ((name, text, claim) for name, text in claim["says"].items())
 
 
 def missing() -> list[dict[str, str]]:
@@ -330,14 +335,13 @@ def _table(table: dict[str, Any], ours: Any, shared: Mapping[str, float]) -> Tab
     )
 
 
-def _claim(claim: dict[str, Any], summary: Summary) -> Claim:
-    found = summary.claims.get(claim["id"])
+def _claim(name: str, text: str, shared: dict[str, Any], summary: Summary) -> Claim:
+    found = summary.claims.get(name)
     missed = "differs" if found is None or found.decided else "undecided"
     verdict = "" if found is None else "matches" if found.holds else missed
-    source = claim["source"]
-    text = found.text if found else "not measured"
-    built, elsewhere = "construction" in claim, claim.get("decided_by", "")
-    return Claim(claim["id"], source, claim["text"], text, verdict, built, elsewhere)
+    evidence = found.text if found else "not measured"
+    built, elsewhere = "construction" in shared, shared.get("decided_by", "")
+    return Claim(name, shared["source"], text, evidence, verdict, built, elsewhere)
 
 
 def _causes(

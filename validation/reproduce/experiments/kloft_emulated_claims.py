@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from mklref._typing import Array
-from validation.reproduce.base import Evidence, Result
+from validation.reproduce.base import Evidence, Result, of
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import holm, one_sided
+from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 
-LEVEL = 0.05
 CLOSE = bound("kloft_emulated", "close")
 """Points of error within which a norm recovers another; our bound."""
 FOCUS = bound("kloft_emulated", "focus")
@@ -38,8 +37,7 @@ class Measured:
 
     def of(self, p: float | str) -> Array:
         """By repetition; p is a norm or the name of a single kernel."""
-        name = p if isinstance(p, str) else f"{p:g}"
-        return np.array([r.values[name][self.quantity] for r in self.results])
+        return of(self.results, p if isinstance(p, str) else f"{p:g}", self.quantity)
 
     def table(self, kind: str) -> dict[str, dict[str, list[float]]]:
         """Rows for the report."""

@@ -18,11 +18,11 @@ from mklref.algorithms.cuts import Master, mixture
 from mklref.algorithms.lp_interleaved import SHARE, most_violating, moved
 from mklref.algorithms.point import Point
 from mklref.algorithms.sip import lp_master
-from mklref.datasets import load
 from mklref.kernels import LazyStack, gaussian
 from mklref.machines.smo import SMOMachine
-from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
+from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, table_of
 from validation.reproduce.expected import FEWEST, bound
+from validation.reproduce.experiments.kloft_times import odd_against_even
 
 PROTOCOL = """
 MNIST, odd against even digits; hinge loss, C = 1; a certified relative gap of 1e-3. 50 Gaussian kernels with
@@ -181,23 +181,20 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
 
 def problem_of(config: dict[str, Any]) -> tuple[LazyStack, Array]:
     """Kernels that are evaluated when they are read, and labels."""
-    data = load(config["data"])
-    rows = np.random.default_rng(config["seed"]).permutation(len(data.y))[: config["n"]]
-    X = data.X[rows] / data.X[rows].max()
-    digits = np.array([float(str(label)) for label in data.y[rows]])
+    X, y = odd_against_even(config)
     widths = np.sqrt(1.2 ** np.linspace(0.0, RANGE, config["M"]) / 2.0)
     kernels = gaussian(widths).fit(X, storage="lazy", cache=CACHE)
     assert isinstance(kernels, LazyStack)
-    return kernels, np.where(digits % 2 == 1, 1.0, -1.0)
+    return kernels, y
 
 
 def summary(results: list[Result]) -> Summary:
     """Seconds and readings by size and method; who needs less."""
-    table: dict[str, dict[str, list[float]]] = {}
-    for r in results:
-        row = table.setdefault(f"n = {r.config['n']}, M = {r.config['M']}, {r.config['method']}", {})
-        for column, scale in (("seconds", 1.0), ("readings", 1.0), ("gap", 100.0), ("kernels", 1.0)):
-            row.setdefault(column, []).append(scale * r.values[column])
+    table = table_of(
+        (f"n = {r.config['n']}, M = {r.config['M']}, {r.config['method']}", column, scale * r.values[column])
+        for r in results
+        for column, scale in (("seconds", 1.0), ("readings", 1.0), ("gap", 100.0), ("kernels", 1.0))
+    )
     claims: dict[str, Evidence] = {}
     if results:
         finished = [r for r in results if r.values["finished"]]

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from mklref._typing import Array
 from validation.reproduce.base import Evidence, Result
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import holm, one_sided
+from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 
 SVM, MACHINE, READING = "SVM, sum of kernels", "machine alone", "one reading"
 INTERLEAVED, INTERLEAVED_1 = "interleaved, p = 4/3", "interleaved, p = 1"
@@ -19,7 +19,6 @@ SIMPLE, HESSIAN = "SimpleMKL, p = 1", "HessianMKL, p = 1"
 NATIVE, NATIVE_1 = "native, p = 4/3", "native, p = 1"
 PAPERS = (INTERLEAVED, INTERLEAVED_1, WRAPPER, SIP, SILP, SIMPLE, HESSIAN)
 
-LEVEL = 0.05
 FEWEST = 3
 """Repetitions below which nothing is claimed."""
 FITTED = 250
@@ -46,8 +45,7 @@ class Times:
 
     def of(self, name: str, n: int, M: int, quantity: str = "seconds") -> Array:
         """One number for each repetition."""
-        found = [r.values[name] for r in self.at(n, M)]
-        return np.array([v[quantity] if isinstance(v, dict) else v for v in found], dtype=float)
+        return np.array([_number(r, name, quantity) for r in self.at(n, M)])
 
     def finished(self, name: str, n: int, M: int) -> bool:
         """Whether all repetitions reached the gap."""
@@ -57,7 +55,7 @@ class Times:
         """Of the growth with n (axis 0) or M (axis 1), for each repetition that has all sizes."""
         seeds = set.intersection(*({r.config["seed"] for r in self.at(*size)} for size in sizes))
         rows = [[r for r in self.at(*size) if r.config["seed"] in seeds] for size in sizes]
-        seconds = np.array([[_seconds(r, name) for r in row] for row in rows])
+        seconds = np.array([[_number(r, name) for r in row] for row in rows])
         return np.asarray(np.polyfit(np.log([size[axis] for size in sizes]), np.log(seconds), 1)[0])
 
     def shown(self, names: Sequence[str], n: int, M: int) -> str:
@@ -68,9 +66,9 @@ class Times:
         return f"n = {n}, M = {M}: " + ", ".join(parts)
 
 
-def _seconds(result: Result, name: str) -> float:
+def _number(result: Result, name: str, quantity: str = "seconds") -> float:
     found = result.values[name]
-    return float(found["seconds"] if isinstance(found, dict) else found)
+    return float(found[quantity] if isinstance(found, dict) else found)
 
 
 def faster(times: Times, pairs: Sequence[tuple[str, str]], n: int, M: int) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from mklref._typing import Array
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.base import CAUSE, Cell, Evidence, Experiment, Picture, Result, Summary, apart
 from validation.reproduce.experiments.kloft_toy_claims import (
     even_test,
     joint_claims,
@@ -92,8 +92,7 @@ def _scenario(n: int, relevant: int, seed: int, costs: Sequence[float]) -> dict[
 
 def summary(results: list[Result]) -> Summary:
     """Errors by scenario and p, the claims of 5.1, Figure 2."""
-    causes = [r for r in results if r.config.get("group") == CAUSE]
-    runs = [r for r in results if r.config.get("group") != CAUSE]
+    runs, causes = apart(results)
     small, large = (Measured(runs, n) for n in (50, 800))
     table = {
         f"n = {measured.n}, {noise(k)}, p = {name}": {
@@ -140,7 +139,6 @@ def _picture(shown: list[Measured]) -> Picture:
 # --- looked into: other grids of C, machines without intercept, and where C no longer matters ------------------------
 
 
-CAUSE = "cause"
 SETS = 8
 WIDER = tuple(float(C) for C in 10.0 ** np.arange(-4.0, 2.25, 0.5))
 FINER = tuple(float(C) for C in 10.0 ** np.arange(-5.0, 1.125, 0.25))

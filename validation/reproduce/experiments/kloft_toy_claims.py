@@ -11,9 +11,8 @@ from mklref._typing import Array
 from validation.reproduce.base import Evidence
 from validation.reproduce.expected import bound
 from validation.reproduce.experiments.kloft_toy_parts import BAYES, NAMES, D, Measured, noise
-from validation.reproduce.experiments.paired import holm, one_sided
+from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 
-LEVEL = 0.05
 FEWEST = 5
 """Data sets below which nothing is claimed."""
 REACHED = bound("kloft_toy", "reached")

@@ -13,7 +13,7 @@ from mklref.kernels import gaussian, linear
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve_path
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.simplemkl_data import LEVEL
+from validation.reproduce.experiments.paired import LEVEL
 from validation.reproduce.pictures import figure
 
 PROTOCOL = """

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.stats import ttest_rel
+from scipy.stats import binomtest, ttest_rel
 
 from mklref._typing import Array
+
+LEVEL = 0.05
+"""At which everything is tested."""
 
 
 def one_sided(differences: Array) -> float:
@@ -24,3 +27,9 @@ def holm(values: Sequence[float]) -> Array:
     adjusted = np.empty(len(values))
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(np.asarray(values)[order] * factors))
     return adjusted
+
+
+def sign_test(ratios: Iterable[float]) -> float:
+    """The one-sided p-value of a median above 1; ratios of exactly 1 decide nothing."""
+    decided = [ratio > 1.0 for ratio in ratios if ratio != 1.0]
+    return float(binomtest(sum(decided), len(decided), alternative="greater").pvalue) if decided else 1.0

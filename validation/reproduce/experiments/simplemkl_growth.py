@@ -14,8 +14,14 @@ from mklref._typing import Array
 from mklref.algorithms import silp, simplemkl
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary, timed
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import holm, one_sided
-from validation.reproduce.experiments.simplemkl_data import LEVEL, Reached, data_set, reached, standardized
+from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
+from validation.reproduce.experiments.simplemkl_data import (
+    Reached,
+    data_set,
+    positive_against_rest,
+    reached,
+    standardized,
+)
 from validation.reproduce.pictures import figure, plain_logarithmic
 
 PROTOCOL = """
@@ -54,28 +60,17 @@ NEARLY = bound("simplemkl_growth", "nearly_low"), bound("simplemkl_growth", "nea
 
 def cells(quick: bool) -> list[Cell]:
     """One for each draw, data set and direction of growth."""
-    if quick:
-        return [
-            Cell(f"{QUICK}-kernels-00", _config(QUICK, "kernels", (10, 20, 40), 60, 0), 3.0),
-            Cell(f"{QUICK}-samples-00", _config(QUICK, "samples", SAMPLES[QUICK], FIXED_KERNELS, 0), 3.0),
-        ]
+    sets, kernels, samples = ((QUICK,), (10, 20, 40), 60) if quick else (SETS, KERNELS, FIXED_SAMPLES)
     return [
         Cell(
             f"{name}-{growing}-{seed:02d}",
-            _config(name, growing, sizes, fixed, seed),
+            {"data": name, "growing": growing, "sizes": list(sizes), "fixed": fixed, "seed": seed},
             20.0 if name == "spambase" and growing == "samples" else 3.0,
         )
-        for seed in range(DRAWS)
-        for name in SETS
-        for growing, sizes, fixed in (
-            ("kernels", KERNELS, FIXED_SAMPLES),
-            ("samples", SAMPLES[name], FIXED_KERNELS),
-        )
+        for seed in range(1 if quick else DRAWS)
+        for name in sets
+        for growing, sizes, fixed in (("kernels", kernels, samples), ("samples", SAMPLES[name], FIXED_KERNELS))
     ]
-
-
-def _config(name: str, growing: str, sizes: tuple[int, ...], fixed: int, seed: int) -> dict[str, Any]:
-    return {"data": name, "growing": growing, "sizes": list(sizes), "fixed": fixed, "seed": seed}
 
 
 def cell(config: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +78,10 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     rng = np.random.default_rng(config["seed"])
     by_kernels, sizes, fixed = config["growing"] == "kernels", config["sizes"], config["fixed"]
     n, M = (fixed, max(sizes)) if by_kernels else (max(sizes), fixed)
-    X, y = _sample(config["data"], n, rng)
+    data = data_set(config["data"])
+    y = positive_against_rest(data)
+    rows = rng.permutation(len(y))[:n]
+    (X, _), y = standardized(data.X[rows], data.X[:0]), y[rows]
     stack = random_gaussians(X, M, rng)
     values: dict[str, Any] = {name: {"seconds": [], "SVM": [], "gap": []} for name in SOLVERS}
     for size in sizes:
@@ -108,16 +106,6 @@ def random_gaussians(X: Array, M: int, rng: np.random.Generator) -> Array:
         width = np.exp(rng.uniform(np.log(0.5), np.log(20.0)))
         np.exp(-cdist(X[:, chosen], X[:, chosen], "sqeuclidean") / (2.0 * width**2), out=K)
     return stack
-
-
-def _sample(name: str, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """n standardised samples; every prefix of them has both classes."""
-    data = data_set(name)
-    positive = {"yeast": "CYT"}.get(name, np.unique(data.y)[-1])
-    y = np.where(data.y == positive, 1.0, -1.0)
-    rows = rng.permutation(len(y))[:n]
-    X, _ = standardized(data.X[rows], data.X[:0])
-    return X, y[rows]
 
 
 def summary(results: list[Result]) -> Summary:
@@ -178,30 +166,23 @@ def _measured(results: list[Result]) -> dict[str, str]:
     if not grown:
         return {}
 
+    by_set = {name: [r for r in grown if r.config["data"] == name] for name in SETS}
+
+    def slopes(solver: str, quantity: str) -> dict[str, list[float]]:
+        return {name: [_slope(r, solver, quantity) for r in runs] for name, runs in by_set.items()}
+
     def means(solver: str, quantity: str) -> str:
-        found = {
-            name: np.mean([_slope(r, solver, quantity) for r in grown if r.config["data"] == name]) for name in SETS
-        }
-        return ", ".join(f"{name} {slope:.2f}" for name, slope in found.items())
+        return ", ".join(f"{name} {np.mean(found):.2f}" for name, found in slopes(solver, quantity).items())
 
     def price(solver: str, place: int) -> str:
         """Milliseconds of an SVM evaluation, by set."""
         found = {
-            name: 1e3
-            * np.median(
-                [
-                    r.values[solver]["seconds"][place] / r.values[solver]["SVM"][place]
-                    for r in grown
-                    if r.config["data"] == name
-                ]
-            )
-            for name in SETS
+            name: [np.divide(*(r.values[solver][q][place] for q in ("seconds", "SVM"))) for r in runs]
+            for name, runs in by_set.items()
         }
-        return ", ".join(f"{name} {value:.2g}" for name, value in found.items())
+        return ", ".join(f"{name} {1e3 * np.median(values):.2g}" for name, values in found.items())
 
-    deviations = [
-        np.std([_slope(r, "SimpleMKL", "seconds") for r in grown if r.config["data"] == name], ddof=1) for name in SETS
-    ]
+    deviations = [np.std(found, ddof=1) for found in slopes("SimpleMKL", "seconds").values()]
     return {
         "machines": means("SimpleMKL", "SVM"),
         "price": means("SimpleMKL", "price"),

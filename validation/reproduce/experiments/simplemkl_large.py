@@ -12,8 +12,16 @@ from mklref._typing import Array
 from mklref.algorithms import simplemkl
 from mklref.kernels import gaussian, linear, per_variable
 from mklref.kernels.families import simplemkl_family
-from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, timed
-from validation.reproduce.experiments.simplemkl_data import Reached, data_set, reached, standardized
+from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, table_of, timed
+from validation.reproduce.experiments.simplemkl_data import (
+    Reached,
+    accuracy,
+    data_set,
+    positive_against_rest,
+    reached,
+    standardized,
+    work_of,
+)
 
 PROTOCOL = """
 Yeast (1335 samples, 22 kernels) and spambase (4140 samples, 71 kernels), 90 % of each set; SimpleMKL stops when no
@@ -54,22 +62,21 @@ def cells(quick: bool) -> list[Cell]:
 def cell(config: dict[str, Any]) -> dict[str, Any]:
     """One run."""
     data = data_set(config["data"])
-    positive = {"yeast": "CYT"}.get(config["data"], np.unique(data.y)[-1])
-    y = np.where(data.y == positive, 1.0, -1.0)
+    y = positive_against_rest(data)
     order = np.random.default_rng(config["seed"]).permutation(len(y))
     first, last = order[: config["train"]], order[config["train"] :]
     X, X_new = standardized(data.X[first], data.X[last])
     train, new = single_precision(X, X_new)
     problem = mklref.Problem(train, y[first], C=config["C"])
     seconds, solution = timed(partial(SOLVERS[config["solver"]], problem))
-    counters = solution.history.counters
+    work = work_of(solution)
     return {
         "kernels": problem.n_kernels,
-        "accuracy": 100.0 * float(np.mean(np.sign(solution.decision_function(new)) == y[last])),
-        "selected": int(np.count_nonzero(solution.weights > 1e-8)),
+        "accuracy": accuracy(solution, new, y[last]),
+        "selected": work["kernels"],
         "seconds": round(seconds, 2),
-        "SVM": counters.get("svm", counters.get("machines")),
-        "gap": solution.certificate.relative_gap,
+        "SVM": work["SVM"],
+        "gap": work["gap"],
         "status": solution.status.name,
     }
 
@@ -89,11 +96,7 @@ def single_precision(X: Array, X_new: Array) -> tuple[Array, Array]:
 
 def summary(results: list[Result]) -> Summary:
     """Table 3."""
-    rows: dict[str, dict[str, list[float]]] = {}
-    for result in results:
-        row = rows.setdefault(f"{result.config['data']}, {result.config['solver']}", {})
-        for column in COLUMNS:
-            row.setdefault(column, []).append(result.values[column])
+    rows = table_of((f"{r.config['data']}, {r.config['solver']}", c, r.values[c]) for r in results for c in COLUMNS)
     for row in rows.values():
         row["median s"] = [float(np.median(row["seconds"]))]
     return Summary({"table3": rows}, _claims(results))

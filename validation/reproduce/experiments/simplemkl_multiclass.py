@@ -13,9 +13,9 @@ from mklref._typing import Array
 from mklref.algorithms import regularization_path
 from mklref.datasets import Dataset
 from mklref.kernels import simplemkl_recipe
-from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary
-from validation.reproduce.experiments.paired import holm
-from validation.reproduce.experiments.simplemkl_data import LEVEL, Reached, data_set, printed, reached, standardized
+from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, apart, table_of
+from validation.reproduce.experiments.paired import LEVEL, holm
+from validation.reproduce.experiments.simplemkl_data import Reached, data_set, printed, reached, standardized
 
 PROTOCOL = """
 abe (the letters A, B and E), dna, image segmentation and waveform; a training set of medium and of large size (Table
@@ -109,23 +109,24 @@ def _error(problem: mklref.MulticlassProblem, solution: Any, new: Array, y: Any)
 
 def summary(results: list[Result]) -> Summary:
     """Tables 5 and 6."""
-    plain = [result for result in results if "group" not in result.config]
-    rows: dict[str, dict[str, list[float]]] = {}
-    for result in plain:
-        row = rows.setdefault(f"{result.config['data']}, {result.config['train']}", {})
-        row.setdefault("MKL", []).append(result.values["error"])
-        row.setdefault("kernels", []).append(result.values["kernels"])
-    sizes = {name: sorted(k for n, k in map(_parsed, rows) if n == name) for name in SIZES}
-    both = {name: found for name, found in sizes.items() if len(found) == 2}
+    plain, _ = apart(results)
+    rows = table_of(
+        (f"{r.config['data']}, {r.config['train']}", column, r.values[quantity])
+        for r in plain
+        for column, quantity in (("MKL", "error"), ("kernels", "kernels"))
+    )
+    both = {name: [f"{name}, {size}" for size in sizes] for name, sizes in SIZES.items()}
+    both = {name: pair for name, pair in both.items() if rows.keys() >= set(pair)}
     claims: dict[str, Evidence] = {}
     if plain:
         claims["gaps"] = reached([Reached(result.id, result.values["gap"], TOL) for result in plain])
     if both:
-        errors = {
-            name: (np.array(rows[f"{name}, {small}"]["MKL"]), np.array(rows[f"{name}, {large}"]["MKL"]))
-            for name, (small, large) in both.items()
-        }
-        claims["larger-is-better"] = larger_is_better(errors)
+        claims["larger-is-better"] = larger_is_better(
+            {
+                name: (np.array(rows[small]["MKL"]), np.array(rows[large]["MKL"]))
+                for name, (small, large) in both.items()
+            }
+        )
     paper = {name: row["CV"] for name, row in printed("simplemkl_multiclass", "table6").items()}
     if rows.keys() >= paper.keys():
         claims["no-worse-than-cv"] = no_worse({name: np.array(rows[name]["MKL"]) for name in paper}, paper)
@@ -164,11 +165,6 @@ def no_worse(errors: Mapping[str, Array], quoted: Mapping[str, Sequence[float]])
     worst = int(np.argmin(adjusted))
     text = f"points of error above the CV of the table: {', '.join(parts)}; smallest p = {adjusted[worst]:.2g}"
     return Evidence(bool(adjusted.min() >= LEVEL), f"{text} ({list(errors)[worst]}), one-sided tests, adjusted by Holm")
-
-
-def _parsed(row: str) -> tuple[str, int]:
-    name, _, size = row.partition(", ")
-    return name, int(size)
 
 
 EXPERIMENT = Experiment(

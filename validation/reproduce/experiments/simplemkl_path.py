@@ -11,22 +11,33 @@ import numpy as np
 import mklref
 from mklref._typing import Array
 from mklref.algorithms import regularization_path, silp, simplemkl
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary, timed
+from validation.reproduce.base import (
+    CAUSE,
+    Cell,
+    Evidence,
+    Experiment,
+    Picture,
+    Result,
+    Summary,
+    apart,
+    table_of,
+    timed,
+)
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import holm
+from validation.reproduce.experiments.paired import LEVEL, holm, sign_test
 from validation.reproduce.experiments.simplemkl_data import (
     FEWEST,
-    LEVEL,
     QUICK,
+    SELECTED,
     SIZES,
     Ratios,
     Reached,
     above_one,
     grows,
     kernels,
+    median,
     reached,
     sets_above_one,
-    sign_test,
     split,
     two_classes,
 )
@@ -58,40 +69,32 @@ RUNS = {"liver": 6, "pima": 3, "wpbc": 2}
 FIGURE_4 = ("pima", "wpbc")
 TIGHT, TIGHT_RUNS = 1e-6, 2
 """Gap of the cells that belong to causes."""
-SELECTED = 1e-8
 
 
 def cells(quick: bool) -> list[Cell]:
     """One for each run, data set and solver."""
     runs = {QUICK: 1} if quick else RUNS
+
+    def config(name: str, seed: int, solver: str) -> dict[str, Any]:
+        return {"data": name, "train": SIZES[name][0], "seed": seed, "solver": solver, "costs": len(COSTS)}
+
+    plain = [
+        Cell(f"{name}-{seed:02d}-{solver.lower()}", config(name, seed, solver), SECONDS[name][number])
+        for seed in range(max(runs.values()))
+        for name in sorted(runs, key=lambda name: SECONDS[name])
+        for number, solver in enumerate(SOLVERS)
+        if seed < runs[name]
+    ]
     tight = [
         Cell(
             f"cause-{name}-tight-{seed:02d}",
-            {
-                "data": name,
-                "train": SIZES[name][0],
-                "seed": seed,
-                "solver": "solve",
-                "costs": len(COSTS),
-                "group": "cause",
-                "tol": TIGHT,
-            },
+            {**config(name, seed, "solve"), "group": CAUSE, "tol": TIGHT},
             SECONDS[name][2],
         )
         for seed in range(TIGHT_RUNS)
         for name in FIGURE_4
     ]
-    return [
-        Cell(
-            f"{name}-{seed:02d}-{solver.lower()}",
-            {"data": name, "train": SIZES[name][0], "seed": seed, "solver": solver, "costs": len(COSTS)},
-            SECONDS[name][number],
-        )
-        for seed in range(max(runs.values()))
-        for name in sorted(runs, key=lambda name: SECONDS[name])
-        for number, solver in enumerate(SOLVERS)
-        if seed < runs[name]
-    ] + ([] if quick else tight)
+    return plain + ([] if quick else tight)
 
 
 def cell(config: dict[str, Any]) -> dict[str, Any]:
@@ -118,11 +121,9 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
 
 def summary(results: list[Result]) -> Summary:
     """Table 2, its ratios, Figure 4."""
-    plain = [result for result in results if "group" not in result.config]
+    plain, causes = apart(results)
     runs = {(r.config["data"], r.config["solver"], r.config["seed"]): r for r in plain}
-    rows: dict[str, dict[str, list[float]]] = {}
-    for (name, solver, _), result in runs.items():
-        rows.setdefault(name, {}).setdefault(solver, []).append(result.values["seconds"])
+    rows = table_of((name, solver, result.values["seconds"]) for (name, solver, _), result in runs.items())
     gains, gradients = _ratios(runs, "SILP", "SimpleMKL", _seconds), _ratios(runs, "SILP", "SimpleMKL", _gradients)
     columns = {
         "SILP / SimpleMKL": gains,
@@ -136,7 +137,7 @@ def summary(results: list[Result]) -> Summary:
     drawn = [result for result in plain if "weights" in result.values]
     pictures = {"path": _picture(drawn)} if drawn else {}
     front = {"seconds": sets_above_one(gains), "gradients": sets_above_one(gradients)}
-    return Summary({"table2": rows}, claims, pictures, measured(results, gains, gradients), front=front)
+    return Summary({"table2": rows}, claims, pictures, measured(plain, causes, gains, gradients), front=front)
 
 
 def _ratios(
@@ -237,12 +238,11 @@ def overshoot(curves: dict[str, Array]) -> Evidence:
     return Evidence(holds, f"mean kernels: {'; '.join(parts)}; {bounds}")
 
 
-def measured(results: list[Result], gains: Ratios, gradients: Ratios) -> dict[str, str]:
+def measured(plain: list[Result], causes: list[Result], gains: Ratios, gradients: Ratios) -> dict[str, str]:
     """The figures of the causes."""
-    plain = [result for result in results if "group" not in result.config]
     simple = {(r.config["data"], r.config["seed"]): r.values for r in plain if r.config["solver"] == "SimpleMKL"}
     native = kernels_by_set(plain, "solve")
-    tight = kernels_by_set([result for result in results if result.config.get("group") == "cause"], "solve")
+    tight = kernels_by_set(causes, "solve")
     if not tight or ("wpbc", 0) not in simple:
         return {}
     idle = {
@@ -251,8 +251,7 @@ def measured(results: list[Result], gains: Ratios, gradients: Ratios) -> dict[st
     }
     machines = np.median([v["SVM"][0] for (name, _), v in simple.items() if name == "wpbc"])
     total = np.median([sum(v["SVM"]) for (name, _), v in simple.items() if name == "wpbc"])
-    ratios = [float(np.median(list(found.values()))) for found in gradients.values()]
-    seconds = [float(np.median(list(found.values()))) for found in gains.values()]
+    ratios, seconds = (list(map(median, found.values())) for found in (gradients, gains))
     wpbc = simple["wpbc", 0]["gap"]
     return {
         "gradients": f"{min(ratios):.1f} to {max(ratios):.1f}",
@@ -262,11 +261,8 @@ def measured(results: list[Result], gains: Ratios, gradients: Ratios) -> dict[st
         "idle-pima": f"{np.median(idle['pima']):.0f}",
         "idle-wpbc": f"{np.median(idle['wpbc']):.0f}",
         "gaps-wpbc": f"{wpbc[-_idle(simple['wpbc', 0]['SVM'])]:.0e} down to {wpbc[-1]:.0e}",
-        "native-liver": _curve(native["liver"]),
-        "native-pima": _curve(native["pima"]),
-        "native-wpbc": _curve(native["wpbc"]),
-        "tight-pima": _curve(tight["pima"]),
-        "tight-wpbc": _curve(tight["wpbc"]),
+        **{f"native-{name}": _curve(native[name]) for name in RUNS},
+        **{f"tight-{name}": _curve(tight[name]) for name in FIGURE_4},
     }
 
 

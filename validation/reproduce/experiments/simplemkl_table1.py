@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from mklref.algorithms.point import Point
 from mklref.datasets import Dataset
 from mklref.kernels import gaussian, per_variable, polynomial
 from mklref.kernels.families import SIMPLEMKL_DEGREES
-from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary, timed
+from validation.reproduce.base import CAUSE, Cell, Experiment, Picture, Result, Summary, table_of, timed
 from validation.reproduce.experiments.simplemkl_data import (
     FIRST,
     PUBLISHED,
@@ -24,13 +24,22 @@ from validation.reproduce.experiments.simplemkl_data import (
     SIZES,
     WIDTHS,
     Parts,
+    accuracy,
     kernels,
     parts_of,
     sets_above_one,
     split,
     two_classes,
+    work_of,
 )
-from validation.reproduce.experiments.simplemkl_table1_claims import Runs, claims, drawing, gaps, measured
+from validation.reproduce.experiments.simplemkl_table1_claims import (
+    WITH_OTHER_WIDTHS,
+    Runs,
+    claims,
+    drawing,
+    gaps,
+    measured,
+)
 from validation.reproduce.pictures import COLOURS, figure, whole
 
 PROTOCOL = """
@@ -114,7 +123,7 @@ def cells(quick: bool) -> list[Cell]:
 
 def cell(config: dict[str, Any]) -> dict[str, Any]:
     """One split, one group of algorithms."""
-    if config["group"] == "cause":
+    if config["group"] == CAUSE:
         return cause_cell(config)
     parts = split(two_classes(config["data"]), config["seed"], config["train"])
     train, new = kernels(parts)
@@ -122,15 +131,11 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {"n": problem.n_samples, "M": problem.n_kernels}
     for name, algorithm in GROUPS[config["group"]].items():
         seconds, solution = timed(partial(algorithm, problem))
-        counters = solution.history.counters
         values[name] = {
-            "kernels": int(np.count_nonzero(solution.weights > SELECTED)),
-            "accuracy": 100.0 * float(np.mean(np.sign(solution.decision_function(new)) == parts.y_new)),
+            **work_of(solution),
+            "accuracy": accuracy(solution, new, parts.y_new),
             "seconds": round(seconds, 4),
-            "SVM": counters.get("svm", counters.get("machines")),
-            "gradients": counters.get("gradient"),
-            "inner steps": counters["inner_steps"],
-            "gap": solution.certificate.relative_gap,
+            "inner steps": solution.history.counters["inner_steps"],
             "objective": solution.objective,
             "status": solution.status.name,
         }
@@ -153,13 +158,13 @@ def _trace(solution: mklref.Solution) -> dict[str, Any]:
 
 def summary(results: list[Result]) -> Summary:
     """Table 1, the order of the algorithms, Figures 2 and 3."""
-    rows: dict[str, dict[str, list[float]]] = {}
-    for result in results:
-        for name in GROUPS.get(result.config["group"], ()):
-            row = rows.setdefault(f"{result.config['data']}, {name}", {})
-            for column in COLUMNS:
-                if result.values[name][column] is not None:
-                    row.setdefault(column, []).append(result.values[name][column])
+    rows = table_of(
+        (f"{result.config['data']}, {name}", column, result.values[name][column])
+        for result in results
+        for name in GROUPS.get(result.config["group"], ())
+        for column in COLUMNS
+        if result.values[name][column] is not None
+    )
     traced = [result for result in results if "trace" in result.values.get("SILP", {})]
     pictures = {"weights": _weights(traced), "objective": _objective(traced)} if traced else {}
     runs = Runs(results)
@@ -196,19 +201,12 @@ def _objective(traced: list[Result]) -> Picture:
 # --- cells beside the table: what its causes are about, on some splits -----------------------------------------------
 
 
-SELECTED = 1e-8
 STRATA = 20
-OTHERS: dict[str, Callable[[mklref.Problem], Any]] = {
-    "SILP": partial(silp, tol=0.01),
-    "SimpleMKL": partial(simplemkl, tol=0.01),
-    "solve, 1e-6": partial(mklref.solve, tol=1e-6),
-}
 
 
 def cause_cells() -> list[Cell]:
     """Other widths and half the gap on pima, and stratified splits of wpbc."""
-    pima = {"data": "pima", "train": SIZES["pima"][0], "group": "cause"}
-    wpbc = {"data": "wpbc", "train": SIZES["wpbc"][0], "group": "cause"}
+    pima, wpbc = ({"data": name, "train": SIZES[name][0], "group": CAUSE} for name in ("pima", "wpbc"))
     widths = [
         Cell(
             f"cause-pima-widths-{name.replace(' ', '-')}-{seed:02d}",
@@ -237,24 +235,21 @@ def _widths(config: dict[str, Any]) -> dict[str, Any]:
     family = gaussian(np.geomspace(low, high, 10).tolist()) + polynomial(SIMPLEMKL_DEGREES)
     train = (family + per_variable(family)).fit(parts.X, normalize="trace").dense()
     problem = mklref.Problem(train, parts.y, C=100.0)
-    return {name: _facts(algorithm(problem)) for name, algorithm in OTHERS.items()}
+    return {name: work_of((PAPER | NATIVE)[name](problem)) for name in WITH_OTHER_WIDTHS}
 
 
 def _half(config: dict[str, Any]) -> dict[str, Any]:
     """Plain gradient descent at half the gap."""
     parts = split(two_classes(config["data"]), config["seed"], config["train"])
     problem = mklref.Problem(kernels(parts)[0], parts.y, C=100.0)
-    return {"Grad. Desc., 0.005": _facts(gradient_descent(problem, tol=0.005, max_iter=2000))}
+    return {"Grad. Desc., 0.005": work_of(gradient_descent(problem, tol=0.005, max_iter=2000))}
 
 
 def _strata(config: dict[str, Any]) -> dict[str, Any]:
     """The accuracy with a split at random and with one that keeps the shares of the classes."""
     data = two_classes(config["data"])
-    random, kept = (
-        split(data, config["seed"], config["train"]),
-        stratified(data, config["seed"], config["train"]),
-    )
-    return {name: _accuracy(parts) for name, parts in (("random", random), ("stratified", kept))}
+    ways = {"random": split, "stratified": stratified}
+    return {name: _accuracy(way(data, config["seed"], config["train"])) for name, way in ways.items()}
 
 
 def stratified(data: Dataset, seed: int, train: int) -> Parts:
@@ -276,18 +271,8 @@ def _accuracy(parts: Parts) -> dict[str, float]:
     solution = mklref.solve(mklref.Problem(train, parts.y, C=100.0), tol=0.01)
     larger = 1.0 if np.mean(parts.y) > 0.0 else -1.0
     return {
-        "accuracy": 100.0 * float(np.mean(np.sign(solution.decision_function(new)) == parts.y_new)),
+        "accuracy": accuracy(solution, new, parts.y_new),
         "larger class": 100.0 * float(np.mean(parts.y_new == larger)),
-        "gap": solution.certificate.relative_gap,
-    }
-
-
-def _facts(solution: Any) -> dict[str, Any]:
-    counters = solution.history.counters
-    return {
-        "kernels": int(np.count_nonzero(solution.weights > SELECTED)),
-        "SVM": counters.get("svm", counters.get("machines")),
-        "gradients": counters.get("gradient"),
         "gap": solution.certificate.relative_gap,
     }
 

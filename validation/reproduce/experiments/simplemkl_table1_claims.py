@@ -8,12 +8,12 @@ import numpy as np
 from scipy.stats import levene
 
 from mklref._typing import Array
-from validation.reproduce.base import Evidence, Result
+from validation.reproduce.base import CAUSE, Evidence, Result, apart
 from validation.reproduce.expected import bound
+from validation.reproduce.experiments.paired import LEVEL
 from validation.reproduce.experiments.simplemkl_data import (
     FEWEST,
     FIRST,
-    LEVEL,
     SIZES,
     WIDTHS,
     Ratios,
@@ -33,6 +33,7 @@ COMPARABLE, FOUR, FIVE = (
     for names in (("comparable_low", "comparable_high"), ("four_low", "four_high"), ("five_low", "five_high"))
 )
 """Factors: comparable gradients, about four times the machines, a gain of about five."""
+WITH_OTHER_WIDTHS = ("SILP", "SimpleMKL", "solve, 1e-6")
 
 
 class Runs:
@@ -41,7 +42,7 @@ class Runs:
     def __init__(self, results: list[Result]) -> None:
         self.values: dict[str, dict[int, dict[str, dict[str, float]]]] = {}
         for result in results:
-            if result.config["group"] != "cause":
+            if result.config["group"] != CAUSE:
                 split = self.values.setdefault(result.config["data"], {}).setdefault(result.config["seed"], {})
                 split.update({name: row for name, row in result.values.items() if isinstance(row, dict)})
         self.sets = [name for name in SIZES if name in self.values]
@@ -204,7 +205,7 @@ def measured(results: list[Result], runs: Runs) -> dict[str, str]:
 
 def _beside(results: list[Result], runs: Runs) -> dict[str, str]:
     """Figures of the cells that belong to causes."""
-    cells = [result for result in results if result.config["group"] == "cause"]
+    _, cells = apart(results)
     found: dict[str, list[dict[str, dict[str, float]]]] = {}
     for result in cells:
         about = result.config["about"]
@@ -212,9 +213,7 @@ def _beside(results: list[Result], runs: Runs) -> dict[str, str]:
         name = f"{between[0]:g} to {between[1]:g}" if between else about
         found.setdefault(name, []).append(result.values)
     parts = {
-        name: ", ".join(
-            f"{np.mean([row[a]['kernels'] for row in found[name]]):.1f}" for a in ("SILP", "SimpleMKL", "solve, 1e-6")
-        )
+        name: ", ".join(f"{np.mean([row[a]['kernels'] for row in found[name]]):.1f}" for a in WITH_OTHER_WIDTHS)
         for name in WIDTHS
         if name in found
     }
@@ -222,8 +221,7 @@ def _beside(results: list[Result], runs: Runs) -> dict[str, str]:
     if parts:
         figures["widths"] = "; ".join(f"{name}, {text}" for name, text in parts.items())
         figures["widths-here"] = ", ".join(
-            f"{np.mean([runs.of('pima', a, 'kernels')[k] for k in range(FIRST)]):.1f}"
-            for a in ("SILP", "SimpleMKL", "solve, 1e-6")
+            f"{np.mean([runs.of('pima', a, 'kernels')[k] for k in range(FIRST)]):.1f}" for a in WITH_OTHER_WIDTHS
         )
     if "half" in found:
         figures["half-plain"] = f"{np.mean([row['Grad. Desc., 0.005']['kernels'] for row in found['half']]):.1f}"

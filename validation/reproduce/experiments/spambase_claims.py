@@ -8,20 +8,14 @@ import numpy as np
 from scipy.stats import t as student, ttest_rel
 
 from mklref._typing import Array
-from validation.reproduce.base import Evidence, Result
+from validation.reproduce.base import Evidence, Result, of
 from validation.reproduce.expected import FEWEST, bound
-from validation.reproduce.experiments.paired import holm, one_sided
+from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 from validation.reproduce.experiments.spambase_causes import STEPS
 from validation.reproduce.experiments.spambase_parts import GAP, GRADIENTS, GROUPS, METHODS, SIMPLEMKL, WRAPPER
 
-LEVEL = 0.05
 SLIGHTLY, MUCH = bound("szafranski_spambase", "slightly"), bound("szafranski_spambase", "much")
 """Our bounds of what "slightly better" and "much faster" mean: factors of the time."""
-
-
-def of(splits: Sequence[Result], name: str, quantity: str) -> Array:
-    """One value of a method, by split."""
-    return np.array([r.values[name][quantity] for r in splits], dtype=float)
 
 
 def claims(splits: Sequence[Result]) -> dict[str, Evidence]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 import mklref
 from mklref._typing import Array
 from mklref.algorithms import group_wrapper
 from mklref.datasets import p300
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.base import CAUSE, Cell, Evidence, Experiment, Picture, Result, Summary, apart, of
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import holm, one_sided
+from validation.reproduce.experiments.paired import LEVEL, holm, one_sided, sign_test
 from validation.reproduce.experiments.single_variables import SingleVariables
 from validation.reproduce.pictures import COLOURS, figure
 
@@ -41,7 +40,6 @@ SELECTED = 1e-6
 TESTED = 2000
 STATIONARY, STEPS = 1e-3, 100
 TOLERANCES = [1e-3, 1e-4, 1e-5]
-CAUSE = "cause"
 SIMILAR = bound("szafranski_channels", "similar")
 """Points of AUC between methods that are similar; our bound."""
 FEWEST = 5
@@ -129,21 +127,16 @@ class _Machines:
     def solve(self, name: str, C: float, tol: float = STATIONARY) -> tuple[Array, Array, dict[str, Any]]:
         """The linear decision function without intercept, the weights, and how well it is solved."""
         M = self.Z.shape[1]
-        if name == "SVM":
-            problem = mklref.Problem([self.Z @ self.Z.T / M], self.y, C=C, regularizer=mklref.Fixed(np.ones(1)))
-            solution = mklref.solve(problem, tol=1e-3)
-            weights = np.full(M, 1.0 / M)
-            facts = {"gap": solution.certificate.relative_gap}
-        elif name == "MKL":
-            problem = mklref.Problem(self.kernels.factor_stack(), self.y, C=C, regularizer=mklref.Lp(1))
-            solution = mklref.solve(problem, tol=1e-3)
-            weights = solution.weights
-            facts = {"gap": solution.certificate.relative_gap}
-        else:
+        if name == "GKL":
             problem = mklref.Problem(self.kernels, self.y, C=C, regularizer=mklref.Groups(self.groups, 0.5, 0.5))
             solution = group_wrapper(problem, exponents=(1.0, 1.0), tol=tol, max_iter=STEPS)
-            weights = solution.weights
             facts = {"residual": solution.residual, "status": solution.status.name, "steps": len(solution.history)}
+        else:
+            own = mklref.Problem(self.kernels.factor_stack(), self.y, C=C, regularizer=mklref.Lp(1))
+            mean = own.replace(kernels=[self.Z @ self.Z.T / M], regularizer=mklref.Fixed(np.ones(1)))
+            solution = mklref.solve(own if name == "MKL" else mean, tol=1e-3)
+            facts = {"gap": solution.certificate.relative_gap}
+        weights = np.full(M, 1.0 / M) if name == "SVM" else solution.weights
         return weights * (solution.dual_coef @ self.Z), weights, facts
 
 
@@ -155,8 +148,7 @@ def _auc(scores: Array, y: Array) -> float:
 
 def summary(results: list[Result]) -> Summary:
     """Table 2, the order of the methods, the weight of each channel."""
-    causes = [r for r in results if r.config.get("group") == CAUSE]
-    results = [r for r in results if r.config.get("group") != CAUSE]
+    results, causes = apart(results)
     if not results:
         return Summary()
     quick = results[0].config["channels"] != 64
@@ -171,17 +163,6 @@ def summary(results: list[Result]) -> Summary:
     return Summary({"table2": table}, _claims(results), pictures, _measured(results, causes))
 
 
-def of(results: list[Result], name: str, quantity: str) -> Array:
-    """One value of a method, by repetition."""
-    return np.array([r.values[name][quantity] for r in results], dtype=float)
-
-
-def sign_test(differences: Array) -> float:
-    """The p-value of as few or fewer differences above 0 if both signs were as likely; ties are left out."""
-    above, below = int(np.sum(differences > 0.0)), int(np.sum(differences < 0.0))
-    return float(binomtest(above, above + below, alternative="less").pvalue) if above + below else 1.0
-
-
 def _claims(results: list[Result]) -> dict[str, Evidence]:
     def shown(quantity: str, digits: int) -> str:
         return ", ".join(f"{name} {of(results, name, quantity).mean():.{digits}f}" for name in METHODS)
@@ -190,8 +171,8 @@ def _claims(results: list[Result]) -> dict[str, Evidence]:
     best = holm([one_sided(auc[name] - auc["GKL"]) for name in METHODS[:2]])
     spread = max(a.mean() for a in auc.values()) - min(a.mean() for a in auc.values())
     channels, kernels = ({name: of(results, name, q) for name in METHODS} for q in ("channels", "kernels"))
-    fewer = sign_test(channels["GKL"] - channels["MKL"])
-    more = sign_test(kernels["MKL"] - kernels["GKL"])
+    fewer = sign_test(channels["MKL"] / channels["GKL"])
+    more = sign_test(kernels["GKL"] / kernels["MKL"])
     stationary, residuals = _ends(results)
     return {
         "similar": Evidence(
@@ -199,17 +180,17 @@ def _claims(results: list[Result]) -> dict[str, Evidence]:
             f"AUC: {shown('AUC', 1)} %, {spread:.1f} points from worst to best (less than {SIMILAR:g}, our bound)",
         ),
         "gkl-best": Evidence(
-            bool(np.all(best < 0.05)),
+            bool(np.all(best < LEVEL)),
             f"AUC: {shown('AUC', 1)} %; p-value of GKL against SVM {best[0]:.2g}, against MKL {best[1]:.2g}",
         ),
         "fewer-channels": Evidence(
-            fewer < 0.05,
+            fewer < LEVEL,
             f"channels: {shown('channels', 1)}; fewer in {np.sum(channels['GKL'] < channels['MKL'])} of "
             f"{len(results)} repetitions, p-value {fewer:.2g}; of the {sum(results[0].values['truth'])} that answer, "
             f"found: {shown('answering', 1)}",
         ),
         "more-kernels": Evidence(
-            more < 0.05,
+            more < LEVEL,
             f"medians: GKL {np.median(kernels['GKL']):.1f}, MKL {np.median(kernels['MKL']):.1f}; more in "
             f"{np.sum(kernels['GKL'] > kernels['MKL'])} of {len(results)} repetitions, p-value {more:.2g}; means: "
             f"{shown('kernels', 1)}",

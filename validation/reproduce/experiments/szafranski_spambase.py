@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 import mklref
-from mklref._typing import Array
 from mklref.algorithms import group_wrapper, simplemkl
-from mklref.datasets import Dataset
-from mklref.kernels import ArrayStack, gaussian
-from validation.reproduce.base import Cell, Experiment, Picture, Result, Summary, timed
+from mklref.kernels import ArrayStack
+from validation.reproduce.base import CAUSE, Cell, Experiment, Picture, Result, Summary, of, timed
 from validation.reproduce.experiments import spambase_causes, spambase_claims
-from validation.reproduce.experiments.simplemkl_data import standardized
-from validation.reproduce.experiments.spambase_causes import CAUSE, best_accuracy
+from validation.reproduce.experiments.simplemkl_data import accuracy
+from validation.reproduce.experiments.spambase_causes import mean_kernel_accuracy
 from validation.reproduce.experiments.spambase_parts import (
     GAP,
     GRADIENTS,
@@ -29,10 +27,8 @@ from validation.reproduce.experiments.spambase_parts import (
     constants,
     counts,
     drawn,
-    groups_of,
     parts as parts_of,
     pulls,
-    views,
 )
 from validation.reproduce.pictures import COLOURS, figure
 
@@ -83,7 +79,8 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
         return spambase_causes.cell(config)
     data, tested, rest = drawn(config)
     if "curve" in config:
-        return {"curve": [_mean_kernel(data, rest[:n], tested, config) for n in config["curve"]]}
+        curve = {n: mean_kernel_accuracy(data, rest[:n], tested, config) for n in config["curve"]}
+        return {"curve": [{"n": n, "accuracy": found} for n, found in curve.items()]}
     rows = rest[config["part"] * config["train"] :][: config["train"]]
     parts = parts_of(data, rows, tested, config["widths"])
     regularizers = {
@@ -131,7 +128,7 @@ def _trained(
     total = solution.weights.sum()
     grouped = isinstance(problem.regularizer, mklref.Groups)
     return {
-        "accuracy": 100.0 * float(np.mean(np.sign(solution.decision_function(parts.new)) == parts.y_new)),
+        "accuracy": accuracy(solution, parts.new, parts.y_new),
         "kernels": sum(by_group),
         "by group": by_group,
         "shares": [float(f"{solution.weights[group].sum() / total:.4g}") for group in parts.groups],
@@ -143,20 +140,6 @@ def _trained(
     }
 
 
-def _mean_kernel(data: Dataset, rows: Array, tested: Array, config: dict[str, Any]) -> dict[str, Any]:
-    """Best accuracy over C of the machine on the mean kernel, summed up without holding the kernels."""
-    X, X_new = standardized(data.X[rows], data.X[tested])
-    K, K_new = np.zeros((len(rows), len(rows))), np.zeros((len(tested), len(rows)))
-    every = [view for group in groups_of(data) for view in views(group)]
-    for view in every:
-        for width in config["widths"]:
-            stack = gaussian(width).fit(X[:, view])
-            K += stack.dense()[0]
-            K_new += stack.new(X_new[:, view])[0]
-    scale = 1.0 / (len(every) * len(config["widths"]) * len(rows))
-    return {"n": len(rows), "accuracy": best_accuracy(data, rows, tested, K * scale, K_new * scale, config["costs"])}
-
-
 def summary(results: list[Result]) -> Summary:
     """Table 1, what it says, and accuracy over the size of the training set."""
     splits = [r for r in results if "part" in r.config]
@@ -166,10 +149,8 @@ def summary(results: list[Result]) -> Summary:
     prefix = "" if splits[0].config["data"] == SPAM else f"{splits[0].config['data']}, "
     table = {
         prefix + name: {
-            "accuracy": [r.values[name]["accuracy"] for r in splits],
-            "kernels": [r.values[name]["kernels"] for r in splits],
-            "gap": [100.0 * r.values[name]["gap"] for r in splits],
-            "seconds": [r.values[name]["seconds"] for r in splits],
+            quantity: (scale * of(splits, name, quantity)).tolist()
+            for quantity, scale in (("accuracy", 1.0), ("kernels", 1.0), ("gap", 100.0), ("seconds", 1.0))
         }
         for name in (*METHODS, SIMPLEMKL, WRAPPER)
     }

@@ -13,7 +13,7 @@ from mklref.evidence import EvidenceProblem, EvidenceSolution, MarginalLikelihoo
 from mklref.kernels import gaussian, per_variable
 from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary, timed
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import one_sided
+from validation.reproduce.experiments.paired import LEVEL, one_sided
 from validation.reproduce.pictures import COLOURS, figure
 
 PROTOCOL = """
@@ -226,7 +226,7 @@ def _comparisons(results: list[Result]) -> dict[str, Evidence]:
         a, b = (of(results, kind, name, quantity) for name in (one, other))
         p = one_sided(a - b)
         return Evidence(
-            p < 0.05, f"{quantity} {a.mean():.3g} ({one}) against {b.mean():.3g} ({other}), p-value {p:.1g}"
+            p < LEVEL, f"{quantity} {a.mean():.3g} ({one}) against {b.mean():.3g} ({other}), p-value {p:.1g}"
         )
 
     sparser = less("sparse", "reweighted", "MKL, p = 1", "kernels")
