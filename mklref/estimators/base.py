@@ -38,12 +38,12 @@ from mklref.estimators.persistence import Persistent, variables_of
 from mklref.estimators.prediction import Explained
 from mklref.estimators.samples import (
     Kept,
-    as_given,
     merged,
     named,
     own_errors,
     require_memory,
     require_unmasked,
+    rows_of,
     validated,
     warn_of_constant,
     warn_of_scales,
@@ -82,6 +82,9 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
     tol: float
     max_iter: int
     verbose: bool
+    storage = "memory"  # of a search, which slices matrices
+    approximation: Any = None
+    n_jobs: int | None = None
 
     weights_: Array
     dual_coef_: Array
@@ -98,6 +101,10 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
     """Kernels as factors, during a fit."""
     _columns: Any
     """Where the support vectors are among the samples that a fitted model keeps."""
+
+    def _take_parameters(self, given: dict[str, Any]) -> None:
+        """Each local variable of a constructor as the attribute of its name, as scikit-learn wants them."""
+        self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
     def _regularizer(self) -> Regularizer:
         """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance.
@@ -190,7 +197,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                 raise InvalidParameter(
                     f"{np.count_nonzero(weight)} of {n} sample weights are positive; at least two have to be."
                 )
-        kept = as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
+        kept = merged(weight, *((np.arange(n),) if self._is_precomputed() else (rows_of(X), *keys)))
         if len(kept.indices) < 2:
             raise InvalidInput("X holds one sample, or copies of it; give at least two that differ.")
         return kept
@@ -208,7 +215,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
 
         Those that need no check are evaluated as they are needed, the others before they are normalised.
         """
-        of_samples = not self._is_precomputed() and getattr(self, "approximation", None) is None and not is_sparse(X)
+        of_samples = not self._is_precomputed() and self.approximation is None and not is_sparse(X)
         if of_samples and all(kernel.definite for kernel in self._members()):
             return self._raw_kernels(X, kept, self._normalizer(kept.weight))
         return self._normalized(self._raw_kernels(X, kept), kept.weight)
@@ -216,12 +223,11 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
     def _raw_kernels(self, X: Any, kept: Kept, how: Normalizer = _AS_THEY_ARE) -> KernelStack:
         """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need."""
         wanted = self._normalizer(kept.weight)
-        storage = checked_storage(getattr(self, "storage", "memory"))  # a search slices matrices
+        storage = checked_storage(self.storage)
         grams: KernelStack
-        approximation = getattr(self, "approximation", None)
-        checked_approximation(approximation)
-        if approximation is not None:
-            return self._factors(X, kept, approximation, wanted)
+        checked_approximation(self.approximation)
+        if self.approximation is not None:
+            return self._factors(X, kept, wanted)
         if self._is_precomputed():
             if wanted.method == "spherical":
                 raise InvalidParameter(
@@ -230,9 +236,9 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                 )
             grams, self._new_kernels = raw_precomputed(X, kept.indices)
         else:
-            names = getattr(self, "feature_names_in_", None)
             if storage == "memory":
                 require_memory(len(kept.indices), len(self._members()), *self._folds_at_a_time)
+            names = getattr(self, "feature_names_in_", None)
             grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage, how)
             self._new_kernels = fitted
             self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
@@ -240,13 +246,15 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         self.kernel_names_ = grams.names
         return grams
 
-    def _factors(self, X: Any, kept: Kept, approximation: Any, how: Normalizer) -> KernelStack:
+    def _factors(self, X: Any, kept: Kept, how: Normalizer) -> KernelStack:
         """The kernels as factors, normalised."""
         if self._is_precomputed() or is_sparse(X):
             raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
         variables, samples, members = variables_of(self), X[kept.indices], self._members()
         self.kernel_names_ = tuple(kernel.name(variables) for kernel in members)
-        self._factor_stack, self._new_kernels = approximated(members, self.kernel_names_, samples, approximation, how)
+        self._factor_stack, self._new_kernels = approximated(
+            members, self.kernel_names_, samples, self.approximation, how
+        )
         self.kernel_groups_ = grouped(members, variables)
         warn_of_scales(members, samples, variables)
         stack: KernelStack = self._factor_stack
@@ -313,7 +321,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         found, interrupted = gathered(
             lambda problem: solve(problem, **options),
             [(part.problem,) for part in parts],
-            n_jobs=getattr(self, "n_jobs", None),
+            n_jobs=self.n_jobs,
             label="machines",
             shown=bool(self.verbose),
         )
@@ -386,7 +394,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
     def __sklearn_tags__(self) -> Any:
         """Precomputed kernels have an axis of samples twice: cross-validation slices both."""
         tags = super().__sklearn_tags__()
-        if getattr(self, "approximation", None) is not None:
+        if self.approximation is not None:
             tags.transformer_tags = TransformerTags(preserves_dtype=[])
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed()
         return tags

@@ -121,22 +121,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.normalize = normalize
-        self.center = center
-        self.multiclass = multiclass
-        self.strategy = strategy
-        self.class_weight = class_weight
-        self.storage = storage
-        self.approximation = approximation
-        self.n_jobs = n_jobs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+        self._take_parameters(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn kernel weights and machines.

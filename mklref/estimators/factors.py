@@ -178,7 +178,7 @@ def _normalized(maker: Any, raw: Array, diagonal: Array, how: Normalizer) -> tup
 
 def _has_features(model: Any) -> bool:
     """Whether there is a `transform`."""
-    if getattr(model, "approximation", None) is None:
+    if model.approximation is None:
         raise AttributeError(
             "transform gives the features of approximated kernels: fit with approximation=Nystroem(n_components=300)."
         )

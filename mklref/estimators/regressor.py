@@ -38,22 +38,14 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
 
     Attributes
     ----------
-    weights_ : array (M,)
-        Kernel weights.
-    support_ : array (s,)
-        Indices of the training samples with a nonzero dual variable.
-    dual_coef_ : array (1, s)
-    intercept_ : array (1,)
+    dual_coef_, intercept_ : arrays (1, s) and (1,)
         Both in the units of y: predict = sum_m theta_m K_m dual_coef_ + intercept_.
     y_mean_, y_scale_ : float
         Mean and standard deviation of the targets, weighted by sample_weight; 0 and 1 without scale_y.
     certificate_ : Certificate
         Of the problem in the units of the machine.
-    n_iter_ : int
-    kernel_names_ : tuple of str
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Only if X is a data frame.
+    weights_, support_, n_iter_, kernel_names_, kernel_groups_, n_features_in_, feature_names_in_
+        As for `MKLClassifier`.
     """
 
     y_mean_: float
@@ -76,40 +68,13 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.normalize = normalize
-        self.center = center
-        self.scale_y = scale_y
-        self.storage = storage
-        self.approximation = approximation
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+        self._take_parameters(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
-        """Learn kernel weights and the function.
-
-        Parameters
-        ----------
-        X : array or data frame (n, d); Gram matrices (M, n, n) or (n, n, M) if precomputed
-        y : array (n,)
-            Real targets.
-        sample_weight : array (n,), optional
-            Nonnegative factors of C.
-
-        Raises
-        ------
-        InvalidInput, InvalidType, ValueError
-            Whatever is wrong with data and parameters, and what to do.
+        """Learn kernel weights and the function of real targets y (n,); the rest as for `MKLClassifier.fit`.
 
         Warns
         -----
-        ConvergenceWarning
-            tol was not reached; says why.
         UselessModelWarning
             The function is a constant.
         """
