@@ -35,15 +35,7 @@ def run_explore(arguments: Any) -> NoReturn:
 
 
 def run_reproduce(arguments: Any) -> bool:
-    """Run the papers' experiments, write the report, and say whether it is complete.
-
-    They live in a checkout and not in the installed package.
-
-    Raises
-    ------
-    MissingExtra
-        The directory `validation` is not at hand.
-    """
+    """Run the experiments of the papers, which a checkout has, write the report, and say whether it is complete."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does, and the installed command does not
@@ -78,11 +70,8 @@ def run_vectors(arguments: Any) -> bool:
     count = len(index["problems"])
     proven = sum(entry["bounds"] == "rigorous" for entry in index["problems"])
     formats = ", ".join(arguments.formats)
-    out.print(
-        f"{count} problems as {formats} in {arguments.directory}, with index.json; the bounds of {proven} are proven",
-        markup=False,
-        soft_wrap=True,
-    )
+    told = f"{count} problems as {formats} in {arguments.directory}, with index.json; the bounds of {proven} are proven"
+    render.say(out, told)
     return True
 
 

@@ -9,7 +9,6 @@ from io import StringIO
 from typing import Any
 
 import numpy as np
-from rich.table import Table as Grid
 from sklearn.exceptions import ConvergenceWarning
 
 from mklref._files import write_text
@@ -51,8 +50,7 @@ def run(arguments: Any) -> bool:
     )
     out.print()
     _show(out, costs, solutions, errors)
-    for option, path in written.items():
-        out.print(f"{'written to' if option == 'out' else 'drawn in'} {path}", markup=False, soft_wrap=True)
+    render.show_written(out, written)
     if interrupted:
         raise KeyboardInterrupt(f"interrupted; {len(costs)} of {len(arguments.C)} points are there")
     return all(solution.certificate.is_optimal(arguments.tol) for solution in solutions)
@@ -106,9 +104,7 @@ def _selected(solution: Any) -> int:
 
 
 def _show(out: Any, costs: list[float], solutions: list[Any], errors: Any) -> None:
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for title in ("C", "kernels", "objective", "rel. gap", "error", "+-"):
-        grid.add_column(title, justify="right")
+    grid = render.grid("C", "kernels", "objective", "rel. gap", "error", "+-")
     known = np.isfinite(errors)
     means = [float(row[there].mean()) if there.any() else np.inf for row, there in zip(errors, known, strict=True)]
     for k, (cost, solution) in enumerate(zip(costs, solutions, strict=True)):

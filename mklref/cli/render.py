@@ -28,6 +28,7 @@ NARROWER = tuple(
     )
 )
 """Columns that a narrow terminal does with: rows keep their names, values and status."""
+WRITTEN = {"save": "saved to", "out": "written to", "plot": "drawn in"}
 PIPE_WIDTH = 130
 """Width of the output where there is no terminal to ask."""
 
@@ -46,6 +47,25 @@ def progress(*columns: ProgressColumn) -> Progress:
     terminal = Console(stderr=True)
     console = terminal if terminal.is_terminal else Console(stderr=True, quiet=True)
     return Progress(*columns, console=console, transient=True, disable=not terminal.is_terminal)
+
+
+def say(out: Console, text: object) -> None:
+    """A text as it is, without line ends of our own."""
+    out.print(str(text), markup=False, soft_wrap=True)
+
+
+def show_written(out: Console, written: Mapping[str, str]) -> None:
+    """Where the results of these options are, as `deliver` tells."""
+    for option, path in written.items():
+        say(out, f"{WRITTEN[option]} {path}")
+
+
+def grid(*columns: str) -> Table:
+    """An empty table of numbers, to the right in their columns, without lines."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
 
 
 def show_facts(out: Console, facts: Mapping[str, str]) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.markup import escape
 
 from mklref import datasets
 from mklref._files import replacing
@@ -35,9 +34,7 @@ def searching(arguments: Any, table: Any) -> Any:
     kind: Any = MKLClassifierCV if table.classes else MKLRegressorCV
     splitter: Any = StratifiedKFold if table.classes else KFold
     options = {} if arguments.loss is None else {"loss": arguments.loss}
-    if getattr(arguments, "scoring", None):
-        options["scoring"] = arguments.scoring
-    if getattr(arguments, "class_weight", None):
+    if arguments.class_weight:
         if not table.classes:
             raise InvalidParameter("--class-weight goes with a target of classes; this one holds numbers.")
         options["class_weight"] = _class_weight(arguments.class_weight, table.y)
@@ -52,11 +49,12 @@ def searching(arguments: Any, table: Any) -> Any:
         Cs=arguments.C,
         norms=arguments.p,
         cv=splitter(arguments.folds, shuffle=True, random_state=arguments.seed),
-        rule=RULES[getattr(arguments, "rule", "best")],
+        scoring=arguments.scoring or None,
+        rule=RULES[arguments.rule],
         normalize=None if arguments.normalize == "none" else arguments.normalize,
         tol=arguments.tol,
         n_jobs=arguments.jobs,
-        verbose=sys.stderr.isatty() or getattr(arguments, "verbose", False),
+        verbose=sys.stderr.isatty() or arguments.verbose,
         **options,
     )
 
@@ -75,15 +73,7 @@ def _class_weight(given: Any, y: Any) -> Any:
 
 
 def require_pictures(path: str | None) -> None:
-    """Refuse a picture that cannot be drawn before anything is learned.
-
-    Raises
-    ------
-    MissingExtra
-        matplotlib is not installed.
-    InvalidParameter
-        The file ends in no format that it writes.
-    """
+    """Refuse a picture that cannot be drawn, without matplotlib or in its format, before anything is learned."""
     if path is None:
         return
     require_matplotlib()
@@ -156,19 +146,13 @@ def show_columns(out: Any, arguments: Any, encoder: Any) -> None:
     """How many variables there are, with --report each column, and those that could be something else."""
     render.show_facts(out, {"kernels": f"{arguments.kernels} on {columns_used(encoder)}"})
     if arguments.report:
-        out.print("\n" + escape(encoder.report()) + "\n", soft_wrap=True)
+        render.say(out, f"\n{encoder.report()}\n")
     for column, other in alternatives(encoder).items():
-        out.print(f"{column}: {other}", markup=False, soft_wrap=True)
+        render.say(out, f"{column}: {other}")
 
 
 def read_messy(arguments: Any) -> MessyTable:
-    """Read the table that the options name.
-
-    Raises
-    ------
-    InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile, OSError
-        Whatever is wrong with it, in words.
-    """
+    """Read the table that the options name."""
     frame, name, source = _frame(arguments)
     target = frame.columns[-1] if arguments.target is None else arguments.target
     for option, columns in (("--target", [target]), ("--ignore", arguments.ignore), ("--id", arguments.id)):
