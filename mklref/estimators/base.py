@@ -284,10 +284,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
     def _fit_parts(self, parts: list[Part], kept: Kept, *, unfinished: bool = False) -> bool:
         """Solve the problems, and keep of the machines what predictions need; whether Ctrl-C came first.
 
-        Raises
-        ------
-        Interrupted
-            Ctrl-C came first, and nobody wants an unfinished model, or there is none.
+        `Interrupted` is raised where it came and nobody wants an unfinished model, or there is none.
         """
         self._remember_parameters()
         solutions, interrupted = self._solutions(parts)

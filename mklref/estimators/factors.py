@@ -105,13 +105,7 @@ class FactorFamily:
 
 
 def checked_approximation(approximation: Any) -> None:
-    """Refuse what is neither None, nor a number of columns, nor Nystroem.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        Something else, or less than one column.
-    """
+    """Refuse what is neither None, nor a number of columns, nor Nystroem."""
     if approximation is None:
         return
     if isinstance(approximation, int | np.integer) and approximation is not True:

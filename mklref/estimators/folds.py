@@ -142,13 +142,7 @@ def _accuracy(model: Any, rows: Array, y: Any, sample_weight: Array | None = Non
 
 
 def scorer_of(model: Any, scoring: Any) -> Any:
-    """scikit-learn's scorer of that name, or the function itself; it says what to do if it asks for probabilities.
-
-    Raises
-    ------
-    InvalidParameter
-        An unknown name.
-    """
+    """scikit-learn's scorer of that name, or the function itself; it says what to do if it asks for probabilities."""
     try:
         scorer = check_scoring(model, scoring)
     except ValueError as unknown:
@@ -267,10 +261,7 @@ def _steps(
 def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> list[tuple[Any, Any]]:
     """Numbers of the training and test samples of each fold, as scikit-learn understands `cv`; errors call it `label`.
 
-    Raises
-    ------
-    InvalidParameter
-        It is none, or refuses the samples: it needs groups, or has more folds than a class has samples.
+    `InvalidParameter` if it is none, or refuses the samples: it needs groups, or more samples of a class.
     """
     every = np.arange(len(y))
     try:

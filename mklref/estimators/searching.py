@@ -92,13 +92,7 @@ class Searching:
         return self
 
     def _rows_of_grid(self, data: tuple[Any, ...], folds: list[Fold], grid: tuple[Any, ...]) -> list[Row]:
-        """The points [C and norm][fold], C by C; None for those that Ctrl-C came before.
-
-        Raises
-        ------
-        Interrupted
-            Ctrl-C came before all of them.
-        """
+        """The points [C and norm][fold], C by C; None for those that Ctrl-C came before, which may not be all."""
         found, _ = gathered(
             points_of_fold,
             [(*data, fold, *grid) for fold in folds],
