@@ -16,14 +16,14 @@ from rich.console import Console
 
 import mklref
 from mklref import native
-from mklref.cli import main, render
+from mklref.cli import render
 from mklref.exceptions import Interrupted, SlowWarning
 
 SMALL = ["--samples", "30", "--kernels", "linear,rbf:1..4:2"]
 ONE_ROW = ["--formulations", "dual", "--solvers", "CLARABEL"]
 
 
-def test_warnings_are_one_line(capsys, monkeypatch, npz):
+def test_warnings_are_one_line(monkeypatch, npz, run):
     import warnings
 
     path, problem = npz
@@ -34,18 +34,16 @@ def test_warnings_are_one_line(capsys, monkeypatch, npz):
         return solution
 
     monkeypatch.setattr(native, "solve", slow)
-    assert main(["solve", "--data", path]) == 0
-    assert capsys.readouterr().err == "mklref: warning: no compiler was found.\n"
+    assert run(["solve", "--data", path]).err == "mklref: warning: no compiler was found.\n"
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), Interrupted(None)])
-def test_interrupt_in_a_row_ends_everything_with_130(capsys, monkeypatch, interrupt):
+def test_interrupt_in_a_row_ends_everything_with_130(monkeypatch, interrupt, run):
     def stop(problem, **options):
         raise interrupt
 
     monkeypatch.setattr(native, "solve", stop)
-    assert main(["crosscheck", *SMALL]) == 130
-    err = capsys.readouterr().err
+    err = run(["crosscheck", *SMALL], 130).err
     assert err.count("\n") == 1
     assert err.startswith("mklref: interrupted")
 
@@ -105,7 +103,7 @@ def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_ctrl_c_that_meets_a_fork_does_not_run_the_caller_twice():
+def test_ctrl_c_that_meets_a_fork_does_not_run_the_caller_twice(run):
     """The copy of the caller's stack in a worker belongs to nobody: no exception may unwind it."""
     code = f"""
 import ctypes, os, signal, sys
