@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import (
@@ -20,7 +19,6 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
-from mklref.certificate import Bounds
 from mklref.estimators import prediction
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -72,29 +70,15 @@ class Part(NamedTuple):
     """Indices of its samples among those that were kept."""
 
 
-class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: ignore[misc]
+class BaseMKL(Explained, WithFeatures, Persistent):
     """Fit of kernels and of the machine on them; see the classes for users."""
 
-    kernels: Any
-    norm: Any
-    normalize: Any
-    center: bool
-    tol: float
-    max_iter: int
-    verbose: bool
     storage = "memory"  # of a search, which slices matrices
     approximation: Any = None
     n_jobs: int | None = None
 
-    weights_: Array
-    dual_coef_: Array
-    intercept_: Array
-    support_: Any
-    certificate_: Bounds | tuple[Bounds, ...]
-    n_iter_: int
-    kernel_names_: tuple[str, ...]
-    kernel_groups_: dict[str, tuple[int, ...]]
     _new_kernels: NewKernels
+    """Those of positive weight, for new samples."""
     _folds_at_a_time: tuple[int, int] = (0, 1)
     """Folds of the search that this fit belongs to, and how many of them share the memory."""
     _factor_stack: Any
@@ -269,13 +253,12 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """What the fit of every estimator is: check, evaluate, state, solve."""
-        own: Any = self
         with self._fitting():
-            X, y = own._checked_data(X, y)
+            X, y = self._checked_data(X, y)
             kept = self._kept(X, sample_weight, y)
             y = y[kept.indices]
             self._require_targets(y)
-            self._fit_parts(own._parts(self._learned_kernels(X, kept), y, kept.weight), kept)
+            self._fit_parts(self._parts(self._learned_kernels(X, kept), y, kept.weight), kept)
         return self
 
     def _require_targets(self, y: Any) -> None:

@@ -99,8 +99,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     added up, and `support_` names the first of them. Class weights are factors of C alone.
     """
 
-    classes_: Any
-
     def __init__(
         self,
         kernels: Any = "simplemkl",

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -179,13 +180,8 @@ def _has_features(model: Any) -> bool:
     return True
 
 
-class WithFeatures:
+class WithFeatures(BaseEstimator):  # type: ignore[misc]
     """The learned features of new samples, for an estimator whose kernels may be approximated."""
-
-    weights_: Array
-    _new_kernels: Any
-    _active: Any
-    _checked_new: Any
 
     @available_if(_has_features)  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> Array:
@@ -220,5 +216,5 @@ class WithFeatures:
     @available_if(_has_features)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """`fit`, and the features of the training samples."""
-        features: Array = cast(Any, self).fit(X, y, sample_weight=sample_weight).transform(X)
+        features: Array = self.fit(X, y, sample_weight=sample_weight).transform(X)
         return features

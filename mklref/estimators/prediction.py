@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._progress import Steps
@@ -101,15 +102,8 @@ def _within_float64(found: Array) -> Array:
     return found
 
 
-class Explained:
+class Explained(BaseEstimator):  # type: ignore[misc]
     """Contributions of kernels to scores, for an estimator that has `_machines`."""
-
-    kernel_names_: tuple[str, ...]
-    kernel_groups_: dict[str, tuple[int, ...]]
-    _new_kernels: Any
-    _active: Any
-    _machines: Any
-    _checked_new: Any
 
     def contributions(self, X: Any, by: str = "kernel") -> Array:
         """f_m(x) = theta_m sum_i beta_i k_m(x_i, x): what each kernel, or group of kernels, adds to the score.

@@ -48,9 +48,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         As for `MKLClassifier`.
     """
 
-    y_mean_: float
-    y_scale_: float
-
     def __init__(
         self,
         kernels: Any = "simplemkl",

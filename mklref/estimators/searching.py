@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -34,44 +34,27 @@ from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter,
 from mklref.solution import require_names
 
 
-class Searching:
+class Searching(BaseMKL):
     """The grid, the folds, the last fit, and the file of a search."""
-
-    Cs: Any
-    norms: Any
-    cv: Any
-    scoring: Any
-    rule: str
-    n_jobs: int | None
-
-    C_: float
-    norm_: Any
-    best_estimator_: Any
-    best_index_: int
-    best_score_: float
-    n_splits_: int
-    interrupted_: bool
-    cv_results_: dict[str, Any]
 
     def _fit_best(self, kind: type[BaseMKL], X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         """Search, then fit the chosen model to all samples, whose fitted attributes become those of the search."""
-        own = cast(Any, self)
         if self.rule not in RULES:
             raise InvalidParameter(f"rule = {self.rule!r} is unknown; known are {', '.join(RULES)}.")
         if isinstance(self.scoring, list | tuple | set | dict):
             raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
-        check_limits(own.tol, "a relative duality gap", own.max_iter, None)
-        shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
+        check_limits(self.tol, "a relative duality gap", self.max_iter, None)
+        shared = {name: value for name, value in self.get_params(deep=False).items() if name in kind().get_params()}
         model: Any = kind(**{**shared, "verbose": False, "storage": "memory"}).set_params(C=float(Cs[0]), norm=norms[0])
         X, y = model._checked_data(X, y)
-        splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(own))
+        splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(self))
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
         given = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)
         folds = folds_of(splits, kept, y, given)
         y, weight = y[kept.indices], kept.weight
         model._require_targets(y)
-        if is_classifier(own):
+        if is_classifier(self):
             require_classes(folds, y)
         model._folds_at_a_time = (len(folds), workers_of(self.n_jobs, len(folds)))
         raw = model._raw_kernels(X, kept)
@@ -81,7 +64,7 @@ class Searching:
         self._take_choice(choice, len(folds))
         self.interrupted_ = choice.scored < len(rows) * len(folds)
         self._warn(choice, len(rows) * len(folds))
-        model.set_params(C=self.C_, norm=self.norm_, verbose=own.verbose)
+        model.set_params(C=self.C_, norm=self.norm_, verbose=self.verbose)
         try:
             self.interrupted_ |= _fitted(model, raw, y, kept)
         except KeyboardInterrupt:  # before there was a point: the search is worth another fit, of the kernels anew
@@ -98,7 +81,7 @@ class Searching:
             [(*data, fold, *grid) for fold in folds],
             n_jobs=self.n_jobs,
             label=type(self).__name__,
-            shown=bool(cast(Any, self).verbose),
+            shown=bool(self.verbose),
         )
         regularizers, Cs, _ = grid
         rows: list[Row] = [
@@ -129,7 +112,7 @@ class Searching:
         if choice.missed:
             largest = np.nanmax(self.cv_results_["relative_gap"])
             warnings.warn(
-                f"{choice.missed} of {choice.scored} fits in the folds did not reach tol = {cast(Any, self).tol:g}; "
+                f"{choice.missed} of {choice.scored} fits in the folds did not reach tol = {self.tol:g}; "
                 f"the largest relative gap is {largest:.1e}. Raise max_iter, or leave out large values of C.",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -141,10 +124,10 @@ class Searching:
         Parameters that are no plain values, such as splitters, are not written, and have their defaults when loaded.
         """
         check_is_fitted(self)
-        arrays, facts = cast(BaseMKL, self.best_estimator_).content()
+        arrays, facts = self.best_estimator_.content()
         table = self.cv_results_
         facts["search"] = {
-            "parameters": _plain_ones(cast(Any, self).get_params(deep=False)),
+            "parameters": _plain_ones(self.get_params(deep=False)),
             "results": {
                 name: _listed(column) for name, column in table.items() if name not in ("params", "param_norm")
             },
@@ -157,7 +140,7 @@ class Searching:
 
     @classmethod
     def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: Any) -> Self:
-        kind = cast(Any, cls).__mro__[2]
+        kind: Any = cls.__mro__[2]
         model = kind._loaded(arrays, facts, path)
         if "search" not in facts:
             raise UnsafeFile(f"{path} holds a {kind.__name__} and no search; load it with {kind.__name__}.load.")
@@ -165,7 +148,7 @@ class Searching:
             found = saved(facts, "search", dict)
             names = ("parameters", "results", "norms", "best_index", "n_splits", "interrupted")
             require_names(found, names, "facts of a search")
-            own = cast(Any, cls(**{name: from_plain(value) for name, value in found["parameters"].items()}))
+            own = cls(**{name: from_plain(value) for name, value in found["parameters"].items()})
             results: dict[str, Any] = {
                 name: np.array([np.nan if value is None else float(value) for value in column])
                 for name, column in found["results"].items()
@@ -178,7 +161,7 @@ class Searching:
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
             raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
         own._take(model)
-        return cast(Self, own)
+        return own
 
     def _take(self, model: Any) -> None:
         """The fitted attributes of the chosen model as those of the search."""
