@@ -14,12 +14,10 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_sample_weight,
     check_consistent_length,
-    check_is_fitted,
     column_or_1d,
 )
 
 from mklref._typing import Array
-from mklref.estimators import prediction
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
@@ -33,7 +31,7 @@ from mklref.estimators.gram import (
     vanished,
 )
 from mklref.estimators.persistence import Persistent, variables_of
-from mklref.estimators.prediction import Explained
+from mklref.estimators.prediction import Predicting
 from mklref.estimators.samples import (
     Kept,
     merged,
@@ -70,7 +68,7 @@ class Part(NamedTuple):
     """Indices of its samples among those that were kept."""
 
 
-class BaseMKL(Explained, WithFeatures, Persistent):
+class BaseMKL(Predicting, WithFeatures, Persistent):
     """Fit of kernels and of the machine on them; see the classes for users."""
 
     storage = "memory"  # of a search, which slices matrices
@@ -278,7 +276,10 @@ class BaseMKL(Explained, WithFeatures, Persistent):
         if isinstance(self._new_kernels, FactorFamily):
             self._new_kernels = self._new_kernels.of(self._factor_stack, self.dual_coef_, self._columns)
             del self._factor_stack
-        self._new_kernels, self._columns = prediction.held(self._new_kernels, self._columns, self._active)
+        centred = self._new_kernels.centred  # a centred kernel of a new sample takes a mean over all training samples
+        self._new_kernels = self._new_kernels.reduced(slice(None) if centred else self._columns, self._active)
+        if not centred:
+            self._columns = np.arange(len(self._columns))
         for solution in solutions:
             if solution.status is not Status.OPTIMAL:
                 warnings.warn(
@@ -353,23 +354,6 @@ class BaseMKL(Explained, WithFeatures, Persistent):
         if sparse:
             return csr_array(X)
         return X.toarray() if is_sparse(X) else X
-
-    def _scores(self, X: Any) -> Array:
-        """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
-        check_is_fitted(self)
-        X = self._checked_new(X)
-        machines = self._machines()
-        return prediction.scores(self._new_kernels, X, *machines, self.intercept_, shown=bool(self.verbose))
-
-    def _machines(self) -> tuple[Array, Array]:
-        """theta (P, active kernels) or (1, active kernels), and beta (P, samples that are kept)."""
-        weights = np.atleast_2d(self.weights_)[:, self._active]
-        new: Any = self._new_kernels
-        if not new.centred:
-            return weights, self.dual_coef_
-        dual = np.zeros((len(self.dual_coef_), new.n_samples))
-        dual[:, self._columns] = self.dual_coef_
-        return weights, dual
 
     def __sklearn_tags__(self) -> Any:
         """Precomputed kernels have an axis of samples twice: cross-validation slices both."""

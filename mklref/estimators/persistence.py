@@ -212,20 +212,16 @@ def _transforms_to_arrays(new: Any, parameters: dict[str, Any]) -> dict[str, Arr
 
 
 def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, ...]:
-    made = []
-    for m in range(M):
-        centering = (
-            Centering(arrays["means"][m], float(arrays["totals"][m]), arrays.get("shares"))
-            if "means" in arrays
-            else None
-        )
-        normalization: Scaling | Projection | None = None
-        if "factors" in arrays:
-            normalization = Scaling(float(arrays["factors"][m]))
-        elif "norms" in arrays:
-            normalization = Projection(arrays["norms"][m])
-        made.append(Transform(centering, normalization))
-    return tuple(made)
+    none: list[Any] = [None] * M
+    centerings = normalizations = none
+    if "means" in arrays:
+        shares, pairs = arrays.get("shares"), zip(arrays["means"], arrays["totals"].tolist(), strict=True)
+        centerings = [Centering(means, total, shares) for means, total in pairs]
+    if "factors" in arrays:
+        normalizations = [Scaling(factor) for factor in arrays["factors"].tolist()]
+    elif "norms" in arrays:
+        normalizations = [Projection(norms) for norms in arrays["norms"]]
+    return tuple(map(Transform, centerings, normalizations))
 
 
 def _plain_classes(classes: Any) -> Any:
