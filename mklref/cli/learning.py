@@ -215,15 +215,20 @@ def short_seed(text: str) -> int:
     return value
 
 
-def kinds(text: str) -> list[tuple[str, str]]:
-    """NAME=KIND, several separated by commas; the comma of number:, belongs to its kind."""
+def pairs(text: str, says: str) -> list[tuple[str, str]]:
+    """NAME=VALUE, several separated by commas; those that no other pair follows belong to the value."""
     found = []
     for item in re.split(r",(?=[^,=]+=)", text):
-        name, equals, kind = item.rpartition("=")
-        if not equals or not name.strip() or not kind.strip():
-            raise argparse.ArgumentTypeError(f"{item!r} is no NAME=KIND, such as zip=category or visit=date:dmy")
-        found.append((name.strip(), kind.strip()))
+        name, _, value = map(str.strip, item.rpartition("="))
+        if not name or not value:
+            raise argparse.ArgumentTypeError(f"{item!r} is no {says}")
+        found.append((name, value))
     return found
+
+
+def kinds(text: str) -> list[tuple[str, str]]:
+    """NAME=KIND, several separated by commas; the comma of number:, belongs to its kind."""
+    return pairs(text, "NAME=KIND, such as zip=category or visit=date:dmy")
 
 
 def held_out(text: str) -> float | str | None:
@@ -237,10 +242,4 @@ def class_weight(text: str) -> Any:
     """Balanced, or CLASS=WEIGHT, several separated by commas."""
     if text == "balanced":
         return text
-    found = {}
-    for item in text.split(","):
-        name, equals, value = item.rpartition("=")
-        if not equals:
-            raise argparse.ArgumentTypeError(f"{item!r} is no CLASS=WEIGHT; or write balanced")
-        found[name.strip()] = positive(value)
-    return found
+    return {name: positive(value) for name, value in pairs(text, "CLASS=WEIGHT; or write balanced")}

@@ -99,11 +99,6 @@ def show_result(out: Console, check: CrossCheck) -> None:
     out.print()
     weights = {name: row.solution.weights for name, row in check.best_rows.items() if row.solution}
     show_weights(out, kernel_names(check.problem), dict(list(weights.items())[:MOST_COLUMNS]))
-    show_verdict(out, check)
-
-
-def show_verdict(out: Console, check: CrossCheck) -> None:
-    """One line, green or red."""
     out.print(f"[{'green' if check.passed else 'red'}]{escape(check.verdict)}[/]", soft_wrap=True)
 
 

@@ -183,7 +183,9 @@ def read_messy(arguments: Any) -> MessyTable:
         "samples": f"{len(y)} of {len(frame)}{left}",
         "target": _shown(y) if classes else f"numbers, standard deviation {float(np.std(y)):.4g}",
     }
-    if classes and arguments.task == "auto" and _is_rating(y):
+    names = np.unique(y)
+    whole = classes and all(name.lstrip("-").isdecimal() for name in names)
+    if whole and arguments.task == "auto" and 2 < len(names) <= MOST_RATINGS:
         facts["or else"] = "whole numbers are taken for classes; a rating is a number to predict: --task regress"
     return MessyTable(frame[variables].iloc[chosen].reset_index(drop=True), y, target, tuple(arguments.id), facts)
 
@@ -208,8 +210,3 @@ def _shown(y: Any) -> str:
     names, counts = np.unique(y, return_counts=True)
     pairs = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
     return f"{len(names)} classes: {', '.join(pairs[:8])}{', ...' if len(pairs) > 8 else ''}"
-
-
-def _is_rating(y: Any) -> bool:
-    names = np.unique(y)
-    return 2 < len(names) <= MOST_RATINGS and all(str(name).lstrip("-").isdecimal() for name in names)

@@ -125,9 +125,12 @@ class Searching(BaseMKL):
         """
         check_is_fitted(self)
         arrays, facts = self.best_estimator_.content()
-        table = self.cv_results_
+        plain, table = {}, self.cv_results_
+        for name, value in self.get_params(deep=False).items():
+            with suppress(InvalidParameter):  # of what JSON cannot hold
+                plain[name] = to_plain(value, name)
         facts["search"] = {
-            "parameters": _plain_ones(self.get_params(deep=False)),
+            "parameters": plain,
             "results": {
                 name: _listed(column) for name, column in table.items() if name not in ("params", "param_norm")
             },
@@ -177,15 +180,6 @@ def _fitted(model: Any, raw: Any, y: Any, kept: Any) -> bool:
     """Fit the chosen model to all samples, whose kernels are used up by it; whether Ctrl-C came first."""
     parts = model._parts(model._normalized(raw, kept.weight), y, kept.weight)
     return bool(model._fit_parts(parts, kept, unfinished=True))
-
-
-def _plain_ones(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that JSON can hold."""
-    plain = {}
-    for name, value in parameters.items():
-        with suppress(InvalidParameter):
-            plain[name] = to_plain(value, name)
-    return plain
 
 
 def _listed(column: Any) -> list[float | None]:

@@ -185,8 +185,5 @@ def stability(
     require_some("stability", len(fitted), fits, interrupted)
     names = fitted[0].kernel_names_
     groups = getattr(fitted[0], "kernel_groups_", {name: (m,) for m, name in enumerate(names)})
-    return Stability(names, np.stack([_weights(one) for one in fitted]), groups, interrupted)
-
-
-def _weights(model: Any) -> Array:
-    return np.asarray(np.atleast_2d(model.weights_).mean(axis=0))
+    weights = np.stack([np.atleast_2d(one.weights_).mean(axis=0) for one in fitted])
+    return Stability(names, weights, groups, interrupted)
