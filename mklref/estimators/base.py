@@ -257,10 +257,14 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             y = y[kept.indices]
             self._require_targets(y)
             self._fit_parts(self._parts(self._learned_kernels(X, kept), y, kept.weight), kept)
+        self._warn_if_useless()
         return self
 
     def _require_targets(self, y: Any) -> None:
         """Raise unless something can be learned from the targets that are kept."""
+
+    def _warn_if_useless(self) -> None:
+        """Warn if nothing has been learned from them."""
 
     def _fit_parts(self, parts: list[Part], kept: Kept, *, unfinished: bool = False) -> bool:
         """Solve the problems, and keep of the machines what predictions need; whether Ctrl-C came first.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -121,7 +121,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     ) -> None:
         self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and machines.
 
         Parameters

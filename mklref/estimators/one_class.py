@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -57,7 +57,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
     ) -> None:
         self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MKLOneClass:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the region; y is ignored, the rest as for `MKLClassifier.fit`."""
         return self._fit(X, y, sample_weight)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -67,7 +67,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
     ) -> None:
         self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the function of real targets y (n,); the rest as for `MKLClassifier.fit`.
 
         Warns
@@ -75,9 +75,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         UselessModelWarning
             The function is a constant.
         """
-        self._fit(X, y, sample_weight)
-        self._warn_if_constant()
-        return self
+        return self._fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Samples and targets as arrays."""
@@ -113,7 +111,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         self.dual_coef_ = self.dual_coef_ * self.y_scale_
         self.intercept_ = self.intercept_ * self.y_scale_ + self.y_mean_
 
-    def _warn_if_constant(self) -> None:
+    def _warn_if_useless(self) -> None:
+        """Warn if the function is a constant."""
         if self.dual_coef_.any() and self.weights_.any():
             return
         why = "all targets are within the tube of the loss" if not self.dual_coef_.any() else "no kernel has a weight"

@@ -79,18 +79,6 @@ class MKLClassifierCV(Searching, MKLClassifier):
     ) -> None:
         self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
-        """Search, and fit the chosen model to all samples.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `MKLClassifier.fit`.
-        groups : array (n,), optional
-            What a splitter such as GroupKFold keeps together.
-        """
-        return self._fit_best(MKLClassifier, X, y, sample_weight, groups)
-
 
 class MKLRegressorCV(Searching, MKLRegressor):
     """`MKLRegressor` with C and the norm of the weights chosen by cross-validation; see `MKLClassifierCV`.
@@ -130,9 +118,3 @@ class MKLRegressorCV(Searching, MKLRegressor):
         verbose: bool = False,
     ) -> None:
         self._take_parameters(locals())
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLRegressorCV:
-        """Search, and fit the chosen model to all samples; arguments as for `MKLClassifierCV.fit`."""
-        self._fit_best(MKLRegressor, X, y, sample_weight, groups)
-        self._warn_if_constant()
-        return self

@@ -25,8 +25,8 @@ from mklref._typing import Array
 from mklref._validate import check_limits
 from mklref.certificate.verdict import saved
 from mklref.estimators.base import BaseMKL
-from mklref.estimators.choice import RULES, Choice, Row, chosen
-from mklref.estimators.folds import Fold, folds_of, memberships, points_of_fold, require_classes, splits_of
+from mklref.estimators.choice import RULES, Choice, chosen
+from mklref.estimators.folds import Point, folds_of, memberships, points_of_fold, require_classes, splits_of
 from mklref.estimators.persistence import from_plain, to_plain
 from mklref.estimators.samples import warn_of_constant
 from mklref.estimators.workers import gathered, workers_of
@@ -37,16 +37,30 @@ from mklref.solution import require_names
 class Searching(BaseMKL):
     """The grid, the folds, the last fit, and the file of a search."""
 
-    def _fit_best(self, kind: type[BaseMKL], X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
-        """Search, then fit the chosen model to all samples, whose fitted attributes become those of the search."""
+    @classmethod
+    def _plain(cls) -> Any:
+        """The estimator that the search is for: the class behind this one."""
+        return cls.__mro__[cls.__mro__.index(Searching) + 1]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Search, then fit the chosen model to all samples, whose fitted attributes become those of the search.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `MKLClassifier.fit`.
+        groups : array (n,), optional
+            What a splitter such as GroupKFold keeps together.
+        """
         if self.rule not in RULES:
             raise InvalidParameter(f"rule = {self.rule!r} is unknown; known are {', '.join(RULES)}.")
         if isinstance(self.scoring, list | tuple | set | dict):
             raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
         check_limits(self.tol, "a relative duality gap", self.max_iter, None)
-        shared = {name: value for name, value in self.get_params(deep=False).items() if name in kind().get_params()}
-        model: Any = kind(**{**shared, "verbose": False, "storage": "memory"}).set_params(C=float(Cs[0]), norm=norms[0])
+        given, names = self.get_params(deep=False), self._plain()._get_param_names()
+        own = {"C": float(Cs[0]), "norm": norms[0], "verbose": False, "storage": "memory"}
+        model = self._plain()(**{name: given[name] for name in names if name in given} | own)
         X, y = model._checked_data(X, y)
         splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(self))
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
@@ -59,8 +73,19 @@ class Searching(BaseMKL):
         model._folds_at_a_time = (len(folds), workers_of(self.n_jobs, len(folds)))
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
-        rows = self._rows_of_grid((model, raw.dense(), y, weight), folds, (regularizers, Cs, self.scoring))
-        choice = chosen([(float(C), norm) for C in Cs for norm in norms], rows, self.rule, self.scoring)
+        grid = [(float(C), norm) for C in Cs for norm in norms]
+        found, _ = gathered(
+            points_of_fold,
+            [(model, raw.dense(), y, weight, fold, regularizers, Cs, self.scoring) for fold in folds],
+            n_jobs=self.n_jobs,
+            label=type(self).__name__,
+            shown=bool(self.verbose),
+        )
+        none: list[Point | None] = [None] * len(grid)
+        rows = [list(row) for row in zip(*(found.get(f, none) for f in range(len(folds))), strict=True)]
+        if not any(map(any, rows)):
+            raise Interrupted
+        choice = chosen(grid, rows, self.rule, self.scoring)
         self._take_choice(choice, len(folds))
         self.interrupted_ = choice.scored < len(rows) * len(folds)
         self._warn(choice, len(rows) * len(folds))
@@ -72,26 +97,8 @@ class Searching(BaseMKL):
             _fitted(model, model._raw_kernels(X, kept), y, kept)
         _warn_of_folds([point.constant for point in rows[0] if point is not None], model.kernel_names_)
         self._take(model)
+        self._warn_if_useless()
         return self
-
-    def _rows_of_grid(self, data: tuple[Any, ...], folds: list[Fold], grid: tuple[Any, ...]) -> list[Row]:
-        """The points [C and norm][fold], C by C; None for those that Ctrl-C came before, which may not be all."""
-        found, _ = gathered(
-            points_of_fold,
-            [(*data, fold, *grid) for fold in folds],
-            n_jobs=self.n_jobs,
-            label=type(self).__name__,
-            shown=bool(self.verbose),
-        )
-        regularizers, Cs, _ = grid
-        rows: list[Row] = [
-            [found[f][r][c] if f in found else None for f in range(len(folds))]
-            for c in range(len(Cs))
-            for r in range(len(regularizers))
-        ]
-        if all(point is None for row in rows for point in row):
-            raise Interrupted
-        return rows
 
     def _take_choice(self, choice: Choice, n_splits: int) -> None:
         self.cv_results_, self.n_splits_ = choice.results, n_splits
@@ -107,7 +114,7 @@ class Searching(BaseMKL):
                 f"{self.C_:.4g} and norm = {self.norm_} are the best of what {choice.folds} of {self.n_splits_} folds "
                 "compare. That model is now fitted to all samples; Ctrl-C again takes it as it is by then.",
                 InterruptedWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         if choice.missed:
             largest = np.nanmax(self.cv_results_["relative_gap"])
@@ -115,7 +122,7 @@ class Searching(BaseMKL):
                 f"{choice.missed} of {choice.scored} fits in the folds did not reach tol = {self.tol:g}; "
                 f"the largest relative gap is {largest:.1e}. Raise max_iter, or leave out large values of C.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -143,7 +150,7 @@ class Searching(BaseMKL):
 
     @classmethod
     def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: Any) -> Self:
-        kind: Any = cls.__mro__[2]
+        kind = cls._plain()
         model = kind._loaded(arrays, facts, path)
         if "search" not in facts:
             raise UnsafeFile(f"{path} holds a {kind.__name__} and no search; load it with {kind.__name__}.load.")
