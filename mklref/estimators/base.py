@@ -203,13 +203,15 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         return self._normalized(self._raw_kernels(X, kept), kept.weight)
 
     def _raw_kernels(self, X: Any, kept: Kept, how: Normalizer = _AS_THEY_ARE) -> KernelStack:
-        """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need."""
-        wanted = self._normalizer(kept.weight)
-        storage = checked_storage(self.storage)
-        grams: KernelStack
+        """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need.
+
+        Factors are normalised in any case.
+        """
+        wanted, storage = self._normalizer(kept.weight), checked_storage(self.storage)
         checked_approximation(self.approximation)
-        if self.approximation is not None:
-            return self._factors(X, kept, wanted)
+        if self.approximation is not None and (self._is_precomputed() or is_sparse(X)):
+            raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
+        grams: KernelStack
         if self._is_precomputed():
             if wanted.method == "spherical":
                 raise InvalidParameter(
@@ -218,29 +220,20 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
                 )
             grams, self._new_kernels = raw_precomputed(X, kept.indices)
         else:
-            if storage == "memory":
-                require_memory(len(kept.indices), len(self._members()), *self._folds_at_a_time)
-            names = getattr(self, "feature_names_in_", None)
-            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage, how)
-            self._new_kernels = fitted
-            self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
-            warn_of_scales(fitted.kernels, fitted.samples, variables_of(self))
+            samples, members, variables = X[kept.indices], self._members(), variables_of(self)
+            if self.approximation is not None:
+                names = tuple(kernel.name(variables) for kernel in members)
+                grams, self._new_kernels = approximated(members, names, samples, self.approximation, wanted)
+                self._factor_stack = grams
+            else:
+                if storage == "memory":
+                    require_memory(len(kept.indices), len(members), *self._folds_at_a_time)
+                columns = getattr(self, "feature_names_in_", None)
+                grams, self._new_kernels = raw_family(self.kernels, samples, columns, storage, how)
+            self.kernel_groups_ = grouped(members, variables)
+            warn_of_scales(members, samples, variables)
         self.kernel_names_ = grams.names
         return grams
-
-    def _factors(self, X: Any, kept: Kept, how: Normalizer) -> KernelStack:
-        """The kernels as factors, normalised."""
-        if self._is_precomputed() or is_sparse(X):
-            raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
-        variables, samples, members = variables_of(self), X[kept.indices], self._members()
-        self.kernel_names_ = tuple(kernel.name(variables) for kernel in members)
-        self._factor_stack, self._new_kernels = approximated(
-            members, self.kernel_names_, samples, self.approximation, how
-        )
-        self.kernel_groups_ = grouped(members, variables)
-        warn_of_scales(members, samples, variables)
-        stack: KernelStack = self._factor_stack
-        return stack
 
     def _normalized(self, raw: KernelStack, weight: Array | None) -> KernelStack:
         """The kernels that are learned with; those of `raw` are not needed after it."""
