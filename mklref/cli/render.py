@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, ProgressColumn
@@ -106,17 +107,17 @@ def show_weights(out: Console, names: Sequence[str], columns: Mapping[str, Array
     """Kernel weights as bars, one kernel a line, one column for each of several answers."""
     if not columns:
         return
-    top = max(float(weights.max()) for weights in columns.values()) or 1.0
-    size = {m: max(float(weights[m]) for weights in columns.values()) for m in range(len(names))}
-    shown = sorted(sorted(size, key=lambda m: -size[m])[:MOST_KERNELS])
+    weights = np.stack(list(columns.values()), axis=1)
+    size = weights.max(axis=1)
+    top = float(size.max()) or 1.0
+    shown = np.sort(np.argsort(-size, kind="stable")[:MOST_KERNELS])
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("kernel", no_wrap=True)
     for title in columns:
         table.add_column(f"{title}", no_wrap=True)
     ascii_only = out.options.ascii_only
     for m in shown:
-        cells = (f"{weights[m]:6.4f} {_bar(float(weights[m]) / top, ascii_only)}" for weights in columns.values())
-        table.add_row(escape(names[m]), *cells)
+        table.add_row(escape(names[m]), *(f"{own:6.4f} {_bar(own / top, ascii_only)}" for own in weights[m].tolist()))
     out.print(table)
     if len(shown) < len(names):
         out.print(f"  [dim]{len(names) - len(shown)} kernels of smaller weight are not shown[/dim]")
