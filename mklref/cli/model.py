@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from mklref._files import packed_arrays, read_archive, read_arrays, write_arrays
 from mklref._typing import Array
@@ -171,5 +172,4 @@ def _probabilities(scores: Array, calibration: Any) -> Array:
     exponents = calibration[:, 0] + columns @ calibration[:, 1:].T
     if scores.ndim == 1:
         exponents = np.concatenate([np.zeros_like(exponents), exponents], axis=1)
-    powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(exponents, axis=1))

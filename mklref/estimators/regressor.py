@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
+from mklref._validate import checked_flag
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import units
-from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, UselessModelWarning
+from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
 from mklref.problem import Problem
@@ -79,8 +80,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Samples and targets as arrays."""
-        if not isinstance(self.scale_y, bool | np.bool_):
-            raise InvalidType(f"scale_y is {self.scale_y!r}; give True or False.")
+        checked_flag("scale_y", self.scale_y)
         loss = as_loss(self.loss)
         if loss.targets != "real":
             real = ", ".join(name for name, kind in LOSSES.items() if kind.targets == "real")

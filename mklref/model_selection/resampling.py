@@ -19,13 +19,13 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_integer, checked_number
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import joined
 from mklref.estimators.folds import splits_of
 from mklref.estimators.samples import own_errors
 from mklref.estimators.workers import gathered
-from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InterruptedWarning, InvalidType
 
 
 def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
@@ -159,8 +159,7 @@ def stability(
     InterruptedWarning
         Ctrl-C came before the last one was.
     """
-    if isinstance(fits, bool) or not isinstance(fits, int | np.integer) or fits < 2:
-        raise InvalidParameter(f"fits = {fits!r} must be an integer of at least 2.")
+    checked_integer(fits, 2, np.inf, f"fits = {fits!r} must be an integer of at least 2.")
     checked_number("share", share, "(0, 1)", lambda x: 0.0 < x < 1.0, "the part of the rows in each fit.")
     if isinstance(model, Pipeline):
         before = clone(model[:-1]) if len(model) > 1 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from mklref.cli import main, predict
 from mklref.cli.model import TableModel
 from mklref.datasets import read_csv, read_frame
 from mklref.estimators import folds
+from mklref.estimators.table import Column
 from mklref.exceptions import UnsafeFile
 
 FAST = ["--kernels", "linear, rbf(1)", "--folds", "3"]
@@ -290,18 +292,8 @@ def test_models_of_the_first_format_are_read(name, tmp_path):
 
 def plain(**changes):
     """The columns of the table of the two classes, of which the first is changed."""
-    of_age = {
-        "name": "age",
-        "kind": "number",
-        "detail": ".",
-        "levels": [],
-        "mean": 50.0,
-        "deviation": 10.0,
-        "absent": 0,
-    }
-    rest = {"note": "", "option": ""}
-    columns = [{**of_age, **rest, **changes}, {**of_age, **rest, "name": "dose"}]
-    return json.dumps({"missing": [], "columns": columns})
+    age = asdict(Column("number", ".", name="age", mean=50.0, deviation=10.0))
+    return json.dumps({"missing": [], "columns": [age | changes, age | {"name": "dose"}]})
 
 
 @pytest.mark.parametrize(

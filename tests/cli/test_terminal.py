@@ -49,10 +49,10 @@ def test_interrupt_in_a_row_ends_everything_with_130(monkeypatch, interrupt, run
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """The command in a process of its own, with the package that this process tests."""
+    """Python with these arguments in a process of its own, with the package that this process tests."""
     path = str(Path(mklref.__file__).parent.parent)
     return subprocess.Popen(
-        [sys.executable, "-m", "mklref", *arguments],
+        [sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -64,12 +64,12 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def test_process_returns_the_exit_code_and_prints_ascii_where_it_must():
-    with start("crosscheck", *SMALL, *ONE_ROW, "--p", "2", PYTHONIOENCODING="ascii") as process:
+    with start("-m", "mklref", "crosscheck", *SMALL, *ONE_ROW, "--p", "2", PYTHONIOENCODING="ascii") as process:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
     assert "####" in out
     assert out.isascii()
-    with start("crosscheck", "--p", "0") as process:
+    with start("-m", "mklref", "crosscheck", "--p", "0") as process:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
 
@@ -81,7 +81,7 @@ def test_process_returns_the_exit_code_and_prints_ascii_where_it_must():
 )
 def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom):
     """Ctrl-C reaches a whole group, `kill` one process: either way nobody is left, and nothing but a line is said."""
-    arguments = ["crosscheck", "--samples", "400", "--formulations", "dual", "--p", "2", "--jobs", "2"]
+    arguments = ["-m", "mklref", "crosscheck", "--samples", "400", "--formulations", "dual", "--p", "2", "--jobs", "2"]
     with start(*arguments, PYTHONUNBUFFERED="1") as process:
         assert process.stdout is not None
         while "native" not in process.stdout.readline():  # the other rows are being solved
@@ -114,10 +114,9 @@ os.register_at_fork(after_in_child=partial(ctypes.CDLL(None)["raise"], int(signa
 code = mklref.cli.main({["crosscheck", *SMALL, *ONE_ROW, "--p", "2", "--jobs", "2"]})
 print("main returned", code)
 """
-    path = str(Path(mklref.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
-    assert (done.stdout.count("main returned 0"), done.stdout.count("main returned"), done.stderr) == (1, 1, "")
+    with start("-c", code) as process:
+        out, err = process.communicate(timeout=120)
+    assert (out.count("main returned 0"), out.count("main returned"), err) == (1, 1, "")
 
 
 def test_bars():
