@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from mklref import datasets
 from mklref._files import replacing
@@ -25,38 +26,6 @@ from mklref.plotting.style import SETTINGS, require_matplotlib
 
 MOST_CLASSES = 20
 """Integer targets of up to so many values, each of them twice on average, are taken for classes."""
-
-
-def searching(arguments: Any, table: Any) -> Any:
-    """An unfitted search over --C and --p; the table says whether its targets are classes."""
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    kind: Any = MKLClassifierCV if table.classes else MKLRegressorCV
-    splitter: Any = StratifiedKFold if table.classes else KFold
-    options = {} if arguments.loss is None else {"loss": arguments.loss}
-    if arguments.class_weight:
-        if not table.classes:
-            raise InvalidParameter("--class-weight goes with a target of classes; this one holds numbers.")
-        options["class_weight"] = _class_weight(arguments.class_weight, table.y)
-    wanted = ("labels",) if table.classes else ("real",)
-    if arguments.loss is not None and arguments.loss.targets not in wanted:
-        raise InvalidParameter(
-            f"loss {arguments.loss} does not go with a target of {'classes' if table.classes else 'numbers'}; "
-            "choose another loss, or say --task."
-        )
-    return kind(
-        arguments.kernels,
-        Cs=arguments.C,
-        norms=arguments.p,
-        cv=splitter(arguments.folds, shuffle=True, random_state=arguments.seed),
-        scoring=arguments.scoring or None,
-        rule=RULES[arguments.rule],
-        normalize=None if arguments.normalize == "none" else arguments.normalize,
-        tol=arguments.tol,
-        n_jobs=arguments.jobs,
-        verbose=sys.stderr.isatty() or arguments.verbose,
-        **options,
-    )
 
 
 def _class_weight(given: Any, y: Any) -> Any:
@@ -139,7 +108,32 @@ class MessyTable:
 
     def pipeline(self, arguments: Any) -> Any:
         """What learns: columns to numbers, then a search over --C and --p."""
-        return table_pipeline(searching(arguments, self), columns=dict(arguments.columns), missing=arguments.missing)
+        kind: Any = MKLClassifierCV if self.classes else MKLRegressorCV
+        splitter: Any = StratifiedKFold if self.classes else KFold
+        options = {} if arguments.loss is None else {"loss": arguments.loss}
+        if arguments.class_weight:
+            if not self.classes:
+                raise InvalidParameter("--class-weight goes with a target of classes; this one holds numbers.")
+            options["class_weight"] = _class_weight(arguments.class_weight, self.y)
+        if arguments.loss is not None and arguments.loss.targets != ("labels" if self.classes else "real"):
+            raise InvalidParameter(
+                f"loss {arguments.loss} does not go with a target of {'classes' if self.classes else 'numbers'}; "
+                "choose another loss, or say --task."
+            )
+        search = kind(
+            arguments.kernels,
+            Cs=arguments.C,
+            norms=arguments.p,
+            cv=splitter(arguments.folds, shuffle=True, random_state=arguments.seed),
+            scoring=arguments.scoring or None,
+            rule=RULES[arguments.rule],
+            normalize=None if arguments.normalize == "none" else arguments.normalize,
+            tol=arguments.tol,
+            n_jobs=arguments.jobs,
+            verbose=sys.stderr.isatty() or arguments.verbose,
+            **options,
+        )
+        return table_pipeline(search, columns=dict(arguments.columns), missing=arguments.missing)
 
 
 def show_columns(out: Any, arguments: Any, encoder: Any) -> None:
