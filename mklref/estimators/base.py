@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -290,19 +291,14 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
     def _solutions(self, parts: list[Part]) -> tuple[list[Any], Interrupted | None]:
         """The solution of each problem, None for what Ctrl-C has left out, and the interruption."""
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": poll}
+        one = partial(solve, tol=self.tol, max_iter=self.max_iter, callback=poll)
+        tasks, shown = [(part.problem,) for part in parts], bool(self.verbose)
         if len(parts) == 1:
             try:
-                return [solve(parts[0].problem, progress=bool(self.verbose), **options)], None
+                return [one(*tasks[0], progress=shown)], None
             except Interrupted as stopped:
                 return [stopped.solution], stopped
-        found, interrupted = gathered(
-            lambda problem: solve(problem, **options),
-            [(part.problem,) for part in parts],
-            n_jobs=self.n_jobs,
-            label="machines",
-            shown=bool(self.verbose),
-        )
+        found, interrupted = gathered(one, tasks, n_jobs=self.n_jobs, label="machines", shown=shown)
         return [found.get(k) for k in range(len(parts))], Interrupted() if interrupted else None
 
     def _keep(self, parts: list[Part], solutions: list[Any], indices: Any, constant: list[int]) -> None:

@@ -74,13 +74,10 @@ class Searching(BaseMKL):
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
         grid = [(float(C), norm) for C in Cs for norm in norms]
-        found, _ = gathered(
-            points_of_fold,
-            [(model, raw.dense(), y, weight, fold, regularizers, Cs, self.scoring) for fold in folds],
-            n_jobs=self.n_jobs,
-            label=type(self).__name__,
-            shown=bool(self.verbose),
-        )
+        matrices, shown = raw.dense(), bool(self.verbose)
+        tasks = [(model, matrices, y, weight, fold, regularizers, Cs, self.scoring) for fold in folds]
+        found, _ = gathered(points_of_fold, tasks, n_jobs=self.n_jobs, label=type(self).__name__, shown=shown)
+        del matrices, tasks  # of precomputed kernels it is a copy
         none: list[Point | None] = [None] * len(grid)
         rows = [list(row) for row in zip(*(found.get(f, none) for f in range(len(folds))), strict=True)]
         if not any(map(any, rows)):

@@ -210,24 +210,15 @@ def evaluate(
     X, y, groups = samples_of(X, y, groups)
     classifies = is_classifier(model)
     splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {test}", classifies=classifies)
-    found, interrupted = gathered(
-        _part,
-        [(model, X, y, train, rows, params) for train, rows in splits],
-        n_jobs=n_jobs,
-        label="evaluate",
-        shown=verbose,
-    )
+    tasks = [(model, X, y, train, rows, params) for train, rows in splits]
+    found, interrupted = gathered(_part, tasks, n_jobs=n_jobs, label="evaluate", shown=verbose)
     require_some("evaluate", len(found), len(splits), interrupted)
-    truth, predicted, baseline, scores, rows = (list(column) for column in zip(*found.values(), strict=True))
-    return Evaluation(
-        np.concatenate(truth),
-        np.concatenate(predicted),
-        np.concatenate(baseline),
-        None if any(part is None for part in scores) else np.concatenate(scores),
-        np.unique(y) if classifies else None,
-        np.concatenate(rows),
-        interrupted,
+    truth, predicted, baseline, scores, rows = (
+        None if any(part is None for part in column) else np.concatenate(column)
+        for column in zip(*found.values(), strict=True)
     )
+    classes = np.unique(y) if classifies else None
+    return Evaluation(truth, predicted, baseline, scores, classes, rows, interrupted)
 
 
 def _part(model: Any, X: Any, y: Any, train: Any, rows: Any, params: Any) -> tuple[Any, ...] | Unfinished:

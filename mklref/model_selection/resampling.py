@@ -173,13 +173,8 @@ def stability(
     cut: Any = StratifiedShuffleSplit if is_classifier(model) else ShuffleSplit
     parts = cut(fits, train_size=share, random_state=random_state)
     splits = splits_of(parts, y, None, f"share = {share}", classifies=is_classifier(model))
-    found, interrupted = gathered(
-        fitted_to,
-        [(model, X, y, train, params) for train, _ in splits],
-        n_jobs=n_jobs,
-        label="stability",
-        shown=verbose,
-    )
+    tasks = [(model, X, y, train, params) for train, _ in splits]
+    found, interrupted = gathered(fitted_to, tasks, n_jobs=n_jobs, label="stability", shown=verbose)
     fitted = [one for one in found.values() if not was_interrupted(one)]
     require_some("stability", len(fitted), fits, interrupted)
     names = fitted[0].kernel_names_
