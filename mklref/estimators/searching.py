@@ -60,12 +60,12 @@ class Searching(BaseMKL):
         check_limits(self.tol, "a relative duality gap", self.max_iter, None)
         given, names = self.get_params(deep=False), self._plain()._get_param_names()
         own = {"C": float(Cs[0]), "norm": norms[0], "verbose": False, "storage": "memory"}
-        model = self._plain()(**{name: given[name] for name in names if name in given} | own)
+        model = self._plain()(**({name: given[name] for name in names if name in given} | own))
         X, y = model._checked_data(X, y)
         splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(self))
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
-        given = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)
-        folds = folds_of(splits, kept, y, given)
+        weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)
+        folds = folds_of(splits, kept, y, weight)
         y, weight = y[kept.indices], kept.weight
         model._require_targets(y)
         if is_classifier(self):
