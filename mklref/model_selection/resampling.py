@@ -136,11 +136,8 @@ def stability(
         Of the rows in each fit, in (0, 1); classes keep their shares.
     params : mapping of str, optional
         What `fit` takes beside X and y, as for `evaluate`; without the name of a step.
-    n_jobs : int, optional
-        Fits at a time, in threads, by joblib; the result is the same for any.
-    random_state : int
-    verbose : bool
-        Show a progress line.
+    n_jobs, random_state, verbose
+        As for `evaluate`.
 
     Returns
     -------
