@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
+from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
@@ -72,10 +73,21 @@ class Part(NamedTuple):
 class BaseMKL(Predicting, WithFeatures, Persistent):
     """Fit of kernels and of the machine on them; see the classes for users."""
 
+    center: bool
+    tol: float
+    max_iter: int
+    verbose: bool
     storage = "memory"  # of a search, which slices matrices
     approximation: Any = None
     n_jobs: int | None = None
 
+    weights_: Array
+    dual_coef_: Array
+    intercept_: Array
+    certificate_: Bounds | tuple[Bounds, ...]
+    n_iter_: int
+    kernel_names_: tuple[str, ...]
+    kernel_groups_: dict[str, tuple[int, ...]]
     _new_kernels: NewKernels
     """Those of positive weight, for new samples."""
     _folds_at_a_time: tuple[int, int] = (0, 1)

@@ -99,6 +99,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     added up, and `support_` names the first of them. Class weights are factors of C alone.
     """
 
+    C: float
+    multiclass: str
+    strategy: str
+
     def __init__(
         self,
         kernels: Any = "simplemkl",

@@ -41,6 +41,8 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         All others are as for `MKLClassifier`.
     """
 
+    nu: float
+
     def __init__(
         self,
         kernels: Any = "simplemkl",

@@ -49,6 +49,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         As for `MKLClassifier`.
     """
 
+    C: float
+    scale_y: bool
+    y_mean_: float
+    y_scale_: float
+
     def __init__(
         self,
         kernels: Any = "simplemkl",

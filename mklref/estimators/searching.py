@@ -37,6 +37,14 @@ from mklref.solution import require_names
 class Searching(BaseMKL):
     """The grid, the folds, the last fit, and the file of a search."""
 
+    rule: str
+    C_: float
+    best_index_: int
+    best_score_: float
+    n_splits_: int
+    interrupted_: bool
+    cv_results_: dict[str, Any]
+
     @classmethod
     def _plain(cls) -> Any:
         """The estimator that the search is for: the class behind this one."""
