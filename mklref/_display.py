@@ -124,28 +124,21 @@ def problem(shown: Any, statement: str) -> str:
 
 def certificate(shown: Any) -> str:
     """A `Certificate`: the interval, and what it says of the point in words."""
-    return page("Certificate", {}, interval(shown.lower, shown.upper, shown.relative_gap), bullets(_remarks(shown)))
+    return page("Certificate", {}, *_proved(shown))
 
 
 def solution(shown: Any) -> str:
     """A `Solution`: how it ended, the interval and the weights."""
     facts = {"solver": shown.solver, "status": shown.status.value, "objective": f"{shown.objective:.9g}"}
-    bounds = shown.certificate
-    drawn = interval(bounds.lower, bounds.upper, bounds.relative_gap)
-    return page("Solution", facts, drawn, bullets(_remarks(bounds)), weights(shown.weights))
+    return page("Solution", facts, *_proved(shown.certificate), weights(shown.weights))
 
 
 def crosscheck(shown: Any, columns: Sequence[str]) -> str:
     """A `CrossCheck`: the verdict, the common interval, a table of the rows and their notes."""
     lower, upper = shown.interval
     drawn = interval(lower, upper, (upper - lower) / shown.size if shown.size else math.inf)
-    return page(
-        "Cross-check",
-        {"verdict": shown.verdict},
-        drawn,
-        table(columns, map(shown.cells, shown.rows)),
-        bullets(shown.notes),
-    )
+    rows = table(columns, map(shown.cells, shown.rows))
+    return page("Cross-check", {"verdict": shown.verdict}, drawn, rows, bullets(shown.notes))
 
 
 def family(shown: Any) -> str:
@@ -157,6 +150,6 @@ def family(shown: Any) -> str:
     return page(repr(shown) if len(repr(shown)) < 100 else type(shown).__name__, facts, bullets([*names[:MOST], *more]))
 
 
-def _remarks(bounds: Any) -> list[str]:
-    """What a certificate says beyond its bounds."""
-    return list(bounds.explain().splitlines()[1:])
+def _proved(bounds: Any) -> tuple[str, str]:
+    """The interval of a certificate, and what it says beyond it."""
+    return interval(bounds.lower, bounds.upper, bounds.relative_gap), bullets(bounds.explain().splitlines()[1:])

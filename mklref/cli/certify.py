@@ -43,25 +43,25 @@ def run(arguments: Any) -> bool:
         )
         out.print(report)
         for row in report.failures:
-            out.print(f"\n{row.message}", markup=False, soft_wrap=True)
+            render.say(out, f"\n{row.message}")
         return report.passed
     if arguments.report:
         raise InvalidInput("--report is for directories of problems and solutions; --save writes one certificate.")
     problem, answer = read_problem(arguments.problem), read_answer(arguments.solution)
-    out.print(str(problem), markup=False, soft_wrap=True)
+    render.say(out, problem)
     verdict = judge(problem, answer, tol=arguments.tol)
     if verdict.certificate is None:
         raise InvalidInput(f"{arguments.solution}: {verdict.findings[0].text}")
     certificate: Bounds = verdict.certificate
     passed, gap = verdict.passed, verdict.relative_gap
-    out.print(verdict.explain() if not passed else str(certificate), markup=False, soft_wrap=True)
+    render.say(out, verdict.explain() if not passed else str(certificate))
     if arguments.rigorous:
         certificate = proven(problem, answer, verdict, arguments.tol)
         gap = certificate.relative_gap
         passed = passed and -arguments.tol <= gap <= arguments.tol
     deliver(arguments, save=lambda path: _write(path, certificate.to_dict()))
     if arguments.rigorous:
-        out.print(certificate.explain(), markup=False, soft_wrap=True)
+        render.say(out, certificate.explain())
     return _say(out, passed, gap, arguments.tol)
 
 
@@ -82,13 +82,13 @@ def _on_samples(arguments: Any, out: Any) -> bool:
     method = None if arguments.normalize in (None, "none") else arguments.normalize
     kernels = parse(arguments.kernels).fit(record.pop("X"), normalize=method, storage="lazy", cache=0)
     problem, answer = problem_from_record({**record, "kernels": kernels}), read_answer(arguments.solution)
-    out.print(str(problem), markup=False, soft_wrap=True)
+    render.say(out, problem)
     kernels.progress = True
     certificate: Bounds = certify(
         problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept, rigorous=arguments.rigorous
     )
     deliver(arguments, save=lambda path: _write(path, certificate.to_dict()))
-    out.print(certificate.explain(), markup=False, soft_wrap=True)
+    render.say(out, certificate.explain())
     return _say(out, certificate.is_optimal(arguments.tol), certificate.relative_gap, arguments.tol)
 
 

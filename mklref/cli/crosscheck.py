@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice, product
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-
 import mklref
 from mklref import native, reference, report
 from mklref._crosscheck import CrossCheck, Row, chosen_job
-from mklref._crosscheck.rows import Job, rows
+from mklref._crosscheck.rows import rows
 from mklref._files import write_text
+from mklref._progress import Steps
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.options import SAMPLES
 from mklref.cli.problem import Input, read
-from mklref.problem import Problem
 
 
 def run(arguments: Any) -> bool:
@@ -32,24 +29,30 @@ def run(arguments: Any) -> bool:
         report.require_extra()
     data = read(arguments, SAMPLES)
     problems = {data.title(p, C): data.problem(p, C) for C, p in product(arguments.C, arguments.p)}
-    jobs = [_job(problem, arguments) for problem in problems.values()]
+    jobs = []
+    for problem in problems.values():  # each one is checked before the first one is solved
+        every = arguments.formulations == ["all"]
+        formulations = reference.formulations(problem) if every else arguments.formulations
+        tolerances = arguments.tol, arguments.reference_tol, arguments.value_tol
+        jobs.append(chosen_job(problem, formulations, arguments.solvers, *tolerances))
     render.show_facts(out, data.facts)
     total = sum(len(job.labels) for job in jobs)
     answers = rows(jobs, min(arguments.jobs, total - len(jobs)))
     checks: dict[str, CrossCheck] = {}
+    progress = Steps(sys.stderr.isatty(), "rows", total)
     try:
-        with _bar(total) as advance:
-            for (title, problem), job in zip(problems.items(), jobs, strict=True):
-                found: list[Row] = []
-                render.show_head(out, title)
-                for row in islice(answers, len(job.labels)):
-                    found.append(row)
-                    render.show_row(out, CrossCheck(problem, tuple(found)), row)
-                    advance(title)
-                tolerances = arguments.tol, arguments.value_tol, arguments.reference_tol
-                checks[title] = CrossCheck(problem, tuple(found), *tolerances)
-                render.show_result(out, checks[title])
+        for (title, problem), job in zip(problems.items(), jobs, strict=True):
+            found: list[Row] = []
+            render.show_head(out, title)
+            for row in islice(answers, len(job.labels)):
+                found.append(row)
+                render.show_row(out, CrossCheck(problem, tuple(found)), row)
+                progress.advance()
+            tolerances = arguments.tol, arguments.value_tol, arguments.reference_tol
+            checks[title] = CrossCheck(problem, tuple(found), *tolerances)
+            render.show_result(out, checks[title])
     finally:  # what was finished is not lost to an error, to Ctrl-C, or to a pipe that is closed
+        progress.close()
         answers.close()
         if checks:
             _deliver(arguments, data, checks, len(problems))
@@ -58,23 +61,6 @@ def run(arguments: Any) -> bool:
         verdict = f"FAILED: {len(failed)} of {len(checks)} problems: {'; '.join(failed)}"
         out.print(f"\n[red]{verdict}[/]" if failed else f"\n[green]PASSED: all {len(checks)} problems[/]")
     return not failed
-
-
-def _job(problem: Problem, arguments: Any) -> Job:
-    """Checked for every problem before the first one is solved."""
-    names = arguments.formulations
-    formulations = reference.formulations(problem) if names == ["all"] else names
-    tolerances = arguments.tol, arguments.reference_tol, arguments.value_tol
-    return chosen_job(problem, formulations, arguments.solvers, *tolerances)
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on standard error, below what is printed, that advances by a row."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with render.progress(*columns) as progress:
-        bar = progress.add_task("", total=total)
-        yield lambda title: progress.update(bar, advance=1, description=title)
 
 
 def _deliver(arguments: Any, data: Input, checks: dict[str, CrossCheck], asked: int) -> None:
@@ -91,7 +77,7 @@ def _deliver(arguments: Any, data: Input, checks: dict[str, CrossCheck], asked: 
 
 def _circumstances() -> dict[str, str]:
     """When, where and with what the numbers came about."""
-    packages: Sequence[str] = ("numpy", "cvxpy", "clarabel", "ecos", "scs", "scikit-learn")
+    packages = ("numpy", "cvxpy", "clarabel", "ecos", "scs", "scikit-learn")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",

@@ -40,11 +40,8 @@ def add_force(command: Any, meaning: str = "replace files that exist") -> None:
 def require_free(arguments: Namespace) -> None:
     """Refuse what would destroy a file, or could not be written in the end, before hours are spent.
 
-    Raises
-    ------
-    InvalidParameter
-        An output that is an input of the same command or another output of it, by whatever spelling of its path; one
-        that exists, without --force; a directory, one that is missing, or one that takes no files.
+    That is an output that is an input of the same command or another output of it, by whatever spelling of its path;
+    one that exists, without --force; a directory, one that is missing, or one that takes no files.
     """
     given = vars(arguments).values()
     read = [file for one in given if isinstance(one, Input) for file in _files_of(Path(one))]
@@ -74,12 +71,8 @@ def deliver(arguments: Namespace, **results: Callable[[str], None]) -> dict[str,
 
     A result is worth more than its name. Where another process has made a file of that name during the work, and there
     is no --force, the result goes beside it; where nothing can be written, as on a full disk, into the directory for
-    temporary files. Then a warning says where it is, and the command ends with exit code 2.
-
-    Returns
-    -------
-    dict
-        Where the result of each option is.
+    temporary files. Then a warning says where it is, and the command ends with exit code 2. What is returned says where
+    the result of each option is.
     """
     written = {}
     for option, write in results.items():

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from rich.markup import escape
-from rich.table import Table as Grid
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -46,9 +45,8 @@ def run(arguments: Any) -> bool:
     render.show_weights(out, search.kernel_names_, dict(zip(titles, weights[: render.MOST_COLUMNS], strict=False)))
     certificates = np.atleast_1d(np.array(search.certificate_, dtype=object))
     for certificate in certificates:
-        out.print(str(certificate), markup=False, soft_wrap=True)
-    for option, path in written.items():
-        out.print(f"{'saved to' if option == 'save' else 'weights drawn in'} {path}", markup=False, soft_wrap=True)
+        render.say(out, certificate)
+    render.show_written(out, written)
     if interrupted:
         raise KeyboardInterrupt("interrupted; the model is the best of what was compared")
     return all(certificate.is_optimal(arguments.tol) for certificate in certificates)
@@ -84,12 +82,10 @@ def _evaluated(arguments: Any, pipeline: Any, table: MessyTable) -> tuple[Any, b
 def _show_evaluation(out: Any, evaluation: Any, arguments: Any) -> None:
     """The measures beside those of a constant, and which classes are taken for which."""
     how = "nested cross-validation" if arguments.test == "nested" else "held out"
-    out.print(f"{how}: {evaluation}; 95 % intervals\n", markup=False, soft_wrap=True)
+    render.say(out, f"{how}: {evaluation}; 95 % intervals\n")
     if evaluation.classes is not None and len(evaluation.classes) <= render.MOST_COLUMNS:
-        grid = Grid(box=None, pad_edge=False, header_style="bold")
-        grid.add_column("true class")
-        for name in evaluation.classes:
-            grid.add_column(escape(f"taken for {name}"), justify="right")
+        grid = render.grid("true class", *(escape(f"taken for {name}") for name in evaluation.classes))
+        grid.columns[0].justify = "left"
         for name, row in zip(evaluation.classes, evaluation.confusion, strict=True):
             grid.add_row(escape(str(name)), *map(str, row))
         out.print(grid)
@@ -115,9 +111,7 @@ def _show_search(out: Any, search: Any, classes: bool) -> None:
     results = search.cv_results_
     errors = 1.0 - results["mean_test_score"] if search.scoring is None else results["mean_test_score"]
     title = "error" if search.scoring is None else "score"
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for column in ("C", "p", title, "+-", "kernels"):
-        grid.add_column(column, justify="right")
+    grid = render.grid("C", "p", title, "+-", "kernels")
     compared = np.isfinite(results["mean_test_score"])  # Ctrl-C leaves some out
     for cost in np.unique(results["param_C"][compared]):
         rows = np.flatnonzero(compared & (results["param_C"] == cost))

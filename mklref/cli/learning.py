@@ -63,8 +63,7 @@ def add_commands(commands: Any) -> None:
     add("--out", type=Output, metavar="FILE.csv", help="write the predictions there instead of printing them")
     add("--proba", action="store_true", help="add a probability for each class")
     add("--keep", type=names, default=[], metavar="COLUMN,...", help="columns to repeat beside those of fit --id")
-    add("--encoding", metavar="NAME", help="of the file, such as cp1252 (UTF-8, or else cp1252)")
-    add("--separator", metavar="MARK", help="of the file (the most frequent of , ; tab | in the header)")
+    _add_format(add)
     add_force(predict)
     path = commands.add_parser(
         "path",
@@ -73,7 +72,8 @@ def add_commands(commands: Any) -> None:
         epilog="Exit code 0: every point is certified within --tol; 1: not so; 2: bad input.",
     )
     _add_table(path)
-    path.set_defaults(id=[])  # it predicts nothing that could have a name
+    # It predicts nothing that could have a name, and chooses no model.
+    path.set_defaults(id=[], scoring=None, class_weight=None, rule="best", verbose=False)
     add = path.add_argument
     add("--p", type=exponents, default=[1.0], metavar="P", help="one norm (1)")
     add("--C", type=costs, default=costs("0.001..100:16"), metavar="C,...", help="values, or LOW..HIGH:COUNT "
@@ -89,6 +89,10 @@ def add_reading(add: Any) -> None:
     add("--columns", type=kinds, default=[], metavar="NAME=KIND,...", help="what columns are, where it is not as "
         "found: number, number:, (a decimal comma), category, date:dmy, date:mdy, flag, leave")  # fmt: skip
     add("--missing", type=names, default=[], metavar="CELL,...", help="cells that are missing values, such as -999")
+    _add_format(add)
+
+
+def _add_format(add: Any) -> None:
     add("--encoding", metavar="NAME", help="of the file, such as cp1252 (UTF-8, or else cp1252)")
     add("--separator", metavar="MARK", help="of the file (the most frequent of , ; tab | in the header)")
 
@@ -134,39 +138,44 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number") from None
 
 
-def exponent(text: str) -> float:
-    """p in [1, inf]."""
-    p = number(text)
-    if not p >= 1.0:
-        raise argparse.ArgumentTypeError(f"p = {text} must lie in [1, inf]; 1 is sparse, inf the plain sum")
-    return p
+def within(inside: Callable[[float], bool], says: str) -> Callable[[str], float]:
+    """What reads a number inside of an interval, which the error names."""
+
+    def read(text: str) -> float:
+        value = number(text)
+        if not inside(value):
+            raise argparse.ArgumentTypeError(says.format(text))
+        return value
+
+    return read
 
 
+exponent = within(lambda p: p >= 1.0, "p = {} must lie in [1, inf]; 1 is sparse, inf the plain sum")
 exponents = several(exponent)
-"""Norms p in [1, inf]."""
+positive = within(lambda value: 0.0 < value < np.inf, "{} must lie in (0, inf)")
+share = within(lambda value: 0.0 < value < 1.0, "{} must be a share in (0, 1), nested, or none")
+
+
+def integer(least: int, says: str) -> Callable[[str], int]:
+    """What reads an integer of at least so much; the error says that a text is none."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or len(text) > _DIGITS or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text[:80]!r} is {says}")
+        return int(text)
+
+    return read
+
+
+seed = integer(0, "not a nonnegative integer")
+positive_count = integer(1, "not a positive integer")
+folds = integer(2, "not an integer of at least 2")
+_samples = integer(2, "neither 'all' nor an integer of at least 2")
 
 
 def sample_count(text: str) -> int:
     """A number of samples, or "all"."""
-    if text == "all":
-        return sys.maxsize
-    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} is neither 'all' nor an integer of at least 2")
-    return int(text)
-
-
-def positive_count(text: str) -> int:
-    """A positive integer."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
-    return int(text)
-
-
-def seed(text: str) -> int:
-    """A nonnegative integer."""
-    if not text.isdecimal() or len(text) > _DIGITS:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a nonnegative integer")
-    return int(text)
+    return sys.maxsize if text == "all" else _samples(text)
 
 
 def loss(text: str) -> Loss:
@@ -199,21 +208,6 @@ def costs(text: str) -> list[float]:
     return sorted(set(values))
 
 
-def positive(text: str) -> float:
-    """A number in (0, inf)."""
-    value = number(text)
-    if not 0.0 < value < np.inf:
-        raise argparse.ArgumentTypeError(f"{text} must lie in (0, inf)")
-    return value
-
-
-def folds(text: str) -> int:
-    """An integer of at least 2."""
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 2")
-    return int(text)
-
-
 def short_seed(text: str) -> int:
     """A seed as scikit-learn takes it."""
     if (value := seed(text)) >= 2**32:
@@ -221,35 +215,31 @@ def short_seed(text: str) -> int:
     return value
 
 
-def kinds(text: str) -> list[tuple[str, str]]:
-    """NAME=KIND, several separated by commas; the comma of number:, belongs to its kind."""
+def pairs(text: str, says: str) -> list[tuple[str, str]]:
+    """NAME=VALUE, several separated by commas; those that no other pair follows belong to the value."""
     found = []
     for item in re.split(r",(?=[^,=]+=)", text):
-        name, equals, kind = item.rpartition("=")
-        if not equals or not name.strip() or not kind.strip():
-            raise argparse.ArgumentTypeError(f"{item!r} is no NAME=KIND, such as zip=category or visit=date:dmy")
-        found.append((name.strip(), kind.strip()))
+        name, _, value = map(str.strip, item.rpartition("="))
+        if not name or not value:
+            raise argparse.ArgumentTypeError(f"{item!r} is no {says}")
+        found.append((name, value))
     return found
+
+
+def kinds(text: str) -> list[tuple[str, str]]:
+    """NAME=KIND, several separated by commas; the comma of number:, belongs to its kind."""
+    return pairs(text, "NAME=KIND, such as zip=category or visit=date:dmy")
 
 
 def held_out(text: str) -> float | str | None:
     """A share in (0, 1), nested, or none."""
     if text in ("none", "nested"):
         return None if text == "none" else text
-    value = number(text)
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text} must be a share in (0, 1), nested, or none")
-    return value
+    return share(text)
 
 
 def class_weight(text: str) -> Any:
     """Balanced, or CLASS=WEIGHT, several separated by commas."""
     if text == "balanced":
         return text
-    found = {}
-    for item in text.split(","):
-        name, equals, value = item.rpartition("=")
-        if not equals:
-            raise argparse.ArgumentTypeError(f"{item!r} is no CLASS=WEIGHT; or write balanced")
-        found[name.strip()] = positive(value)
-    return found
+    return {name: positive(value) for name, value in pairs(text, "CLASS=WEIGHT; or write balanced")}

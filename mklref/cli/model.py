@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from mklref._files import packed_arrays, read_archive, read_arrays, write_arrays
 from mklref._typing import Array
@@ -48,13 +49,7 @@ class TableModel:
         """Columns of predictions for the rows of a data frame.
 
         Classes come with their scores: one column for two classes, positive for the second one, else one a class.
-
-        Raises
-        ------
-        InvalidInput
-            A column is not there, or a cell is so far from the fitted table that its distance overflows.
-        InvalidParameter
-            Probabilities of numbers, or of a model for which nothing was held out.
+        `InvalidInput` is raised by the encoder, `InvalidParameter` where there are no probabilities.
         """
         if probabilities:
             self.require_probabilities()
@@ -100,13 +95,7 @@ class TableModel:
 
     @classmethod
     def load(cls, path: str) -> TableModel:
-        """Read what `save` wrote, also before its format had columns of other than numbers.
-
-        Raises
-        ------
-        UnsafeFile
-            Damaged, hostile or foreign files.
-        """
+        """Read what `save` wrote, also before its format had columns of other than numbers, or raise `UnsafeFile`."""
         arrays, facts = read_arrays(path)
         if facts.get("format") not in (_FIRST, _FORMAT):
             raise UnsafeFile(f"{path} is no model of a table; write one by: mklref fit DATA.csv --save {path}.")
@@ -183,5 +172,4 @@ def _probabilities(scores: Array, calibration: Any) -> Array:
     exponents = calibration[:, 0] + columns @ calibration[:, 1:].T
     if scores.ndim == 1:
         exponents = np.concatenate([np.zeros_like(exponents), exponents], axis=1)
-    powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(exponents, axis=1))

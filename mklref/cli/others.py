@@ -10,12 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.table import Table
 
-from mklref import equivalences, native, reference
+from mklref import equivalences, native, reference, regularizers
 from mklref._crosscheck import NATIVE
 from mklref.cli import render
 from mklref.datasets import BUNDLED, PUBLISHED
@@ -35,15 +34,7 @@ def run_explore(arguments: Any) -> NoReturn:
 
 
 def run_reproduce(arguments: Any) -> bool:
-    """Run the papers' experiments, write the report, and say whether it is complete.
-
-    They live in a checkout and not in the installed package.
-
-    Raises
-    ------
-    MissingExtra
-        The directory `validation` is not at hand.
-    """
+    """Run the experiments of the papers, which a checkout has, write the report, and say whether it is complete."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does, and the installed command does not
@@ -67,22 +58,13 @@ def run_vectors(arguments: Any) -> bool:
         def advance(done: int, total: int, name: str) -> None:
             progress.update(bar, completed=done, total=total, description=name)
 
-        index = export_vectors(
-            arguments.directory,
-            include=arguments.include,
-            exclude=arguments.exclude,
-            formats=arguments.formats,
-            suite=arguments.suite,
-            progress=advance,
-        )
+        options = {name: getattr(arguments, name) for name in ("include", "exclude", "formats", "suite")}
+        index = export_vectors(arguments.directory, **options, progress=advance)
     count = len(index["problems"])
     proven = sum(entry["bounds"] == "rigorous" for entry in index["problems"])
     formats = ", ".join(arguments.formats)
-    out.print(
-        f"{count} problems as {formats} in {arguments.directory}, with index.json; the bounds of {proven} are proven",
-        markup=False,
-        soft_wrap=True,
-    )
+    told = f"{count} problems as {formats} in {arguments.directory}, with index.json; the bounds of {proven} are proven"
+    render.say(out, told)
     return True
 
 
@@ -90,7 +72,11 @@ def run_list(arguments: Any) -> bool:
     """Print formulations, losses, regularisers, solvers and data sets, or the table of equivalences."""
     out = render.console()
     if arguments.equivalences:
-        _show_equivalences(out)
+        words = ("parameters", "condition", "source")
+        for row in equivalences.table():
+            out.print(f"[bold]{escape(row['left'])}  ->  {escape(row['right'])}[/bold]")
+            render.show_facts(out, {word: row[word] for word in words if row[word] != equivalences.NONE})
+            out.print()
         return True
     for title, lines in _sections().items():
         table = Table(box=None, pad_edge=False, show_header=False)
@@ -104,31 +90,20 @@ def run_list(arguments: Any) -> bool:
     return True
 
 
-def _show_equivalences(out: Console) -> None:
-    for row in equivalences.table():
-        out.print(f"[bold]{escape(row['left'])}  ->  {escape(row['right'])}[/bold]")
-        facts = {word: row[word] for word in ("parameters", "condition", "source") if row[word] != equivalences.NONE}
-        render.show_facts(out, facts)
-        out.print()
-
-
 def _sections() -> dict[str, dict[str, str]]:
     return {
         "formulations": {name: _first_line(inspect.getmodule(form)) for name, form in FORMULATIONS.items()},
         "losses": {name: _first_line(kind) for name, kind in LOSSES.items()},
-        "regularisers": {kind.__name__: _first_line(kind) for kind in _members(Regularizer)},
+        "regularisers": {
+            name: _first_line(kind)
+            for name, kind in vars(regularizers).items()
+            if isinstance(kind, type) and issubclass(kind, Regularizer) and not inspect.isabstract(kind)
+        },
         "solvers": {NATIVE: "compiled" if native.AVAILABLE else native.WHY}
         | {name: _version(name.lower()) for name in reference.SOLVERS},
         "bundled data": dict.fromkeys(BUNDLED, "scikit-learn"),
         "data that is fetched once": {name: entry.origin for name, entry in PUBLISHED.items()},
     }
-
-
-def _members(kind: type) -> list[type]:
-    """All public concrete subclasses."""
-    members: list[type] = kind.__subclasses__()
-    public = [member for member in members if not inspect.isabstract(member) and not member.__name__.startswith("_")]
-    return public + [descendant for member in members for descendant in _members(member)]
 
 
 def _first_line(thing: Any) -> str:

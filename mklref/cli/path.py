@@ -9,7 +9,6 @@ from io import StringIO
 from typing import Any
 
 import numpy as np
-from rich.table import Table as Grid
 from sklearn.exceptions import ConvergenceWarning
 
 from mklref._files import write_text
@@ -18,9 +17,8 @@ from mklref._progress import Steps
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.table import read_messy, require_pictures, save_picture, show_columns
-from mklref.estimators.gram import family_of
 from mklref.exceptions import Interrupted, InvalidParameter
-from mklref.kernels import normalize
+from mklref.kernels import parse
 from mklref.losses import EpsilonInsensitive, Hinge
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
@@ -38,7 +36,8 @@ def run(arguments: Any) -> bool:
     pipeline = table.pipeline(arguments)
     X = pipeline["table"].fit_transform(table.frame)
     show_columns(out, arguments, pipeline["table"])
-    problem, names = _problem(arguments, X, table)
+    problem = _problem(arguments, X, table)
+    names = problem.kernels.names
     solutions, interrupted = _solved(problem, arguments)
     errors, chosen = np.full((len(arguments.C), arguments.folds), np.nan), None
     if not interrupted:
@@ -51,8 +50,7 @@ def run(arguments: Any) -> bool:
     )
     out.print()
     _show(out, costs, solutions, errors)
-    for option, path in written.items():
-        out.print(f"{'written to' if option == 'out' else 'drawn in'} {path}", markup=False, soft_wrap=True)
+    render.show_written(out, written)
     if interrupted:
         raise KeyboardInterrupt(f"interrupted; {len(costs)} of {len(arguments.C)} points are there")
     return all(solution.certificate.is_optimal(arguments.tol) for solution in solutions)
@@ -83,20 +81,17 @@ def _errors(search: Any, X: Any, y: Any, unknown: Any) -> tuple[Any, float | Non
     return 1.0 - np.array(folds).T, search.C_, search.interrupted_
 
 
-def _problem(arguments: Any, X: Any, table: Any) -> tuple[Any, tuple[str, ...]]:
+def _problem(arguments: Any, X: Any, table: Any) -> Problem | MulticlassProblem:
     """The problem on all samples, of two classes, several, or numbers in units of their standard deviation."""
-    stack = family_of(arguments.kernels).fit(X)
-    kernels: Any = stack if arguments.normalize == "none" else normalize(stack, arguments.normalize)
-    shared = {"C": arguments.C[0], "regularizer": Lp(arguments.p[0])}
-    y = table.y
+    kernels = parse(arguments.kernels).fit(X, normalize=None if arguments.normalize == "none" else arguments.normalize)
+    y, loss = table.y, arguments.loss or (Hinge() if table.classes else EpsilonInsensitive(0.1))
+    common: dict[str, Any] = {"C": arguments.C[0], "loss": loss, "regularizer": Lp(arguments.p[0])}
     if not table.classes:
-        y = (y - y.mean()) / y.std()
-        return Problem(kernels, y, loss=arguments.loss or EpsilonInsensitive(0.1), **shared), stack.names
-    loss = arguments.loss or Hinge()
+        return Problem(kernels, (y - y.mean()) / y.std(), **common)
     classes = np.unique(y)
-    if len(classes) == 2:
-        return Problem(kernels, np.where(y == classes[1], 1.0, -1.0), loss=loss, **shared), stack.names
-    return MulticlassProblem(kernels, y, loss=loss, **shared), stack.names
+    if len(classes) > 2:
+        return MulticlassProblem(kernels, y, **common)
+    return Problem(kernels, np.where(y == classes[1], 1.0, -1.0), **common)
 
 
 def _selected(solution: Any) -> int:
@@ -106,9 +101,7 @@ def _selected(solution: Any) -> int:
 
 
 def _show(out: Any, costs: list[float], solutions: list[Any], errors: Any) -> None:
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for title in ("C", "kernels", "objective", "rel. gap", "error", "+-"):
-        grid.add_column(title, justify="right")
+    grid = render.grid("C", "kernels", "objective", "rel. gap", "error", "+-")
     known = np.isfinite(errors)
     means = [float(row[there].mean()) if there.any() else np.inf for row, there in zip(errors, known, strict=True)]
     for k, (cost, solution) in enumerate(zip(costs, solutions, strict=True)):

@@ -28,56 +28,23 @@ def run(arguments: Any) -> bool:
     model = TableModel.load(arguments.model)
     if arguments.proba:
         model.require_probabilities()
-    works = []
-
-    def lines() -> Iterator[str]:
-        works.append(_Work(model))
-        return _lines(arguments, model, works[-1])
+    work = _Work(arguments, model)
 
     def write(path: str) -> None:
         with replacing(path) as file:
-            for text in lines():
+            for text in work.lines():
                 file.write(text.encode())
 
     if arguments.out is None:
-        for text in lines():
+        for text in work.lines():
             _print(text)
     else:
         deliver(arguments, out=write)
-    if works[-1].told:
-        sys.stderr.write(f"mklref: {works[-1].told}\n")
-    if works[-1].interrupted:
-        raise KeyboardInterrupt(f"interrupted; predictions of the first {works[-1].rows} rows are there")
+    if work.told:
+        sys.stderr.write(f"mklref: {work.told}\n")
+    if work.interrupted:
+        raise KeyboardInterrupt(f"interrupted; predictions of the first {work.rows} rows are there")
     return True
-
-
-def _lines(arguments: Any, model: TableModel, work: _Work) -> Iterator[str]:
-    """The lines of the result, block by block, the first with the header; up to where Ctrl-C comes."""
-    progress = Steps(sys.stderr.isatty() and arguments.out is not None, "rows", None)
-    kept = list(dict.fromkeys([*model.identifiers, *arguments.keep]))
-    try:
-        for frame in read_frames(arguments.data, encoding=arguments.encoding, separator=arguments.separator, rows=ROWS):
-            lacking = [name for name in arguments.keep if name not in frame.columns]
-            if lacking:
-                raise InvalidParameter(f"--keep names {lacking[0]!r}, which is no column of {arguments.data}.")
-            columns = model.predict(frame, probabilities=arguments.proba)
-            work.add(frame, columns["prediction"])
-            columns = {name: np.asarray(frame[name], dtype=object) for name in kept if name in frame.columns} | columns
-            text = StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            if not work.rows:
-                writer.writerow(columns)
-            for row in zip(*columns.values(), strict=True):
-                writer.writerow([cell if isinstance(cell, str) else f"{cell:.9g}" for cell in row])
-            yield text.getvalue()
-            work.rows += len(frame)
-            progress.advance(len(frame))
-    except KeyboardInterrupt:
-        if not work.rows:
-            raise
-        work.interrupted = True
-    finally:
-        progress.close()
 
 
 def _print(text: str) -> None:
@@ -96,14 +63,44 @@ def _print(text: str) -> None:
 class _Work:
     """How far it has come, and how good the predictions are where the table has the target."""
 
-    def __init__(self, model: TableModel) -> None:
-        self._model = model
+    def __init__(self, arguments: Any, model: TableModel) -> None:
+        self._arguments, self._model = arguments, model
+
+    def lines(self) -> Iterator[str]:
+        """The lines of the result, from the first block on, which has the header; up to where Ctrl-C comes."""
         self.rows, self.interrupted = 0, False
         self._n = self._right = self._strange = 0
-        self._rests: list[Any] = []
         self._values: list[Any] = []
+        self._rests: list[Any] = []
+        given = self._arguments
+        progress = Steps(sys.stderr.isatty() and given.out is not None, "rows", None)
+        kept = list(dict.fromkeys([*self._model.identifiers, *given.keep]))
+        try:
+            for frame in read_frames(given.data, encoding=given.encoding, separator=given.separator, rows=ROWS):
+                lacking = [name for name in given.keep if name not in frame.columns]
+                if lacking:
+                    raise InvalidParameter(f"--keep names {lacking[0]!r}, which is no column of {given.data}.")
+                found = self._model.predict(frame, probabilities=given.proba)
+                self._compare(frame, found["prediction"])
+                columns = {name: np.asarray(frame[name], dtype=object) for name in kept if name in frame.columns}
+                columns |= found
+                text = StringIO()
+                writer = csv.writer(text, lineterminator="\n")
+                if not self.rows:
+                    writer.writerow(columns)
+                for row in zip(*columns.values(), strict=True):
+                    writer.writerow([cell if isinstance(cell, str) else f"{cell:.9g}" for cell in row])
+                yield text.getvalue()
+                self.rows += len(frame)
+                progress.advance(len(frame))
+        except KeyboardInterrupt:
+            if not self.rows:
+                raise
+            self.interrupted = True
+        finally:
+            progress.close()
 
-    def add(self, frame: Any, predicted: Any) -> None:
+    def _compare(self, frame: Any, predicted: Any) -> None:
         """Compare a block of rows with its targets; those without one count for nothing."""
         if self._model.target not in frame.columns:
             return

@@ -50,10 +50,7 @@ class Input:
 def read_stated(arguments: Any) -> Problem | None:
     """The problem that a file states, with its C, loss, regulariser and weights; None for data alone.
 
-    Raises
-    ------
-    InvalidInput, InvalidType, UnsafeFile, OSError
-        Whatever is wrong with the file; an option that contradicts it, or that a stated problem has no use for.
+    An option that contradicts it, or that a stated problem has no use for, is refused.
     """
     if Path(arguments.data).suffix not in SUFFIXES or not _states(record := read_record(arguments.data)):
         return None
@@ -83,13 +80,7 @@ def _states(record: dict[str, Any]) -> bool:
 
 
 def read(arguments: Any, default_samples: int | None = None) -> Input:
-    """Read the data that the options name, encode its target, and compute its kernels.
-
-    Raises
-    ------
-    InvalidInput, InvalidType, UnsafeFile, OSError
-        Whatever is wrong with the file or the options, in words.
-    """
+    """Read the data that the options name, encode its target, and compute its kernels."""
     if arguments.data.endswith(".npz"):
         return _from_kernels(arguments)
     return _from_table(arguments, arguments.samples or default_samples)
@@ -98,6 +89,7 @@ def read(arguments: Any, default_samples: int | None = None) -> Input:
 def _from_table(arguments: Any, samples: int | None) -> Input:
     published, columns = _dataset(arguments)
     whole = published.complete()
+    incomplete = len(published.y) - len(whole.y)
     data = whole if samples is None else whole.subset(samples, arguments.seed or 0)
     y, meaning = _target(data.y, arguments)
     specification = RECIPE if arguments.kernels is None else arguments.kernels
@@ -109,8 +101,8 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
         arguments.loss or Hinge(),
         {
             "data": f"{whole.name} ({whole.source})" if whole.name != whole.source else whole.name,
-            "samples": _drawn(len(data.y), len(whole.y), arguments.seed or 0)
-            + _dropped(len(published.y) - len(whole.y)),
+            "samples": _drawn(len(data.y), len(whole.y), arguments.seed)
+            + (f"; {incomplete} with missing cells left out" if incomplete else ""),
             "target": meaning,
             "kernels": f"{len(kernels)}: {specification} on {len(data.features)} standardised variables, "
             f"normalisation: {method}",
@@ -182,10 +174,6 @@ def _target(y: Any, arguments: Any) -> tuple[Any, str]:
     labels, (negative, positive) = datasets.encode(y, arguments.positive)
     counts = int(np.sum(labels < 0)), int(np.sum(labels > 0))
     return labels, f"{negative} = -1 ({counts[0]} samples), {positive} = +1 ({counts[1]} samples)"
-
-
-def _dropped(incomplete: int) -> str:
-    return f"; {incomplete} with missing cells left out" if incomplete else ""
 
 
 def _drawn(taken: int, available: int, seed: int | None) -> str:

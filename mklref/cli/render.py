@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, ProgressColumn
@@ -28,6 +29,7 @@ NARROWER = tuple(
     )
 )
 """Columns that a narrow terminal does with: rows keep their names, values and status."""
+WRITTEN = {"save": "saved to", "out": "written to", "plot": "drawn in"}
 PIPE_WIDTH = 130
 """Width of the output where there is no terminal to ask."""
 
@@ -46,6 +48,25 @@ def progress(*columns: ProgressColumn) -> Progress:
     terminal = Console(stderr=True)
     console = terminal if terminal.is_terminal else Console(stderr=True, quiet=True)
     return Progress(*columns, console=console, transient=True, disable=not terminal.is_terminal)
+
+
+def say(out: Console, text: object) -> None:
+    """A text as it is, without line ends of our own."""
+    out.print(str(text), markup=False, soft_wrap=True)
+
+
+def show_written(out: Console, written: Mapping[str, str]) -> None:
+    """Where the results of these options are, as `deliver` tells."""
+    for option, path in written.items():
+        say(out, f"{WRITTEN[option]} {path}")
+
+
+def grid(*columns: str) -> Table:
+    """An empty table of numbers, to the right in their columns, without lines."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
 
 
 def show_facts(out: Console, facts: Mapping[str, str]) -> None:
@@ -79,11 +100,6 @@ def show_result(out: Console, check: CrossCheck) -> None:
     out.print()
     weights = {name: row.solution.weights for name, row in check.best_rows.items() if row.solution}
     show_weights(out, kernel_names(check.problem), dict(list(weights.items())[:MOST_COLUMNS]))
-    show_verdict(out, check)
-
-
-def show_verdict(out: Console, check: CrossCheck) -> None:
-    """One line, green or red."""
     out.print(f"[{'green' if check.passed else 'red'}]{escape(check.verdict)}[/]", soft_wrap=True)
 
 
@@ -91,17 +107,17 @@ def show_weights(out: Console, names: Sequence[str], columns: Mapping[str, Array
     """Kernel weights as bars, one kernel a line, one column for each of several answers."""
     if not columns:
         return
-    top = max(float(weights.max()) for weights in columns.values()) or 1.0
-    size = {m: max(float(weights[m]) for weights in columns.values()) for m in range(len(names))}
-    shown = sorted(sorted(size, key=lambda m: -size[m])[:MOST_KERNELS])
+    weights = np.stack(list(columns.values()), axis=1)
+    size = weights.max(axis=1)
+    top = float(size.max()) or 1.0
+    shown = np.sort(np.argsort(-size, kind="stable")[:MOST_KERNELS])
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("kernel", no_wrap=True)
     for title in columns:
         table.add_column(f"{title}", no_wrap=True)
     ascii_only = out.options.ascii_only
     for m in shown:
-        cells = (f"{weights[m]:6.4f} {_bar(float(weights[m]) / top, ascii_only)}" for weights in columns.values())
-        table.add_row(escape(names[m]), *cells)
+        table.add_row(escape(names[m]), *(f"{own:6.4f} {_bar(own / top, ascii_only)}" for own in weights[m].tolist()))
     out.print(table)
     if len(shown) < len(names):
         out.print(f"  [dim]{len(names) - len(shown)} kernels of smaller weight are not shown[/dim]")

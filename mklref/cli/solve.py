@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-
 from mklref import native
 from mklref._crosscheck.result import kernel_names
 from mklref.cli import render
@@ -33,7 +31,7 @@ def run(arguments: Any) -> bool:
         solution = native.solve(problem, tol=arguments.tol, **options)
     except Interrupted as interrupt:
         if isinstance(interrupt.solution, Solution):
-            _show_saved(out, deliver(arguments, save=interrupt.solution.save))
+            render.show_written(out, deliver(arguments, save=interrupt.solution.save))
         raise
     written = deliver(arguments, save=solution.save)
     out.print(f"\n[bold]{title}[/bold]")
@@ -48,11 +46,6 @@ def run(arguments: Any) -> bool:
     out.print()
     render.show_facts(out, facts)
     certified = solution.certificate.is_optimal(arguments.tol)
-    out.print(str(solution.certificate) if certified else solution.certificate.explain(), markup=False, soft_wrap=True)
-    _show_saved(out, written)
+    render.say(out, solution.certificate if certified else solution.certificate.explain())
+    render.show_written(out, written)
     return certified
-
-
-def _show_saved(out: Console, written: dict[str, str]) -> None:
-    for path in written.values():
-        out.print(f"saved to {path}", markup=False, soft_wrap=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.markup import escape
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from mklref import datasets
 from mklref._files import replacing
@@ -28,39 +28,6 @@ MOST_CLASSES = 20
 """Integer targets of up to so many values, each of them twice on average, are taken for classes."""
 
 
-def searching(arguments: Any, table: Any) -> Any:
-    """An unfitted search over --C and --p; the table says whether its targets are classes."""
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    kind: Any = MKLClassifierCV if table.classes else MKLRegressorCV
-    splitter: Any = StratifiedKFold if table.classes else KFold
-    options = {} if arguments.loss is None else {"loss": arguments.loss}
-    if getattr(arguments, "scoring", None):
-        options["scoring"] = arguments.scoring
-    if getattr(arguments, "class_weight", None):
-        if not table.classes:
-            raise InvalidParameter("--class-weight goes with a target of classes; this one holds numbers.")
-        options["class_weight"] = _class_weight(arguments.class_weight, table.y)
-    wanted = ("labels",) if table.classes else ("real",)
-    if arguments.loss is not None and arguments.loss.targets not in wanted:
-        raise InvalidParameter(
-            f"loss {arguments.loss} does not go with a target of {'classes' if table.classes else 'numbers'}; "
-            "choose another loss, or say --task."
-        )
-    return kind(
-        arguments.kernels,
-        Cs=arguments.C,
-        norms=arguments.p,
-        cv=splitter(arguments.folds, shuffle=True, random_state=arguments.seed),
-        rule=RULES[getattr(arguments, "rule", "best")],
-        normalize=None if arguments.normalize == "none" else arguments.normalize,
-        tol=arguments.tol,
-        n_jobs=arguments.jobs,
-        verbose=sys.stderr.isatty() or getattr(arguments, "verbose", False),
-        **options,
-    )
-
-
 def _class_weight(given: Any, y: Any) -> Any:
     """Balanced, or the weights of some classes, 1 for the others."""
     if given == "balanced":
@@ -75,15 +42,7 @@ def _class_weight(given: Any, y: Any) -> Any:
 
 
 def require_pictures(path: str | None) -> None:
-    """Refuse a picture that cannot be drawn before anything is learned.
-
-    Raises
-    ------
-    MissingExtra
-        matplotlib is not installed.
-    InvalidParameter
-        The file ends in no format that it writes.
-    """
+    """Refuse a picture that cannot be drawn, without matplotlib or in its format, before anything is learned."""
     if path is None:
         return
     require_matplotlib()
@@ -149,26 +108,45 @@ class MessyTable:
 
     def pipeline(self, arguments: Any) -> Any:
         """What learns: columns to numbers, then a search over --C and --p."""
-        return table_pipeline(searching(arguments, self), columns=dict(arguments.columns), missing=arguments.missing)
+        kind: Any = MKLClassifierCV if self.classes else MKLRegressorCV
+        splitter: Any = StratifiedKFold if self.classes else KFold
+        options = {} if arguments.loss is None else {"loss": arguments.loss}
+        if arguments.class_weight:
+            if not self.classes:
+                raise InvalidParameter("--class-weight goes with a target of classes; this one holds numbers.")
+            options["class_weight"] = _class_weight(arguments.class_weight, self.y)
+        if arguments.loss is not None and arguments.loss.targets != ("labels" if self.classes else "real"):
+            raise InvalidParameter(
+                f"loss {arguments.loss} does not go with a target of {'classes' if self.classes else 'numbers'}; "
+                "choose another loss, or say --task."
+            )
+        search = kind(
+            arguments.kernels,
+            Cs=arguments.C,
+            norms=arguments.p,
+            cv=splitter(arguments.folds, shuffle=True, random_state=arguments.seed),
+            scoring=arguments.scoring or None,
+            rule=RULES[arguments.rule],
+            normalize=None if arguments.normalize == "none" else arguments.normalize,
+            tol=arguments.tol,
+            n_jobs=arguments.jobs,
+            verbose=sys.stderr.isatty() or arguments.verbose,
+            **options,
+        )
+        return table_pipeline(search, columns=dict(arguments.columns), missing=arguments.missing)
 
 
 def show_columns(out: Any, arguments: Any, encoder: Any) -> None:
     """How many variables there are, with --report each column, and those that could be something else."""
     render.show_facts(out, {"kernels": f"{arguments.kernels} on {columns_used(encoder)}"})
     if arguments.report:
-        out.print("\n" + escape(encoder.report()) + "\n", soft_wrap=True)
+        render.say(out, f"\n{encoder.report()}\n")
     for column, other in alternatives(encoder).items():
-        out.print(f"{column}: {other}", markup=False, soft_wrap=True)
+        render.say(out, f"{column}: {other}")
 
 
 def read_messy(arguments: Any) -> MessyTable:
-    """Read the table that the options name.
-
-    Raises
-    ------
-    InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile, OSError
-        Whatever is wrong with it, in words.
-    """
+    """Read the table that the options name."""
     frame, name, source = _frame(arguments)
     target = frame.columns[-1] if arguments.target is None else arguments.target
     for option, columns in (("--target", [target]), ("--ignore", arguments.ignore), ("--id", arguments.id)):
@@ -199,7 +177,9 @@ def read_messy(arguments: Any) -> MessyTable:
         "samples": f"{len(y)} of {len(frame)}{left}",
         "target": _shown(y) if classes else f"numbers, standard deviation {float(np.std(y)):.4g}",
     }
-    if classes and arguments.task == "auto" and _is_rating(y):
+    names = np.unique(y)
+    whole = classes and all(name.lstrip("-").isdecimal() for name in names)
+    if whole and arguments.task == "auto" and 2 < len(names) <= MOST_RATINGS:
         facts["or else"] = "whole numbers are taken for classes; a rating is a number to predict: --task regress"
     return MessyTable(frame[variables].iloc[chosen].reset_index(drop=True), y, target, tuple(arguments.id), facts)
 
@@ -224,8 +204,3 @@ def _shown(y: Any) -> str:
     names, counts = np.unique(y, return_counts=True)
     pairs = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
     return f"{len(names)} classes: {', '.join(pairs[:8])}{', ...' if len(pairs) > 8 else ''}"
-
-
-def _is_rating(y: Any) -> bool:
-    names = np.unique(y)
-    return 2 < len(names) <= MOST_RATINGS and all(str(name).lstrip("-").isdecimal() for name in names)

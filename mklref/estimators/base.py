@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_sample_weight,
     check_consistent_length,
-    check_is_fitted,
     column_or_1d,
 )
 
 from mklref._typing import Array
 from mklref.certificate import Bounds
-from mklref.estimators import prediction
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
@@ -35,15 +33,15 @@ from mklref.estimators.gram import (
     vanished,
 )
 from mklref.estimators.persistence import Persistent, variables_of
-from mklref.estimators.prediction import Explained
+from mklref.estimators.prediction import Predicting
 from mklref.estimators.samples import (
     Kept,
-    as_given,
     merged,
     named,
     own_errors,
     require_memory,
     require_unmasked,
+    rows_of,
     validated,
     warn_of_constant,
     warn_of_scales,
@@ -72,32 +70,36 @@ class Part(NamedTuple):
     """Indices of its samples among those that were kept."""
 
 
-class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: ignore[misc]
+class BaseMKL(Predicting, WithFeatures, Persistent):
     """Fit of kernels and of the machine on them; see the classes for users."""
 
-    kernels: Any
-    norm: Any
-    normalize: Any
     center: bool
     tol: float
     max_iter: int
     verbose: bool
+    storage = "memory"  # of a search, which slices matrices
+    approximation: Any = None
+    n_jobs: int | None = None
 
     weights_: Array
     dual_coef_: Array
     intercept_: Array
-    support_: Any
     certificate_: Bounds | tuple[Bounds, ...]
     n_iter_: int
     kernel_names_: tuple[str, ...]
     kernel_groups_: dict[str, tuple[int, ...]]
     _new_kernels: NewKernels
+    """Those of positive weight, for new samples."""
     _folds_at_a_time: tuple[int, int] = (0, 1)
     """Folds of the search that this fit belongs to, and how many of them share the memory."""
     _factor_stack: Any
     """Kernels as factors, during a fit."""
     _columns: Any
     """Where the support vectors are among the samples that a fitted model keeps."""
+
+    def _take_parameters(self, given: dict[str, Any]) -> None:
+        """Each local variable of a constructor as the attribute of its name, as scikit-learn wants them."""
+        self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
     def _regularizer(self) -> Regularizer:
         """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance.
@@ -190,7 +192,7 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                 raise InvalidParameter(
                     f"{np.count_nonzero(weight)} of {n} sample weights are positive; at least two have to be."
                 )
-        kept = as_given(n, weight) if self._is_precomputed() else merged(X, weight, *keys)
+        kept = merged(weight, *((np.arange(n),) if self._is_precomputed() else (rows_of(X), *keys)))
         if len(kept.indices) < 2:
             raise InvalidInput("X holds one sample, or copies of it; give at least two that differ.")
         return kept
@@ -208,20 +210,21 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
 
         Those that need no check are evaluated as they are needed, the others before they are normalised.
         """
-        of_samples = not self._is_precomputed() and getattr(self, "approximation", None) is None and not is_sparse(X)
+        of_samples = not self._is_precomputed() and self.approximation is None and not is_sparse(X)
         if of_samples and all(kernel.definite for kernel in self._members()):
             return self._raw_kernels(X, kept, self._normalizer(kept.weight))
         return self._normalized(self._raw_kernels(X, kept), kept.weight)
 
     def _raw_kernels(self, X: Any, kept: Kept, how: Normalizer = _AS_THEY_ARE) -> KernelStack:
-        """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need."""
-        wanted = self._normalizer(kept.weight)
-        storage = checked_storage(getattr(self, "storage", "memory"))  # a search slices matrices
+        """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need.
+
+        Factors are normalised in any case.
+        """
+        wanted, storage = self._normalizer(kept.weight), checked_storage(self.storage)
+        checked_approximation(self.approximation)
+        if self.approximation is not None and (self._is_precomputed() or is_sparse(X)):
+            raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
         grams: KernelStack
-        approximation = getattr(self, "approximation", None)
-        checked_approximation(approximation)
-        if approximation is not None:
-            return self._factors(X, kept, approximation, wanted)
         if self._is_precomputed():
             if wanted.method == "spherical":
                 raise InvalidParameter(
@@ -230,27 +233,20 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
                 )
             grams, self._new_kernels = raw_precomputed(X, kept.indices)
         else:
-            names = getattr(self, "feature_names_in_", None)
-            if storage == "memory":
-                require_memory(len(kept.indices), len(self._members()), *self._folds_at_a_time)
-            grams, fitted = raw_family(self.kernels, X[kept.indices], names, storage, how)
-            self._new_kernels = fitted
-            self.kernel_groups_ = grouped(fitted.kernels, variables_of(self))
-            warn_of_scales(fitted.kernels, fitted.samples, variables_of(self))
+            samples, members, variables = X[kept.indices], self._members(), variables_of(self)
+            if self.approximation is not None:
+                names = tuple(kernel.name(variables) for kernel in members)
+                grams, self._new_kernels = approximated(members, names, samples, self.approximation, wanted)
+                self._factor_stack = grams
+            else:
+                if storage == "memory":
+                    require_memory(len(kept.indices), len(members), *self._folds_at_a_time)
+                columns = getattr(self, "feature_names_in_", None)
+                grams, self._new_kernels = raw_family(self.kernels, samples, columns, storage, how)
+            self.kernel_groups_ = grouped(members, variables)
+            warn_of_scales(members, samples, variables)
         self.kernel_names_ = grams.names
         return grams
-
-    def _factors(self, X: Any, kept: Kept, approximation: Any, how: Normalizer) -> KernelStack:
-        """The kernels as factors, normalised."""
-        if self._is_precomputed() or is_sparse(X):
-            raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
-        variables, samples, members = variables_of(self), X[kept.indices], self._members()
-        self.kernel_names_ = tuple(kernel.name(variables) for kernel in members)
-        self._factor_stack, self._new_kernels = approximated(members, self.kernel_names_, samples, approximation, how)
-        self.kernel_groups_ = grouped(members, variables)
-        warn_of_scales(members, samples, variables)
-        stack: KernelStack = self._factor_stack
-        return stack
 
     def _normalized(self, raw: KernelStack, weight: Array | None) -> KernelStack:
         """The kernels that are learned with; those of `raw` are not needed after it."""
@@ -261,25 +257,25 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """What the fit of every estimator is: check, evaluate, state, solve."""
-        own: Any = self
         with self._fitting():
-            X, y = own._checked_data(X, y)
+            X, y = self._checked_data(X, y)
             kept = self._kept(X, sample_weight, y)
             y = y[kept.indices]
             self._require_targets(y)
-            self._fit_parts(own._parts(self._learned_kernels(X, kept), y, kept.weight), kept)
+            self._fit_parts(self._parts(self._learned_kernels(X, kept), y, kept.weight), kept)
+        self._warn_if_useless()
         return self
 
     def _require_targets(self, y: Any) -> None:
         """Raise unless something can be learned from the targets that are kept."""
 
+    def _warn_if_useless(self) -> None:
+        """Warn if nothing has been learned from them."""
+
     def _fit_parts(self, parts: list[Part], kept: Kept, *, unfinished: bool = False) -> bool:
         """Solve the problems, and keep of the machines what predictions need; whether Ctrl-C came first.
 
-        Raises
-        ------
-        Interrupted
-            Ctrl-C came first, and nobody wants an unfinished model, or there is none.
+        `Interrupted` is raised where it came and nobody wants an unfinished model, or there is none.
         """
         self._remember_parameters()
         solutions, interrupted = self._solutions(parts)
@@ -290,7 +286,10 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
         if isinstance(self._new_kernels, FactorFamily):
             self._new_kernels = self._new_kernels.of(self._factor_stack, self.dual_coef_, self._columns)
             del self._factor_stack
-        self._new_kernels, self._columns = prediction.held(self._new_kernels, self._columns, self._active)
+        centred = self._new_kernels.centred  # a centred kernel of a new sample takes a mean over all training samples
+        self._new_kernels = self._new_kernels.reduced(slice(None) if centred else self._columns, self._active)
+        if not centred:
+            self._columns = np.arange(len(self._columns))
         for solution in solutions:
             if solution.status is not Status.OPTIMAL:
                 warnings.warn(
@@ -304,19 +303,14 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
 
     def _solutions(self, parts: list[Part]) -> tuple[list[Any], Interrupted | None]:
         """The solution of each problem, None for what Ctrl-C has left out, and the interruption."""
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": poll}
+        one = partial(solve, tol=self.tol, max_iter=self.max_iter, callback=poll)
+        tasks, shown = [(part.problem,) for part in parts], bool(self.verbose)
         if len(parts) == 1:
             try:
-                return [solve(parts[0].problem, progress=bool(self.verbose), **options)], None
+                return [one(*tasks[0], progress=shown)], None
             except Interrupted as stopped:
                 return [stopped.solution], stopped
-        found, interrupted = gathered(
-            lambda problem: solve(problem, **options),
-            [(part.problem,) for part in parts],
-            n_jobs=getattr(self, "n_jobs", None),
-            label="machines",
-            shown=bool(self.verbose),
-        )
+        found, interrupted = gathered(one, tasks, n_jobs=self.n_jobs, label="machines", shown=shown)
         return [found.get(k) for k in range(len(parts))], Interrupted() if interrupted else None
 
     def _keep(self, parts: list[Part], solutions: list[Any], indices: Any, constant: list[int]) -> None:
@@ -366,27 +360,10 @@ class BaseMKL(Explained, WithFeatures, Persistent, BaseEstimator):  # type: igno
             return csr_array(X)
         return X.toarray() if is_sparse(X) else X
 
-    def _scores(self, X: Any) -> Array:
-        """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p of each machine p, (k, P)."""
-        check_is_fitted(self)
-        X = self._checked_new(X)
-        machines = self._machines()
-        return prediction.scores(self._new_kernels, X, *machines, self.intercept_, shown=bool(self.verbose))
-
-    def _machines(self) -> tuple[Array, Array]:
-        """theta (P, active kernels) or (1, active kernels), and beta (P, samples that are kept)."""
-        weights = np.atleast_2d(self.weights_)[:, self._active]
-        new: Any = self._new_kernels
-        if not new.centred:
-            return weights, self.dual_coef_
-        dual = np.zeros((len(self.dual_coef_), new.n_samples))
-        dual[:, self._columns] = self.dual_coef_
-        return weights, dual
-
     def __sklearn_tags__(self) -> Any:
         """Precomputed kernels have an axis of samples twice: cross-validation slices both."""
         tags = super().__sklearn_tags__()
-        if getattr(self, "approximation", None) is not None:
+        if self.approximation is not None:
             tags.transformer_tags = TransformerTags(preserves_dtype=[])
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed()
         return tags

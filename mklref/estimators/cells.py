@@ -130,10 +130,9 @@ def _number(known: Sequence[str]) -> Reading | None:
         example = next(cell for cell in known if "," in cell or "." in cell)
         if "," in example:
             return Reading("number", notation, f"{example!r} is read as {numbers([example], '.')[0]:g}", "number:,")
-    if all(cell.isdecimal() for cell in known) and any(cell[0] == "0" and len(cell) > 1 for cell in known):
-        found_levels = _category(known)
-        example = next(cell for cell in known if cell[0] == "0" and len(cell) > 1)
-        return Reading(found_levels.kind, "", f"codes such as {example!r} and no numbers", "number")
+    codes = [cell for cell in known if cell[0] == "0" and len(cell) > 1]
+    if codes and all(cell.isdecimal() for cell in known):
+        return Reading(_category(known).kind, "", f"codes such as {codes[0]!r} and no numbers", "number")
     different = np.unique(values)
     whole = bool(np.all(values == np.round(values)))
     if whole and len(values) > 2 and _counts(values):

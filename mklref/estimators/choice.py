@@ -37,21 +37,14 @@ class Choice:
 
 
 def chosen(grid: list[tuple[float, Any]], rows: list[Row], rule: str, scoring: Any) -> Choice:
-    """The table of these rows, each of a pair of C and norm, and the choice by a rule.
-
-    Raises
-    ------
-    InvalidParameter
-        No candidate has a score.
-    """
+    """The table of these rows, each of a pair of C and norm, and the choice by a rule among those that have a score."""
     there = np.array([[point is not None for point in row] for row in rows])
     used = there & there.all(axis=0) if there.all(axis=0).any() else there
     compared = used.sum(axis=1) == used.sum(axis=1).max()
     used &= compared[:, None]
-    scores = _of_points(rows, lambda point: point.score)
-    means, deviations = np.full((2, len(rows)), np.nan)
-    means[compared] = scores[compared].mean(axis=1, where=used[compared])
-    deviations[compared] = scores[compared].std(axis=1, where=used[compared])
+    numbers = [[(own.score, own.n_kernels, own.relative_gap) if own else [np.nan] * 3 for own in row] for row in rows]
+    scores, kernels, gaps = np.moveaxis(np.array(numbers), -1, 0)
+    means, deviations = (_over_folds(statistic, scores, used) for statistic in (np.mean, np.std))
     folds = int(used[compared][0].sum())
     errors = deviations / np.sqrt(folds - 1) if folds > 1 else np.where(compared, 0.0, np.nan)
     if np.isnan(means).all():
@@ -60,11 +53,7 @@ def chosen(grid: list[tuple[float, Any]], rows: list[Row], rule: str, scoring: A
             f"scoring = {scoring!r} gives nan in fold {f}: give stratified or fewer folds, so that the test "
             "samples of each one have what it measures, or another scoring."
         )
-    kernels = _of_points(rows, lambda point: point.n_kernels)
-    n_kernels, gap = np.full((2, len(rows)), np.nan)
-    begun = there.any(axis=1)
-    n_kernels[begun] = kernels[begun].mean(axis=1, where=there[begun])
-    gap[begun] = np.nanmax(_of_points(rows, lambda point: point.relative_gap)[begun], axis=1)
+    n_kernels, gap = _over_folds(np.mean, kernels, there), _over_folds(np.max, gaps, there, initial=-np.inf)
     results: dict[str, Any] = {
         "params": [{"C": C, "norm": norm} for C, norm in grid],
         "param_C": np.array([C for C, _ in grid]),
@@ -85,6 +74,8 @@ def chosen(grid: list[tuple[float, Any]], rows: list[Row], rule: str, scoring: A
     return Choice(results, best, int(there.sum()), missed, folds)
 
 
-def _of_points(rows: list[Row], value: Any) -> Array:
-    """A number of each point, (rows, folds); nan where there is none."""
-    return np.array([[np.nan if point is None else value(point) for point in row] for row in rows], dtype=np.float64)
+def _over_folds(statistic: Any, values: Array, where: Any, **options: Any) -> Array:
+    """A statistic of each row over these folds; nan where there is none."""
+    found, some = np.full(len(values), np.nan), where.any(axis=1)
+    found[some] = statistic(values[some], axis=1, where=where[some], **options)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -99,7 +99,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     added up, and `support_` names the first of them. Class weights are factors of C alone.
     """
 
-    classes_: Any
+    C: float
+    multiclass: str
+    strategy: str
 
     def __init__(
         self,
@@ -121,24 +123,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.normalize = normalize
-        self.center = center
-        self.multiclass = multiclass
-        self.strategy = strategy
-        self.class_weight = class_weight
-        self.storage = storage
-        self.approximation = approximation
-        self.n_jobs = n_jobs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+        self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and machines.
 
         Parameters

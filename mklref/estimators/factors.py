@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -28,14 +29,14 @@ from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
 from mklref.kernels.base import Kernel
-from mklref.kernels.transforms import VANISHING, Normalizer, Transform
+from mklref.kernels.transforms import VANISHING, Normalizer, Scaling, Transform
 
 BLOCK = 1 << 20
 """Entries of a matrix with a row for each of some samples: 8 MB."""
 _FEWEST = 64
 """Rows of such a matrix, however many columns there are."""
 _LEAST = 1e-12
-"""Rounding: of eigenvalues of k(z, z) beside the largest, and of variances beside the mean of k(x, x)."""
+"""Rounding of eigenvalues of k(z, z) beside the largest."""
 
 
 class NystroemFactor:
@@ -105,13 +106,7 @@ class FactorFamily:
 
 
 def checked_approximation(approximation: Any) -> None:
-    """Refuse what is neither None, nor a number of columns, nor Nystroem.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        Something else, or less than one column.
-    """
+    """Refuse what is neither None, nor a number of columns, nor Nystroem."""
     if approximation is None:
         return
     if isinstance(approximation, int | np.integer) and approximation is not True:
@@ -141,10 +136,10 @@ def approximated(
     else:
         makers = [CholeskyFactor(kernel, int(approximation), _LEAST).fit(X) for kernel in kernels]
     features, transforms, rows = [], [], []
-    for maker in makers:
+    for maker, name in zip(makers, names, strict=True):
         raw = np.concatenate([maker.transform(X[part]) for part in row_blocks(len(X), len(maker.transform(X[:1])[0]))])
         diagonal = maker.kernel.diagonal(X)
-        own, constant = _normalized(maker, raw, diagonal, how)
+        own, constant = _normalized(maker, raw, diagonal, how, f"kernel {name!r}")
         features.append(own)
         transforms.append(VANISHING if constant else Transform())
         rows.append(own.normalized(raw, diagonal))
@@ -157,41 +152,31 @@ def row_blocks(n: int, columns: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, n, step)]
 
 
-def _normalized(maker: Any, raw: Array, diagonal: Array, how: Normalizer) -> tuple[Features, bool]:
-    """Statistics of the features, as `Normalizer.fit` takes them of the matrix; whether the kernel is constant."""
-    weight = how.weight
-    total = float(len(raw)) if weight is None else float(weight.sum())
-    mean = np.average(raw, axis=0, weights=weight)
-    size = float(diagonal.sum() if weight is None else weight @ diagonal) / total
-    variance = size - float(mean @ mean)
-    constant = variance <= _LEAST * size
-    if constant and (how.method == "multiplicative" or (how.method is not None and how.center)):
+def _normalized(maker: Any, raw: Array, diagonal: Array, how: Normalizer, label: str) -> tuple[Features, bool]:
+    """The features by the statistics that `Normalizer` takes of the matrix; whether the kernel is constant."""
+    spherical = how.method == "spherical"  # of which the features themselves take the lengths
+    mean = np.average(raw, axis=0, weights=how.weight)
+    statistics = replace(how, method="trace") if spherical else how
+    found = statistics.of_statistics(diagonal, raw @ mean, np.float64, label)
+    if found is VANISHING:
         return Features(maker, factor=0.0), True
-    held = variance if how.center else size
     factor = 1.0
-    if how.method == "multiplicative":
-        factor = variance**-0.5
-    elif how.method == "trace" and held > 0.0:
-        factor = (held * total) ** -0.5
-    return Features(maker, mean if how.center else 0.0, factor, how.method == "spherical"), False
+    if isinstance(found.normalization, Scaling) and not spherical:
+        factor = found.normalization.factor**0.5
+    return Features(maker, mean if how.center else 0.0, factor, spherical), False
 
 
 def _has_features(model: Any) -> bool:
     """Whether there is a `transform`."""
-    if getattr(model, "approximation", None) is None:
+    if model.approximation is None:
         raise AttributeError(
             "transform gives the features of approximated kernels: fit with approximation=Nystroem(n_components=300)."
         )
     return True
 
 
-class WithFeatures:
+class WithFeatures(BaseEstimator):  # type: ignore[misc]
     """The learned features of new samples, for an estimator whose kernels may be approximated."""
-
-    weights_: Array
-    _new_kernels: Any
-    _active: Any
-    _checked_new: Any
 
     @available_if(_has_features)  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> Array:
@@ -226,5 +211,5 @@ class WithFeatures:
     @available_if(_has_features)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """`fit`, and the features of the training samples."""
-        features: Array = cast(Any, self).fit(X, y, sample_weight=sample_weight).transform(X)
+        features: Array = self.fit(X, y, sample_weight=sample_weight).transform(X)
         return features

@@ -142,13 +142,7 @@ def _accuracy(model: Any, rows: Array, y: Any, sample_weight: Array | None = Non
 
 
 def scorer_of(model: Any, scoring: Any) -> Any:
-    """scikit-learn's scorer of that name, or the function itself; it says what to do if it asks for probabilities.
-
-    Raises
-    ------
-    InvalidParameter
-        An unknown name.
-    """
+    """scikit-learn's scorer of that name, or the function itself; it says what to do if it asks for probabilities."""
     try:
         scorer = check_scoring(model, scoring)
     except ValueError as unknown:
@@ -189,8 +183,8 @@ def points_of_fold(
     regularizers: list[Regularizer],
     Cs: Array,
     scoring: Any,
-) -> list[list[Point | None]] | Unfinished:
-    """The points [norm][C] of one fold, by descending C with warm starts, in the order of `Cs`.
+) -> list[Point | None] | Unfinished:
+    """The points of one fold, all norms of each C, solved norm by norm and by descending C with warm starts.
 
     Where Ctrl-C, or the end of the search, comes first, those that were solved by then and None for the others.
     """
@@ -216,10 +210,10 @@ def points_of_fold(
             constant=tuple(constant),
         )
         found.append((point, replace(point, relative_gap=max(map(_gap_of, solutions)))))
-    size = len(regularizers) * len(Cs)
-    path = [*(found[k][again] for k, again in of_point), *[None] * (size - len(of_point))]
-    points = [path[start : start + len(Cs)][::-1] for start in range(0, size, len(Cs))]
-    return points if len(of_point) == size else Unfinished(points)
+    path = np.full(len(regularizers) * len(Cs), None)
+    path[: len(of_point)] = [found[k][again] for k, again in of_point]
+    points: list[Point | None] = path.reshape(-1, len(Cs))[:, ::-1].T.ravel().tolist()
+    return points if len(of_point) == len(path) else Unfinished(points)
 
 
 def _path(
@@ -267,10 +261,7 @@ def _steps(
 def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> list[tuple[Any, Any]]:
     """Numbers of the training and test samples of each fold, as scikit-learn understands `cv`; errors call it `label`.
 
-    Raises
-    ------
-    InvalidParameter
-        It is none, or refuses the samples: it needs groups, or has more folds than a class has samples.
+    `InvalidParameter` if it is none, or refuses the samples: it needs groups, or more samples of a class.
     """
     every = np.arange(len(y))
     try:

@@ -33,13 +33,7 @@ PRECOMPUTED = "precomputed"
 
 
 def family_of(kernels: Any) -> KernelFamily:
-    """The family that a specification, a family, a function, or a list of these describes.
-
-    Raises
-    ------
-    InvalidParameter, InvalidType
-        Something else; the message says what is possible.
-    """
+    """The family that a specification, a family, a function, or a list of these describes."""
     if isinstance(kernels, KernelFamily):
         return kernels
     if isinstance(kernels, str):
@@ -119,13 +113,7 @@ NewKernels = FittedFamily | SparseFamily | Precomputed | FactorFamily
 
 
 def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
-    """Training matrices from an array (M, n, n) or (n, n, M), restricted to the samples that are kept.
-
-    Raises
-    ------
-    InvalidKernel
-        Another shape, or no Gram matrices.
-    """
+    """Training matrices from an array of Gram matrices, (M, n, n) or (n, n, M), restricted to the samples kept."""
     array = _stacked(X)
     last = kernels_last(array)
     n = array.shape[1]

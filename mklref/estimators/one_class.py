@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -33,22 +33,15 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
 
     Attributes
     ----------
-    weights_ : array (M,)
-        Kernel weights.
-    support_ : array (s,)
-        Indices of the training samples with a nonzero dual variable.
     dual_coef_ : array (1, s)
         They sum to 1; scikit-learn's `OneClassSVM` scales its problem so that they sum to nu n.
-    intercept_ : array (1,)
     offset_ : float
         -intercept_: decision_function = score_samples - offset_.
-    certificate_ : Certificate
-    n_iter_ : int
-    kernel_names_ : tuple of str
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Only if X is a data frame.
+    weights_, support_, intercept_, certificate_, n_iter_, kernel_names_, kernel_groups_, ...
+        All others are as for `MKLClassifier`.
     """
+
+    nu: float
 
     def __init__(
         self,
@@ -64,37 +57,10 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.nu = nu
-        self.normalize = normalize
-        self.center = center
-        self.storage = storage
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+        self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MKLOneClass:
-        """Learn kernel weights and the region.
-
-        Parameters
-        ----------
-        X : array or data frame (n, d); Gram matrices (M, n, n) or (n, n, M) if precomputed
-        y : ignored
-        sample_weight : array (n,), optional
-            Nonnegative factors of C.
-
-        Raises
-        ------
-        InvalidInput, InvalidType, ValueError
-            Whatever is wrong with data and parameters, and what to do.
-
-        Warns
-        -----
-        ConvergenceWarning
-            tol was not reached; says why.
-        """
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and the region; y is ignored, the rest as for `MKLClassifier.fit`."""
         return self._fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from os import PathLike
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from mklref import losses, regularizers
 from mklref._files import read_arrays, write_arrays
@@ -36,7 +38,7 @@ _UNITS = ("y_mean_", "y_scale_")
 """Of a regressor, whose machine may have other units."""
 
 
-class Persistent:
+class Persistent(BaseEstimator):  # type: ignore[misc]
     """`save` and `load` for the estimators."""
 
     _fitted_with: dict[str, Any]
@@ -45,19 +47,19 @@ class Persistent:
     @contextmanager
     def _fitting(self) -> Iterator[None]:
         """A fit is whole or has not been: where it fails or is interrupted, the estimator is what it was."""
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             yield
         except BaseException as error:
             if not isinstance(error, ConvergenceWarning):  # which comes after the fit, if it is made an error
-                vars(self).clear()
-                vars(self).update(before)
+                self.__dict__.clear()
+                self.__dict__.update(before)
             raise
 
     def _remember_parameters(self) -> None:
-        given = cast(Any, self).get_params(deep=False)
         self._fitted_with = {
-            name: deepcopy(value) if isinstance(value, list | dict) else value for name, value in given.items()
+            name: deepcopy(value) if isinstance(value, list | dict) else value
+            for name, value in self.get_params(deep=False).items()
         }
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -78,42 +80,39 @@ class Persistent:
 
     def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The arrays and facts that `save` writes; raises what it raises."""
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
-        model = cast(Any, self)
         kernels = self._fitted_with["kernels"]
         if not all(isinstance(text, str) for text in (kernels if isinstance(kernels, list | tuple) else [kernels])):
             raise InvalidParameter(
                 "kernels are functions or families, which a file of numbers cannot hold: write them as a specification "
                 "such as 'linear,rbf:0.5..20:8', or save with joblib.dump."
             )
-        if isinstance(model._new_kernels, FactorFamily):
+        if isinstance(self._new_kernels, FactorFamily):
             raise InvalidParameter("a model of approximated kernels is saved with joblib.dump.")
-        if isinstance(model._new_kernels, SparseFamily):
+        if isinstance(self._new_kernels, SparseFamily):
             raise InvalidParameter("a model of sparse samples is saved with joblib.dump; or fit it to X.toarray().")
-        arrays = {name.strip("_"): getattr(model, name) for name in _FITTED}
-        arrays |= _transforms_to_arrays(model._new_kernels, self._fitted_with)
+        arrays = {name.strip("_"): getattr(self, name) for name in _FITTED}
+        arrays |= _transforms_to_arrays(self._new_kernels, self._fitted_with)
         facts: dict[str, Any] = {
             "format": _FORMAT,
             "estimator": type(self).__name__,
             "parameters": {name: to_plain(value, name) for name, value in self._fitted_with.items()},
-            "n_features_in": int(model.n_features_in_),
-            "n_iter": int(model.n_iter_),
-            "kernel_names": list(model.kernel_names_),
-            "certificates": [vars(bounds) for bounds in np.atleast_1d(np.array(model.certificate_, dtype=object))],
+            "n_features_in": int(self.n_features_in_),
+            "n_iter": int(self.n_iter_),
+            "kernel_names": list(self.kernel_names_),
+            "certificates": [vars(bounds) for bounds in np.atleast_1d(np.array(self.certificate_, dtype=object))],
         }
-        if isinstance(model._new_kernels, Precomputed):
-            arrays["kept"] = model._new_kernels.samples
-            facts |= {"n_training": model._new_kernels.n_training, "last": bool(model._new_kernels.last)}
+        if isinstance(self._new_kernels, Precomputed):
+            arrays["kept"] = self._new_kernels.samples
+            facts |= {"n_training": self._new_kernels.n_training, "last": bool(self._new_kernels.last)}
         else:
-            arrays["samples"] = model._new_kernels.samples
-        if hasattr(model, "y_scale_"):
-            facts |= {name.strip("_"): getattr(model, name) for name in _UNITS}
-        if hasattr(model, "classes_"):
-            arrays["classes"] = _plain_classes(model.classes_)
-        if hasattr(model, "feature_names_in_"):
-            facts["feature_names_in"] = list(model.feature_names_in_)
+            arrays["samples"] = self._new_kernels.samples
+        if hasattr(self, "y_scale_"):
+            facts |= {name.strip("_"): getattr(self, name) for name in _UNITS}
+        if hasattr(self, "classes_"):
+            arrays["classes"] = _plain_classes(self.classes_)
+        if hasattr(self, "feature_names_in_"):
+            facts["feature_names_in"] = list(self.feature_names_in_)
         return arrays, facts
 
     @classmethod
@@ -135,18 +134,18 @@ class Persistent:
         if facts.get("estimator") != cls.__name__:
             raise UnsafeFile(f"{path} holds a {facts.get('estimator')}; load it with {facts.get('estimator')}.load.")
         try:
-            names = cast(Any, cls)._get_param_names()
+            names = cls._get_param_names()
             facts = saved.completed(facts, names)
             if facts["format"] == saved.FIRST:
                 arrays, facts = saved.upgraded(arrays, facts, _FORMAT)
-            require_model(names, "classes_" in cls.__annotations__, arrays, facts)
+            require_model(names, issubclass(cls, ClassifierMixin), arrays, facts)
             return cls._restored(arrays, facts)
         except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, RecursionError) as damaged:
             raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
 
     @classmethod
     def _restored(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> Self:
-        model = cast(Any, cls(**{name: from_plain(value) for name, value in facts["parameters"].items()}))
+        model = cls(**{name: from_plain(value) for name, value in facts["parameters"].items()})
         model._remember_parameters()
         for name in _FITTED:
             setattr(model, name, arrays[name.strip("_")])
@@ -163,7 +162,7 @@ class Persistent:
         if "feature_names_in" in facts:
             model.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
         model._new_kernels = _new_kernels(model, arrays, facts)
-        return cast(Self, model)
+        return model
 
 
 def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> NewKernels:
@@ -213,20 +212,16 @@ def _transforms_to_arrays(new: Any, parameters: dict[str, Any]) -> dict[str, Arr
 
 
 def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, ...]:
-    made = []
-    for m in range(M):
-        centering = (
-            Centering(arrays["means"][m], float(arrays["totals"][m]), arrays.get("shares"))
-            if "means" in arrays
-            else None
-        )
-        normalization: Scaling | Projection | None = None
-        if "factors" in arrays:
-            normalization = Scaling(float(arrays["factors"][m]))
-        elif "norms" in arrays:
-            normalization = Projection(arrays["norms"][m])
-        made.append(Transform(centering, normalization))
-    return tuple(made)
+    none: list[Any] = [None] * M
+    centerings = normalizations = none
+    if "means" in arrays:
+        shares, pairs = arrays.get("shares"), zip(arrays["means"], arrays["totals"].tolist(), strict=True)
+        centerings = [Centering(means, total, shares) for means, total in pairs]
+    if "factors" in arrays:
+        normalizations = [Scaling(factor) for factor in arrays["factors"].tolist()]
+    elif "norms" in arrays:
+        normalizations = [Projection(norms) for norms in arrays["norms"]]
+    return tuple(map(Transform, centerings, normalizations))
 
 
 def _plain_classes(classes: Any) -> Any:

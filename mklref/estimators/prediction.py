@@ -11,105 +11,52 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._progress import Steps
 from mklref._typing import Array
 from mklref.estimators.factors import FactorFamily, row_blocks
-from mklref.estimators.gram import NewKernels
 from mklref.exceptions import InvalidInput, InvalidParameter
 
 
-def held(new: NewKernels, support: Any, active: Any) -> tuple[NewKernels, Any]:
-    """What predictions need of the kernels, and where the support vectors are among the samples that it keeps.
+class Predicting(BaseEstimator):  # type: ignore[misc]
+    """Scores of new samples, for an estimator that has `_checked_new`, and what its kernels contribute to them."""
 
-    A centred kernel of a new sample has a mean over all training samples, which therefore are kept.
-    """
-    if new.centred:
-        return new.reduced(slice(None), active), support
-    return new.reduced(support, active), np.arange(len(support))
+    def _scores(self, X: Any) -> Array:
+        """t_p(x) of new samples, (k, P); `InvalidInput` where one is beyond float64."""
+        check_is_fitted(self)
+        X = self._checked_new(X)
+        found = np.empty((X.shape[0], len(self.dual_coef_)))
+        found[:] = self.intercept_
+        for rows, _, term in self._terms(X, shown=bool(self.verbose)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                found[rows] += term
+        return _within_float64(found)
 
-
-def scores(new: Any, X: Any, weights: Array, dual: Array, intercept: Array, *, shown: bool = False) -> Array:
-    """t_p(x) of new samples, (k, P).
-
-    Parameters
-    ----------
-    new : NewKernels
-        The kernels of positive weight, M of them, and n training samples.
-    X : array
-        New samples, or their precomputed kernels with new samples along the first axis.
-    weights : array (P, M) or (1, M)
-        theta.
-    dual : array (P, n)
-        beta.
-    intercept : array (P,)
-    shown : bool
-        Whether a progress line counts the blocks.
-
-    Raises
-    ------
-    InvalidInput
-        A score is beyond float64.
-    """
-    found = np.empty((X.shape[0], len(dual)))
-    found[:] = intercept
-    for rows, _, term in _terms(new, X, weights, dual, shown):
-        with np.errstate(over="ignore", invalid="ignore"):
-            found[rows] += term
-    return _within_float64(found)
-
-
-def contributions(new: Any, X: Any, weights: Array, dual: Array) -> Array:
-    """f_mp(x) of new samples, (k, M, P); parameters and errors as for `scores`."""
-    found = np.zeros((X.shape[0], weights.shape[1], len(dual)))
-    for rows, m, term in _terms(new, X, weights, dual, shown=False):
-        found[rows, m] = term
-    return _within_float64(found)
-
-
-def _terms(new: Any, X: Any, weights: Array, dual: Array, shown: bool) -> Iterator[tuple[slice, int, Array]]:
-    """f_mp(x) of each block of rows and each kernel, (k, P); of what overflows the scores say that it does."""
-    parts = row_blocks(X.shape[0], dual.shape[1]) if dual.size else []
-    progress = Steps(shown and len(parts) > 1, "predict", len(parts))
-    try:
-        for rows in parts:
-            if isinstance(new, FactorFamily):
-                kernels, coefficients = (own(X[rows]) for own in new.features), new.images
-            else:
-                kernels, coefficients = new.rows(X[rows], range(weights.shape[1])), (dual.T,) * weights.shape[1]
-            for m in range(weights.shape[1]):
-                kernel = next(kernels)
-                with np.errstate(over="ignore", invalid="ignore"):
-                    term = weights[:, m] * np.asarray(kernel @ coefficients[m])
-                del kernel  # before there is another one
-                yield rows, m, term
-            progress.advance()
-    finally:
-        progress.close()
-
-
-def _within_float64(found: Array) -> Array:
-    """What was found, unless it decides nothing: an infinite score has a sign by chance, and NaN has none."""
-    finite = np.isfinite(found)
-    if not finite.all():
-        row = int(np.argwhere(~finite)[0, 0])
-        raise InvalidInput(
-            f"the score of sample {row} is beyond float64: its kernels or the coefficients of the model are too large. "
-            "Scale its variables, or fit the model again."
-        )
-    return found
-
-
-class Explained:
-    """Contributions of kernels to scores, for an estimator that has `_machines`."""
-
-    kernel_names_: tuple[str, ...]
-    kernel_groups_: dict[str, tuple[int, ...]]
-    _new_kernels: Any
-    _active: Any
-    _machines: Any
-    _checked_new: Any
+    def _terms(self, X: Any, *, shown: bool) -> Iterator[tuple[slice, int, Array]]:
+        """f_mp(x) of each block of rows and each kernel of positive weight, (k, P); what overflows is not finite."""
+        new, weights, dual = self._new_kernels, np.atleast_2d(self.weights_)[:, self._active], self.dual_coef_
+        if new.centred:
+            dual = np.zeros((len(dual), new.n_samples))
+            dual[:, self._columns] = self.dual_coef_
+        parts = row_blocks(X.shape[0], dual.shape[1]) if dual.size else []
+        progress = Steps(shown and len(parts) > 1, "predict", len(parts))
+        try:
+            for rows in parts:
+                if isinstance(new, FactorFamily):
+                    kernels, coefficients = (own(X[rows]) for own in new.features), new.images
+                else:
+                    kernels, coefficients = new.rows(X[rows], range(weights.shape[1])), (dual.T,) * weights.shape[1]
+                for m in range(weights.shape[1]):
+                    kernel = next(kernels)
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        term = weights[:, m] * np.asarray(kernel @ coefficients[m])
+                    del kernel  # before there is another one
+                    yield rows, m, term
+                progress.advance()
+        finally:
+            progress.close()
 
     def contributions(self, X: Any, by: str = "kernel") -> Array:
         """f_m(x) = theta_m sum_i beta_i k_m(x_i, x): what each kernel, or group of kernels, adds to the score.
@@ -137,10 +84,11 @@ class Explained:
             raise InvalidParameter(f"by = {by!r} is unknown; known are kernel and group.")
         if by == "group" and not hasattr(self, "kernel_groups_"):
             raise InvalidParameter("by = 'group' takes the groups of the kernels, which precomputed ones do not tell.")
-        weights, dual = self._machines()
-        active = contributions(self._new_kernels, self._checked_new(X), weights, dual)
-        found = np.zeros((len(active), len(self.kernel_names_), len(dual)))
-        found[:, self._active] = active
+        X, active = self._checked_new(X), self._active
+        found = np.zeros((X.shape[0], len(self.kernel_names_), len(self.dual_coef_)))
+        for rows, m, term in self._terms(X, shown=False):
+            found[rows, active[m]] = term
+        found = _within_float64(found)
         if by == "group":
             sums = [found[:, list(members)].sum(axis=1) for members in self.kernel_groups_.values()]
             found = np.stack(sums, axis=1)
@@ -168,3 +116,15 @@ class Explained:
         total = float(shares.sum())
         names = self.kernel_names_ if by == "kernel" else tuple(self.kernel_groups_)
         return dict(zip(names, (shares / total if total > 0.0 else 0.0 * shares).tolist(), strict=True))
+
+
+def _within_float64(found: Array) -> Array:
+    """What was found, unless it decides nothing: an infinite score has a sign by chance, and NaN has none."""
+    finite = np.isfinite(found)
+    if not finite.all():
+        row = int(np.argwhere(~finite)[0, 0])
+        raise InvalidInput(
+            f"the score of sample {row} is beyond float64: its kernels or the coefficients of the model are too large. "
+            "Scale its variables, or fit the model again."
+        )
+    return found

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
+from mklref._validate import checked_flag
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import units
-from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, UselessModelWarning
+from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
 from mklref.problem import Problem
@@ -38,24 +39,18 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
 
     Attributes
     ----------
-    weights_ : array (M,)
-        Kernel weights.
-    support_ : array (s,)
-        Indices of the training samples with a nonzero dual variable.
-    dual_coef_ : array (1, s)
-    intercept_ : array (1,)
+    dual_coef_, intercept_ : arrays (1, s) and (1,)
         Both in the units of y: predict = sum_m theta_m K_m dual_coef_ + intercept_.
     y_mean_, y_scale_ : float
         Mean and standard deviation of the targets, weighted by sample_weight; 0 and 1 without scale_y.
     certificate_ : Certificate
         Of the problem in the units of the machine.
-    n_iter_ : int
-    kernel_names_ : tuple of str
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Only if X is a data frame.
+    weights_, support_, n_iter_, kernel_names_, kernel_groups_, n_features_in_, feature_names_in_
+        As for `MKLClassifier`.
     """
 
+    C: float
+    scale_y: bool
     y_mean_: float
     y_scale_: float
 
@@ -76,51 +71,21 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.normalize = normalize
-        self.center = center
-        self.scale_y = scale_y
-        self.storage = storage
-        self.approximation = approximation
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+        self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
-        """Learn kernel weights and the function.
-
-        Parameters
-        ----------
-        X : array or data frame (n, d); Gram matrices (M, n, n) or (n, n, M) if precomputed
-        y : array (n,)
-            Real targets.
-        sample_weight : array (n,), optional
-            Nonnegative factors of C.
-
-        Raises
-        ------
-        InvalidInput, InvalidType, ValueError
-            Whatever is wrong with data and parameters, and what to do.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and the function of real targets y (n,); the rest as for `MKLClassifier.fit`.
 
         Warns
         -----
-        ConvergenceWarning
-            tol was not reached; says why.
         UselessModelWarning
             The function is a constant.
         """
-        self._fit(X, y, sample_weight)
-        self._warn_if_constant()
-        return self
+        return self._fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Samples and targets as arrays."""
-        if not isinstance(self.scale_y, bool | np.bool_):
-            raise InvalidType(f"scale_y is {self.scale_y!r}; give True or False.")
+        checked_flag("scale_y", self.scale_y)
         loss = as_loss(self.loss)
         if loss.targets != "real":
             real = ", ".join(name for name, kind in LOSSES.items() if kind.targets == "real")
@@ -151,7 +116,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         self.dual_coef_ = self.dual_coef_ * self.y_scale_
         self.intercept_ = self.intercept_ * self.y_scale_ + self.y_mean_
 
-    def _warn_if_constant(self) -> None:
+    def _warn_if_useless(self) -> None:
+        """Warn if the function is a constant."""
         if self.dual_coef_.any() and self.weights_.any():
             return
         why = "all targets are within the tube of the loss" if not self.dual_coef_.any() else "no kernel has a weight"

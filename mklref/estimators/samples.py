@@ -49,39 +49,31 @@ class Kept:
     """For each sample that was given its number in `indices`, -1 without weight."""
 
 
-def merged(X: Any, weight: Array | None, *keys: Any) -> Kept:
-    """The samples of positive weight, equal ones once and in an order that does not depend on theirs.
+def merged(weight: Array | None, *keys: Any) -> Kept:
+    """The samples of positive weight, those with equal keys once, in the order of the keys.
 
     Parameters
     ----------
-    X : array (n, d)
-        Numbers or texts.
     weight : array (n,), optional
         Not negative.
     *keys : array (n,)
-        What equal samples have to agree in as well: their targets, their folds.
+        What equal samples agree in: their rows, their targets, their folds; their numbers if none is equal to another.
     """
-    kept = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
-    of_rows = np.unique(rows_as_bytes(X[kept]) if is_sparse(X) else _as_bytes(X[kept]), return_inverse=True)[1]
-    table = np.stack([of_rows, *(np.unique(key[kept], return_inverse=True)[1] for key in keys)])
+    n = len(keys[0])
+    kept = np.arange(n) if weight is None else np.flatnonzero(weight)
+    table = np.stack([np.unique(key[kept], return_inverse=True)[1] for key in keys])
     _, first, inverse = np.unique(table, axis=1, return_index=True, return_inverse=True)
     inverse = inverse.ravel()  # NumPy 2.0.0 alone gives it the shape (1, n)
     sums = np.bincount(inverse, weights=None if weight is None else weight[kept]).astype(np.float64)
-    places = np.full(X.shape[0], -1)
+    places = np.full(n, -1)
     places[kept] = inverse
     return Kept(kept[first], None if np.all(sums == 1.0) else sums, places)
 
 
-def as_given(n: int, weight: Array | None) -> Kept:
-    """The samples of positive weight as they come, for kernels that were computed elsewhere."""
-    chosen = np.arange(n) if weight is None else np.flatnonzero(weight)
-    places = np.full(n, -1)
-    places[chosen] = np.arange(len(chosen))
-    return Kept(chosen, None if weight is None else weight[chosen], places)
-
-
-def _as_bytes(X: Any) -> Any:
+def rows_of(X: Any) -> Any:
     """The rows as one item each, which compare as bytes: an order that is quick, and that nothing else depends on."""
+    if is_sparse(X):
+        return rows_as_bytes(X)
     rows = np.ascontiguousarray(X + 0.0 if X.dtype.kind == "f" else X)  # -0.0 becomes 0.0
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 

@@ -24,19 +24,9 @@ _ARRAYS = ("weights", "dual_coef", "intercept", "support", "columns")
 
 
 def require_model(parameters: Sequence[str], classifies: bool, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Raise unless arrays and facts are those of one fitted model.
+    """Raise unless arrays and facts are those of one fitted model, with parameters of these names and perhaps classes.
 
-    Parameters
-    ----------
-    parameters : sequence of str
-        The names of the parameters of the estimator.
-    classifies : bool
-        Whether it has classes.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        Something is missing or unknown, of another type, or does not fit the rest; the message says what.
+    A `KeyError`, `TypeError` or `ValueError` says what is missing, unknown, of another type, or does not fit the rest.
     """
     given = saved(facts, "parameters", dict)
     require_names(given, parameters, "parameters")
@@ -158,13 +148,7 @@ def completed(facts: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def upgraded(arrays: dict[str, Any], facts: dict[str, Any], now: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays and facts of the first format in the present one; what is wrong with them is found where those are read.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError, IndexError
-        Something is missing, or does not fit the rest.
-    """
+    """Arrays and facts of the first format in the present one; what is wrong with them is found when they are read."""
     given = facts["parameters"]
     facts = {**facts, "format": now}
     if facts["estimator"].startswith("MKLRegressor"):

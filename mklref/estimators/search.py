@@ -77,35 +77,7 @@ class MKLClassifierCV(Searching, MKLClassifier):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.kernels = kernels
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.n_jobs = n_jobs
-        self.loss = loss
-        self.normalize = normalize
-        self.center = center
-        self.multiclass = multiclass
-        self.strategy = strategy
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
-        """Search, and fit the chosen model to all samples.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `MKLClassifier.fit`.
-        groups : array (n,), optional
-            What a splitter such as GroupKFold keeps together.
-        """
-        return self._fit_best(MKLClassifier, X, y, sample_weight, groups)
+        self._take_parameters(locals())
 
 
 class MKLRegressorCV(Searching, MKLRegressor):
@@ -145,24 +117,4 @@ class MKLRegressorCV(Searching, MKLRegressor):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.kernels = kernels
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.n_jobs = n_jobs
-        self.loss = loss
-        self.normalize = normalize
-        self.center = center
-        self.scale_y = scale_y
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLRegressorCV:
-        """Search, and fit the chosen model to all samples; arguments as for `MKLClassifierCV.fit`."""
-        self._fit_best(MKLRegressor, X, y, sample_weight, groups)
-        self._warn_if_constant()
-        return self
+        self._take_parameters(locals())

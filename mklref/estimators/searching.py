@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -25,8 +25,8 @@ from mklref._typing import Array
 from mklref._validate import check_limits
 from mklref.certificate.verdict import saved
 from mklref.estimators.base import BaseMKL
-from mklref.estimators.choice import RULES, Choice, Row, chosen
-from mklref.estimators.folds import Fold, folds_of, memberships, points_of_fold, require_classes, splits_of
+from mklref.estimators.choice import RULES, Choice, chosen
+from mklref.estimators.folds import Point, folds_of, memberships, points_of_fold, require_classes, splits_of
 from mklref.estimators.persistence import from_plain, to_plain
 from mklref.estimators.samples import warn_of_constant
 from mklref.estimators.workers import gathered, workers_of
@@ -34,54 +34,67 @@ from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter,
 from mklref.solution import require_names
 
 
-class Searching:
+class Searching(BaseMKL):
     """The grid, the folds, the last fit, and the file of a search."""
 
-    Cs: Any
-    norms: Any
-    cv: Any
-    scoring: Any
     rule: str
-    n_jobs: int | None
-
     C_: float
-    norm_: Any
-    best_estimator_: Any
     best_index_: int
     best_score_: float
     n_splits_: int
     interrupted_: bool
     cv_results_: dict[str, Any]
 
-    def _fit_best(self, kind: type[BaseMKL], X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
-        """Search, then fit the chosen model to all samples, whose fitted attributes become those of the search."""
-        own = cast(Any, self)
+    @classmethod
+    def _plain(cls) -> Any:
+        """The estimator that the search is for: the class behind this one."""
+        return cls.__mro__[cls.__mro__.index(Searching) + 1]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Search, then fit the chosen model to all samples, whose fitted attributes become those of the search.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `MKLClassifier.fit`.
+        groups : array (n,), optional
+            What a splitter such as GroupKFold keeps together.
+        """
         if self.rule not in RULES:
             raise InvalidParameter(f"rule = {self.rule!r} is unknown; known are {', '.join(RULES)}.")
         if isinstance(self.scoring, list | tuple | set | dict):
             raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
-        check_limits(own.tol, "a relative duality gap", own.max_iter, None)
-        shared = {name: value for name, value in own.get_params(deep=False).items() if name in kind().get_params()}
-        model: Any = kind(**{**shared, "verbose": False, "storage": "memory"}).set_params(C=float(Cs[0]), norm=norms[0])
+        check_limits(self.tol, "a relative duality gap", self.max_iter, None)
+        given, names = self.get_params(deep=False), self._plain()._get_param_names()
+        own = {"C": float(Cs[0]), "norm": norms[0], "verbose": False, "storage": "memory"}
+        model = self._plain()(**({name: given[name] for name in names if name in given} | own))
         X, y = model._checked_data(X, y)
-        splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(own))
+        splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(self))
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
-        given = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)
-        folds = folds_of(splits, kept, y, given)
+        weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)
+        folds = folds_of(splits, kept, y, weight)
         y, weight = y[kept.indices], kept.weight
         model._require_targets(y)
-        if is_classifier(own):
+        if is_classifier(self):
             require_classes(folds, y)
         model._folds_at_a_time = (len(folds), workers_of(self.n_jobs, len(folds)))
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
-        rows = self._rows_of_grid((model, raw.dense(), y, weight), folds, (regularizers, Cs, self.scoring))
-        choice = chosen([(float(C), norm) for C in Cs for norm in norms], rows, self.rule, self.scoring)
+        grid = [(float(C), norm) for C in Cs for norm in norms]
+        matrices, shown = raw.dense(), bool(self.verbose)
+        tasks = [(model, matrices, y, weight, fold, regularizers, Cs, self.scoring) for fold in folds]
+        found, _ = gathered(points_of_fold, tasks, n_jobs=self.n_jobs, label=type(self).__name__, shown=shown)
+        del matrices, tasks  # of precomputed kernels it is a copy
+        none: list[Point | None] = [None] * len(grid)
+        rows = [list(row) for row in zip(*(found.get(f, none) for f in range(len(folds))), strict=True)]
+        if not any(map(any, rows)):
+            raise Interrupted
+        choice = chosen(grid, rows, self.rule, self.scoring)
         self._take_choice(choice, len(folds))
         self.interrupted_ = choice.scored < len(rows) * len(folds)
         self._warn(choice, len(rows) * len(folds))
-        model.set_params(C=self.C_, norm=self.norm_, verbose=own.verbose)
+        model.set_params(C=self.C_, norm=self.norm_, verbose=self.verbose)
         try:
             self.interrupted_ |= _fitted(model, raw, y, kept)
         except KeyboardInterrupt:  # before there was a point: the search is worth another fit, of the kernels anew
@@ -89,32 +102,8 @@ class Searching:
             _fitted(model, model._raw_kernels(X, kept), y, kept)
         _warn_of_folds([point.constant for point in rows[0] if point is not None], model.kernel_names_)
         self._take(model)
+        self._warn_if_useless()
         return self
-
-    def _rows_of_grid(self, data: tuple[Any, ...], folds: list[Fold], grid: tuple[Any, ...]) -> list[Row]:
-        """The points [C and norm][fold], C by C; None for those that Ctrl-C came before.
-
-        Raises
-        ------
-        Interrupted
-            Ctrl-C came before all of them.
-        """
-        found, _ = gathered(
-            points_of_fold,
-            [(*data, fold, *grid) for fold in folds],
-            n_jobs=self.n_jobs,
-            label=type(self).__name__,
-            shown=bool(cast(Any, self).verbose),
-        )
-        regularizers, Cs, _ = grid
-        rows: list[Row] = [
-            [found[f][r][c] if f in found else None for f in range(len(folds))]
-            for c in range(len(Cs))
-            for r in range(len(regularizers))
-        ]
-        if all(point is None for row in rows for point in row):
-            raise Interrupted
-        return rows
 
     def _take_choice(self, choice: Choice, n_splits: int) -> None:
         self.cv_results_, self.n_splits_ = choice.results, n_splits
@@ -130,15 +119,15 @@ class Searching:
                 f"{self.C_:.4g} and norm = {self.norm_} are the best of what {choice.folds} of {self.n_splits_} folds "
                 "compare. That model is now fitted to all samples; Ctrl-C again takes it as it is by then.",
                 InterruptedWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         if choice.missed:
             largest = np.nanmax(self.cv_results_["relative_gap"])
             warnings.warn(
-                f"{choice.missed} of {choice.scored} fits in the folds did not reach tol = {cast(Any, self).tol:g}; "
+                f"{choice.missed} of {choice.scored} fits in the folds did not reach tol = {self.tol:g}; "
                 f"the largest relative gap is {largest:.1e}. Raise max_iter, or leave out large values of C.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -147,10 +136,13 @@ class Searching:
         Parameters that are no plain values, such as splitters, are not written, and have their defaults when loaded.
         """
         check_is_fitted(self)
-        arrays, facts = cast(BaseMKL, self.best_estimator_).content()
-        table = self.cv_results_
+        arrays, facts = self.best_estimator_.content()
+        plain, table = {}, self.cv_results_
+        for name, value in self.get_params(deep=False).items():
+            with suppress(InvalidParameter):  # of what JSON cannot hold
+                plain[name] = to_plain(value, name)
         facts["search"] = {
-            "parameters": _plain_ones(cast(Any, self).get_params(deep=False)),
+            "parameters": plain,
             "results": {
                 name: _listed(column) for name, column in table.items() if name not in ("params", "param_norm")
             },
@@ -163,7 +155,7 @@ class Searching:
 
     @classmethod
     def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: Any) -> Self:
-        kind = cast(Any, cls).__mro__[2]
+        kind = cls._plain()
         model = kind._loaded(arrays, facts, path)
         if "search" not in facts:
             raise UnsafeFile(f"{path} holds a {kind.__name__} and no search; load it with {kind.__name__}.load.")
@@ -171,7 +163,7 @@ class Searching:
             found = saved(facts, "search", dict)
             names = ("parameters", "results", "norms", "best_index", "n_splits", "interrupted")
             require_names(found, names, "facts of a search")
-            own = cast(Any, cls(**{name: from_plain(value) for name, value in found["parameters"].items()}))
+            own = cls(**{name: from_plain(value) for name, value in found["parameters"].items()})
             results: dict[str, Any] = {
                 name: np.array([np.nan if value is None else float(value) for value in column])
                 for name, column in found["results"].items()
@@ -184,7 +176,7 @@ class Searching:
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
             raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
         own._take(model)
-        return cast(Self, own)
+        return own
 
     def _take(self, model: Any) -> None:
         """The fitted attributes of the chosen model as those of the search."""
@@ -200,15 +192,6 @@ def _fitted(model: Any, raw: Any, y: Any, kept: Any) -> bool:
     """Fit the chosen model to all samples, whose kernels are used up by it; whether Ctrl-C came first."""
     parts = model._parts(model._normalized(raw, kept.weight), y, kept.weight)
     return bool(model._fit_parts(parts, kept, unfinished=True))
-
-
-def _plain_ones(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that JSON can hold."""
-    plain = {}
-    for name, value in parameters.items():
-        with suppress(InvalidParameter):
-            plain[name] = to_plain(value, name)
-    return plain
 
 
 def _listed(column: Any) -> list[float | None]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -36,25 +36,21 @@ OTHER, ABSENT = "(other)", "missing"
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(Reading):
     """How one column of a table becomes numbers."""
 
-    name: str
-    kind: str
-    detail: str
+    name: str = field(kw_only=True)
     levels: tuple[str, ...] = ()
     mean: float = 0.0
     deviation: float = 1.0
     absent: int = 0
     """Missing cells of the table that it was fitted to."""
-    note: str = ""
-    option: str = ""
 
     @classmethod
     def of(cls, name: str, cells: Any, found: Reading) -> Column:
         """Levels, mean and deviation of these cells."""
         absent = sum(cell is None for cell in cells)
-        made = cls(name, found.kind, found.detail, absent=absent, note=found.note, option=found.option)
+        made = cls(**vars(found), name=name, absent=absent)
         if made.kind == "leave":
             return made
         if made.kind == "category":
@@ -166,10 +162,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             No data frame, columns of one name, columns that are not there, or nothing to learn from.
         """
         given, names = {str(name): kind for name, kind in dict(self.columns or {}).items()}, _by_name(X)
-        unknown = [name for name in given if name not in names]
-        if unknown:
+        for unknown in (name for name in given if name not in names):
             raise InvalidParameter(
-                f"columns names {unknown[0]!r}, which is not there; there are {', '.join(list(names)[:8])}."
+                f"columns names {unknown!r}, which is not there; there are {', '.join(list(names)[:8])}."
             )
         found: list[Column] = []
         seen: dict[bytes, str] = {}
@@ -191,9 +186,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             [name for column in found for name in column.names],
             lambda name: f"several columns become {name}; rename the one that is called so, or leave it out.",
         )
-        self.columns_ = tuple(found)
-        self.feature_names_in_ = np.array([column.name for column in found], dtype=object)
-        self.n_features_in_ = len(found)
+        return self._take(found)
+
+    def _take(self, columns: Iterable[Column]) -> Self:
+        self.columns_ = tuple(columns)
+        self.feature_names_in_ = np.array([column.name for column in self.columns_], dtype=object)
+        self.n_features_in_ = len(self.columns_)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -251,19 +249,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_plain(cls, plain: Any) -> Self:
-        """The inverse of `to_plain`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            Something is missing, or of another type.
-        """
+        """The inverse of `to_plain`; `KeyError`, `TypeError` or `ValueError` where that has not made it."""
         if set(plain) != {"missing", "columns"} or not all(isinstance(token, str) for token in plain["missing"]):
             raise ValueError("its table is none")
-        made = cls(missing=tuple(plain["missing"]))
-        made.columns_ = tuple(_column(**{**one, "levels": tuple(one["levels"])}) for one in plain["columns"])
-        made.feature_names_in_ = np.array([column.name for column in made.columns_], dtype=object)
-        made.n_features_in_ = len(made.columns_)
+        columns = (_column(**{**one, "levels": tuple(one["levels"])}) for one in plain["columns"])
+        made = cls(missing=tuple(plain["missing"]))._take(columns)
         if len(set(made.feature_names_in_)) < made.n_features_in_:
             raise ValueError("a column is there twice")
         return made

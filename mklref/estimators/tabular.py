@@ -36,11 +36,6 @@ def read_any(
         The last column by default. Rows without a target are left out where the table has to be encoded.
     columns, missing
         As for `TableEncoder`.
-
-    Raises
-    ------
-    InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile, OSError
-        Whatever is wrong with it, in words.
     """
     if not (columns or missing or encoding or separator):
         try:
@@ -62,13 +57,7 @@ def read_any(
 
 
 def targets_of_column(column: Any, missing: Collection[str] = ()) -> tuple[Any, Any]:
-    """Numbers if all cells are numbers in one notation, else texts; and which rows have one, (n,).
-
-    Raises
-    ------
-    InvalidTarget
-        No cells, or numbers among which there is something else.
-    """
+    """Numbers if all cells are numbers in one notation, else texts; and which rows have one, (n,)."""
     cells = cells_of(column, missing)
     known = np.array([cell is not None for cell in cells])
     if not known.any():

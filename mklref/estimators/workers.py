@@ -63,13 +63,6 @@ def gathered(
         Tasks at a time, as joblib understands it; results are the same for any.
     label, shown
         Of the line that counts them.
-
-    Raises
-    ------
-    InvalidParameter
-        n_jobs is no number of tasks.
-    SolverFailure
-        No memory for that many threads.
     """
     workers = workers_of(n_jobs, len(arguments))
     share = max(1, threads() // workers)
@@ -110,13 +103,7 @@ def _worked(task: Callable[..., Any], own: tuple[Any, ...], k: int, token: _Toke
 
 
 def workers_of(n_jobs: Any, tasks: int) -> int:
-    """How many of so many tasks are worked on at a time.
-
-    Raises
-    ------
-    InvalidParameter
-        n_jobs is neither None nor an integer other than 0.
-    """
+    """How many of so many tasks are worked on at a time, if n_jobs is None or an integer other than 0."""
     says = f"n_jobs = {n_jobs!r} must be a number of tasks at a time, -1 for that of the processors, or None."
     if n_jobs is not None and checked_integer(n_jobs, -np.inf, np.inf, says) == 0:
         raise InvalidParameter(says)

@@ -56,9 +56,11 @@ class Evaluation:
 
     @property
     def accuracy(self) -> Measure:
-        """The share of right classes, with Wilson's interval."""
-        right = int(np.sum(self.truth == self.predicted))
-        return _share(right, len(self.truth))
+        """The share of right classes p, with Wilson's interval (1927): all q with |p - q| <= z sqrt(q (1 - q)/n)."""
+        n, p = len(self.truth), float(np.mean(self.truth == self.predicted))
+        z = Z * Z / n
+        middle, half = (p + z / 2.0) / (1.0 + z), Z * np.sqrt(p * (1.0 - p) / n + z / (4.0 * n)) / (1.0 + z)
+        return Measure(p, min(p, max(0.0, float(middle - half))), max(p, min(1.0, float(middle + half))))
 
     @property
     def baseline_accuracy(self) -> float:
@@ -115,7 +117,10 @@ class Evaluation:
     @property
     def absolute_error(self) -> Measure:
         """The mean distance of prediction and truth, with its normal interval."""
-        return _mean(np.abs(self.truth - self.predicted))
+        values = np.abs(self.truth - self.predicted)
+        mean = float(values.mean())
+        half = Z * float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+        return Measure(mean, float(max(0.0, mean - half)), float(mean + half))
 
     @property
     def baseline_absolute_error(self) -> float:
@@ -205,24 +210,15 @@ def evaluate(
     X, y, groups = samples_of(X, y, groups)
     classifies = is_classifier(model)
     splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {test}", classifies=classifies)
-    found, interrupted = gathered(
-        _part,
-        [(model, X, y, train, rows, params) for train, rows in splits],
-        n_jobs=n_jobs,
-        label="evaluate",
-        shown=verbose,
-    )
+    tasks = [(model, X, y, train, rows, params) for train, rows in splits]
+    found, interrupted = gathered(_part, tasks, n_jobs=n_jobs, label="evaluate", shown=verbose)
     require_some("evaluate", len(found), len(splits), interrupted)
-    truth, predicted, baseline, scores, rows = (list(column) for column in zip(*found.values(), strict=True))
-    return Evaluation(
-        np.concatenate(truth),
-        np.concatenate(predicted),
-        np.concatenate(baseline),
-        None if any(part is None for part in scores) else np.concatenate(scores),
-        np.unique(y) if classifies else None,
-        np.concatenate(rows),
-        interrupted,
+    truth, predicted, baseline, scores, rows = (
+        None if any(part is None for part in column) else np.concatenate(column)
+        for column in zip(*found.values(), strict=True)
     )
+    classes = np.unique(y) if classifies else None
+    return Evaluation(truth, predicted, baseline, scores, classes, rows, interrupted)
 
 
 def _part(model: Any, X: Any, y: Any, train: Any, rows: Any, params: Any) -> tuple[Any, ...] | Unfinished:
@@ -230,10 +226,11 @@ def _part(model: Any, X: Any, y: Any, train: Any, rows: Any, params: Any) -> tup
     fitted = fitted_to(model, X, y, train, params)
     classifies = is_classifier(fitted)
     outer, truth = _safe_split(fitted, X, y, rows, train)
+    values, counts = np.unique(y[train], return_counts=True)
     scores = None
-    if classifies and hasattr(fitted, "decision_function") and len(np.unique(y[train])) == len(np.unique(y)):
+    if classifies and hasattr(fitted, "decision_function") and len(values) == len(np.unique(y)):
         scores = fitted.decision_function(outer)
-    constant = _most_frequent(y[train]) if classifies else np.median(y[train])
+    constant = values[counts.argmax()] if classifies else np.median(y[train])
     part = truth, fitted.predict(outer), np.full(len(rows), constant), scores, rows
     return Unfinished(part) if was_interrupted(fitted) else part
 
@@ -249,24 +246,6 @@ def _cv(test: Any, classifies: bool, seed: int) -> Any:
         cut: Any = StratifiedShuffleSplit if classifies else ShuffleSplit
         return cut(1, test_size=float(test), random_state=seed)
     return test
-
-
-def _most_frequent(y: Any) -> Any:
-    values, counts = np.unique(y, return_counts=True)
-    return values[counts.argmax()]
-
-
-def _share(right: int, n: int) -> Measure:
-    """Wilson (1927): the shares p with |r/n - p| <= z sqrt(p (1 - p)/n)."""
-    p, z = right / n, Z * Z / n
-    middle, half = (p + z / 2.0) / (1.0 + z), Z * np.sqrt(p * (1.0 - p) / n + z / (4.0 * n)) / (1.0 + z)
-    return Measure(p, min(p, max(0.0, float(middle - half))), max(p, min(1.0, float(middle + half))))
-
-
-def _mean(values: Array) -> Measure:
-    mean = float(values.mean())
-    half = Z * float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.inf
-    return Measure(mean, float(max(0.0, mean - half)), float(mean + half))
 
 
 def _short(measure: Measure) -> str:

@@ -19,13 +19,13 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_integer, checked_number
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import joined
 from mklref.estimators.folds import splits_of
 from mklref.estimators.samples import own_errors
 from mklref.estimators.workers import gathered
-from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InterruptedWarning, InvalidType
 
 
 def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
@@ -136,11 +136,8 @@ def stability(
         Of the rows in each fit, in (0, 1); classes keep their shares.
     params : mapping of str, optional
         What `fit` takes beside X and y, as for `evaluate`; without the name of a step.
-    n_jobs : int, optional
-        Fits at a time, in threads, by joblib; the result is the same for any.
-    random_state : int
-    verbose : bool
-        Show a progress line.
+    n_jobs, random_state, verbose
+        As for `evaluate`.
 
     Returns
     -------
@@ -159,8 +156,7 @@ def stability(
     InterruptedWarning
         Ctrl-C came before the last one was.
     """
-    if isinstance(fits, bool) or not isinstance(fits, int | np.integer) or fits < 2:
-        raise InvalidParameter(f"fits = {fits!r} must be an integer of at least 2.")
+    checked_integer(fits, 2, np.inf, f"fits = {fits!r} must be an integer of at least 2.")
     checked_number("share", share, "(0, 1)", lambda x: 0.0 < x < 1.0, "the part of the rows in each fit.")
     if isinstance(model, Pipeline):
         before = clone(model[:-1]) if len(model) > 1 else None
@@ -174,19 +170,11 @@ def stability(
     cut: Any = StratifiedShuffleSplit if is_classifier(model) else ShuffleSplit
     parts = cut(fits, train_size=share, random_state=random_state)
     splits = splits_of(parts, y, None, f"share = {share}", classifies=is_classifier(model))
-    found, interrupted = gathered(
-        fitted_to,
-        [(model, X, y, train, params) for train, _ in splits],
-        n_jobs=n_jobs,
-        label="stability",
-        shown=verbose,
-    )
+    tasks = [(model, X, y, train, params) for train, _ in splits]
+    found, interrupted = gathered(fitted_to, tasks, n_jobs=n_jobs, label="stability", shown=verbose)
     fitted = [one for one in found.values() if not was_interrupted(one)]
     require_some("stability", len(fitted), fits, interrupted)
     names = fitted[0].kernel_names_
     groups = getattr(fitted[0], "kernel_groups_", {name: (m,) for m, name in enumerate(names)})
-    return Stability(names, np.stack([_weights(one) for one in fitted]), groups, interrupted)
-
-
-def _weights(model: Any) -> Array:
-    return np.asarray(np.atleast_2d(model.weights_).mean(axis=0))
+    weights = np.stack([np.atleast_2d(one.weights_).mean(axis=0) for one in fitted])
+    return Stability(names, weights, groups, interrupted)

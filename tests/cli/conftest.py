@@ -1,10 +1,12 @@
-"""Files that the tests of the commands read, no terminal around them, and the line of an error."""
+"""Files that the tests of the commands read, no terminal around them, and the line of a refusal."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from makers import make_problem
+
+from mklref.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +35,23 @@ def npz(tmp_path):
 
 
 @pytest.fixture
-def error_line(capsys):
-    """A function: what was printed to standard error, which has to be one line."""
+def run(capsys):
+    """A function: what a command prints, after it has ended with this exit code."""
 
-    def line() -> str:
-        captured = capsys.readouterr()
+    def ended(arguments: list[str], code: int = 0):
+        capsys.readouterr()
+        assert main(arguments) == code
+        return capsys.readouterr()
+
+    return ended
+
+
+@pytest.fixture
+def refused(run):
+    """A function: the line on standard error with which a command refuses these arguments."""
+
+    def line(arguments: list[str]) -> str:
+        captured = run(arguments, 2)
         assert captured.err.count("\n") == 1, captured.err
         assert "Traceback" not in captured.out + captured.err
         assert captured.err.startswith("mklref: error: ")

@@ -21,9 +21,8 @@ SMALL = ["--samples", "30", "--kernels", "linear,rbf:1..4:2"]
 ONE_ROW = ["--formulations", "dual", "--solvers", "CLARABEL"]
 
 
-def test_crosscheck_passes_on_bundled_data(capsys):
-    assert main(["crosscheck", *SMALL]) == 0
-    out = capsys.readouterr().out
+def test_crosscheck_passes_on_bundled_data(run):
+    out = run(["crosscheck", *SMALL]).out
     assert "breast_cancer (scikit-learn" in out
     assert "30 of 569, drawn with seed 0" in out
     assert "benign = -1" in out
@@ -49,13 +48,12 @@ def test_defaults_are_those_of_the_documentation():
     assert (SAMPLES, arguments.seed or 0, arguments.tol, arguments.reference_tol) == (150, 0, 1e-6, 1e-3)
 
 
-def test_solvers_that_give_up_leave_nothing_checked(capsys, monkeypatch):
+def test_solvers_that_give_up_leave_nothing_checked(monkeypatch, run):
     def fail(self, *, solver, **options):
         raise SolverFailure("out of luck.")
 
     monkeypatch.setattr(reference.Compiled, "solve", fail)
-    assert main(["crosscheck", *SMALL, *ONE_ROW, "--p", "2"]) == 1
-    out = capsys.readouterr().out
+    out = run(["crosscheck", *SMALL, *ONE_ROW, "--p", "2"], 1).out
     assert "dual/CLARABEL: the solver gave up; out of luck." in out
     assert out.rstrip().endswith(
         "UNDECIDED: nothing was checked: no solver stands by the value of a formulation; no verdict of dual/CLARABEL"
@@ -67,7 +65,7 @@ def test_solvers_that_give_up_leave_nothing_checked(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("fault", "word"), [("scaled", "states the value"), ("infeasible", "infeasible"), ("unbounded", "unbounded")]
 )
-def test_a_fault_in_every_cvxpy_program_has_exit_code_1(capsys, monkeypatch, fault, word, jobs):
+def test_a_fault_in_every_cvxpy_program_has_exit_code_1(monkeypatch, fault, word, jobs, run):
     """From outside: an objective that is 1.001 times too large, or programs that have no solution."""
     genuine = cp.Problem.__init__
 
@@ -84,8 +82,7 @@ def test_a_fault_in_every_cvxpy_program_has_exit_code_1(capsys, monkeypatch, fau
         genuine(self, objective, constraints)
 
     monkeypatch.setattr(cp.Problem, "__init__", faulty)
-    assert main(["crosscheck", *SMALL, "--p", "1", "--jobs", jobs, "--formulations", "qcqp,mixed_norm"]) == 1
-    out = capsys.readouterr().out
+    out = run(["crosscheck", *SMALL, "--p", "1", "--jobs", jobs, "--formulations", "qcqp,mixed_norm"], 1).out
     verdict = out.rstrip().splitlines()[-1]
     assert verdict.startswith("FAILED: ")
     for label in ("qcqp/CLARABEL", "qcqp/ECOS", "mixed_norm/CLARABEL", "mixed_norm/ECOS"):
@@ -106,10 +103,9 @@ def test_rows_in_processes_are_those_of_one(tmp_path):
         assert one[0] == "native" or one[2] == pytest.approx(other[2], rel=1e-7)
 
 
-def test_own_csv_file(capsys, table):
+def test_own_csv_file(table, run):
     options = ["--p", "4/3", "--C", "1,10", "--kernels", "linear,rbf:1,per-variable", *ONE_ROW]
-    assert main(["crosscheck", "--data", table, *options]) == 0
-    out = capsys.readouterr().out
+    out = run(["crosscheck", "--data", table, *options]).out
     assert "healthy = -1" in out
     assert "ill = +1" in out
     assert "all 40" in out
@@ -118,28 +114,21 @@ def test_own_csv_file(capsys, table):
     assert "hinge, p = 4/3, C = 10\n" in out
 
 
-def test_target_and_positive_class(capsys, error_line, table):
+def test_target_and_positive_class(refused, table, run):
     encoded = ["solve", "--data", table, "--target", "dose", "--loss", "squared", "--kernels", "rbf:1"]
-    assert main(encoded) == 0
-    assert "columns:  4 variables from 3 of 3 columns" in capsys.readouterr().out
-    assert main([*encoded, "--columns", "outcome=leave"]) == 0
-    assert "columns:  2 variables from 2 of 3 columns" in capsys.readouterr().out
-    assert main([*encoded, "--columns", "outcome=date"]) == 2
-    assert "column 'outcome': 'date': its cells" in error_line()
-    assert main(["solve", "--data", table, "--positive", "healthy"]) == 0
-    assert "ill = -1" in capsys.readouterr().out
-    assert main(["solve", "--data", "wine", "--positive", "class_1", *SMALL]) == 0
-    assert "not class_1 = -1" in capsys.readouterr().out
+    assert "columns:  4 variables from 3 of 3 columns" in run(encoded).out
+    assert "columns:  2 variables from 2 of 3 columns" in run([*encoded, "--columns", "outcome=leave"]).out
+    assert "column 'outcome': 'date': its cells" in refused([*encoded, "--columns", "outcome=date"])
+    assert "ill = -1" in run(["solve", "--data", table, "--positive", "healthy"]).out
+    assert "not class_1 = -1" in run(["solve", "--data", "wine", "--positive", "class_1", *SMALL]).out
 
 
-def test_own_kernels(capsys, npz):
+def test_own_kernels(npz, run):
     path, problem = npz
-    assert main(["solve", "--data", path]) == 0
-    out = capsys.readouterr().out
+    out = run(["solve", "--data", path]).out
     assert "3 as given, normalisation: none" in out
     assert f"{native.solve(problem).objective:.6g}"[:6] in out
-    assert main(["crosscheck", "--data", path, "--samples", "15", "--normalize", "trace", *ONE_ROW]) == 0
-    assert "15 of 20" in capsys.readouterr().out
+    assert "15 of 20" in run(["crosscheck", "--data", path, "--samples", "15", "--normalize", "trace", *ONE_ROW]).out
 
 
 def saved_objective(tmp_path, *arguments: str) -> float:
@@ -159,19 +148,14 @@ def test_a_table_is_drawn_encoded_standardised_and_normalised(tmp_path, table):
     assert solved == pytest.approx(native.solve(problem, tol=1e-9).objective, rel=1e-8)
 
 
-def test_samples_of_kernels_keep_their_labels(tmp_path, npz):
+@pytest.mark.parametrize("options", [[], ["--normalize", "trace"]])
+def test_drawn_kernels_of_a_file_keep_their_labels_and_are_normalised(tmp_path, npz, options):
     path, problem = npz
     rows = np.sort(np.random.default_rng(5).permutation(20)[:12])
-    drawn = Problem(problem.kernels.dense()[:, rows][:, :, rows], problem.y[rows], C=100.0)
-    solved = saved_objective(tmp_path, "--data", path, "--samples", "12", "--seed", "5")
+    kernels = problem.kernels.dense()[:, rows][:, :, rows]
+    drawn = Problem(mklref.kernels.normalize(kernels, "trace") if options else kernels, problem.y[rows], C=100.0)
+    solved = saved_objective(tmp_path, "--data", path, "--samples", "12", "--seed", "5", *options)
     assert solved == pytest.approx(native.solve(drawn, tol=1e-9).objective, rel=1e-8)
-
-
-def test_normalised_kernels_of_a_file_are_normalised(capsys, npz):
-    path, problem = npz
-    scaled = problem.replace(kernels=mklref.kernels.normalize(problem.kernels, "trace"))
-    assert main(["solve", "--data", path, "--normalize", "trace"]) == 0
-    assert f"{native.solve(scaled).objective:.9g}"[:8] in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -183,9 +167,8 @@ def test_normalised_kernels_of_a_file_are_normalised(capsys, npz):
         ("density_level_set", "breast_cancer", "ignored: one class"),
     ],
 )
-def test_targets_follow_the_loss(capsys, loss, data, meaning):
-    assert main(["solve", "--data", data, "--loss", loss, "--C", "2", *SMALL]) == 0
-    assert meaning in capsys.readouterr().out
+def test_targets_follow_the_loss(loss, data, meaning, run):
+    assert meaning in run(["solve", "--data", data, "--loss", loss, "--C", "2", *SMALL]).out
 
 
 def test_solve_saves_what_it_prints(capsys, tmp_path):
@@ -196,15 +179,14 @@ def test_solve_saves_what_it_prints(capsys, tmp_path):
     assert saved.certificate.is_optimal(1e-6)
 
 
-def test_solve_without_the_asked_gap_has_exit_code_1(capsys, monkeypatch, npz):
+def test_solve_without_the_asked_gap_has_exit_code_1(monkeypatch, npz, run):
     path, problem = npz
     loose = native.solve(problem, tol=1e-2)
     monkeypatch.setattr(native, "solve", lambda problem, **options: loose)
-    assert main(["solve", "--data", path, "--tol", "1e-12"]) == 1
-    assert loose.certificate.explain().splitlines()[-1] in capsys.readouterr().out
+    assert loose.certificate.explain().splitlines()[-1] in run(["solve", "--data", path, "--tol", "1e-12"], 1).out
 
 
-def test_json_and_report(capsys, tmp_path):
+def test_json_and_report(tmp_path):
     files = tmp_path / "check.json", tmp_path / "check.html"
     options = ["--p", "1,inf", "--json", str(files[0]), "--report", str(files[1])]
     assert main(["crosscheck", *SMALL, *ONE_ROW, *options]) == 0
@@ -218,16 +200,14 @@ def test_json_and_report(capsys, tmp_path):
     assert "30 of 569" in page
 
 
-def test_all_formulations(capsys):
-    assert main(["crosscheck", *SMALL, "--p", "1", "--formulations", "all", "--solvers", "clarabel"]) == 0
-    out = capsys.readouterr().out
+def test_all_formulations(run):
+    out = run(["crosscheck", *SMALL, "--p", "1", "--formulations", "all", "--solvers", "clarabel"]).out
     for name in reference.formulations(make_problem(regularizer="l1")):
         assert name in out
 
 
-def test_list_names_everything_that_is_there(capsys):
-    assert main(["list"]) == 0
-    out = capsys.readouterr().out
+def test_list_names_everything_that_is_there(run):
+    out = run(["list"]).out
     for name in [*reference.formulations(), *mklref.losses.LOSSES, "Lp", "Fixed", *reference.SOLVERS, "native"]:
         assert name in out
     assert ("compiled" in out) == native.AVAILABLE
@@ -236,9 +216,8 @@ def test_list_names_everything_that_is_there(capsys):
     assert clarabel.__version__ in out
 
 
-def test_list_equivalences(capsys):
-    assert main(["list", "--equivalences"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+def test_list_equivalences(run):
+    out = " ".join(run(["list", "--equivalences"]).out.split())
     for row in equivalences.table():
         for word in ("left", "right", "parameters", "condition", "source"):
             assert row[word] == equivalences.NONE or " ".join(row[word].split()) in out

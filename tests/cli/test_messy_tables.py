@@ -109,13 +109,12 @@ def write(path, header, rows, separator, encoding):
 
 @pytest.mark.filterwarnings("ignore", category=UselessModelWarning)
 @pytest.mark.parametrize("name", TABLES)
-def test_two_commands_from_a_messy_table_to_predictions(name, tmp_path, capsys):
+def test_two_commands_from_a_messy_table_to_predictions(name, tmp_path, run):
     make, options, share, kinds = TABLES[name]
     header, rows, separator, encoding = make(np.random.default_rng(4))
     table, model, out = tmp_path / f"{name}.csv{'.gz' * (name == 'soil')}", tmp_path / "m.npz", tmp_path / "out.csv"
     write(table, header, rows, separator, encoding)
-    assert main(["fit", str(table), *FAST, *options, "--report", "--save", str(model)]) == 0
-    printed = capsys.readouterr()
+    printed = run(["fit", str(table), *FAST, *options, "--report", "--save", str(model)])
     assert "held out: on 16 samples not seen: " in printed.out
     found = {column.name: column for column in TableModel.load(str(model)).encoder.columns_}
     assert {column: found[column].kind for column in kinds} == kinds
@@ -144,14 +143,13 @@ def test_two_commands_from_a_messy_table_to_predictions(name, tmp_path, capsys):
     assert right > share
 
 
-def test_a_rating_names_regression_and_a_useless_model_says_so(tmp_path, capsys):
+def test_a_rating_names_regression_and_a_useless_model_says_so(tmp_path, run):
     header, rows, separator, encoding = customers(np.random.default_rng(4))
     rng = np.random.default_rng(2)
     table = tmp_path / "table.csv"
     write(table, header, [[*row[:4], int(rng.integers(1, 6))] for row in rows], separator, encoding)
     options = ["--ignore", "customer", "--test", "nested", "--scoring", "balanced_accuracy"]
-    assert main(["fit", str(table), *FAST, *options]) == 0
-    printed = capsys.readouterr()
+    printed = run(["fit", str(table), *FAST, *options])
     assert "a rating is a number to predict: --task regress" in printed.out
     assert "nested cross-validation: on 64 samples not seen: accuracy" in printed.out
     assert "score: balanced_accuracy over 2 folds" in printed.out
@@ -161,35 +159,26 @@ def test_a_rating_names_regression_and_a_useless_model_says_so(tmp_path, capsys)
     )
 
 
-def test_probabilities_and_columns_that_are_not_there(tmp_path, capsys, error_line):
-    header, rows, separator, encoding = houses(np.random.default_rng(4))
+def test_probabilities_and_columns_that_are_not_there(tmp_path, refused):
     table, model = str(tmp_path / "table.csv"), str(tmp_path / "m.npz")
-    write(tmp_path / "table.csv", header, rows, separator, encoding)
+    write(tmp_path / "table.csv", *houses(np.random.default_rng(4)))
     assert main(["fit", table, *FAST, "--test", "none", "--save", model]) == 0
-    capsys.readouterr()
-    assert main(["predict", model, table, "--proba"]) == 2
-    assert "--proba goes with a model of classes; this one predicts numbers" in error_line()
-    assert main(["predict", model, table, "--keep", "id"]) == 2
-    assert "--keep names 'id', which is no column" in error_line()
+    line = refused(["predict", model, table, "--proba"])
+    assert "--proba goes with a model of classes; this one predicts numbers" in line
+    assert "--keep names 'id', which is no column" in refused(["predict", model, table, "--keep", "id"])
     assert main(["fit", table, *FAST, "--target", "kind", "--test", "none", "--save", model, "--force"]) == 0
-    capsys.readouterr()
-    assert main(["predict", model, table, "--proba"]) == 2
-    assert "fitted without a held-out part" in error_line()
+    assert "fitted without a held-out part" in refused(["predict", model, table, "--proba"])
 
 
-def test_predictions_in_blocks_are_those_of_the_whole(tmp_path, capsys, monkeypatch):
+def test_predictions_in_blocks_are_those_of_the_whole(tmp_path, monkeypatch, run):
     from mklref.cli import predict
 
-    header, rows, separator, encoding = ship(np.random.default_rng(4))
     table, model = tmp_path / "table.csv", str(tmp_path / "m.npz")
-    write(table, header, rows, separator, encoding)
-    assert main(["fit", str(table), *FAST, "--test", "none", "--save", model]) == 0
-    capsys.readouterr()
-    assert main(["predict", model, str(table)]) == 0
-    whole = capsys.readouterr()
+    write(table, *ship(np.random.default_rng(4)))
+    run(["fit", str(table), *FAST, "--test", "none", "--save", model])
+    whole = run(["predict", model, str(table)])
     monkeypatch.setattr(predict, "ROWS", 10)
-    assert main(["predict", model, str(table)]) == 0
-    parts = capsys.readouterr()
+    parts = run(["predict", model, str(table)])
     assert parts.err == whole.err
     assert "of 63 classes are those of the column 'survived'" in parts.err
     read = [list(csv.reader(one.out.splitlines())) for one in (whole, parts)]
@@ -197,22 +186,19 @@ def test_predictions_in_blocks_are_those_of_the_whole(tmp_path, capsys, monkeypa
     np.testing.assert_allclose(*[[float(row[1]) for row in one[1:]] for one in read], atol=1e-8)
 
 
-def test_without_pandas_the_extra_is_named(tmp_path, monkeypatch, error_line):
+def test_without_pandas_the_extra_is_named(tmp_path, monkeypatch, refused):
     import sys
 
     (tmp_path / "t.csv").write_text("x,y\n1,a\n2,b\n")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    assert main(["fit", str(tmp_path / "t.csv")]) == 2
-    assert "pip install 'mklref[tables]'" in error_line()
+    assert "pip install 'mklref[tables]'" in refused(["fit", str(tmp_path / "t.csv")])
 
 
-def test_a_table_that_does_not_fit_is_refused_before_the_work(tmp_path, monkeypatch, error_line):
+def test_a_table_that_does_not_fit_is_refused_before_the_work(tmp_path, monkeypatch, refused):
     from mklref.estimators import samples
 
-    header, rows, separator, encoding = ship(np.random.default_rng(4))
-    write(tmp_path / "t.csv", header, rows, separator, encoding)
+    write(tmp_path / "t.csv", *ship(np.random.default_rng(4)))
     monkeypatch.setattr(samples, "free_memory", lambda: 1e5)
-    assert main(["fit", str(tmp_path / "t.csv"), *FAST, "--test", "none"]) == 2
-    line = error_line()
+    line = refused(["fit", str(tmp_path / "t.csv"), *FAST, "--test", "none"])
     assert "63 samples and 2 kernels take 0.000254 GB of memory in a search, and 0.0001 GB are free" in line
     assert "These would fit: 39 samples (--samples 39 in a shell)" in line

@@ -68,9 +68,7 @@ def test_the_table_of_this_test_has_every_output():
 @pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("spelling", ["same", "absolute", "detour", "link", "hard link", "linked folder"])
 @pytest.mark.parametrize(("command", "option"), CASES)
-def test_nothing_is_written_onto_what_is_read(
-    idle, error_line, tmp_path, monkeypatch, command, option, spelling, force
-):
+def test_nothing_is_written_onto_what_is_read(idle, refused, tmp_path, monkeypatch, command, option, spelling, force):
     monkeypatch.chdir(tmp_path)
     Path("in.csv").write_text("precious")
     Path("folder").mkdir()
@@ -85,38 +83,34 @@ def test_nothing_is_written_onto_what_is_read(
         Path("elsewhere").symlink_to(tmp_path, target_is_directory=True)
         output = "elsewhere/in.csv"
     arguments = ["in.csv" if word == "IN" else word for word in READING_AND_WRITING[command][0]]
-    assert main([*arguments, option, output, *force]) == 2
-    assert (
-        error_line() == f"mklref: error: cannot write {output}: this command reads it. Give the result another name.\n"
-    )
+    line = refused([*arguments, option, output, *force])
+    assert line == f"mklref: error: cannot write {output}: this command reads it. Give the result another name.\n"
     assert Path("in.csv").read_text() == "precious"
 
 
-def test_tables_beside_a_json_file_and_files_of_a_directory_are_read_too(idle, error_line, tmp_path, monkeypatch):
+def test_tables_beside_a_json_file_and_files_of_a_directory_are_read_too(idle, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("p.json", "p.kernels.csv", "s.json"):
         Path(name).write_text("{}")
     Path("problems").mkdir()
     Path("problems/a.npz").write_text("precious")
-    assert main(["certify", "p.json", "s.json", "--save", "p.kernels.csv", "--force"]) == 2
-    assert "cannot write p.kernels.csv: this command reads it" in error_line()
+    line = refused(["certify", "p.json", "s.json", "--save", "p.kernels.csv", "--force"])
+    assert "cannot write p.kernels.csv: this command reads it" in line
     Path("s.json").write_text('{"dual_coef": {"file": "precious.txt", "shape": [1, 4]}}')
     Path("precious.txt").write_text("1,2,3,4")
-    assert main(["certify", "p.json", "s.json", "--save", "precious.txt", "--force"]) == 2
-    assert "cannot write precious.txt: this command reads it" in error_line()
-    assert main(["certify", "problems", "answers", "--save", "problems/a.npz", "--force"]) == 2
-    assert "cannot write problems/a.npz: this command reads it" in error_line()
+    line = refused(["certify", "p.json", "s.json", "--save", "precious.txt", "--force"])
+    assert "cannot write precious.txt: this command reads it" in line
+    line = refused(["certify", "problems", "answers", "--save", "problems/a.npz", "--force"])
+    assert "cannot write problems/a.npz: this command reads it" in line
 
 
 @pytest.mark.parametrize(("command", "option"), CASES)
-def test_what_exists_is_replaced_by_force_alone(monkeypatch, error_line, tmp_path, command, option):
+def test_what_exists_is_replaced_by_force_alone(monkeypatch, refused, tmp_path, command, option):
     monkeypatch.chdir(tmp_path)
     Path("old.txt").write_text("old")
     arguments = [*READING_AND_WRITING[command][0], option, "old.txt"]
-    assert main(arguments) == 2
-    assert error_line() == (
-        "mklref: error: cannot write old.txt: it exists. Give another name, or --force to replace it.\n"
-    )
+    says = "cannot write old.txt: it exists. Give another name, or --force to replace it."
+    assert refused(arguments) == f"mklref: error: {says}\n"
     monkeypatch.setattr(cli, "_run", lambda arguments: True)
     assert main([*arguments, "--force"]) == 0
 
@@ -129,11 +123,10 @@ def test_what_exists_is_replaced_by_force_alone(monkeypatch, error_line, tmp_pat
         ["path", "t.csv", "--out", "a.svg", "--plot", "a.svg", "--force"],
     ],
 )
-def test_two_results_have_two_names(idle, error_line, tmp_path, monkeypatch, arguments):
+def test_two_results_have_two_names(idle, refused, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     Path("link").symlink_to("a")
-    assert main(arguments) == 2
-    assert "two options name it. Give each result a name of its own." in error_line()
+    assert "two options name it. Give each result a name of its own." in refused(arguments)
 
 
 def test_devices_are_no_files_to_lose(monkeypatch):
@@ -143,29 +136,25 @@ def test_devices_are_no_files_to_lose(monkeypatch):
 
 
 @pytest.mark.parametrize("protected", [".", "old.npz"])
-def test_a_place_that_takes_no_file_is_found_before_the_work(idle, error_line, tmp_path, monkeypatch, protected):
+def test_a_place_that_takes_no_file_is_found_before_the_work(idle, refused, tmp_path, monkeypatch, protected):
     monkeypatch.chdir(tmp_path)
     Path("old.npz").write_text("old")
-    refused = os.path.realpath(protected)
-    monkeypatch.setattr(files.os, "access", lambda path, mode: os.path.realpath(path) != refused)
-    assert main(["solve", "--save", "old.npz", "--force"]) == 2
-    assert ("takes no files from you" if protected == "." else "is protected from writing") in error_line()
+    closed = os.path.realpath(protected)
+    monkeypatch.setattr(files.os, "access", lambda path, mode: os.path.realpath(path) != closed)
+    line = refused(["solve", "--save", "old.npz", "--force"])
+    assert ("takes no files from you" if protected == "." else "is protected from writing") in line
 
 
-def test_vectors_fill_an_empty_directory_or_one_by_force(error_line, tmp_path, capsys):
+def test_vectors_fill_an_empty_directory_or_one_by_force(refused, tmp_path, run):
     arguments = ["vectors", str(tmp_path), "--include", "two-samples", "--formats", "json"]
     assert main(arguments) == 0
-    assert main(arguments) == 2
-    assert "is not empty. Give another directory, or --force" in capsys.readouterr().err
-    assert main([*arguments, "--force"]) == 0
-    capsys.readouterr()
+    assert "is not empty. Give another directory, or --force" in refused(arguments)
+    run([*arguments, "--force"])
     (tmp_path / "two-samples.json").unlink()
     (tmp_path / "two-samples.json").symlink_to(tmp_path.parent / "precious")
-    assert main([*arguments, "--force"]) == 2
-    assert "two-samples.json is a link to" in error_line()
+    assert "two-samples.json is a link to" in refused([*arguments, "--force"])
     (tmp_path / "file").write_text("x")
-    assert main(["vectors", str(tmp_path / "file")]) == 2
-    assert "it is no directory" in error_line()
+    assert "it is no directory" in refused(["vectors", str(tmp_path / "file")])
 
 
 def test_a_file_that_appears_during_the_work_is_kept_and_the_result_is_beside_it(tmp_path):
@@ -182,7 +171,7 @@ def test_a_file_that_appears_during_the_work_is_kept_and_the_result_is_beside_it
     assert not arguments.astray
 
 
-def test_a_result_whose_place_is_gone_goes_to_the_directory_for_temporary_files(tmp_path, monkeypatch, capsys):
+def test_a_result_whose_place_is_gone_goes_to_the_directory_for_temporary_files(tmp_path, monkeypatch, run):
     (tmp_path / "temporary").mkdir()
     (tmp_path / "home").mkdir()
     monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path / "temporary"))
@@ -194,23 +183,21 @@ def test_a_result_whose_place_is_gone_goes_to_the_directory_for_temporary_files(
 
     monkeypatch.setattr(native, "solve", slow_solve)
     path = tmp_path / "home" / "m.npz"
-    assert main(["solve", *SMALL, "--save", str(path)]) == 2
-    captured = capsys.readouterr()
+    captured = run(["solve", *SMALL, "--save", str(path)], 2)
     (saved,) = (tmp_path / "temporary").glob("mklref-*/m.npz")
     assert f"warning: {path} was not written: No such file or directory. The result is in {saved}." in captured.err
     assert f"saved to {saved}" in captured.out
     assert mklref.Solution.load(saved).certificate.is_optimal(1e-6)
 
 
-def test_ctrl_c_during_solve_saves_the_best_point(tmp_path, monkeypatch, capsys):
+def test_ctrl_c_during_solve_saves_the_best_point(tmp_path, monkeypatch, run):
     solve = native.solve
 
     def interrupted(problem, **options):
         raise Interrupted(solve(problem, tol=0.5))
 
     monkeypatch.setattr(native, "solve", interrupted)
-    assert main(["solve", *SMALL, "--save", str(tmp_path / "m.npz")]) == 130
-    captured = capsys.readouterr()
+    captured = run(["solve", *SMALL, "--save", str(tmp_path / "m.npz")], 130)
     assert "interrupted; best point so far" in captured.err
     assert f"saved to {tmp_path / 'm.npz'}" in captured.out
     assert mklref.Solution.load(tmp_path / "m.npz").certificate.gap < np.inf
@@ -264,16 +251,16 @@ def test_a_result_is_saved_before_it_is_shown(tmp_path, monkeypatch):
     assert mklref.Solution.load(tmp_path / "m.npz").certificate.is_optimal(1e-6)
 
 
-def test_a_report_on_a_directory_needs_its_extra_before_the_work(tmp_path, monkeypatch, error_line):
+def test_a_report_on_a_directory_needs_its_extra_before_the_work(tmp_path, monkeypatch, refused):
     from mklref.cli import certify
 
     monkeypatch.setattr(certify, "check_directory", lambda *given, **options: pytest.fail("the work has begun"))
     monkeypatch.setattr(report, "find_spec", lambda name: None if name == "jinja2" else object())
-    assert main(["certify", str(tmp_path), str(tmp_path), "--report", str(tmp_path / "page.html")]) == 2
-    assert "a report needs jinja2" in error_line()
+    line = refused(["certify", str(tmp_path), str(tmp_path), "--report", str(tmp_path / "page.html")])
+    assert "a report needs jinja2" in line
 
 
-def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp_path):
+def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp_path, run):
     """But no other class, which predictions in a pipe would then name."""
     rows = [f"{k % 3}.{k},{k % 2},{'façade' if k % 2 else 'abri'}" for k in range(12)]
     (tmp_path / "t.csv").write_text("\n".join(["größe,b,art", *rows]) + "\n", encoding="utf-8")

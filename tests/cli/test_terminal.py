@@ -16,14 +16,14 @@ from rich.console import Console
 
 import mklref
 from mklref import native
-from mklref.cli import main, render
+from mklref.cli import render
 from mklref.exceptions import Interrupted, SlowWarning
 
 SMALL = ["--samples", "30", "--kernels", "linear,rbf:1..4:2"]
 ONE_ROW = ["--formulations", "dual", "--solvers", "CLARABEL"]
 
 
-def test_warnings_are_one_line(capsys, monkeypatch, npz):
+def test_warnings_are_one_line(monkeypatch, npz, run):
     import warnings
 
     path, problem = npz
@@ -34,27 +34,25 @@ def test_warnings_are_one_line(capsys, monkeypatch, npz):
         return solution
 
     monkeypatch.setattr(native, "solve", slow)
-    assert main(["solve", "--data", path]) == 0
-    assert capsys.readouterr().err == "mklref: warning: no compiler was found.\n"
+    assert run(["solve", "--data", path]).err == "mklref: warning: no compiler was found.\n"
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), Interrupted(None)])
-def test_interrupt_in_a_row_ends_everything_with_130(capsys, monkeypatch, interrupt):
+def test_interrupt_in_a_row_ends_everything_with_130(monkeypatch, interrupt, run):
     def stop(problem, **options):
         raise interrupt
 
     monkeypatch.setattr(native, "solve", stop)
-    assert main(["crosscheck", *SMALL]) == 130
-    err = capsys.readouterr().err
+    err = run(["crosscheck", *SMALL], 130).err
     assert err.count("\n") == 1
     assert err.startswith("mklref: interrupted")
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """The command in a process of its own, with the package that this process tests."""
+    """Python with these arguments in a process of its own, with the package that this process tests."""
     path = str(Path(mklref.__file__).parent.parent)
     return subprocess.Popen(
-        [sys.executable, "-m", "mklref", *arguments],
+        [sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -66,12 +64,12 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def test_process_returns_the_exit_code_and_prints_ascii_where_it_must():
-    with start("crosscheck", *SMALL, *ONE_ROW, "--p", "2", PYTHONIOENCODING="ascii") as process:
+    with start("-m", "mklref", "crosscheck", *SMALL, *ONE_ROW, "--p", "2", PYTHONIOENCODING="ascii") as process:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
     assert "####" in out
     assert out.isascii()
-    with start("crosscheck", "--p", "0") as process:
+    with start("-m", "mklref", "crosscheck", "--p", "0") as process:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
 
@@ -83,7 +81,7 @@ def test_process_returns_the_exit_code_and_prints_ascii_where_it_must():
 )
 def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom):
     """Ctrl-C reaches a whole group, `kill` one process: either way nobody is left, and nothing but a line is said."""
-    arguments = ["crosscheck", "--samples", "400", "--formulations", "dual", "--p", "2", "--jobs", "2"]
+    arguments = ["-m", "mklref", "crosscheck", "--samples", "400", "--formulations", "dual", "--p", "2", "--jobs", "2"]
     with start(*arguments, PYTHONUNBUFFERED="1") as process:
         assert process.stdout is not None
         while "native" not in process.stdout.readline():  # the other rows are being solved
@@ -105,7 +103,7 @@ def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_ctrl_c_that_meets_a_fork_does_not_run_the_caller_twice():
+def test_ctrl_c_that_meets_a_fork_does_not_run_the_caller_twice(run):
     """The copy of the caller's stack in a worker belongs to nobody: no exception may unwind it."""
     code = f"""
 import ctypes, os, signal, sys
@@ -116,10 +114,9 @@ os.register_at_fork(after_in_child=partial(ctypes.CDLL(None)["raise"], int(signa
 code = mklref.cli.main({["crosscheck", *SMALL, *ONE_ROW, "--p", "2", "--jobs", "2"]})
 print("main returned", code)
 """
-    path = str(Path(mklref.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
-    assert (done.stdout.count("main returned 0"), done.stdout.count("main returned"), done.stderr) == (1, 1, "")
+    with start("-c", code) as process:
+        out, err = process.communicate(timeout=120)
+    assert (out.count("main returned 0"), out.count("main returned"), err) == (1, 1, "")
 
 
 def test_bars():

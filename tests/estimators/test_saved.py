@@ -48,12 +48,10 @@ def test_saved_and_loaded(three_classes, name, tmp_path):
     if name == "precomputed":
         X, X_new = stacked_kernels(X), stacked_kernels(X, X_new)
     model = MODELS[name].fit(X, three_classes[0][:, 0] if isinstance(MODELS[name], MKLRegressor) else y.astype(object))
-    path = tmp_path / "model.npz"
-    model.save(path)
-    loaded = type(model).load(path)
+    model.save(tmp_path / "model.npz")
+    loaded = type(model).load(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
-    scores = "predict" if isinstance(model, MKLRegressor) else "decision_function"
-    np.testing.assert_array_equal(getattr(loaded, scores)(X_new), getattr(model, scores)(X_new))
+    np.testing.assert_array_equal(scores_of(loaded, X_new), scores_of(model, X_new))
     texts = [str(one.get_params()).translate(str.maketrans("()", "[]")) for one in (loaded, model)]
     assert texts[0] == texts[1]
     for name in ("certificate_", "kernel_names_", "n_iter_", "kernel_groups_", "offset_"):
@@ -196,6 +194,7 @@ def test_a_model_of_matrices_has_no_names_of_an_earlier_table(samples, tmp_path)
     loaded = MKLClassifier.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.decision_function(X @ X.T), model.decision_function(X @ X.T))
     assert not hasattr(model, "feature_names_in_")
+    assert not hasattr(model, "kernel_groups_")
     dates = np.array(["2001-01-01", "2002-01-01"], dtype="datetime64[D]")[(y == "yes").astype(int)]
     with pytest.raises(InvalidParameter, match=r"the classes are datetime64\[D\], other than text; give"):
         MKLClassifier("linear").fit(X, dates).save(tmp_path / "model.npz")

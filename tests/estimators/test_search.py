@@ -157,6 +157,8 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
     assert search.cv_results_["params"] == found.cv_results_["params"]
     np.testing.assert_array_equal(search.cv_results_["relative_gap"], found.cv_results_["relative_gap"])
     np.testing.assert_array_equal(search.decision_function(X), found.decision_function(X))
+    derived = type("Derived", (MKLClassifierCV,), {}).load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(derived.decision_function(X), found.decision_function(X))
     loaded.save(tmp_path / "model.npz")
     with pytest.raises(UnsafeFile, match=r"holds a MKLClassifier and no search; load it with MKLClassifier\.load"):
         MKLClassifierCV.load(tmp_path / "model.npz")

@@ -129,6 +129,7 @@ def test_a_data_frame_becomes_numbers_as_reported(frame):
     assert cross_val_score(model, X, y, cv=3).mean() > 0.6
     assert table.from_plain(table.to_plain()).transform(X).equals(numbers)
     assert clone(model).get_params()["table__missing"] == ()
+    table_pipeline(MKLClassifier("rbf(1)")).fit(X.assign(age=1e6 * X["age"]), y)  # without a warning of scales
     with pytest.raises(InvalidInput, match=r"lacks the column 'age' that the model reads \(1 of 5 are not there\)"):
         model.predict(X.drop(columns="age"))
     with pytest.raises(InvalidType, match="give a pandas data frame"):
@@ -188,7 +189,7 @@ def test_annotated_data_is_read_by_what_it_has():
         from_annotated("samples.csv")
 
 
-def test_damaged_and_boundless_annotated_data_are_refused(monkeypatch):
+def test_annotated_data_that_are_damaged_or_boundless_or_nobody_reads_are_refused(monkeypatch):
     def damaged(path):
         raise KeyError("X")
 
@@ -199,9 +200,6 @@ def test_damaged_and_boundless_annotated_data_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=lambda path: sparse))
     with pytest.raises(UnsafeFile, match="the block 'X' unpacks to 8"):
         from_annotated("cells.h5ad")
-
-
-def test_files_of_annotated_data_need_their_packages(monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
     with pytest.raises(MissingExtra, match=r"\.h5ad files are read by anndata.*pip install 'mklref\[annotated\]'"):
         from_annotated("cells.h5ad")
@@ -407,9 +405,3 @@ def test_metadata_are_routed(three_classes):
         params = {"groups": groups, "sample_weight": np.ones(36)}
         scores = cross_validate(search, X, y, cv=3, params=params, error_score="raise")["test_score"]
     assert np.isfinite(scores).all()
-
-
-def test_scales_are_not_a_matter_of_tables(frame):
-    """Whose columns are standardised, so that nothing warns."""
-    X, y = frame
-    table_pipeline(MKLClassifier("rbf(1)")).fit(X.assign(age=1e6 * X["age"]), y)
