@@ -136,9 +136,11 @@ def regularization_path(
                 if left <= 0.0:
                     break
                 options["max_time"] = left
-            if warm and solutions:
+            if solutions and warm:
                 options["start"] = solutions[-1]
-            found = solver(member, tol=tol, **options)
+            elif warm:  # at the first C as well: a solver that takes none says so before anything is solved
+                options.setdefault("start", None)
+            found = _solved(solver, name, member, {**options, "tol": tol})
             if not isinstance(found, Solution):
                 raise InvalidType(f"solver is {name}, which returned {type(found).__name__}; expected a Solution.")
             solutions.append(found)
@@ -147,6 +149,19 @@ def regularization_path(
     except KeyboardInterrupt as stopped:
         raise Interrupted(getattr(stopped, "solution", None), path=_path(problems, solutions)) from None
     return _path(problems, solutions)
+
+
+def _solved(solver: Callable[..., Solution], name: str, problem: Problem, options: dict[str, Any]) -> Solution:
+    try:
+        return solver(problem, **options)
+    except (InvalidParameter, TypeError) as refused:
+        if options.get("start", problem) is None and "start" in str(refused):  # it hands its options on to somebody
+            raise _no_start(name) from refused
+        raise
+
+
+def _no_start(name: str) -> NotApplicable:
+    return NotApplicable(f"{name} takes no start from the solution before; give warm=False.")
 
 
 def _path(problems: list[Problem], solutions: list[Solution]) -> RegularizationPath:
@@ -166,7 +181,7 @@ def _checked_solver(solver: Callable[..., Solution], warm: bool, options: dict[s
         ) from None
     takes_start = any(one.name == "start" or one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
     if warm and not takes_start:
-        raise NotApplicable(f"{name} takes no start from the solution before; give warm=False.")
+        raise _no_start(name)
     if options.get("exponents") is not None:
         raise NotApplicable(
             f"{name} with exponents gives stationary points without a gap, and a path has certified solutions; put "

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 from makers import make_problem
 
 import mklref
-from mklref import ElasticNet, Groups, Lp, Status
+from mklref import ElasticNet, Groups, Lp, Status, reference, solve
 from mklref.algorithms import (
     BASELINES,
     group_wrapper,
@@ -192,6 +193,28 @@ def test_baselines_along_a_path(name):
     assert [solution.status for solution in path.solutions] == [Status.OPTIMAL] * 2
     for C, solution in zip(path.C, path.solutions, strict=True):
         assert np.array_equal(solution.weights, baseline(problem.replace(C=C)).weights)
+
+
+@pytest.mark.parametrize("solver", [reference.solve, partial(reference.solve, formulation="qcqp")], ids=["", "qcqp"])
+def test_a_solver_that_hands_its_options_on_to_one_without_a_start_is_refused_at_once(solver):
+    """That of a later C would be too late for the solutions up to there."""
+    problem, solved = problem_for(Lp(1)), []
+    with pytest.raises(NotApplicable, match="takes no start from the solution before; give warm=False"):
+        regularization_path(problem, C=[4.0, 2.0], solver=solver, callback=solved.append)
+    assert not solved
+    assert len(regularization_path(problem, C=[4.0, 2.0], solver=solver, warm=False)) == 2
+
+
+def test_a_solver_gets_a_start_at_every_C():
+    problem, starts = problem_for(Lp(1)), []
+
+    def solver(problem, **options):
+        starts.append(options["start"])
+        return solve(problem, **options)
+
+    given = solve(problem)
+    first, second = (regularization_path(problem, C=[4.0, 2.0], solver=solver, **own) for own in ({}, {"start": given}))
+    assert list(map(id, starts)) == list(map(id, [None, first.solutions[0], given, second.solutions[0]]))
 
 
 def test_stationary_points_make_no_path():
