@@ -15,7 +15,7 @@ from mklref._typing import Array
 from mklref._validate import asks_to_stop, check_time, checked_flag, checked_real
 from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, KernelsLost, NotApplicable
 from mklref.problem import Problem
 from mklref.solution import Solution
 
@@ -115,7 +115,10 @@ def regularization_path(
     NotApplicable
         A solver without a start while `warm`; `exponents` of `group_wrapper`, whose stationary points have no gap.
     Interrupted
-        On Ctrl-C; its `path` has the points that were finished, its `solution` the one that was not.
+        On Ctrl-C, and where a cluster is lost; its `path` has the points that were finished, its `solution` the one
+        that was not.
+    KernelsLost
+        Kernels on disk changed or vanished; with a `path` and a `solution` as well.
     """
     if not callable(solver):
         raise InvalidType(f"solver is {solver!r}; give a function, for instance mklref.algorithms.simplemkl.")
@@ -147,7 +150,9 @@ def regularization_path(
             if asks_to_stop(callback, solutions[-1]):
                 break
     except KeyboardInterrupt as stopped:
-        raise Interrupted(getattr(stopped, "solution", None), path=_path(problems, solutions)) from None
+        raise Interrupted.along(stopped, _path(problems, solutions)) from None
+    except KernelsLost as lost:
+        raise KernelsLost(lost.message, lost.solution, _path(problems, solutions)) from None
     return _path(problems, solutions)
 
 

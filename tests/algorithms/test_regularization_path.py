@@ -22,7 +22,7 @@ from mklref.algorithms import (
     silp,
     simplemkl,
 )
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, KernelsLost, NotApplicable
 
 COSTS = np.geomspace(100.0, 0.1, 6)
 CASES = (
@@ -274,6 +274,32 @@ def test_an_interruption_in_the_callback_keeps_the_point_that_it_was_shown():
         regularization_path(problem_for(Lp(1)), C=COSTS, callback=interrupt)
     assert len(stopped.value.path) == 1
     assert stopped.value.solution is None
+
+
+@pytest.mark.parametrize("along", [mklref.solve_path, regularization_path])
+@pytest.mark.parametrize(
+    ("stopped", "words"),
+    [
+        (
+            Interrupted(None, because="a worker is gone"),
+            "a worker is gone; no point yet; 2 points of the path are finished",
+        ),
+        (KernelsLost("K.npy has vanished."), "K.npy has vanished. 2 points of the path are finished."),
+    ],
+    ids=["cluster", "files"],
+)
+def test_a_path_without_its_cluster_or_files_keeps_its_points_and_says_why(along, stopped, words, monkeypatch):
+    def solver(problem, *, tol, start=None):
+        if problem.C == 1.0:
+            raise stopped
+        return solve(problem, tol=tol, start=start)
+
+    monkeypatch.setattr("mklref._path.solve", solver)
+    own = {"solver": solver} if along is regularization_path else {}
+    with pytest.raises(type(stopped), match=re.escape(words)) as caught:
+        along(problem_for(Lp(1)), C=[4.0, 2.0, 1.0, 0.5], **own)
+    assert len(caught.value.path) == 2
+    assert getattr(caught.value, "because", None) == getattr(stopped, "because", None)
 
 
 def test_other_interruptions_have_no_path():
