@@ -375,7 +375,7 @@ def test_copies_of_one_sample_are_no_samples(model, X):
 )
 def test_what_predicts_no_target_is_not_evaluated(three_classes, model, params, words):
     """Predictions 1 and -1 of inliers and outliers were compared with targets as numbers, by R^2."""
-    X, y = three_classes
+    X, y, _ = three_classes
     with pytest.raises(InvalidType, match=words):
         evaluate(model, X, y == "top", params=params)
     if params:
