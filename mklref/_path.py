@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mklref._validate import asks_to_stop, check_callback
-from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost
 from mklref.native.solver import solve
 from mklref.problem import Problem, require_problem
 from mklref.regularizers import Lp
@@ -54,7 +54,10 @@ def solve_path(
     InvalidType
         Not a `Problem`, or a callback that cannot be called.
     Interrupted
-        On Ctrl-C; its `path` has the points that were finished, its `solution` the one that was not.
+        On Ctrl-C, and where a cluster is lost; its `path` has the points that were finished, its `solution` the one
+        that was not.
+    KernelsLost
+        Kernels on disk changed or vanished; with a `path` and a `solution` as well.
     """
     require_problem(problem)
     check_callback(callback, "Solution")
@@ -71,7 +74,9 @@ def solve_path(
             if asks_to_stop(callback, solutions[-1]):
                 break
     except KeyboardInterrupt as stopped:
-        raise Interrupted(getattr(stopped, "solution", None), path=solutions) from None
+        raise Interrupted.along(stopped, solutions) from None
+    except KernelsLost as lost:
+        raise KernelsLost(lost.message, lost.solution, solutions) from None
     return solutions
 
 

@@ -20,9 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mklref._run import check_start
 from mklref._typing import Array
 from mklref._validate import checked_number
-from mklref.exceptions import InvalidType, NotApplicable
+from mklref.certificate import certify
+from mklref.certificate.feasible import repair
+from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, SolverFailure
 from mklref.problem import Problem, is_one_machine
 from mklref.regularizers import BlockNorm, Lp
 from mklref.solution import Solution
@@ -90,10 +93,14 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     ------
     InvalidType
         No problem of two classes, numbers or one class, or no solution.
+    InvalidInput
+        A solution of a problem with other samples or kernels, or numbers that are no weights or not finite.
     NotApplicable
         Another regulariser: for Lp(p) with p > 1 the weights are unique.
     InvalidParameter
         slack is not positive, or below what the linear programs resolve.
+    SolverFailure
+        A linear program was not solved.
     """
     if not is_one_machine(problem) or not isinstance(solution, Solution):
         raise InvalidType(
@@ -107,11 +114,15 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
             "Lp(p) with p > 1 are unique, and for other regularisers ranges are not computed."
         )
     checked_number("slack", slack, "[1e-8, inf)", lambda x: 1e-8 <= x < np.inf, "rounding errors are above less.")
-    beta = solution.dual_coef
+    check_start(problem, solution, "solution")
+    if not solution.weights.any():
+        raise InvalidInput("solution has weights that are all 0; give what a solver returns, whose weights sum to 1.")
+    size = certify(problem, solution).size  # for another C, say, the solution has another one
+    beta, _ = repair(problem, solution.dual_coef)  # the residuals of others may be negative, or infinite
     images = problem.kernels.apply(beta)
     q = images @ beta
     missing = 0.5 * (q.max() - q)
-    allowance = 0.5 * slack * solution.certificate.size
+    allowance = 0.5 * slack * size
     # A solution whose weights sum to less than one by rounding is put onto the simplex.
     theta = solution.weights / solution.weights.sum()
     budget = float(missing @ theta) + allowance
@@ -119,8 +130,9 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     np.divide(budget, missing, out=high, where=missing > budget)  # both are 0 where nothing is to be learned
     chosen = np.flatnonzero((high > _WORTH_A_PROGRAM) | (theta > 0.0))
     scores = theta @ images + solution.intercept
-    bounds = _score_intervals(problem, beta, scores, allowance / problem.n_samples)
-    low[chosen], high[chosen] = _extremes(images[chosen], missing[chosen], bounds, budget, problem.intercept)
+    room = _score_intervals(problem, beta, scores, allowance / problem.n_samples)
+    spend = missing[chosen] / (budget or 1.0)
+    low[chosen], high[chosen] = _extremes(images[chosen], spend, theta[chosen], room, problem.intercept)
     names = tuple(getattr(problem.kernels, "names", ())) or tuple(f"K{m}" for m in range(len(q)))
     # The solution itself satisfies every constraint, up to the tolerance of the linear programs.
     low, high = np.clip(low, 0.0, theta), np.maximum(high, theta)
@@ -130,7 +142,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
 
 
 def _score_intervals(problem: Problem, beta: Array, scores: Array, share: float) -> tuple[Array, Array]:
-    """Bounds of {t : r_i(t) <= r_i(t_i) + share} around the scores t_i, by bisection of the convex r_i."""
+    """The ends of {t : r_i(t_i + t) <= r_i(t_i) + share} below and above 0, by bisection of the convex r_i."""
     constant = -problem.loss.dual_terms(beta, problem.y, problem.costs)
 
     def residual(t: Array) -> Array:
@@ -148,34 +160,48 @@ def _score_intervals(problem: Problem, beta: Array, scores: Array, share: float)
             middle = 0.5 * (inside + outside)
             good = residual(scores + sign * middle) <= allowed
             inside, outside = np.where(good, middle, inside), np.where(good, outside, middle)
-        ends.append(np.where(bounded, scores + sign * inside, sign * np.inf))
+        ends.append(np.where(bounded, sign * inside, sign * np.inf))
     return ends[0], ends[1]
 
 
 def _extremes(
-    images: Array, missing: Array, bounds: tuple[Array, Array], budget: float, intercept: bool
+    images: Array, spend: Array, theta: Array, room: tuple[Array, Array], intercept: bool
 ) -> tuple[Array, Array]:
-    """min and max of each theta'_m subject to lower <= images'theta' + b' <= upper, the budget, and the simplex."""
+    """min and max of each theta_m + d_m subject to lower <= images'd + b <= upper, spend'(theta + d) <= 1, the simplex.
+
+    In what is changed, of which nothing is allowed, and in the unit of the scores: tolerances of linear programs are
+    absolute, and targets may be of 1e-9.
+
+    Raises
+    ------
+    SolverFailure
+        A program was not solved.
+    """
     from scipy.optimize import linprog
 
     M = len(images)
-    lower, upper = bounds
-    offset = np.ones((len(lower), 1)) if intercept else np.zeros((len(lower), 1))
-    rows = np.hstack([images.T, offset])
+    lower, upper = room
+    offset = np.ones((images.shape[1], 1)) if intercept else np.zeros((images.shape[1], 1))
+    unit = float(np.abs(images).max()) or 1.0
+    rows = np.hstack([images.T / unit, offset])
     above, below = np.isfinite(upper), np.isfinite(lower)
-    spend = np.append(missing / (budget or 1.0), 0.0)
-    A = np.vstack([rows[above], -rows[below], spend])
-    right = np.concatenate([upper[above], -lower[below], [1.0]])
+    A = np.vstack([rows[above], -rows[below], np.append(spend, 0.0)])
+    right = np.concatenate([upper[above] / unit, -lower[below] / unit, [max(0.0, 1.0 - float(spend @ theta))]])
     total = np.append(np.ones(M), 0.0)[None, :]
-    ranges = [(0.0, 1.0)] * M + [(None, None)]
+    ranges = [*zip(-theta, 1.0 - theta, strict=True), (None, None)]
     ends = np.empty((2, M))
     for m in range(M):
         for end, sign in enumerate((1.0, -1.0)):
             objective = np.zeros(M + 1)
             objective[m] = sign
-            found = linprog(objective, A, right, total, [1.0], ranges, method="highs", options=_EXACTLY)
-            ends[end, m] = found.x[m] if found.status == 0 else np.nan
-    return np.nan_to_num(ends[0], nan=1.0), np.nan_to_num(ends[1], nan=0.0)
+            found = linprog(objective, A, right, total, [0.0], ranges, method="highs", options=_EXACTLY)
+            if found.status != 0:
+                raise SolverFailure(
+                    f"the linear program of the range of kernel {m} was not solved: {found.message} Give a larger "
+                    "slack, or normalise the kernels."
+                )
+            ends[end, m] = theta[m] + found.x[m]
+    return ends[0], ends[1]
 
 
 def _exchangeable(images: Array, q: Array, intercept: bool) -> list[list[int]]:
@@ -185,7 +211,7 @@ def _exchangeable(images: Array, q: Array, intercept: bool) -> list[list[int]]:
     columns = images - images.mean(axis=1, keepdims=True) if intercept else images
     scale = np.linalg.norm(columns, axis=1).max() or 1.0
     rows = np.vstack([columns.T / scale, np.ones(len(images))])
-    _, values, right = np.linalg.svd(rows, full_matrices=True)
+    _, values, right = np.linalg.svd(rows, full_matrices=len(rows) < len(images))  # else `right` is square anyhow
     rank = int((values > _ROUNDING * values[0]).sum())
     projector = right[rank:].T @ right[rank:]
     linked = np.abs(projector) > np.sqrt(_ROUNDING)

@@ -186,7 +186,7 @@ def check_start(problem: Problem, start: Any, label: str = "start") -> None:
     Raises
     ------
     InvalidType
-        For anything that is no solution.
+        For anything that is no solution, or holds something else than arrays of real numbers.
     InvalidInput
         Another number of machines, samples or kernels; numbers that are not finite, or negative weights.
     """
@@ -194,6 +194,11 @@ def check_start(problem: Problem, start: Any, label: str = "start") -> None:
         raise InvalidType(
             f"{label} is {type(start).__name__}; give a Solution of a problem with the same kernels, or None."
         )
+    for name in ("dual_coef", "weights"):
+        array = getattr(start, name)
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+            kind = getattr(array, "dtype", type(array).__name__)
+            raise InvalidType(f"{label}.{name} is {kind}; give an array of real numbers, as solvers return it.")
     beta, theta = np.shape(start.dual_coef), np.shape(start.weights)
     if beta != problem.dual_shape or theta != (problem.n_kernels,):
         raise InvalidInput(

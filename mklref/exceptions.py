@@ -45,13 +45,20 @@ class InvalidKernel(InvalidInput):
 class KernelsLost(InvalidInput):
     """Kernels on disk changed or vanished while they were in use.
 
-    `solution` is the best point up to then, certified by what had been read of them, or None.
+    `solution` is the best point up to then, certified by what had been read of them, or None. `path` has the finished
+    points of a path, and is None elsewhere.
     """
 
-    def __init__(self, message: str, solution: Solution | MulticlassSolution | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        solution: Solution | MulticlassSolution | None = None,
+        path: RegularizationPath | list[Solution] | None = None,
+    ) -> None:
         found = "" if solution is None else f" Best point so far: {solution.certificate}"
-        super().__init__(message + found)
-        self.message, self.solution = message, solution
+        kept = "" if path is None else f" {len(path)} points of the path are finished."
+        super().__init__(message + found + kept)
+        self.message, self.solution, self.path = message, solution, path
 
 
 class InvalidTarget(InvalidInput):
@@ -116,6 +123,13 @@ class Interrupted(KeyboardInterrupt):
         self.solution = solution
         self.path = path
         self.because = because
+
+    @classmethod
+    def along(
+        cls, stopped: KeyboardInterrupt, path: RegularizationPath | list[Solution] | list[SynthesisSolution]
+    ) -> Interrupted:
+        """What has ended one point of a path, with the points that were finished before it."""
+        return cls(getattr(stopped, "solution", None), path, getattr(stopped, "because", None))
 
 
 class MKLWarning(UserWarning):

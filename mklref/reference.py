@@ -313,12 +313,11 @@ class Engine:
             try:
                 with _quiet():
                     program.solve(solver=self.solver, **{**SOLVERS[self.solver](tolerance, reduced), **self.options})
-            except Exception as error:
-                of_solver = isinstance(error, cp.error.SolverError | ArithmeticError | ValueError)
-                if of_solver and not (self.options and _PARSING in str(error)):
+            except BaseException as error:
+                if _of_solver(error) and not (self.options and _PARSING in str(error)):
                     failure = SolverFailure(f"{self.solver}: {str(error).strip() or type(error).__name__}")
                     continue
-                if not self.options:
+                if not (self.options and isinstance(error, Exception)):
                     raise
                 given = ", ".join(f"{name} = {shown(value)}" for name, value in self.options.items())
                 said = str(error).strip().rstrip(".")
@@ -333,6 +332,14 @@ class Engine:
             claim = program.status in (cp.INFEASIBLE, cp.UNBOUNDED)
             failure = FalseClaim(text, program.status) if claim else SolverFailure(text)
         raise failure
+
+
+def _of_solver(error: BaseException) -> bool:
+    """Whether a solver gave up, is short of memory, or panicked, as one in Rust does by no `Exception`."""
+    import cvxpy as cp
+
+    own = isinstance(error, cp.error.SolverError | ArithmeticError | ValueError | MemoryError)
+    return own or type(error).__name__ == "PanicException"  # of pyo3, which has no name to import
 
 
 def doubt(program: cp.Problem) -> float:

@@ -83,6 +83,27 @@ def test_a_failure_lists_everybody(problem, failing):
         reference.solve(problem)
 
 
+class PanicException(BaseException):
+    """What a solver in Rust raises where it panics."""
+
+
+@pytest.mark.parametrize("options", [{}, {"max_iter": 100}])
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("8 GiB"), PanicException("a None value")])
+def test_a_solver_without_memory_or_that_panics_has_failed(problem, failing, error, options):
+    """It is no fault of its options, and the next one is asked."""
+    failing("CLARABEL", error=error)
+    with pytest.raises(SolverFailure, match=f"CLARABEL: {str(error) or 'MemoryError'}"):
+        reference.solve(problem, solver="CLARABEL", **options)
+    assert options or reference.solve(problem).solver == "dual/ECOS"
+
+
+def test_ctrl_c_in_a_solver_is_no_failure(problem, failing):
+    failing("CLARABEL", error=KeyboardInterrupt())
+    for options in ({}, {"max_iter": 100}):
+        with pytest.raises(KeyboardInterrupt):
+            reference.solve(problem, solver="CLARABEL", **options)
+
+
 def test_unexpected_errors_pass_through(problem, failing):
     failing("CLARABEL", error=KeyError("a bug"))
     with pytest.raises(KeyError, match="a bug"):

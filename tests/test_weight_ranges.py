@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from makers import make_samples
 
 from mklref import Lp, MulticlassProblem, Problem, certify, solve, weight_ranges
-from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.kernels import gaussian, linear, per_variable
 from mklref.regularizers import BlockNorm
 
@@ -76,11 +78,10 @@ def test_every_end_belongs_to_a_point_that_is_certified_as_good(grams, loss, sla
     monkeypatch.setattr(scipy.optimize, "linprog", recording)
     weight_ranges(problem, solution, slack=slack)
     assert len(points) >= 6
-    M = problem.n_kernels
-    for point in points:
-        weights = np.zeros(M)
-        weights[candidates(problem, solution, slack)] = point[:-1]
-        found = certify(problem, solution.dual_coef, weights=np.maximum(weights, 0.0), intercept=point[-1])
+    for change in points:
+        weights = solution.weights / solution.weights.sum()
+        weights[candidates(problem, solution, slack)] += change[:-1]
+        found = certify(problem, solution.dual_coef, weights=np.maximum(weights, 0.0))
         assert found.relative_gap <= 1.05 * slack + 2 * solution.certificate.relative_gap
 
 
@@ -138,6 +139,53 @@ def test_block_norm_of_exponent_one_is_the_same_problem(grams):
     kernels, y = grams
     problem, solution = solved([*kernels, kernels[2]], y, regularizer=BlockNorm(1.0))
     assert weight_ranges(problem, solution).exchangeable == ((2, 5),)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-6, 1e6])
+@pytest.mark.parametrize("size", [1.0, 1e12])
+def test_ranges_do_not_depend_on_the_units_of_targets_and_kernels(grams, unit, size):
+    """Linear programs have absolute tolerances: at 1e-9 they were infeasible, and free weights called determined."""
+    kernels, y = grams
+    kernels = [*kernels, kernels[2]]
+    known, found = (
+        weight_ranges(problem, solve(problem, tol=1e-9), slack=1e-3)
+        for problem in (
+            Problem(kernels, y, C=1.0, loss="squared"),
+            Problem([size * K for K in kernels], unit * y, C=1.0 / size, loss="squared"),
+        )
+    )
+    assert known.high[5] - known.low[5] > 0.1
+    np.testing.assert_allclose(found.low, known.low, atol=1e-3)
+    np.testing.assert_allclose(found.high, known.high, atol=1e-3)
+
+
+def test_dual_variables_of_another_C_are_made_feasible_and_their_gap_is_allowed(grams):
+    problem, solution = solved(*grams)
+    smaller = problem.replace(C=0.2)
+    found = weight_ranges(smaller, solution, slack=1e-4)
+    best = solve(smaller, tol=1e-9).weights
+    assert np.all(found.low <= found.high)
+    assert np.all((found.low <= best + 1e-3) & (best <= found.high + 1e-3))
+
+
+def test_solutions_of_other_kernels_or_without_weights_are_refused(grams):
+    problem, solution = solved(*grams)
+    fewer = solve(problem.replace(kernels=grams[0][:2]))
+    nobody = replace(solution, weights=0.0 * solution.weights)
+    wild = replace(solution, dual_coef=np.full(N, np.nan))
+    for other, words in ((fewer, r"weights of shape \(2,\)"), (nobody, "weights that are all 0"), (wild, "not finite")):
+        with pytest.raises(InvalidInput, match=f"solution has .*{words}"):
+            weight_ranges(problem, other)
+
+
+def test_a_linear_program_that_is_not_solved_is_no_range(grams, monkeypatch):
+    import scipy.optimize
+
+    problem, solution = solved(*grams)
+    failed = scipy.optimize.OptimizeResult(status=4, message="Numerical difficulties.", x=None)
+    monkeypatch.setattr(scipy.optimize, "linprog", lambda *args, **options: failed)
+    with pytest.raises(SolverFailure, match="of the range of kernel 0 was not solved: Numerical difficulties"):
+        weight_ranges(problem, solution)
 
 
 def test_refusals(grams):

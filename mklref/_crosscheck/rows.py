@@ -10,9 +10,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -42,11 +42,19 @@ class Job(NamedTuple):
         return pairs if self.problem.signed else [(NATIVE, "mklref"), *pairs]
 
 
+class _Wanted(NamedTuple):
+    """A row: the number of its job, and its label."""
+
+    job: int
+    formulation: str
+    solver: str
+
+
 def rows(jobs: Sequence[Job], processes: int = 1) -> Generator[Row, None, None]:
     """The rows of all jobs, in order, each as soon as it and those before it are there.
 
-    With several processes the native rows are solved here and all others there; numerical libraries use one thread in
-    each. Closing the iterator, or an exception such as Ctrl-C, ends the processes.
+    With several processes the native rows are solved here and all others there (`_Workers`); numerical libraries use
+    one thread in each. Closing the iterator, or an exception such as Ctrl-C, ends the processes.
     """
     if processes == 1:
         for job in jobs:
@@ -56,14 +64,11 @@ def rows(jobs: Sequence[Job], processes: int = 1) -> Generator[Row, None, None]:
                     factors = factorize(job.problem.kernels)
                 yield _row(job, formulation, solver, factors)
         return
-    with _pool(processes, jobs) as pool:
-        conic = [
-            {label: pool.submit(_conic_row, number, *label) for label in job.labels if label[0] != NATIVE}
-            for number, job in enumerate(jobs)
-        ]
-        for job, futures in zip(jobs, conic, strict=True):
-            for label in job.labels:
-                yield _awaited(job, label, futures[label]) if label in futures else _row(job, *label)
+    wanted = [_Wanted(number, *label) for number, job in enumerate(jobs) for label in job.labels]
+    with ExitStack() as pools:
+        workers = _Workers(jobs, processes, [one for one in wanted if one.formulation != NATIVE], pools)
+        for one in wanted:
+            yield _row(jobs[one.job], *one[1:]) if one.formulation == NATIVE else workers.row(one)
 
 
 def _row(job: Job, formulation: str, solver: str, factors: Factors | None = None) -> Row:
@@ -122,7 +127,6 @@ def _pool(processes: int, jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
 
     Where the system can, they are forked: they have loaded what is loaded here, and see cvxpy as it is here.
     """
-    before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(processes, context, _start, (jobs,))
     try:
@@ -134,8 +138,9 @@ def _pool(processes: int, jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
             first.result()
         yield pool
     finally:
+        own = list((pool._processes or {}).values())  # other children of this process are none of ours
         pool.shutdown(wait=False, cancel_futures=True)
-        for worker in set(multiprocessing.active_children()) - before:
+        for worker in own:
             worker.terminate()
             worker.join()
 
@@ -190,13 +195,56 @@ def _conic_row(number: int, formulation: str, solver: str) -> Row:
     return _row(jobs[number], formulation, solver, factors[id(kernels)])
 
 
-def _awaited(job: Job, label: tuple[str, str], future: Future[Row]) -> Row:
-    """The row of a worker; one that died is a solver that failed."""
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return _answered(job.problem, *label, partial(_died, label[1]), job.reference_tol)
+class _Workers:
+    """The rows that workers find: side by side, and alone once one of these has died.
+
+    One that dies takes the others with it, and nobody knows whose row was too much for it. All that are left are solved
+    anew then, as many at a time, each by a process that has no other row meanwhile; where it dies, that solver failed.
+    """
+
+    def __init__(self, jobs: Sequence[Job], processes: int, wanted: Sequence[_Wanted], pools: ExitStack) -> None:
+        self.jobs, self.processes, self.pools = jobs, processes, pools
+        pool = pools.enter_context(_pool(processes, jobs))
+        self.found = {one: pool.submit(_conic_row, *one) for one in wanted}
+        self.alone = False
+        self.left: list[_Wanted] = []
+        self.running: dict[_Wanted, ProcessPoolExecutor] = {}
+        self.idle: list[ProcessPoolExecutor] = []
+
+    def row(self, one: _Wanted) -> Row:
+        """One of the rows, as soon as it is there."""
+        if not self.alone and _died(self.found[one]):
+            self.alone = True
+            self.left = [other for other, future in self.found.items() if _died(future)]
+        while self.alone and (one in self.left or one in self.running):
+            self._go_on()
+        future = self.found[one]
+        if not _died(future):
+            return future.result()
+        job = self.jobs[one.job]
+        return _answered(job.problem, *one[1:], partial(_fail, one.solver), job.reference_tol)
+
+    def _go_on(self) -> None:
+        """Begin as many of the rows that are left as there are processes for, and wait for one of them."""
+        while self.left and len(self.running) < self.processes:
+            pool = self.idle.pop() if self.idle else self.pools.enter_context(_pool(1, self.jobs))
+            one = self.left.pop(0)
+            self.found[one], self.running[one] = pool.submit(_conic_row, *one), pool
+        wait([self.found[one] for one in self.running], return_when=FIRST_COMPLETED)
+        for one, pool in list(self.running.items()):
+            if self.found[one].done():
+                del self.running[one]
+                if not _died(self.found[one]):
+                    self.idle.append(pool)
 
 
-def _died(solver: str) -> Solution:
-    raise SolverFailure(f"{solver}: a process ended without an answer; memory may be short: try --jobs 1.")
+def _died(future: Future[Row]) -> bool:
+    """Whether the process of a row has died, which is known once it is there."""
+    return isinstance(future.exception(), BrokenProcessPool)
+
+
+def _fail(solver: str) -> Solution:
+    raise SolverFailure(
+        f"{solver}: its process ended without an answer, by a crash or for lack of memory; leave the solver out, or "
+        "solve fewer rows at a time."
+    )

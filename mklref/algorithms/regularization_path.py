@@ -15,7 +15,7 @@ from mklref._typing import Array
 from mklref._validate import asks_to_stop, check_time, checked_flag, checked_real
 from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, KernelsLost, NotApplicable
 from mklref.problem import Problem
 from mklref.solution import Solution
 
@@ -115,7 +115,10 @@ def regularization_path(
     NotApplicable
         A solver without a start while `warm`; `exponents` of `group_wrapper`, whose stationary points have no gap.
     Interrupted
-        On Ctrl-C; its `path` has the points that were finished, its `solution` the one that was not.
+        On Ctrl-C, and where a cluster is lost; its `path` has the points that were finished, its `solution` the one
+        that was not.
+    KernelsLost
+        Kernels on disk changed or vanished; with a `path` and a `solution` as well.
     """
     if not callable(solver):
         raise InvalidType(f"solver is {solver!r}; give a function, for instance mklref.algorithms.simplemkl.")
@@ -136,17 +139,34 @@ def regularization_path(
                 if left <= 0.0:
                     break
                 options["max_time"] = left
-            if warm and solutions:
+            if solutions and warm:
                 options["start"] = solutions[-1]
-            found = solver(member, tol=tol, **options)
+            elif warm:  # at the first C as well: a solver that takes none says so before anything is solved
+                options.setdefault("start", None)
+            found = _solved(solver, name, member, {**options, "tol": tol})
             if not isinstance(found, Solution):
                 raise InvalidType(f"solver is {name}, which returned {type(found).__name__}; expected a Solution.")
             solutions.append(found)
             if asks_to_stop(callback, solutions[-1]):
                 break
     except KeyboardInterrupt as stopped:
-        raise Interrupted(getattr(stopped, "solution", None), path=_path(problems, solutions)) from None
+        raise Interrupted.along(stopped, _path(problems, solutions)) from None
+    except KernelsLost as lost:
+        raise KernelsLost(lost.message, lost.solution, _path(problems, solutions)) from None
     return _path(problems, solutions)
+
+
+def _solved(solver: Callable[..., Solution], name: str, problem: Problem, options: dict[str, Any]) -> Solution:
+    try:
+        return solver(problem, **options)
+    except (InvalidParameter, TypeError) as refused:
+        if options.get("start", problem) is None and "start" in str(refused):  # it hands its options on to somebody
+            raise _no_start(name) from refused
+        raise
+
+
+def _no_start(name: str) -> NotApplicable:
+    return NotApplicable(f"{name} takes no start from the solution before; give warm=False.")
 
 
 def _path(problems: list[Problem], solutions: list[Solution]) -> RegularizationPath:
@@ -166,7 +186,7 @@ def _checked_solver(solver: Callable[..., Solution], warm: bool, options: dict[s
         ) from None
     takes_start = any(one.name == "start" or one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
     if warm and not takes_start:
-        raise NotApplicable(f"{name} takes no start from the solution before; give warm=False.")
+        raise _no_start(name)
     if options.get("exponents") is not None:
         raise NotApplicable(
             f"{name} with exponents gives stationary points without a gap, and a path has certified solutions; put "

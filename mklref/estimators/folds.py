@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,13 +14,14 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 
 from mklref._typing import Array
+from mklref._validate import shown
 from mklref.certificate import Bounds, certify_each
 from mklref.certificate.bounds import relative
 from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
 from mklref.estimators.samples import Kept
 from mklref.estimators.workers import Unfinished, poll
-from mklref.exceptions import InvalidParameter, InvalidTarget
+from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.native.solver import run_from
 from mklref.regularizers import Regularizer
 from mklref.solution import Solution, Status
@@ -153,7 +155,7 @@ def scorer_of(model: Any, scoring: Any) -> Any:
 
     def score(model: Any, rows: Array, y: Any, **weighted: Any) -> float:
         try:
-            return float(scorer(model, rows, y, **weighted))
+            found = scorer(model, rows, y, **weighted)
         except ValueError as refused:
             if callable(scoring):  # a measure of somebody's own knows best what it misses
                 raise
@@ -170,6 +172,9 @@ def scorer_of(model: Any, scoring: Any) -> Any:
                 f"scoring = {scoring!r} needs probabilities, and scores are none: choose by scores or "
                 "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
             ) from lacking
+        if np.ndim(found) or not isinstance(found, numbers.Real | np.bool_ | np.ndarray):
+            raise InvalidType(f"scoring = {scoring!r} returned {shown(found)}; a measure is one real number.")
+        return float(found)
 
     return score
 

@@ -14,6 +14,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +74,7 @@ def gathered(
     try:
         # BLAS is limited out here: its limit is one for all threads, and must outlive the first of them to end.
         with blas_threads(), _waited_for(token):
-            results = Parallel(n_jobs=workers, return_as="generator", prefer="threads")(
+            results = _one_by_one(workers)(
                 delayed(_worked)(task, own, k, token, share) for k, own in enumerate(arguments)
             )
             for k, result in enumerate(results):
@@ -81,6 +82,11 @@ def gathered(
                 progress.advance()
     except KeyboardInterrupt:
         interrupted = True
+    except BrokenProcessPool as killed:
+        raise SolverFailure(
+            f"n_jobs = {n_jobs}: a process was killed, as systems do that are short of memory; give fewer, or threads, "
+            "which share it: no joblib.parallel_config."
+        ) from killed
     except RuntimeError as lacking:
         if "can't start new thread" not in str(lacking):
             raise
@@ -90,6 +96,19 @@ def gathered(
         found |= _handed_in.pop(token, {})
     whole = {k: own.found if isinstance(own, Unfinished) else own for k, own in sorted(found.items())}
     return whole, interrupted
+
+
+def _one_by_one(workers: int) -> Any:
+    """What works on so many tasks at a time and hands over each result as soon as it is there."""
+    try:
+        return Parallel(n_jobs=workers, return_as="generator", prefer="threads")
+    except ValueError as lacking:
+        if "return_as" not in str(lacking):
+            raise
+        raise InvalidParameter(
+            f"joblib.parallel_config: {lacking}, without which Ctrl-C would lose what is finished; give the backend "
+            "'threading' or 'loky'."
+        ) from lacking
 
 
 def _worked(task: Callable[..., Any], own: tuple[Any, ...], k: int, token: _Token, share: int) -> Any:

@@ -59,8 +59,14 @@ class Cluster:
         addresses = self._workers()
         share = [addresses[k * len(addresses) // len(sources)] for k in range(len(sources))]
         self.places = [Place(k, address, "") for k, address in enumerate(share)]
-        for k, future in enumerate([self._submitted(place) for place in self.places]):
-            self._settle(k, future)
+        made: list[Any] = [None] * len(sources)
+        for k, place in enumerate(self.places):
+            with suppress(_Broken):
+                made[k] = self._submitted(place)
+        for k, future in enumerate(made):
+            with suppress(_Broken):  # who asks it first finds out, and has it made elsewhere
+                if future is not None:
+                    self._settle(k, future)
 
     def ask(self, k: int, name: str, *arguments: Any) -> Any:
         """One holder, waited for."""
@@ -100,8 +106,13 @@ class Cluster:
                 session.replay(k)
 
     def _submitted(self, place: Place) -> Any:
+        """The future of a holder; raises `_Broken` if the worker is lost before it has the rows."""
+        from distributed.comm import CommClosedError
+
         try:
             load, parts = self.sources[place.shard](self.client, place.address)
+        except CommClosedError:
+            raise _Broken from None
         except Exception as failure:  # whatever a source raises
             raise ClusterLost(f"the source of shard {place.shard} cannot be read: {_told(failure)}") from failure
         where: Any = {"workers": [place.address], "allow_other_workers": False, "pure": False}
@@ -110,7 +121,7 @@ class Cluster:
         )
 
     def _settle(self, k: int, future: Any) -> None:
-        """Wait for a holder that is being made.
+        """Wait for a holder that is being made; raises `_Broken` if its worker is lost meanwhile.
 
         What it is is not asked for: an answer that a timeout ends takes the next one, which shares it, along.
         """
@@ -122,9 +133,13 @@ class Cluster:
                 wait(future, timeout=_BEAT)
             except TimeoutError:
                 if address not in self._workers():
-                    raise ClusterLost(f"the worker {address} was lost while it loaded shard {k}") from None
+                    raise _Broken from None
                 if time.monotonic() - began > self.timeout:
                     raise ClusterLost(self._late([k], "not loaded it")) from None
+            except futures.CancelledError:
+                break
+        if future.cancelled():  # the rows that were sent to the worker are lost with it
+            raise _Broken
         failure = future.exception(timeout=_ANSWER)
         if failure is not None:  # whatever a source raises
             raise ClusterLost(f"the source of shard {k} cannot be read: {_told(failure)}") from failure
@@ -296,6 +311,7 @@ def check_client(client: Any) -> None:
     """
     require_dask()
     from distributed import Client
+    from distributed.comm import CommClosedError
 
     if not isinstance(client, Client):
         raise InvalidType(
@@ -306,9 +322,14 @@ def check_client(client: Any) -> None:
     if client.status != "running":
         raise InvalidInput(f"client is {client.status}; connect again: Client(address).")
     try:
-        own, found = versions(), client.run(versions, on_error="return")
+        own, every = versions(), client.run(versions, on_error="return")
     except (OSError, TimeoutError, RuntimeError) as failure:
         raise InvalidInput(f"client cannot reach its workers: {_told(failure)}; connect again.") from None
+    found = {
+        address: told for address, told in every.items() if not isinstance(told, CommClosedError)
+    }  # those are gone
+    if every and not found:
+        raise InvalidInput(f"client cannot reach its workers: {_told(next(iter(every.values())))}; connect again.")
     for address, told in found.items():
         if not isinstance(told, dict):
             raise NotApplicable(f"the worker {address} cannot import mklref: {_told(told)}. Install it there as here.")

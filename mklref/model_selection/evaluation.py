@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils.metaestimators import _safe_split
@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import _safe_split
 from mklref._typing import Array
 from mklref.estimators.folds import splits_of
 from mklref.estimators.workers import Unfinished, gathered
-from mklref.exceptions import InvalidParameter
-from mklref.model_selection.resampling import fitted_to, require_some, samples_of, was_interrupted
+from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.model_selection.resampling import checked_params, fitted_to, require_some, samples_of, was_interrupted
 
 Z = 1.959963984540054
 """Of an interval that holds the truth in 95 of 100 cases."""
@@ -196,6 +196,8 @@ def evaluate(
 
     Raises
     ------
+    InvalidType
+        A model that predicts no target, or params that are no mapping.
     InvalidInput, InvalidParameter
         Targets of another number or shape than the samples; a share outside of (0, 1), or classes that are too small to
         be held out.
@@ -207,6 +209,8 @@ def evaluate(
     InterruptedWarning
         Ctrl-C came before the last one was.
     """
+    _require_predictions(model)
+    checked_params(params)
     X, y, groups = samples_of(X, y, groups)
     classifies = is_classifier(model)
     splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {test}", classifies=classifies)
@@ -219,6 +223,18 @@ def evaluate(
     )
     classes = np.unique(y) if classifies else None
     return Evaluation(truth, predicted, baseline, scores, classes, rows, interrupted)
+
+
+def _require_predictions(model: Any) -> None:
+    """Raise `InvalidType` unless a model is one that predicts targets."""
+    if isinstance(model, type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
+        kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise InvalidType(f"model is {kind}; give an estimator that predicts, such as mklref.MKLClassifier().")
+    if is_outlier_detector(model):
+        raise InvalidType(
+            f"model is {type(model).__name__}, which tells inliers from outliers and learns from no target; compare "
+            "its predictions, 1 and -1, with what is known by a measure of scikit-learn."
+        )
 
 
 def _part(model: Any, X: Any, y: Any, train: Any, rows: Any, params: Any) -> tuple[Any, ...] | Unfinished:

@@ -41,6 +41,12 @@ def fitted_to(model: Any, X: Any, y: Any, train: Any, params: Mapping[str, Any] 
     return own.fit(*_safe_split(own, X, y, train), **_check_method_params(X, dict(params or {}), indices=train))
 
 
+def checked_params(params: Any) -> None:
+    """Raise `InvalidType` unless they are a mapping, or None."""
+    if params is not None and not isinstance(params, Mapping):
+        raise InvalidType(f"params is {type(params).__name__}; give a mapping such as {{'sample_weight': w}}, or None.")
+
+
 def was_interrupted(model: Any) -> bool:
     """Whether a fit, or that of the last step of a pipeline, is what Ctrl-C has left of a search."""
     last = model[-1] if isinstance(model, Pipeline) else model
@@ -158,6 +164,7 @@ def stability(
     """
     checked_integer(fits, 2, np.inf, f"fits = {fits!r} must be an integer of at least 2.")
     checked_number("share", share, "(0, 1)", lambda x: 0.0 < x < 1.0, "the part of the rows in each fit.")
+    checked_params(params)
     if isinstance(model, Pipeline):
         before = clone(model[:-1]) if len(model) > 1 else None
         X, model = (X if before is None else before.fit_transform(X, y)), model[-1]

@@ -115,10 +115,24 @@ class ElasticNet(Regularizer):
         return np.asarray(ratio / ((1.0 - self.lam) * np.sum(ratio) + self.lam * ratio))
 
     def weights_from_dual(self, g: Array) -> Array:
-        """(g - tau)_+ / (lam g); in Ivanov form uniform if g = 0."""
-        if self.form == "ivanov" and not g.any():
+        """(g - tau)_+ / (lam g); in Ivanov form uniform if g = 0.
+
+        In Ivanov form, with e_m = max_l g_l - g_m and sums over the k kernels above tau, that is
+
+            theta_m = (1 + (1-lam)/lam sum_l (e_l - e_m)/g_m) / (lam + (1-lam) k),
+
+        of which less than g - tau, which is as small as lam, is lost to rounding.
+        """
+        if self.form == "tikhonov":
+            return quotient(np.maximum(g - self.threshold(g), 0.0), g) / self.lam
+        if not g.any():
             return self.weights_from_norms(g)
-        return quotient(np.maximum(g - self.threshold(g), 0.0), g) / self.lam
+        below = g.max() - g
+        above = g > self.threshold(g)
+        k = np.count_nonzero(above)
+        apart = quotient(np.where(above, float(below[above].sum()) - k * below, 0.0), g)
+        shares = np.maximum(1.0 + (1.0 - self.lam) * (apart / self.lam), 0.0)
+        return np.asarray(np.where(above, shares, 0.0) / (self.lam + (1.0 - self.lam) * k))
 
     def weights_jacobian(self, g: Array) -> Array:
         """Over the kernels above tau: tau/(2 lam) diag(g^-3), in Ivanov form less kappa/(2 lam) (1/g)(1/g)'.

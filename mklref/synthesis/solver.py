@@ -224,7 +224,7 @@ def solve_path(
             if asks_to_stop(callback, solutions[-1]):
                 break
     except KeyboardInterrupt as stopped:
-        raise Interrupted(getattr(stopped, "solution", None), path=solutions) from None
+        raise Interrupted.along(stopped, solutions) from None
     return solutions
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 from makers import make_problem
 
 import mklref
-from mklref import ElasticNet, Groups, Lp, Status
+from mklref import ElasticNet, Groups, Lp, Status, reference, solve
 from mklref.algorithms import (
     BASELINES,
     group_wrapper,
@@ -21,7 +22,7 @@ from mklref.algorithms import (
     silp,
     simplemkl,
 )
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, NotApplicable
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, KernelsLost, NotApplicable
 
 COSTS = np.geomspace(100.0, 0.1, 6)
 CASES = (
@@ -194,6 +195,28 @@ def test_baselines_along_a_path(name):
         assert np.array_equal(solution.weights, baseline(problem.replace(C=C)).weights)
 
 
+@pytest.mark.parametrize("solver", [reference.solve, partial(reference.solve, formulation="qcqp")], ids=["", "qcqp"])
+def test_a_solver_that_hands_its_options_on_to_one_without_a_start_is_refused_at_once(solver):
+    """That of a later C would be too late for the solutions up to there."""
+    problem, solved = problem_for(Lp(1)), []
+    with pytest.raises(NotApplicable, match="takes no start from the solution before; give warm=False"):
+        regularization_path(problem, C=[4.0, 2.0], solver=solver, callback=solved.append)
+    assert not solved
+    assert len(regularization_path(problem, C=[4.0, 2.0], solver=solver, warm=False)) == 2
+
+
+def test_a_solver_gets_a_start_at_every_C():
+    problem, starts = problem_for(Lp(1)), []
+
+    def solver(problem, **options):
+        starts.append(options["start"])
+        return solve(problem, **options)
+
+    given = solve(problem)
+    first, second = (regularization_path(problem, C=[4.0, 2.0], solver=solver, **own) for own in ({}, {"start": given}))
+    assert list(map(id, starts)) == list(map(id, [None, first.solutions[0], given, second.solutions[0]]))
+
+
 def test_stationary_points_make_no_path():
     problem = problem_for(Groups([[0, 1, 2], [3, 4], [5]], 0.5, 0.5))
     with pytest.raises(NotApplicable, match=r"group_wrapper with exponents gives stationary points without a gap"):
@@ -251,6 +274,32 @@ def test_an_interruption_in_the_callback_keeps_the_point_that_it_was_shown():
         regularization_path(problem_for(Lp(1)), C=COSTS, callback=interrupt)
     assert len(stopped.value.path) == 1
     assert stopped.value.solution is None
+
+
+@pytest.mark.parametrize("along", [mklref.solve_path, regularization_path])
+@pytest.mark.parametrize(
+    ("stopped", "words"),
+    [
+        (
+            Interrupted(None, because="a worker is gone"),
+            "a worker is gone; no point yet; 2 points of the path are finished",
+        ),
+        (KernelsLost("K.npy has vanished."), "K.npy has vanished. 2 points of the path are finished."),
+    ],
+    ids=["cluster", "files"],
+)
+def test_a_path_without_its_cluster_or_files_keeps_its_points_and_says_why(along, stopped, words, monkeypatch):
+    def solver(problem, *, tol, start=None):
+        if problem.C == 1.0:
+            raise stopped
+        return solve(problem, tol=tol, start=start)
+
+    monkeypatch.setattr("mklref._path.solve", solver)
+    own = {"solver": solver} if along is regularization_path else {}
+    with pytest.raises(type(stopped), match=re.escape(words)) as caught:
+        along(problem_for(Lp(1)), C=[4.0, 2.0, 1.0, 0.5], **own)
+    assert len(caught.value.path) == 2
+    assert getattr(caught.value, "because", None) == getattr(stopped, "because", None)
 
 
 def test_other_interruptions_have_no_path():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.model_selection import KFold
 
 from mklref import Interrupted, MKLClassifier, MKLClassifierCV, MKLRegressorCV
-from mklref.estimators import base, folds
-from mklref.exceptions import InterruptedWarning
+from mklref.estimators import base, folds, workers
+from mklref.exceptions import InterruptedWarning, InvalidParameter, SolverFailure
 from mklref.model_selection import evaluate, stability
 
 GRID = {"kernels": "linear, rbf(2)", "Cs": [0.1, 1.0, 10.0], "norms": [1.0, 2.0], "cv": KFold(3)}
@@ -127,3 +129,18 @@ def test_the_number_of_jobs_changes_nothing(samples):
     search = MKLClassifierCV("linear, rbf(2)", Cs=[0.1, 1.0], norms=[1.0], cv=3)
     one, two = (evaluate(search.set_params(n_jobs=n_jobs), X, y, test=3, n_jobs=n_jobs).scores for n_jobs in (None, 2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_a_process_that_is_killed_and_a_backend_without_generators_are_said_so(samples, monkeypatch):
+    X, y, _ = samples
+    search = MKLClassifierCV(**GRID, n_jobs=2)
+    words = "joblib.parallel_config: .*give the backend 'threading' or 'loky'"
+    with joblib.parallel_config(backend="multiprocessing"), pytest.raises(InvalidParameter, match=words):
+        search.fit(X, y)
+
+    def killed(tasks):  # what joblib raises where the system has killed a process of loky
+        raise TerminatedWorkerError("A worker process was unexpectedly terminated.")
+
+    monkeypatch.setattr(workers, "Parallel", lambda **options: killed)
+    with pytest.raises(SolverFailure, match="n_jobs = 2: a process was killed"):
+        search.fit(X, y)

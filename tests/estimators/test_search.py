@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedS
 
 from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from mklref.estimators.gram import part
-from mklref.exceptions import ConstantKernelWarning, InvalidParameter, InvalidTarget, UnsafeFile
+from mklref.exceptions import ConstantKernelWarning, InvalidParameter, InvalidTarget, InvalidType, UnsafeFile
 from mklref.kernels import parse
 from mklref.kernels.transforms import Normalizer
 
@@ -206,6 +206,13 @@ def test_what_a_measure_of_ones_own_says_is_its_own(samples):
     with pytest.raises(ValueError, match=r"^nothing to measure in March$") as raised:
         MKLClassifierCV("linear", scoring=refusing).fit(X, y)
     assert type(raised.value) is ValueError
+
+
+@pytest.mark.parametrize("answer", [None, "good", 1j, np.ones(3)], ids=["nothing", "text", "complex", "several"])
+def test_a_measure_that_is_no_number_is_refused(samples, answer):
+    X, y, _ = samples
+    with pytest.raises(InvalidType, match=r"scoring = .* returned .*; a measure is one real number"):
+        MKLClassifierCV("linear", scoring=lambda model, X, y: answer).fit(X, y)
 
 
 def test_folds_may_be_masks_and_a_weight_may_be_one_for_all(samples):

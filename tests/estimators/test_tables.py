@@ -360,6 +360,27 @@ def test_copies_of_one_sample_are_no_samples(model, X):
         model.fit(X)
 
 
+@pytest.mark.parametrize(
+    ("model", "params", "words"),
+    [
+        (3, None, "model is int; give an estimator that predicts"),
+        (MKLClassifier, None, "model is the class MKLClassifier; give an estimator that predicts"),
+        (StandardScaler(), None, "model is StandardScaler; give an estimator that predicts"),
+        (MKLOneClass("linear"), None, "model is MKLOneClass, which tells inliers from outliers"),
+        (MKLClassifier("linear"), [1], "params is list; give a mapping"),
+    ],
+    ids=["number", "class", "transformer", "outliers", "params"],
+)
+def test_what_predicts_no_target_is_not_evaluated(three_classes, model, params, words):
+    """Predictions 1 and -1 of inliers and outliers were compared with targets as numbers, by R^2."""
+    X, y, _ = three_classes
+    with pytest.raises(InvalidType, match=words):
+        evaluate(model, X, y == "top", params=params)
+    if params:
+        with pytest.raises(InvalidType, match=words):
+            stability(model, X, y, params=params)
+
+
 def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):
     X, y, _ = three_classes
     search = MKLClassifierCV("linear, rbf(1)", Cs=[1.0], norms=[1.0], cv=2, tol=1e-2)

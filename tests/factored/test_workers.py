@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from concurrent import futures
 from functools import partial
@@ -14,6 +15,7 @@ import dask.array as da
 import numpy as np
 import psutil
 import pytest
+from distributed.comm import CommClosedError
 from scipy.sparse import csr_matrix
 
 import mklref
@@ -201,6 +203,45 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_step_costs_nothing(processes
     monkeypatch.setattr(clusters.Session, "_round", deadly)
     same(solve(GIVEN, client=processes), alone)
     assert killed
+
+
+def unreachable(client, address):
+    raise CommClosedError(f"{address} has reset the connection")
+
+
+@pytest.mark.parametrize("how", ["the rows do not arrive", "the rows are lost"])
+def test_a_worker_that_is_lost_before_it_has_its_rows_costs_nothing(client, monkeypatch, alone, how):
+    """What comes of it depends on the moment: an error of the connection, or a future that Dask cancels."""
+    honest, gone = clusters.Cluster._submitted, []
+
+    def submitted(cluster, place):
+        if place.shard != 2 or gone:
+            return honest(cluster, place)
+        gone.append(place.address)
+        if how == "the rows are lost":
+            future = cluster.client.submit(time.sleep, 0.5, workers=[place.address], pure=False)
+            threading.Timer(0.1, future.cancel).start()
+            return future
+        source, cluster.sources[2] = cluster.sources[2], unreachable
+        try:
+            return honest(cluster, place)
+        finally:
+            cluster.sources[2] = source
+
+    monkeypatch.setattr(clusters.Cluster, "_submitted", submitted)
+    given = GIVEN.replace(kernels=DistributedStack.of(STACK, client))
+    same(solve(given), alone)
+    assert given.kernels.cluster.places[2].address != gone[0]
+
+
+def test_a_worker_that_goes_while_versions_are_compared_is_none(client, monkeypatch, alone):
+    lost = CommClosedError("reset by peer")
+    there = client.run(clusters.versions)
+    monkeypatch.setattr(client, "run", lambda *args, **options: {**there, "tcp://127.0.0.1:1": lost})
+    same(solve(GIVEN, client=client), alone)
+    monkeypatch.setattr(client, "run", lambda *args, **options: {"tcp://127.0.0.1:1": lost})
+    with pytest.raises(InvalidInput, match="client cannot reach its workers: CommClosedError: reset by peer; connect"):
+        solve(GIVEN, client=client)
 
 
 def test_a_scheduler_that_goes_away_leaves_the_best_certified_point(alone):

@@ -44,6 +44,13 @@ def test_a_start_of_another_size_is_refused():
         mklref.solve(fewer, start=small)
     with pytest.raises(InvalidInput, match=r"start has weights .* nonnegative and finite"):
         mklref.solve(problem, start=dataclasses.replace(small, weights=-small.weights))
+    for name, content, kind in (
+        ("dual_coef", small.dual_coef + 1j, "complex128"),
+        ("dual_coef", small.dual_coef.tolist(), "list"),
+        ("weights", np.array([None] * 4), "object"),
+    ):
+        with pytest.raises(InvalidType, match=rf"start\.{name} is {kind}; give an array of real numbers"):
+            mklref.solve(problem, start=dataclasses.replace(small, **{name: content}))
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge", "epsilon_insensitive"])

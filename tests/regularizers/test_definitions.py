@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -250,3 +252,17 @@ def test_norms_from_dual_norms_are_those_of_the_bisection(g):
     s = low + (min(high, 1e3) - low) * np.array([1e-6, 0.1, 0.5, 0.9, 1.0 - 1e-9])
     np.testing.assert_allclose(g.norms_from_dual(s), ConcaveFunction.norms_from_dual(g, s), rtol=1e-6)
     assert ConcaveBlock(g).norms_from_dual(np.array([0.0, low])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("lam", [0.5, 1e-3, 1e-6, 1e-12, 1e-15])
+@pytest.mark.parametrize("apart", [0.0, 0.3, 3.0])
+def test_weights_of_elastic_nets_near_the_simplex_keep_their_digits(lam, apart):
+    """What is above tau is as small as lam; taken as g - tau, a share 1e-16/lam of the weights was rounding."""
+    g = 1.660587 * (1.0 + apart * lam * np.array([0.0, 1.0, -0.5, 0.25, -1e9]))
+    exact, one = [Fraction(value) for value in np.maximum(g, 0.0)], Fraction(lam)
+    largest = sorted(exact, reverse=True)
+    taus = [(1 - one) * sum(largest[:k]) / (one + (1 - one) * k) for k in range(1, 6)]
+    tau = [t for t, value in zip(taus, largest, strict=True) if value > t][-1]
+    expected = [max(value - tau, Fraction(0)) / (one * value) if value else 0.0 for value in exact]
+    found = ElasticNet(lam, "ivanov").weights_from_dual(np.maximum(g, 0.0))
+    np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-12, atol=1e-12)
