@@ -55,7 +55,7 @@ def solve(
     max_iter : int
         Largest number of outer iterations (kernel machines solved).
     max_time : float, optional
-        Seconds after which the best point so far is returned.
+        Seconds after which the best point so far is returned, polished or not.
     callback : callable, optional
         Called with the `Record` of every outer iteration; a true return value stops the solver.
     progress : bool
@@ -115,9 +115,9 @@ def solve(
     if not polish and (solution.status is not Status.STALLED or order > tuning.REFINED or late):
         return solution
     try:
-        solution = polished(machine, solution, tol)
+        solution = polished(machine, solution, tol, deadline)
         if solution.status is Status.STALLED and not late and (last := run.last_centre()) is not None:
-            other = polished(machine, last, tol)
+            other = polished(machine, last, tol, deadline)
             solution = other if other.certificate.gap < solution.certificate.gap else solution
         bounds = solution.certificate
         # Who set a limit, or pressed Ctrl-C, asked for no second solve, and large matrices are not copied for one.
@@ -128,6 +128,8 @@ def solve(
         return solution
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
+    except KernelsLost as lost:
+        raise KernelsLost(lost.message, solution) from None
 
 
 def _by_way_of_semidefinite_kernels(
@@ -146,7 +148,7 @@ def _by_way_of_semidefinite_kernels(
         solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
         objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
     )  # fmt: skip
-    other = polished(machine, begin, tol)
+    other = polished(machine, begin, tol, deadline)
     return other if other.certificate.gap < solution.certificate.gap else solution
 
 
