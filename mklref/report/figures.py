@@ -107,11 +107,11 @@ def gap_against_time(check: CrossCheck) -> str:
     figure, ax = _figure(height=3.2)
     for name in check.best_rows:
         ax.plot([], [], label=name, **_mark(name))
-    drawn = [row for row in check.rows if row.solution and np.isfinite(row.relative_gap)]
-    for row in drawn:
+    drawn = [(row, row.solution) for row in check.rows if row.solution and np.isfinite(row.relative_gap)]
+    for row, solution in drawn:
         mark = {**_mark(row.formulation), **FILLS.get(row.solver, {})}
         ax.plot([row.seconds], [max(row.relative_gap, FLOOR)], **mark)
-        history = row.solution.history
+        history = solution.history
         if len(history):
             gaps = np.maximum(history.column("relative_gap"), FLOOR)
             ax.plot(history.column("seconds"), gaps, color=mark["color"], lw=1.2)
