@@ -38,6 +38,8 @@ ACTIVE = 1e-6
 """Share of theta'q from which a kernel counts as active where R* has kinks."""
 _STEPS = 4
 _RANK = 1e-14
+_LARGEST = 1000.0
+"""Of the exponents of units."""
 _WORTHWHILE = 0.01
 """Share of the gap from which a better intercept is taken."""
 
@@ -317,10 +319,15 @@ def _step(
 
 def _units(matrix: Array, samples: int) -> Array:
     """Powers of two: one for the block of the samples, and one for each row below it, that make the largest entry 1."""
-    unit = np.full(len(matrix), 2.0 ** -round(0.5 * _exponent(matrix[:samples, :samples])))
+    unit = np.full(len(matrix), _power(-0.5 * _exponent(matrix[:samples, :samples])))
     for k in range(samples, len(matrix)):
-        unit[k] = 2.0 ** -round(_exponent(matrix[k, :k] * unit[:k]))
+        unit[k] = _power(-_exponent(matrix[k, :k] * unit[:k]))
     return unit
+
+
+def _power(exponent: float) -> float:
+    """The nearest power of two in the range of double precision."""
+    return 2.0 ** round(min(max(exponent, -_LARGEST), _LARGEST))
 
 
 def _exponent(entries: Array) -> float:

@@ -172,6 +172,7 @@ def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback
 
 def check_range(C: float, largest: float) -> None:
     """C and the largest K_m[i, i] within 1e-200 and 1e200, their product within 1e-150 and 1e150."""
+    largest = float(largest)  # a number of NumPy warns where a product overflows
     if largest > 0.0 and not (1e-200 <= C <= 1e200 and 1e-200 <= largest <= 1e200 and 1e-150 <= C * largest <= 1e150):
         raise InvalidParameter(
             f"C = {C:g} with K_m[i, i] up to {largest:g} leaves the range of double precision: both must be within "

@@ -341,8 +341,10 @@ def _require_attainable(costs: Array, loss: Loss, regularizer: Regularizer) -> N
             "-inf; use a squared norm such as Lp(1), or the loss 'density_level_set'."
         )
     rounding = len(costs) * float(np.finfo(float).eps)  # C = 1/n may sum to just below 1
-    if loss.intercept_cost and costs.sum() < loss.intercept_cost * (1.0 - rounding):
+    with np.errstate(over="ignore"):
+        total = float(costs.sum())
+    if loss.intercept_cost and total < loss.intercept_cost * (1.0 - rounding):
         raise InvalidParameter(
-            f"C = {costs.max():g} is too small for loss {loss}: the costs sum to {costs.sum():g} and must reach "
+            f"C = {costs.max():g} is too small for loss {loss}: the costs sum to {total:g} and must reach "
             f"{loss.intercept_cost:g}, that is C = 1/(nu n) with nu <= 1."
         )

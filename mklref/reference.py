@@ -129,6 +129,7 @@ def explain(problem: Any) -> dict[str, str | None]:
     return {name: formulation.explain(problem) for name, formulation in FORMULATIONS.items()}
 
 
+@np.errstate(all="ignore")  # what leaves the range of double precision is for the certificate to judge
 def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None = None) -> Compiled:  # noqa: A001
     """Prepare a formulation of a problem for repeated solves with other solvers or another C.
 
@@ -195,6 +196,7 @@ class Compiled:
             self._models[second_order] = model
         return self._models[second_order]
 
+    @np.errstate(all="ignore")
     def solve(
         self,
         *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import mklref
 from mklref import MKLClassifier, plotting
 from mklref.datasets import load
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
-from mklref.kernels import alignment, diagnose, gaussian, linear, per_variable
+from mklref.kernels import alignment, diagnose, gaussian, linear, per_variable, stack
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -315,12 +316,43 @@ def test_intervals_of_a_cross_check(problem):
 
 
 def test_a_row_that_contradicts_the_others_is_red(problem):
-    from dataclasses import replace
-
     check = mklref.crosscheck(problem.replace(C=10.0), formulations=["dual"], solvers=["CLARABEL"])
     wrong = replace(check.rows[1], solution=replace(check.rows[1].solution, value=1.01 * check.rows[1].value))
     ax = plotting.intervals(replace(check, rows=(check.rows[0], wrong)))
     assert [line.get_color() == "#c00000" for line in ax.lines] == [False] * 5 + [True] * 5 + [False]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("$^$", r"\$^\$"), ("_x", " _x")])
+def test_names_are_text_whatever_they_are_made_of(problem, solution, name, shown):
+    """Two dollars are mathematics for matplotlib."""
+    K = problem.kernels.dense()
+    names = [name, *(f"K{m}" for m in range(1, len(K)))]
+    drawn = {
+        "weights": lambda: plotting.weights(solution, names),
+        "weight_paths": lambda: plotting.weight_paths([solution, solution], [1.0, 2.0], names=names, most=len(K)),
+        "alignment": lambda: plotting.alignment(K, names),
+    }
+    for what, draw in drawn.items():
+        ax = draw()
+        ax.figure.draw_without_rendering()
+        legend = ax.get_legend()
+        texts = [*ax.get_yticklabels(), *(legend.get_texts() if legend else [])]
+        assert shown in [text.get_text() for text in texts], what
+    check = mklref.crosscheck(
+        problem.replace(kernels=stack(K, names=names)), formulations=["dual"], solvers=["CLARABEL"]
+    )
+    assert check.to_html().count("<svg") == 4
+
+
+def test_long_names_are_shortened(solution):
+    ax = plotting.weights(solution, ["x" * 300, *(f"K{m}" for m in range(1, len(solution.weights)))])
+    assert "x" * 31 + "…" in [text.get_text() for text in ax.get_yticklabels()]
+
+
+def test_a_page_is_made_where_nobody_found_a_solution(problem):
+    check = mklref.crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
+    failed = tuple(replace(row, solution=None) for row in check.rows)
+    assert replace(check, rows=failed).to_html().count("<svg") == 4
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):

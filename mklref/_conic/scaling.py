@@ -62,8 +62,9 @@ def balanced(problem: Problem) -> Scaling:
     degree = problem.regularizer.degree
     if degree is None or problem.intercept_cost:
         return Scaling()
-    diagonal = float(problem.kernels.traces().mean()) / problem.n_samples
-    cost = problem.C / math.sqrt(max(1.0, problem.C * diagonal))
+    diagonal = float((problem.kernels.traces() / problem.n_samples).mean())
+    # Neither product nor quotient leaves the range of double precision before the roots are taken.
+    cost = problem.C / max(1.0, math.sqrt(problem.C) * math.sqrt(diagonal))
     return Scaling(cost, cost ** (1.0 / degree))
 
 

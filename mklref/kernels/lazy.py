@@ -21,7 +21,7 @@ from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
 from mklref.kernels.fitted import FittedFamily, OnSamples
-from mklref.kernels.reader import CachedReader, Reader
+from mklref.kernels.reader import CachedReader
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.transforms import Normalizer
 
@@ -240,9 +240,13 @@ class LazyStack(OnSamples, KernelStack):
             self.origin[0].count(entries)
 
     @cached_property
-    def reader(self) -> Reader:
+    def reader(self) -> CachedReader:
         """What solvers read this stack with; its cache stays as long as the stack."""
         return CachedReader(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the reader, which belongs to this object and this process: a copy has its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "reader"}
 
     def others(self, kernels: Any) -> Iterator[int]:
         """Those of the kernels that are in no run."""

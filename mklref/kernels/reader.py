@@ -10,6 +10,7 @@ one row for all widths, in its precision. The rows that were used longest ago ma
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -63,12 +64,17 @@ class Reader:
 
 
 class CachedReader(Reader):
-    """Reads a `LazyStack` in its precision, with shared rows in a cache of bounded size."""
+    """Reads a `LazyStack` in its precision, with shared rows in a cache of bounded size.
+
+    One thread reads at a time: solvers that run at once on the same kernels share the cache, and a row that goes while
+    another thread is about to copy it would be the row of another sample.
+    """
 
     stack: LazyStack
 
     def __init__(self, stack: LazyStack) -> None:
         super().__init__(weakref.proxy(stack))  # which has this reader
+        self.turn = threading.RLock()
         self._samples = stack.samples(stack.precision)
         self.itemsize = self._samples.dtype.itemsize
         kinds = {(run.shares, run.columns) for run in stack.runs if self._dear(run.columns)}
@@ -83,23 +89,25 @@ class CachedReader(Reader):
     def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
         """images[m] += sum_k delta_k K_m[index_k, :] for m in kernels."""
         sums = np.zeros((len(kernels), self.stack.shape[1]))
-        for cache in self._caches.values():
-            cache.begin()
-            known = cache.known(index)
-            order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
-            index, delta = index[order], delta[order]  # what is here is read before it could have to go
-        for first in range(0, len(index), step := max(1, _AT_ONCE // self.stack.shape[1])):
-            part = index[first : first + step]
-            self.stack.add_rows(self._block(part, None), part, kernels, delta[first : first + step], sums)
+        with self.turn:
+            for cache in self._caches.values():
+                cache.begin()
+                known = cache.known(index)
+                order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
+                index, delta = index[order], delta[order]  # what is here is read before it could have to go
+            for first in range(0, len(index), step := max(1, _AT_ONCE // self.stack.shape[1])):
+                part = index[first : first + step]
+                self.stack.add_rows(self._block(part, None), part, kernels, delta[first : first + step], sums)
+            self.read += len(kernels) * len(index)
         images[kernels] += sums
-        self.read += len(kernels) * len(index)
 
     def dense(self, index: Any) -> FloatArray:
         """All K_m[index, index], (M, k, k) in the precision of the stack, exactly symmetric."""
         every = np.arange(len(self.stack))
         out = np.empty((len(every), len(index), len(index)), self._samples.dtype)
-        for part, block, rows, rest in self._triangle(index, len(every)):
-            out[:, part, part.start :] = self.stack.entries(block, rows, rest, every)
+        with self.turn:
+            for part, block, rows, rest in self._triangle(index, len(every)):
+                out[:, part, part.start :] = self.stack.entries(block, rows, rest, every)
         for matrix in out:
             _symmetric(matrix)
         return out
@@ -107,11 +115,12 @@ class CachedReader(Reader):
     def square(self, weights: Array, index: Any) -> Array:
         """sum_m weights_m K_m[index, index], float64 and exactly symmetric."""
         out = np.empty((len(index), len(index)))
-        if len(index) == self.stack.shape[1]:
-            self._fill()
-        for part, block, rows, rest in self._triangle(index, 1):
-            out[part, part.start :] = self.stack.combined(block, rows, rest, weights)
-        self.read += 0.5 * np.count_nonzero(weights) * len(index) * len(index) / self.stack.shape[1]
+        with self.turn:
+            if len(index) == self.stack.shape[1]:
+                self._fill()
+            for part, block, rows, rest in self._triangle(index, 1):
+                out[part, part.start :] = self.stack.combined(block, rows, rest, weights)
+            self.read += 0.5 * np.count_nonzero(weights) * len(index) * len(index) / self.stack.shape[1]
         return _symmetric(out)
 
     def _fill(self) -> None:
@@ -129,11 +138,7 @@ class CachedReader(Reader):
             square[known] = cache.rows(every[known])
             if self.stack.origin is not None:
                 whole, index = self.stack.origin
-                theirs = getattr(whole.reader, "_caches", {}).get(key)
-                if theirs is not None:
-                    found = ~known & theirs.known(index)
-                    square[found] = theirs.rows(index[found], index)
-                    known |= found
+                known |= whole.reader.take(key, index, ~known, square)
             other = every[~known]
             square[np.ix_(other, every[known])] = square[np.ix_(every[known], other)].T
             block = np.empty((len(other), len(other)), square.dtype)
@@ -141,6 +146,16 @@ class CachedReader(Reader):
                 block[part, part.start :] = own.shared(*key)
             square[np.ix_(other, other)] = _symmetric(block)
             cache.become(square)
+
+    def take(self, key: Any, index: Any, wanted: Any, square: Array) -> Any:
+        """Write those wanted shared rows of samples that are here between these samples; says which ones."""
+        with self.turn:
+            cache = self._caches.get(key)
+            if cache is None:
+                return np.zeros(len(index), dtype=bool)
+            found = wanted & cache.known(index)
+            square[found] = cache.rows(index[found], index)
+            return found
 
     def _triangle(self, index: Any, kernels: int) -> Iterator[tuple[slice, Block, Any, Any]]:
         """Blocks that cover the upper triangle of [index, index]: which rows, the block, and its samples."""

@@ -166,15 +166,20 @@ class LazyMachine(SMOMachine):
             np.where(self.beta < self.upper, -right, -np.inf), np.where(self.beta > self.lower, left, -np.inf)
         )
         score = score + 1e-9 * np.ptp(score[np.isfinite(score)]) * np.random.default_rng(len(self.beta)).random(n)
-        score[self.free()] += 2.0 * (high - low)  # first, while there is room
+        free, inside = self.free(), np.zeros(n, dtype=bool)
+        inside[free] = True
         if self.likely is not None:
             near, self.likely = self.near(0.0), None
             score[near] += high - low
             count = len(near)
         else:
-            count = int(np.count_nonzero(score > 0.0))
+            count = int(np.count_nonzero(inside | (score > 0.0)))
             count = min(count, max(_FEWEST, _GROWTH * int(np.count_nonzero(self.beta))))
         count = min(most, max(count, _FEWEST))
+        # Those off their bounds first, but at most half: where they are more than there is room for, nobody else would
+        # ever come in, and nothing moves without the samples that violate the most.
+        most_violating = free[np.argsort(-score[free], kind="stable")]
+        score[most_violating[: count if 2 * len(free) <= count else count // 2]] += 2.0 * (high - low)
         return np.sort(np.argpartition(-score, count - 1)[:count])
 
     def _square(self, samples: Any) -> Array:

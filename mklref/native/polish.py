@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -26,10 +27,11 @@ _ENOUGH = 1e-14
 """Relative gap at which there is nothing left to improve."""
 
 
-def polished(machine: Machine | JointMachine, solution: Solution, tol: float) -> Solution:
+def polished(machine: Machine | JointMachine, solution: Solution, tol: float, deadline: float = np.inf) -> Solution:
     """The solution, or a better one from Newton's method on its active set, by certified gap.
 
-    `status` is OPTIMAL if the certificate of the better one confirms `tol`, and unchanged otherwise.
+    No step begins after the deadline. `status` is OPTIMAL if the certificate of the better one confirms `tol`, and
+    unchanged otherwise.
     """
     problem = machine.problem
     best, certificate = Point(solution.dual_coef, solution.weights, solution.intercept), solution.certificate
@@ -37,14 +39,15 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float) ->
     with blas_threads(problem.n_samples), np.errstate(all="ignore"):
         for _ in range(_ROUNDS):
             before = certificate
-            candidates = _refinements(machine, best, _ENOUGH * abs(before.upper))
+            candidates = _until(deadline, _refinements(machine, best, _ENOUGH * abs(before.upper)))
             best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
             if certificate is before:
                 break
         if not certificate.is_optimal(tol) and 10.0 * certificate.rounding > certificate.gap:
             # Which of these points is the best the allowance hides, until they are off the kinks.
             points = chain([best], _refinements(machine, best, _ENOUGH * abs(certificate.upper)))
-            candidates = (beside for point in points for beside in _off_the_kinks(problem, point))
+            beside = chain.from_iterable(_off_the_kinks(problem, point) for point in points)
+            candidates = _until(deadline, beside)
             best, certificate = improved(problem, best, candidates, lambda by: by.is_optimal(_ENOUGH), certificate)
     if certificate is solution.certificate:
         return solution
@@ -55,6 +58,12 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float) ->
         certificate=certificate,
         status=Status.OPTIMAL if certificate.is_optimal(tol) else solution.status,
     )
+
+
+def _until(deadline: float, points: Iterator[Point]) -> Iterator[Point]:
+    """The points of which the search begins before the deadline."""
+    while time.perf_counter() < deadline and (point := next(points, None)) is not None:
+        yield point
 
 
 def _at_the_limit(certificate: Certificate) -> bool:

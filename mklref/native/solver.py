@@ -32,7 +32,12 @@ from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
 
+_ABSURD = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+"""What leaves the range of double precision on the way has infinite bounds, which is an answer: the certificate
+decides, and warnings say nothing to whoever gave the numbers."""
 
+
+@_ABSURD
 def solve(
     problem: Problem,
     *,
@@ -55,7 +60,7 @@ def solve(
     max_iter : int
         Largest number of outer iterations (kernel machines solved).
     max_time : float, optional
-        Seconds after which the best point so far is returned.
+        Seconds after which the best point so far is returned, polished or not.
     callback : callable, optional
         Called with the `Record` of every outer iteration; a true return value stops the solver.
     progress : bool
@@ -109,15 +114,15 @@ def solve(
         def nearly() -> Solution:
             return run.kept_solution() or run.solution(Status.INTERRUPTED)
 
-        with run.recorder.running(nearly), _losses_carry(run.kept_solution), _beyond_doubles():
+        with run.recorder.running(nearly), _losses_carry(run.kept_solution):
             solution, machine = run.solution(status), run.machine
     order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
     if not polish and (solution.status is not Status.STALLED or order > tuning.REFINED or late):
         return solution
     try:
-        solution = polished(machine, solution, tol)
+        solution = polished(machine, solution, tol, deadline)
         if solution.status is Status.STALLED and not late and (last := run.last_centre()) is not None:
-            other = polished(machine, last, tol)
+            other = polished(machine, last, tol, deadline)
             solution = other if other.certificate.gap < solution.certificate.gap else solution
         bounds = solution.certificate
         # Who set a limit, or pressed Ctrl-C, asked for no second solve, and large matrices are not copied for one.
@@ -128,6 +133,8 @@ def solve(
         return solution
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
+    except KernelsLost as lost:
+        raise KernelsLost(lost.message, solution) from None
 
 
 def _by_way_of_semidefinite_kernels(
@@ -146,10 +153,11 @@ def _by_way_of_semidefinite_kernels(
         solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
         objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
     )  # fmt: skip
-    other = polished(machine, begin, tol)
+    other = polished(machine, begin, tol, deadline)
     return other if other.certificate.gap < solution.certificate.gap else solution
 
 
+@_ABSURD
 def run_from(
     problem: Problem,
     start: Any,
@@ -176,7 +184,7 @@ def run_from(
     def kept() -> Any:
         return None if loop is None else loop.kept_solution()
 
-    with recorder.running(interrupted), _losses_carry(kept), blas_threads(), _beyond_doubles():
+    with recorder.running(interrupted), _losses_carry(kept), blas_threads():
         loop = _loop(problem, start, forms, tol, recorder)
         if start is None and loop.bounded_dual and problem.intercept_cost:
             start = _inside_the_domain(loop)
@@ -199,11 +207,6 @@ def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
         yield
     except KernelsLost as lost:
         raise KernelsLost(lost.message, solution() if lost.solution is None else lost.solution) from None
-
-
-def _beyond_doubles() -> Any:
-    """Weights, slopes and values may leave the range of doubles on the way; bounds say so by being infinite."""
-    return np.errstate(over="ignore", invalid="ignore")
 
 
 def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record]) -> Loop:
@@ -254,14 +257,7 @@ def _followed(loop: Loop, start: Any = None) -> Status:
 
 def equal_weights(problem: Problem) -> Array:
     """The weights (M,) of equal block norms."""
-    weights = problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
-    if not np.isfinite(weights).all():
-        raise InvalidParameter(
-            f"the scales of {problem.regularizer} leave the range of double precision: for equal block norms weights["
-            f"{np.argmin(np.isfinite(weights))}] is not finite; give scales whose squares are within 1e-300 and 1e300, "
-            "or rescale the kernels instead."
-        )
-    return weights
+    return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
 
 
 def _first_weights(loop: Loop, start: Any) -> Array:

@@ -12,7 +12,7 @@ from mklref._ranges import WeightRanges
 from mklref._typing import Array
 from mklref._validate import checked_integer
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.plotting.style import at_most, axes, colour, labelled, named, numbers
+from mklref.plotting.style import as_text, at_most, axes, colour, labelled, named, numbers
 
 MOST = 40
 """Bars that are drawn; the largest ones if there are more."""
@@ -80,7 +80,7 @@ def weights(
     ax.barh(places, theta[shown], color=colours, height=0.7, alpha=0.45 if ranges else 1.0)
     if ranges:
         ax.hlines(places, low[shown], high[shown], color=colours, linewidth=2.5)
-    ax.set_yticks(places, [labels[j][0] for j in shown])
+    ax.set_yticks(places, [as_text(labels[j][0]) for j in shown])
     ax.set(ylim=(len(shown) - 0.4, -0.6))
     if theta.min(initial=0.0) >= 0.0:  # weights of a signed problem lie on both sides
         ax.set_xlim(0.0, None)
@@ -97,7 +97,7 @@ def _legend(ax: Any, colours: Mapping[str, str]) -> None:
 
     if 1 < len(colours) <= 10:
         ax.legend(
-            handles=[Patch(color=value, label=name) for name, value in colours.items()],
+            handles=[Patch(color=value, label=as_text(name)) for name, value in colours.items()],
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
             ncols=5,
@@ -199,10 +199,10 @@ def contributions(
         heights = place + rng.uniform(-0.28, 0.28, size=len(parts))
         for k, kind in enumerate(kinds):
             own = given == k
-            label = kind if place == 0 and kind else None
+            label = as_text(kind) if place == 0 and kind else None
             ax.plot(parts[own, m], heights[own], ".", color=colour(k), alpha=0.6, markersize=4, label=label)
     ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
-    ax.set_yticks(np.arange(len(shown)), [names[m] for m in shown])
+    ax.set_yticks(np.arange(len(shown)), [as_text(names[m]) for m in shown])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     few = "" if len(shown) == len(names) else f" (the {len(shown)} that vary most of {len(names)})"
     ax.set_xlabel(f"contribution to the score{few}")
@@ -241,7 +241,7 @@ def stability(found: Any, ax: Any = None, *, most: int = 30) -> Any:
     ax.barh(places, found.chosen[shown], color=colour(0), alpha=0.35, height=0.7, label="share of fits")
     ax.hlines(places, low[shown], high[shown], color=colour(1), linewidth=2.0, label="middle 90 % of the weights")
     ax.plot(middle[shown], places, "o", color=colour(1), markersize=4, label="median weight")
-    ax.set_yticks(places, [found.names[m] for m in shown])
+    ax.set_yticks(places, [as_text(found.names[m]) for m in shown])
     ax.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0.0, None))
     few = "" if len(shown) == len(found.names) else f" (the {len(shown)} chosen most often of {len(found.names)})"
     ax.set_xlabel(f"share of {len(found.weights)} fits, and weight{few}")

@@ -11,12 +11,14 @@ from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.kernels.diagnostics import KernelReport, alignment as alignment_of
-from mklref.plotting.style import axes, colour, named, numbers
+from mklref.plotting.style import as_text, axes, colour, named, numbers
 
 LEGIBLE = 12
 """Up to so many kernels the numbers are written into the picture."""
 NAMED = 40
 """Up to so many kernels their names are written."""
+_SHORT = 18
+"""Characters of names that are written along both axes."""
 
 
 def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = None) -> Any:
@@ -56,8 +58,9 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
             for other, value in enumerate(row):
                 ax.text(other, m, f"{value:.2f}", ha="center", va="center", color="w" if value > 0.6 else "k", size=7)
     if M <= NAMED:
-        ax.set_xticks(range(M), names, rotation=90)
-        ax.set_yticks(range(M), names)
+        shown = [as_text(name, _SHORT) for name in names]
+        ax.set_xticks(range(M), shown, rotation=90)
+        ax.set_yticks(range(M), shown)
     ax.spines[:].set_visible(True)
     ax.figure.colorbar(image, ax=ax, label="alignment", shrink=0.8)
     return ax
@@ -97,7 +100,7 @@ def sparsity(coef: Any, names: Sequence[str] | None = None, *, title: str | None
     names = named([f"K{t}" for t in range(len(A))] if names is None else names, len(A), "kernels")
     ax = axes(ax, 6.0, 0.9 + 0.22 * len(A))
     ax.imshow(A / (A.max() or 1.0), aspect="auto", cmap="Greys", vmin=0.0, vmax=1.0, interpolation="none")
-    ax.set_yticks(range(len(A)), names)
+    ax.set_yticks(range(len(A)), [as_text(name) for name in names])
     ax.spines[:].set_visible(True)
     ax.set_xlabel("sample")
     ax.set_title(title if title is not None else f"{np.count_nonzero(A)} of {A.size} coefficients", loc="left")

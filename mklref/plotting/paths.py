@@ -10,7 +10,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_positive
 from mklref.exceptions import InvalidInput
-from mklref.plotting.style import FAINT, at_most, axes, colour, named, numbers
+from mklref.plotting.style import FAINT, as_text, at_most, axes, colour, named, numbers
 
 SELECTED = 1e-4
 """A kernel counts from this share of the largest weight on."""
@@ -66,7 +66,7 @@ def weight_paths(
     others = [m for m in largest[most:] if top[m] > VISIBLE * top.max()]
     ax.plot(places, theta[:, others], color=FAINT, linewidth=0.8)
     for k, m in enumerate(largest[:most]):
-        ax.plot(places, theta[:, m], color=colour(k), linewidth=1.3, label=names[m], zorder=3)
+        ax.plot(places, theta[:, m], color=colour(k), linewidth=1.3, label=as_text(names[m]), zorder=3)
     if values is None:
         _count(ax)
     else:

@@ -15,6 +15,8 @@ from mklref.exceptions import InvalidInput, MissingExtra
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3b08", "#666666")
 """In order of use; after the last one they begin again."""
 FAINT = "0.8"
+_LONGEST = 32
+"""Characters of a name: longer ones would leave no room for the picture."""
 
 SETTINGS: dict[Any, Any] = {
     "axes.spines.right": False,
@@ -83,6 +85,14 @@ def named(names: Any, count: int, things: str, one: str = "one for each kernel")
     if len(found) != count:
         raise InvalidInput(f"{len(found)} names for {count} {things}; give {one}.")
     return found
+
+
+def as_text(name: Any, longest: int = _LONGEST) -> str:
+    """A name as a picture shows it: shortened, and no mathematics, whatever dollars or underscores it has."""
+    text = str(name)
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    # A legend leaves out what begins with an underscore.
+    return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
 def at_most(most: Any) -> int:

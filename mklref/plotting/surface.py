@@ -9,7 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_count, shown
 from mklref.exceptions import InvalidInput, InvalidType
-from mklref.plotting.style import axes, colour, labelled, numbers
+from mklref.plotting.style import as_text, axes, colour, labelled, numbers
 
 
 def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = None) -> Any:
@@ -70,7 +70,7 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
         scores = model.decision_function(grid_in) if scored else model.predict(grid_in)
         _contours(ax, sides, np.asarray(scores).reshape(points, points), scored)
     _samples(ax, model, samples, y, classes)
-    ax.set(xlabel=names[0], ylabel=names[1])
+    ax.set(xlabel=as_text(names[0]), ylabel=as_text(names[1]))
     return ax
 
 
@@ -104,7 +104,7 @@ def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any) -> None:
         two = {0: "#2166ac", 1: "#b2182b"} if len(classes) == 2 else {}
         for k, label in enumerate(classes):
             rows = y == label
-            ax.scatter(*samples[rows].T, color=two.get(k, colour(k)), s=14, label=_shown(label), zorder=3)
+            ax.scatter(*samples[rows].T, color=two.get(k, colour(k)), s=14, label=as_text(_shown(label)), zorder=3)
         ax.legend(fontsize="small", frameon=True)
     support = getattr(model, "support_", None)
     if support is not None and len(support) and _are_fitted(model, samples, support):

@@ -60,7 +60,7 @@ class Mahalanobis(Regularizer):
             raise InvalidParameter(f"E has shape {matrix.shape}; give a matrix (M, M), one row for each kernel.")
         if not np.all(np.isfinite(matrix)) or np.abs(matrix - matrix.T).max() > 1e-12 * np.abs(matrix).max():
             raise InvalidParameter("E must be finite and symmetric; use (E + E.T)/2.")
-        matrix = 0.5 * (matrix + matrix.T)
+        matrix = 0.5 * matrix + 0.5 * matrix.T  # no sum of which overflows
         try:
             root = np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError as indefinite:

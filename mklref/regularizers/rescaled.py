@@ -10,10 +10,14 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import check_length, checked_number, positive_vector, written
+from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import Polyhedral, ball_exponent
 from mklref.regularizers.tikhonov import Power
+
+_LEAST = 1e-150
+"""Its square and the inverse of that are in the range of double precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,12 +203,12 @@ class WeightedL1(Rescaled):
     Parameters
     ----------
     omega : array_like (M,)
-        Positive and finite.
+        Positive, within 1e-150 and 1e150.
 
     Raises
     ------
     InvalidParameter
-        If an omega is not positive, or (in `Problem`) there is not one for each kernel.
+        If an omega is not within 1e-150 and 1e150, or (in `Problem`) there is not one for each kernel.
     """
 
     omega: Array
@@ -212,6 +216,11 @@ class WeightedL1(Rescaled):
     def __post_init__(self) -> None:
         remedy = "a kernel without a penalty has no largest weight; give it a small omega."
         object.__setattr__(self, "omega", positive_vector("omega", self.omega, remedy))
+        if not (self.omega.min() >= _LEAST and self.omega.max() <= 1.0 / _LEAST):
+            raise InvalidParameter(
+                f"omega = {self.omega} must be within {_LEAST:g} and {1.0 / _LEAST:g}, or weights of the order "
+                "1/omega^2 leave the range of double precision; give the kernels another unit (kernels.normalize)."
+            )
         self._rescale(Power(1), 1.0 / self.omega, 1.0)
 
     @property

@@ -15,6 +15,7 @@ from mklref._crosscheck.result import CrossCheck, kernel_names
 from mklref._crosscheck.row import NATIVE
 from mklref.formulations import FORMULATIONS
 from mklref.plotting.matrices import draw_intervals
+from mklref.plotting.style import as_text
 
 MOST_KERNELS = 40
 """Kernels that a picture of weights shows; the largest ones if there are more."""
@@ -76,7 +77,7 @@ def weights(check: CrossCheck) -> str:
             ax.barh(places, values[shown], height=0.7, color=_colour(name), alpha=0.4, label=name)
         else:
             ax.plot(values[shown], places, label=name, **_mark(name))
-    ax.set_yticks(places, [names[m] for m in shown])
+    ax.set_yticks(places, [as_text(names[m]) for m in shown])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(left=-0.01 * float(size.max() or 1.0))
     ax.set_xlabel("weight" if len(shown) == len(names) else f"weight ({len(shown)} largest of {len(names)} kernels)")
@@ -106,15 +107,17 @@ def gap_against_time(check: CrossCheck) -> str:
     figure, ax = _figure(height=3.2)
     for name in check.best_rows:
         ax.plot([], [], label=name, **_mark(name))
-    for row in check.rows:
-        if row.solution and np.isfinite(row.relative_gap):
-            mark = {**_mark(row.formulation), **FILLS.get(row.solver, {})}
-            ax.plot([row.seconds], [max(row.relative_gap, FLOOR)], **mark)
-            history = row.solution.history
-            if len(history):
-                gaps = np.maximum(history.column("relative_gap"), FLOOR)
-                ax.plot(history.column("seconds"), gaps, color=mark["color"], lw=1.2)
-    ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="relative gap")
+    drawn = [(row, row.solution) for row in check.rows if row.solution and np.isfinite(row.relative_gap)]
+    for row, solution in drawn:
+        mark = {**_mark(row.formulation), **FILLS.get(row.solver, {})}
+        ax.plot([row.seconds], [max(row.relative_gap, FLOOR)], **mark)
+        history = solution.history
+        if len(history):
+            gaps = np.maximum(history.column("relative_gap"), FLOOR)
+            ax.plot(history.column("seconds"), gaps, color=mark["color"], lw=1.2)
+    ax.set(xlabel="seconds", ylabel="relative gap")
+    if drawn:  # a logarithmic axis without a number has no place for its ticks
+        ax.set(xscale="log", yscale="log")
     return _svg(figure, ax)
 
 

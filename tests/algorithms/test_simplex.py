@@ -38,9 +38,12 @@ def test_breast_cancer(name, tol, truth):
 
 @every_algorithm
 def test_an_objective_of_zero(name):
-    """A one-class problem whose optimum is 0: no relative gap is ever small, and nothing breaks."""
+    """A one-class problem whose optimum is 0: no relative gap is ever small, and nothing breaks.
+
+    Of its unit rounding leaves 4e-6, by seeds and processors.
+    """
     problem = make_problem(loss="one_class", seed=2, n=10, M=3, degenerate="low_rank")
-    solution = solve(name, problem, tol=1e-6)
+    solution = solve(name, problem, tol=1e-5)
     assert solution.status is Status.OPTIMAL
     assert abs(solution.certificate.upper) <= 1e-12
     assert np.isfinite(solution.history.column("weights")).all()

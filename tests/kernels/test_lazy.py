@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import threading
 import tracemalloc
 
 import flint
@@ -26,6 +29,7 @@ from mklref.kernels import (
     total,
 )
 from mklref.kernels.evaluation import Block
+from mklref.kernels.reader import _Rows
 from mklref.kernels.transforms import VANISHING, Normalizer
 
 FAMILY = (
@@ -95,6 +99,43 @@ def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy
         square = reader.square(weights, index)
         np.testing.assert_array_equal(square, square.T)
         np.testing.assert_allclose(square, held.combine(weights)[np.ix_(index, index)], atol=accuracy)
+
+
+def test_threads_that_share_a_cache_read_the_rows_they_ask_for(X, monkeypatch):
+    """The other thread reads when the first knows where its rows are, and has not yet copied them."""
+    family, keep, seen = gaussian([1.0, 4.0]), _Rows.rows, []
+    held, lazy = family.fit(X), family.fit(X, storage="lazy", cache=10 * 40 * 8)
+    reader, first, rest = lazy.reader, np.arange(10), np.arange(10, 40)
+
+    def read(index):
+        images, v = np.zeros((2, 40)), np.zeros(40)
+        v[index] = 1.0
+        reader.add(np.arange(2), index, v[index], images)
+        np.testing.assert_allclose(images, held.apply(v), rtol=1e-9)
+
+    read(first)
+
+    def interrupted(cache, index, columns=None):
+        if not seen:
+            seen.append(threading.Thread(target=lambda: [read(rest) for _ in range(3)]))
+            seen[0].start()
+            seen[0].join(timeout=0.5)
+        return keep(cache, index, columns)
+
+    monkeypatch.setattr(_Rows, "rows", interrupted)
+    read(first)
+    seen[0].join()
+
+
+def test_a_copy_of_a_stack_that_was_read_has_a_reader_of_its_own(X):
+    lazy = gaussian([1.0, 4.0]).fit(X, storage="lazy")
+    v, expected = np.ones(40), lazy.apply(np.ones(40))
+    assert lazy.reader
+    for made in (pickle.loads(pickle.dumps(lazy)), copy.deepcopy(lazy), copy.copy(lazy)):
+        assert made.reader is not lazy.reader
+        images = np.zeros((2, 40))
+        made.reader.add(np.arange(2), np.arange(40), v, images)
+        np.testing.assert_allclose(images, expected, rtol=1e-12)
 
 
 def test_rows_in_the_cache_are_not_evaluated_again(X, monkeypatch):

@@ -202,6 +202,16 @@ def test_a_loss_without_bounds_says_why_it_needs_memory(data):
         solve(Problem(lazy, y, loss="logistic"))
 
 
+def test_more_samples_off_their_bounds_than_there_is_room_for_still_let_others_in():
+    """Working sets of 512 where some 700 samples are off their bounds at the optimum."""
+    X = np.random.default_rng(0).normal(size=(1000, 12))
+    y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0.0, 1.0, -1.0)
+    lazy = gaussian([1.0, 3.0]).fit(X, storage="lazy", cache=0)
+    found = solve(Problem(lazy, y, C=10.0, regularizer="uniform"), tol=1e-3)
+    assert np.count_nonzero((found.dual_coef != 0.0) & (np.abs(found.dual_coef) < 10.0)) > 512
+    assert found.status is Status.OPTIMAL
+
+
 def test_no_matrix_of_order_n_is_held(monkeypatch):
     """n = 4,000, a cache of a hundredth of the stack: the samples, the cache, a working set, and a few blocks.
 

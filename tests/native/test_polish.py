@@ -9,7 +9,8 @@ import pytest
 from makers import DEGENERATE, LOSSES, make_problem
 
 from mklref import Problem, certify, solve
-from mklref.exceptions import Interrupted
+from mklref.exceptions import Interrupted, KernelsLost
+from mklref.kernels import DiskStack
 from mklref.losses import EpsilonInsensitive
 from mklref.machines import machine_for
 from mklref.machines.smo import SMOMachine
@@ -164,6 +165,31 @@ def test_solve_polishes_when_asked():
     assert abs(fine.certificate.relative_gap) < 1e-13
     assert fine.status is Status.OPTIMAL
     assert fine.history.counters == rough.history.counters
+
+
+def test_no_step_of_a_polish_begins_after_the_time_is_over(monkeypatch):
+    problem, steps = make_problem(seed=3, n=30), []
+    monkeypatch.setattr(module, "_refinements", lambda *_: map(steps.append, [1]))
+    found = solve(problem, tol=1e-12, max_time=1e-9, polish=True)
+    assert found.status is Status.TIME_LIMIT
+    assert not steps
+
+
+def test_kernels_that_are_lost_in_a_polish_leave_the_solution(monkeypatch, tmp_path):
+    kernels = make_problem(seed=3, n=30).kernels.dense()
+    np.save(tmp_path / "K.npy", kernels)
+    stack = DiskStack(np.load(tmp_path / "K.npy", mmap_mode="r"))
+    problem = make_problem(seed=3, n=30).replace(kernels=stack)
+
+    def vanish(*arguments):
+        (tmp_path / "K.npy").rename(tmp_path / "elsewhere")
+        return refinements(*arguments)
+
+    refinements = module._refinements
+    monkeypatch.setattr(module, "_refinements", vanish)
+    with pytest.raises(KernelsLost, match=r"K\.npy vanished") as lost:
+        solve(problem, tol=1e-4, polish=True)
+    assert lost.value.solution.status is Status.OPTIMAL
 
 
 def test_an_interrupted_polish_keeps_the_solution(monkeypatch):

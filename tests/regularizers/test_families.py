@@ -159,6 +159,8 @@ def test_limits_are_continuous(close, limit):
         (lambda: WeightedLp(0.2, [1.0]), "p"),
         (lambda: WeightedL1([1.0, -1.0]), "omega"),
         (lambda: WeightedL1([np.inf]), "omega"),
+        (lambda: WeightedL1([1e-200, 1.0]), r"must be within 1e-150 and 1e\+150, or weights of the order"),
+        (lambda: WeightedL1([1e200, 1.0]), "omega"),
         (lambda: WeightedL1([]), "omega"),
         (lambda: Groups(PAIRS, 0.6, 0.6), r"p \+ q = 1.2 exceeds 1.*p = 0.5, q = 0.5"),
         (lambda: Groups(PAIRS, -0.1, 0.5), "p = -0.1"),
