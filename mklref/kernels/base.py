@@ -209,8 +209,24 @@ class Kernel(KernelFamily):
         return (self,)
 
 
+class BlockKernel(Kernel):
+    """A kernel that follows from what it shares with others, or from other kernels, and is evaluated as they are."""
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """k(x, z), (k, n), around the mean of Z."""
+        from mklref.kernels.evaluation import Block
+
+        return np.asarray(Block.between(X, Z).values(self))
+
+    def gram(self, X: Array) -> Array:
+        """k(x, z) for all rows of X, (n, n), exactly symmetric."""
+        from mklref.kernels.evaluation import Block, Samples
+
+        return np.asarray(Block(Samples(X)).values(self))
+
+
 @dataclass(frozen=True)
-class Composite(Kernel):
+class Composite(BlockKernel):
     """A function of the values of other kernels: positive semidefinite if they are, by Schur's theorem."""
 
     kernels: tuple[Kernel, ...]
@@ -228,14 +244,6 @@ class Composite(Kernel):
     def definite(self) -> bool:
         """If all of them are."""
         return all(kernel.definite for kernel in self.kernels)
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """Of the values of each."""
-        return self.compose([kernel.cross(X, Z) for kernel in self.kernels])
-
-    def gram(self, X: Array) -> Array:
-        """Of the values of each."""
-        return self.compose([kernel.gram(X) for kernel in self.kernels])
 
     def diagonal(self, X: Array) -> Array:
         """Of the values of each."""

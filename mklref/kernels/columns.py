@@ -20,7 +20,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.base import Kernel, KernelFamily, Union, require_family, require_few
+from mklref.kernels.base import BlockKernel, Kernel, KernelFamily, Union, require_family, require_few
 
 Columns = str | int | Sequence[str | int]
 """Names, numbers from 0, or prefixes such as "blood_*"."""
@@ -137,7 +137,7 @@ class PerVariable(KernelFamily):
 
 
 @dataclass(frozen=True)
-class OnVariables(Kernel):
+class OnVariables(BlockKernel):
     """A kernel on some of the variables."""
 
     kernel: Kernel
@@ -154,17 +154,9 @@ class OnVariables(Kernel):
         """As the kernel."""
         return self.kernel.definite
 
-    def cross(self, X: Array, Z: Array) -> Array:
-        """k on the chosen columns."""
-        return self.kernel.cross(X[:, self.variables], Z[:, self.variables])
-
     def entry_error(self, X: Array) -> float:
         """As the kernel's on the chosen columns."""
         return self.kernel.entry_error(X[:, self.variables])
-
-    def gram(self, X: Array) -> Array:
-        """k on the chosen columns."""
-        return self.kernel.gram(X[:, self.variables])
 
     def on_columns(self) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel, and the chosen columns, or those among them that it chooses."""

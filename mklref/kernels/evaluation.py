@@ -32,6 +32,7 @@ import numpy as np
 from mklref._threads import threads
 from mklref._typing import Array, FloatArray
 from mklref.kernels.base import Composite, Kernel
+from mklref.kernels.columns import OnVariables
 
 EXP_ERROR = 4.0
 """Relative error of exp(x) for the x that it is given, in units u of the type, where it is not 0."""
@@ -147,18 +148,20 @@ class Samples:
     def __len__(self) -> int:
         return len(self.X)
 
+    def given(self, columns: Columns) -> Array:
+        """The chosen columns as they are, numbers or texts."""
+        return self.X if columns is None else self.X[:, columns]
+
     def columns(self, columns: Columns) -> FloatArray:
-        """The chosen columns as they are."""
+        """The chosen columns in that precision."""
         if columns not in self._columns:
-            chosen = self.X if columns is None else self.X[:, columns]
-            self._columns[columns] = np.ascontiguousarray(chosen, dtype=self.dtype)
+            self._columns[columns] = np.ascontiguousarray(self.given(columns), dtype=self.dtype)
         return self._columns[columns]
 
     def centred(self, columns: Columns) -> tuple[FloatArray, FloatArray]:
         """The chosen columns around the mean of those of the origin, and their squared norms."""
         if columns not in self._centred:
-            mine, all_of_them = (part.X if columns is None else part.X[:, columns] for part in (self, self.origin))
-            around = mine - all_of_them.mean(axis=0)
+            around = self.given(columns) - self.origin.given(columns).mean(axis=0)
             norms = np.einsum("ij,ij->i", around, around)
             self._centred[columns] = around.astype(self.dtype), norms.astype(self.dtype)
         return self._centred[columns]
@@ -180,6 +183,12 @@ class Block:
         self._equal = None if Z is not None or self._whole else _equal(rows, columns, len(X))
         self._shared: dict[str, tuple[Columns, FloatArray]] = {}
 
+    @classmethod
+    def between(cls, X: Array, Z: Array) -> Block:
+        """The block of all samples X (k, d) and Z (n, d), around the mean of Z."""
+        training = Samples(Z)
+        return cls(Samples(X, origin=training), training)
+
     @property
     def dtype(self) -> Any:
         """That of the samples."""
@@ -195,20 +204,19 @@ class Block:
 
     def values(self, kernel: Kernel) -> FloatArray:
         """k(x, z), (k, n), which belongs to the caller; exactly symmetric within one set."""
-        if isinstance(kernel, Composite):
-            parts: list[Any] = [self.values(part) for part in kernel.kernels]
-            return np.asarray(kernel.compose(parts))
         whole, columns = kernel.on_columns()
+        if isinstance(whole, Composite):
+            parts = whole.kernels if columns is None else [OnVariables(part, columns, "") for part in whole.kernels]
+            composed: list[Any] = [self.values(part) for part in parts]
+            return np.asarray(whole.compose(composed))
         if whole.rate is not None:
             out = np.empty((1, *self.shape), self._X.dtype)
             self.exponentials(Run(whole.shares, columns, (0,), np.array([whole.rate]), np.ones(1)), out)
             return np.asarray(out[0])
         if whole.shares:
             return whole.of_shared(self.shared(whole.shares, columns))
-        if self._whole:
-            values = kernel.gram(self._X.X)
-        else:
-            values = kernel.cross(self._X.X[_at(self._rows)], self._Z.X[_at(self._columns)])
+        x, z = (part.given(columns)[_at(i)] for part, i in self._sides())
+        values = whole.gram(x) if self._whole else whole.cross(x, z)
         return values.astype(self._X.dtype, copy=False)
 
     def exponentials(self, run: Run, out: FloatArray) -> None:

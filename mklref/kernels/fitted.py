@@ -183,20 +183,16 @@ class FittedFamily(Training):
     def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""
         samples = self._checked_new(X_new)
-        block = self._block(samples)
+        block = Block.between(samples, self.samples)
         for m in which:
             yield self.transforms[m].new(self._cross(block, m), self.kernels[m].diagonal(samples))
 
     def diagonals(self, X_new: Any) -> Iterator[Array]:
         """Each k_m(x, x) of new samples, (k,); see `FamilyStack.diagonals`."""
         samples = self._checked_new(X_new)
-        block = self._block(samples)
+        block = Block.between(samples, self.samples)
         for m, (kernel, transform) in enumerate(zip(self.kernels, self.transforms, strict=True)):
             yield transform.own(self._cross(block, m), kernel.diagonal(samples))
-
-    def _block(self, samples: Array) -> Block:
-        training = Samples(self.samples)
-        return Block(Samples(samples, origin=training), training)
 
     def _cross(self, block: Block, m: int) -> Array:
         """k_m between new and training samples, (k, n), as it was before normalisation."""

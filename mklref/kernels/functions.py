@@ -12,13 +12,13 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter
-from mklref.kernels.base import Kernel
+from mklref.kernels.base import BlockKernel, Kernel
 from mklref.kernels.evaluation import EXP_ERROR
 from mklref.kernels.validation import checked_gram
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(BlockKernel):
     """k(x, z) = x'z."""
 
     definite = True
@@ -31,10 +31,6 @@ class Linear(Kernel):
     def entry_error(self, X: Array) -> float:
         """gamma_d, since |x|'|z| <= ||x|| ||z||."""
         return _gamma(X.shape[1])
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """x'z."""
-        return np.asarray(X @ Z.T)
 
     def diagonal(self, X: Array) -> Array:
         """||x||^2."""
@@ -71,7 +67,7 @@ class Matching(Kernel):
 
 
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class Polynomial(BlockKernel):
     """k(x, z) = (x'z + offset)^degree."""
 
     definite = True
@@ -93,10 +89,6 @@ class Polynomial(Kernel):
         """Of d + 1 roundings in the base, at most (||x||^2 + offset)^{1/2} (||z||^2 + offset)^{1/2}, and the power."""
         return _gamma((X.shape[1] + 3) * self.degree + 4)
 
-    def cross(self, X: Array, Z: Array) -> Array:
-        """(x'z + offset)^degree."""
-        return np.asarray(self.of_shared(X @ Z.T), dtype=np.float64)
-
     def diagonal(self, X: Array) -> Array:
         """(||x||^2 + offset)^degree."""
         return (_squared_norms(X) + self.offset) ** self.degree
@@ -107,7 +99,7 @@ class Polynomial(Kernel):
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class Gaussian(BlockKernel):
     """k(x, z) = exp(-||x - z||^2 / (2 width^2))."""
 
     definite = True
@@ -127,14 +119,6 @@ class Gaussian(Kernel):
     def rate(self) -> float:
         """-1 / (2 width^2)."""
         return -0.5 / self.width**2
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """exp(-||x - z||^2 / (2 width^2))."""
-        return _exponential(squared_distances(X, Z), self.rate)
-
-    def gram(self, X: Array) -> Array:
-        """exp(-||x - z||^2 / (2 width^2)), with exactly unit diagonal."""
-        return _exponential(squared_distances(X), self.rate)
 
     def entry_error(self, X: Array) -> float:
         """Of exp, of its argument, and of the distances.
@@ -157,7 +141,7 @@ class Gaussian(Kernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Laplacian(BlockKernel):
     """k(x, z) = exp(-sum_j |x_j - z_j| / width)."""
 
     definite = True
@@ -173,12 +157,6 @@ class Laplacian(Kernel):
     def rate(self) -> float:
         """-1 / width."""
         return -1.0 / self.width
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """exp(-|x - z| / width)."""
-        from scipy.spatial.distance import cdist
-
-        return _exponential(np.asarray(cdist(X, Z, "cityblock")), self.rate)
 
     def entry_error(self, X: Array) -> float:
         """Of exp, of its argument t, which is wrong by gamma_{d+4} t, where t e^-t <= 0.4."""
@@ -230,31 +208,6 @@ def grouped(kernels: Sequence[Kernel], variables: Sequence[str]) -> dict[str, tu
     for m, kernel in enumerate(kernels):
         groups.setdefault(kernel.group(variables), []).append(m)
     return {name: tuple(members) for name, members in groups.items()}
-
-
-def squared_distances(X: Array, Z: Array | None = None) -> Array:
-    """||x - z||^2 for the rows x of X (k, d) and z of Z (n, d), by default X; then exactly symmetric, zero diagonal."""
-    if X.shape[1] == 1:
-        differences = X - (X if Z is None else Z).T
-        return np.square(differences, out=differences)
-    origin = (X if Z is None else Z).mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
-    left = X - origin
-    right = left if Z is None else Z - origin
-    squares: Array = -2.0 * (left @ right.T)
-    squares += _squared_norms(left)[:, None]
-    squares += _squared_norms(right)
-    np.maximum(squares, 0.0, out=squares)
-    if Z is None:
-        np.fill_diagonal(squares, 0.0)
-        squares += squares.T
-        squares *= 0.5
-    return squares
-
-
-def _exponential(values: Array, rate: float) -> Array:
-    """exp(rate values), in place of the values."""
-    values *= rate
-    return np.asarray(np.exp(values, out=values))
 
 
 def _gamma(k: int) -> float:
