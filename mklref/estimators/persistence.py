@@ -25,7 +25,7 @@ from mklref.estimators.saved import require_model
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.kernels import FittedFamily
 from mklref.kernels.functions import grouped
-from mklref.kernels.transforms import Centering, Projection, Scaling, Transform
+from mklref.kernels.transforms import Centering, Transform
 from mklref.solution import require_names
 
 _FORMAT = "mklref-estimator-2"
@@ -199,16 +199,15 @@ def _transforms_to_arrays(new: Any, parameters: dict[str, Any]) -> dict[str, Arr
     """All kernels are transformed in the same way, so that each statistic is one array over the kernels."""
     arrays: dict[str, Array] = {}
     centerings = [transform.centering for transform in new.transforms]
-    normalizations = [transform.normalization for transform in new.transforms]
     if parameters["center"]:
         arrays["means"] = np.reshape([own.means for own in centerings], (-1, new.n_samples))
         arrays["totals"] = np.array([own.total for own in centerings], dtype=np.float64)
         if centerings and centerings[0].shares is not None:
             arrays["shares"] = centerings[0].shares
     if parameters["normalize"] == "spherical":
-        arrays["norms"] = np.reshape([own.norms for own in normalizations], (-1, new.n_samples))
+        arrays["norms"] = np.reshape([own.norms for own in new.transforms], (-1, new.n_samples))
     elif parameters["normalize"] is not None:
-        arrays["factors"] = np.array([own.factor for own in normalizations], dtype=np.float64)
+        arrays["factors"] = np.array([own.scale for own in new.transforms], dtype=np.float64)
     return arrays
 
 
@@ -220,12 +219,8 @@ def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, 
             if "means" in arrays
             else None
         )
-        normalization: Scaling | Projection | None = None
-        if "factors" in arrays:
-            normalization = Scaling(float(arrays["factors"][m]))
-        elif "norms" in arrays:
-            normalization = Projection(arrays["norms"][m])
-        made.append(Transform(centering, normalization))
+        scale, norms = (arrays[name][m] if name in arrays else None for name in ("factors", "norms"))
+        made.append(Transform(centering, None if scale is None else float(scale), norms))
     return tuple(made)
 
 

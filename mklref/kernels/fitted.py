@@ -192,7 +192,7 @@ class FittedFamily(Training):
         samples = self._checked_new(X_new)
         block = Block.between(samples, self.samples)
         for m, (kernel, transform) in enumerate(zip(self.kernels, self.transforms, strict=True)):
-            yield transform.own(self._cross(block, m), kernel.diagonal(samples))
+            yield transform.own(kernel.diagonal(samples), self._cross(block, m))
 
     def _cross(self, block: Block, m: int) -> Array:
         """k_m between new and training samples, (k, n), as it was before normalisation."""
