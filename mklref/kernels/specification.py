@@ -1,27 +1,4 @@
-"""Kernel families written as text, for the command line and for models that are saved.
-
-    linear                            x'z
-    matching                          share of equal variables, for coded categories
-    poly(2)  poly(1..3)  poly(1, 3)   (x'z + 1)^D, one kernel for each degree
-    rbf(S)   rbf(S, T)                exp(-||x - z||^2 / (2 S^2)), one kernel for each width
-    rbf(LOW..HIGH, COUNT)             COUNT widths from LOW to HIGH, both included, in equal ratios
-    simplemkl                         rbf of the ten widths of SimpleMKL 5.1, then poly(1..3)
-    spectrum(3)  spectrum(1..3)       common words of this length, on texts
-    wavelet(KIND, LOW..HIGH, ...)     dil, dil_trans or all of the scales LOW..HIGH; then, in any order,
-                                      mother=sym6, sets=10, domain=0..1
-    per_variable(ITEMS)               the items on each single variable
-    on(GROUP, COLUMNS, ITEMS)         the items on some variables: a name, a number, a prefix such as blood_*, or
-                                      several of these in brackets, [age, blood_*, 7]
-    per_group(SEPARATOR, ITEMS)       the items on each group of variables, named alike up to the separator
-    total(ITEMS)                      the sum of the items as one kernel
-    ITEM * ITEM    FACTOR * ITEM      products of every kernel with every other, and multiples
-
-Items are separated by commas; names with commas, brackets or spaces at the ends are put into quotes. Example:
-"linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))".
-
-A short form, which needs no quotes in a shell, is poly:2 for poly(2), rbf:0.1..10:8 for rbf(0.1..10, 8), and
-per-variable for all items before it once more, on each single variable.
-"""
+"""Kernel families written as text, for the command line and for models that are saved."""
 
 from __future__ import annotations
 
@@ -48,19 +25,32 @@ _BRACKETS = {"(": ")", "[": "]"}
 
 
 def parse(text: str) -> KernelFamily:
-    """The family that a specification describes.
+    """The family that a specification describes, items separated by commas.
+
+        linear                            x'z
+        matching                          share of equal variables, for coded categories
+        poly(2)  poly(1..3)  poly(1, 3)   (x'z + 1)^D, one kernel for each degree
+        rbf(S)   rbf(S, T)                exp(-||x - z||^2 / (2 S^2)), one kernel for each width
+        rbf(LOW..HIGH, COUNT)             COUNT widths from LOW to HIGH, both included, in equal ratios
+        simplemkl                         rbf of the ten widths of SimpleMKL 5.1, then poly(1..3)
+        spectrum(3)  spectrum(1..3)       common words of this length, on texts
+        wavelet(KIND, LOW..HIGH, ...)     dil, dil_trans or all of the scales LOW..HIGH; then, in any order,
+                                          mother=sym6, sets=10, domain=0..1
+        per_variable(ITEMS)               the items on each single variable
+        on(GROUP, COLUMNS, ITEMS)         the items on some variables: a name, a number, a prefix such as blood_*, or
+                                          several of these in brackets, [age, blood_*, 7]
+        per_group(SEPARATOR, ITEMS)       the items on each group of variables, named alike up to the separator
+        total(ITEMS)                      the sum of the items as one kernel
+        ITEM * ITEM    FACTOR * ITEM      products of every kernel with every other, and multiples
+
+    Names with commas, brackets or spaces at the ends are put into quotes. A short form, which needs no quotes in a
+    shell, is poly:2 for poly(2), rbf:0.1..10:8 for rbf(0.1..10, 8), and per-variable for all items before it once
+    more, on each single variable.
 
     Parameters
     ----------
     text : str
-        Items separated by commas, for instance "linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))":
-
-        linear, matching, poly(D), poly(LOW..HIGH), rbf(S), rbf(LOW..HIGH, COUNT), simplemkl, spectrum(K),
-        wavelet(dil | dil_trans | all, LOW..HIGH, mother=NAME, sets=N, domain=LOW..HIGH),
-        per_variable(ITEMS), on(GROUP, COLUMNS, ITEMS), per_group(SEPARATOR, ITEMS), total(ITEMS),
-        ITEM * ITEM, FACTOR * ITEM,
-
-        or in the short form linear,poly:2,rbf:0.1..10:8,per-variable.
+        For instance "linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))".
 
     Raises
     ------
