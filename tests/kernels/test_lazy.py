@@ -296,6 +296,9 @@ def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
     rows = np.array([7, 3, 39, 3])
     np.testing.assert_array_equal(stack.block(rows, [5, 1], [1]), held.block(rows, [5, 1], [1]))
     np.testing.assert_array_equal(stack.own_diagonals, held.own_diagonals)
+    backwards = stack.part(np.arange(40)[::-1])
+    np.testing.assert_array_equal(backwards.rows(rows), held.dense()[:, ::-1, ::-1][:, rows])
+    np.testing.assert_array_equal(backwards.part(rows[:3]).dense(), held.block(39 - rows[:3], 39 - rows[:3]))
     y = np.where(X[:, 0] > 3.0, 1.0, -1.0)
     found, expected = (solve(Problem(one, y), tol=1e-6).certificate for one in (stack, held))
     assert found.lower <= expected.upper
