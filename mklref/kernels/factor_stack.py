@@ -13,7 +13,7 @@ bits wherever the shards are; a stack has one shard unless `sharded` says otherw
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -208,25 +208,24 @@ class FactorStack(KernelStack):
         """L'v, float64 (r,), or (r, k) for v of shape (n, k)."""
         if v.shape[:1] != self.shape[1:2]:
             raise InvalidInput(f"v has shape {v.shape}; expected {self.shape[1]} rows, one for each sample.")
-        return sum_in_pairs([self._transposed(v, first, last) for first, last in pairwise(self.edges)])
-
-    def _transposed(self, v: Array, first: int, last: int) -> Array:
-        total = np.zeros((self.rank, *v.shape[1:]))
-        for where, rows in self._doubled(first, last):
-            total += rows.T @ v[where]
-        return total
+        return self._sum_over_rows((self.rank, *v.shape[1:]), lambda where, rows: rows.T @ v[where])
 
     def gram(self, D: Array) -> Array:
         """L'DL for a diagonal D (n,), float64 (r, r)."""
-        return sum_in_pairs([self._gram(D, first, last) for first, last in pairwise(self.edges)])
 
-    def _gram(self, D: Array, first: int, last: int) -> Array:
-        total = np.zeros((self.rank, self.rank))
-        for where, rows in self._doubled(first, last):
-            scaled = rows.multiply(D[where, None]) if self.sparse else rows * D[where, None]
-            made = rows.T @ scaled
-            total += made.toarray() if self.sparse else made
-        return total
+        def term(where: slice, rows: Rows) -> Array:
+            made = rows.T @ (rows.multiply(D[where, None]) if self.sparse else rows * D[where, None])
+            return np.asarray(made.toarray() if self.sparse else made)
+
+        return self._sum_over_rows((self.rank, self.rank), term)
+
+    def _sum_over_rows(self, shape: tuple[int, ...], term: Callable[[slice, Rows], Array]) -> Array:
+        """The sum over all rows of what `term` makes of some of them."""
+        totals = [np.zeros(shape) for _ in self.edges[1:]]
+        for total, (first, last) in zip(totals, pairwise(self.edges), strict=True):
+            for where, rows in self._doubled(first, last):
+                total += term(where, rows)
+        return sum_in_pairs(totals)
 
     def product(self, w: Array) -> Array:
         """L w, float64 (n,), or (n, k) for w of shape (r, k)."""
