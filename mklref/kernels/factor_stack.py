@@ -264,7 +264,8 @@ class FactorStack(KernelStack):
             )
         left = self._rows(first)
         right = left if first is second else self._rows(second)
-        return np.stack([left[:, own] @ right[:, own].T for own in (self.owner == m for m in some)])
+        products = [left[:, own] @ right[:, own].T for own in (self.owner == m for m in some)]
+        return np.array(products).reshape(len(some), len(first), len(second))
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
         """sum_m weights_m K_m[rows, :], float64 (k, n)."""
