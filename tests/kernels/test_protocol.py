@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from makers import make_samples
+from makers import KERNELS, NORMALIZATIONS, make_samples
 from scipy.sparse import csr_matrix
 
 from mklref import Problem, certify, solve
@@ -21,13 +21,10 @@ from mklref.kernels import (
     diagnose,
     diagnostics,
     gaussian,
-    laplacian,
     linear,
     normalize,
-    on,
     per_variable,
     polynomial,
-    total,
 )
 
 
@@ -65,16 +62,6 @@ def stacks():
     return K, y
 
 
-FAMILY = (
-    gaussian([0.5, 1.0, 4.0])
-    + linear()
-    + polynomial([2, 3])
-    + laplacian(2.0)
-    + per_variable(gaussian(0.7))
-    + on("two", ["x1", "x0"], gaussian(1.5) * polynomial(2))
-    + total(gaussian([1.0, 2.0]) + 0.3 * linear())
-)
-"""Kernels of every kind, among them exponentials of several shared quantities that do not follow one another."""
 SAMPLES = np.random.default_rng(2).normal(size=(40, 12)) + 3.0
 FACTORS = [np.random.default_rng(5).normal(size=(31, r)) for r in (2, 4, 1)]
 GRAMS = gaussian([0.5, 1.0, 4.0]).fit(SAMPLES).dense()
@@ -99,8 +86,8 @@ STACKS = {
     "sparse factors": (lambda path: in_blocks(list(map(csr_matrix, FACTORS))), [L @ L.T for L in FACTORS]),
     "disk": (on_disk, GRAMS),
     **{
-        f"lazy {how}": (lambda path, how=how: FAMILY.fit(SAMPLES, **how, storage="lazy"), FAMILY.fit(SAMPLES, **how))
-        for how in ({}, *({"normalize": name} for name in ("trace", "multiplicative", "spherical")), {"center": True})
+        f"lazy {how}": (lambda path, how=how: KERNELS.fit(SAMPLES, **how, storage="lazy"), KERNELS.fit(SAMPLES, **how))
+        for how in NORMALIZATIONS
     },
 }
 """How to make a stack of each kind, and its matrices."""
