@@ -4,15 +4,7 @@ Linear and polynomial kernels are functions of the products P = X Z', Gaussians 
 from the products, and Laplacians of the sums of absolute differences; each on some of the columns. Products are BLAS's,
 around the mean of the columns, where ||x||^2 + ||z||^2 - 2 x'z cancels least; a single column takes differences.
 
-Exponentials of shared squared distances are compiled if they were built, else their NumPy twins, to the same bits:
-
-    squares            D_ij = max(0, a_i + b_j - 2 P_ij)                          from products P = X Z', in place
-    exponentials       K_mij = f_m exp(r_m D_ij)
-    exponential_forms  v'E v for E = exp(r_m D), D = D', by its terms v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), whose
-                       sums may differ in the last bits
-    exponential_sum    Q_ij += sum_m w_m exp(r_m D_ij)
-    exponential_dots   images_mj += sum_i v_i f_m exp(r_m D_ij)
-
+Exponentials of shared squared distances D are compiled if they were built, else their NumPy `Twin`s, to the same bits
 for D of float64 or float32 and r <= 0. The relative error of exp itself is at most `EXP_ERROR` units of the type,
 u = 2^-53 or 2^-24: k ln 2 is taken off in two parts, e^r on |r| <= 0.35 is its Taylor polynomial of degree 13 or 7, and
 2^k is made of bits. Below e^-708 or e^-87 the result is 0.
@@ -76,7 +68,7 @@ class Twin:
 
     @staticmethod
     def exponential_forms(squares: Array, rates: Array, v: Array, out: Array, threads: int) -> None:
-        """out[i, m] = v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), E = exp(rates[m] squares)."""
+        """out[i, m] = v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), E = exp(rates[m] squares), to the last bits but few."""
         for rate, terms in zip(rates, out.T, strict=True):
             E = exponential(rate * squares)
             terms[:] = v * (E.diagonal() * v + 2.0 * (np.triu(E, 1) @ v))

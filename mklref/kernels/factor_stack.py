@@ -69,6 +69,9 @@ class FactorStack(KernelStack):
     It reads all rows once, to see that they are finite and to learn the diagonals.
     """
 
+    definiteness = "by theorem"
+    """K_m = L_m L_m'."""
+
     def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
         if not isinstance(factors, Iterable) or isinstance(factors, str):
             raise InvalidType(
@@ -130,11 +133,6 @@ class FactorStack(KernelStack):
                     f"factor {self.names[int(self.owner[j])]!r}: row {start + i} holds {rows[i, j]}, which was not "
                     "there when the stack was made; arrays must stay as they are while they are used."
                 )
-
-    @property
-    def definiteness(self) -> str:
-        """By theorem: K_m = L_m L_m'."""
-        return "by theorem"
 
     @property
     def entry_errors(self) -> Array:

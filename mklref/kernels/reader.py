@@ -1,9 +1,5 @@
 """What a solver reads a stack with that is not in memory: sums of rows, and squares of a combination.
 
-    add(kernels, i, d, images)   images[m] += sum_k d_k K_m[i_k, :]            (M, n)
-    square(theta, i)             sum_m theta_m K_m[i, i]                       (k, k)
-    dense(i)                     K_m[i, i]                                     (M, k, k)
-
 A `CachedReader` keeps what is expensive and shared: of Gaussians the squared distances of a sample from all samples,
 one row for all widths, in its precision. The rows that were used longest ago make room.
 """
