@@ -151,6 +151,9 @@ class KernelFamily(ABC):
 class Kernel(KernelFamily):
     """A positive semidefinite function k(x, z) of feature vectors, or of texts; as a family, it has itself alone."""
 
+    _label = "{0!r}"
+    """How its name is made of it."""
+
     @property
     def takes_text(self) -> bool:
         """Whether the samples are texts."""
@@ -189,7 +192,7 @@ class Kernel(KernelFamily):
 
     def name(self, variables: Sequence[str]) -> str:
         """A short name, where possible in the syntax of `parse`; `variables` are the d names of the columns."""
-        return repr(self)
+        return self._label.format(self)
 
     def group(self, variables: Sequence[str]) -> str:
         """Which kernels belong together: those on the same variables, unless there is a finer sense of it."""
@@ -217,6 +220,11 @@ class BlockKernel(Kernel):
         from mklref.kernels.evaluation import Block
 
         return np.asarray(Block.between(X, Z).values(self))
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) for the rows of X, (k,): of the product ||x||^2, or of the distance 0."""
+        own = np.ones(len(X)) if self.rate is not None else self.of_shared(np.einsum("ij,ij->i", X, X))
+        return np.asarray(own, dtype=np.float64)
 
     def gram(self, X: Array) -> Array:
         """k(x, z) for all rows of X, (n, n), exactly symmetric."""

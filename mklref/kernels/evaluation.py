@@ -4,8 +4,8 @@ Linear and polynomial kernels are functions of the products P = X Z', Gaussians 
 from the products, and Laplacians of the sums of absolute differences; each on some of the columns. Products are BLAS's,
 around the mean of the columns, where ||x||^2 + ||z||^2 - 2 x'z cancels least; a single column takes differences.
 
-Exponentials of shared squared distances D are compiled if they were built, else their NumPy `Twin`s, to the same bits
-for D of float64 or float32 and r <= 0. The relative error of exp itself is at most `EXP_ERROR` units of the type,
+Exponentials of shared squared distances D are compiled if they were built, else their NumPy `Twin`s, to the same bits,
+for D of float64 or float32 and rates r <= 0. The relative error of exp itself is at most `EXP_ERROR` units of the type,
 u = 2^-53 or 2^-24: k ln 2 is taken off in two parts, e^r on |r| <= 0.35 is its Taylor polynomial of degree 13 or 7, and
 2^k is made of bits. Below e^-708 or e^-87 the result is 0.
 """

@@ -126,6 +126,7 @@ class Spectrum(Kernel):
 
     length: int
 
+    _label = "spectrum:{0.length}"
     takes_text = definite = True
 
     def cross(self, X: Array, Z: Array) -> Array:
@@ -142,10 +143,6 @@ class Spectrum(Kernel):
         """Squared lengths of the counts."""
         counts = self._counts(_texts(X))
         return np.asarray(counts.multiply(counts).sum(axis=1), dtype=float).ravel()
-
-    def name(self, variables: Sequence[str]) -> str:
-        """spectrum:length."""
-        return f"spectrum:{self.length}"
 
     def _counts(self, texts: list[str]) -> Any:
         """How often each word is in each text, sparse (k, number of words)."""

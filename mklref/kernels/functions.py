@@ -21,6 +21,7 @@ from mklref.kernels.validation import checked_gram
 class Linear(BlockKernel):
     """k(x, z) = x'z."""
 
+    _label = "linear"
     definite = True
     shares = "products"
 
@@ -32,14 +33,6 @@ class Linear(BlockKernel):
         """gamma_d, since |x|'|z| <= ||x|| ||z||."""
         return _gamma(X.shape[1])
 
-    def diagonal(self, X: Array) -> Array:
-        """||x||^2."""
-        return _squared_norms(X)
-
-    def name(self, variables: Sequence[str]) -> str:
-        """linear."""
-        return "linear"
-
 
 @dataclass(frozen=True)
 class Matching(Kernel):
@@ -48,6 +41,7 @@ class Matching(Kernel):
     Each term is the inner product of two unit vectors, one for each category.
     """
 
+    _label = "matching"
     definite = True
 
     def cross(self, X: Array, Z: Array) -> Array:
@@ -60,10 +54,6 @@ class Matching(Kernel):
     def diagonal(self, X: Array) -> Array:
         """1."""
         return np.ones(len(X))
-
-    def name(self, variables: Sequence[str]) -> str:
-        """matching."""
-        return "matching"
 
 
 @dataclass(frozen=True)
@@ -89,10 +79,6 @@ class Polynomial(BlockKernel):
         """Of d + 1 roundings in the base, at most (||x||^2 + offset)^{1/2} (||z||^2 + offset)^{1/2}, and the power."""
         return _gamma((X.shape[1] + 3) * self.degree + 4)
 
-    def diagonal(self, X: Array) -> Array:
-        """(||x||^2 + offset)^degree."""
-        return (_squared_norms(X) + self.offset) ** self.degree
-
     def name(self, variables: Sequence[str]) -> str:
         """poly:degree."""
         return f"poly:{self.degree}" + ("" if self.offset == 1.0 else f"(offset {self.offset:g})")
@@ -102,6 +88,7 @@ class Polynomial(BlockKernel):
 class Gaussian(BlockKernel):
     """k(x, z) = exp(-||x - z||^2 / (2 width^2))."""
 
+    _label = "rbf:{0.width:.6g}"
     definite = True
     shares = "squares"
 
@@ -131,19 +118,12 @@ class Gaussian(BlockKernel):
         wrong = largest * _gamma(X.shape[1] + 6) * -self.rate
         return (math.expm1(wrong) + (EXP_ERROR + 4.0) * 2.0**-52 if wrong < 1.0 else math.inf) * (1.0 + 1e-6)
 
-    def diagonal(self, X: Array) -> Array:
-        """1."""
-        return np.ones(len(X))
-
-    def name(self, variables: Sequence[str]) -> str:
-        """rbf:width."""
-        return f"rbf:{self.width:.6g}"
-
 
 @dataclass(frozen=True)
 class Laplacian(BlockKernel):
     """k(x, z) = exp(-sum_j |x_j - z_j| / width)."""
 
+    _label = "laplacian:{0.width:.6g}"
     definite = True
     shares = "distances"
 
@@ -161,14 +141,6 @@ class Laplacian(BlockKernel):
     def entry_error(self, X: Array) -> float:
         """Of exp, of its argument t, which is wrong by gamma_{d+4} t, where t e^-t <= 0.4."""
         return 0.4 * _gamma(X.shape[1] + 4) + (EXP_ERROR + 2.0) * 2.0**-52
-
-    def diagonal(self, X: Array) -> Array:
-        """1."""
-        return np.ones(len(X))
-
-    def name(self, variables: Sequence[str]) -> str:
-        """laplacian:width."""
-        return f"laplacian:{self.width:.6g}"
 
 
 @dataclass(frozen=True)
@@ -213,7 +185,3 @@ def grouped(kernels: Sequence[Kernel], variables: Sequence[str]) -> dict[str, tu
 def _gamma(k: int) -> float:
     """k u/(1 - k u) for u = 2^-52, rounded up: k roundings on each path, in every rounding mode."""
     return k * 2.0**-52 / (1.0 - k * 2.0**-52) * (1.0 + 1e-9)
-
-
-def _squared_norms(X: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", X, X))
