@@ -61,7 +61,9 @@ def read_csv(
     unknown = sorted(set(ignore) - set(header))
     if unknown:
         raise InvalidParameter(f"ignore names {unknown[0]!r}, no column of {path}; its columns: {_first(header)}.")
-    column, left_out = _target_column(path, header, target), set(ignore)
+    if target is not None and target not in header:
+        raise InvalidParameter(f"target = {target!r} is no column of {path}; its columns: {_first(header)}.")
+    column, left_out = len(header) - 1 if target is None else header.index(target), set(ignore)
     used = [j for j, name in enumerate(header) if j != column and name not in left_out]
     if not used or header[column] in ignore:
         raise InvalidParameter(f"{path}: without the columns to ignore there is no variable or no target left.")
@@ -201,14 +203,6 @@ def check_names(path: Path, header: list[str], used: list[int]) -> None:
             )
         if counts[header[j]] > 1:
             raise InvalidInput(f"{path} has several columns named {header[j][:80]!r}; rename them.")
-
-
-def _target_column(path: Path, header: list[str], target: str | None) -> int:
-    if target is None:
-        return len(header) - 1
-    if target not in header:
-        raise InvalidParameter(f"target = {target!r} is no column of {path}; its columns: {_first(header)}.")
-    return header.index(target)
 
 
 def _read(

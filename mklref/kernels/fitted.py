@@ -100,8 +100,7 @@ class FamilyStack(OnSamples, ArrayStack):
                     transforms[m].train_in_place(out)
         self.fitted = replace(raw, transforms=tuple(transforms))
         super().__init__(list(grams), names)
-        if all(kernel.definite for kernel in kernels):
-            self.__dict__["_gram_checked"] = True
+        self._gram_checked = all(kernel.definite for kernel in kernels)
 
     @cached_property
     def definiteness(self) -> str:
