@@ -97,7 +97,7 @@ class FactorStack(KernelStack):
         """The kernel of each column of L, (r,)."""
         self.sparse = all(source.sparse for source in self.sources)
         self._dtype = np.result_type(*(source.dtype for source in self.sources))
-        self._joined = _joined([getattr(source, "array", None) for source in self.sources])
+        self._joined = _joined([source.data if source.transformer is None else None for source in self.sources])
         self.block_rows = int(np.clip(_BLOCK // len(self.owner), _FEWEST, _MOST))
         """Rows that are read at a time."""
 

@@ -47,7 +47,7 @@ def test_rows_that_came_over_a_network_lie_in_words():
     ]
     for stack in stacks:
         read = stack.read(0, N)
-        held = [read.data] if stack.sparse else [read, *(source.array for source in stack.sources)]
+        held = [read.data] if stack.sparse else [read, *(source.data for source in stack.sources)]
         assert all(one.flags.aligned for one in held)
         assert np.array_equal(read.toarray() if stack.sparse else read, wide)
     assert stacks[1]._joined is not None
