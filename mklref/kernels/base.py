@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -239,9 +239,12 @@ class Composite(BlockKernel):
 
     kernels: tuple[Kernel, ...]
 
-    @abstractmethod
+    _operation: ClassVar[Any] = np.multiply
+    """How the values of two kernels become one."""
+
     def compose(self, values: Sequence[Array]) -> Array:
         """Its values from those of the other kernels, which it may overwrite."""
+        return reduce(lambda made, value: self._operation(made, value, out=made), values)
 
     @property
     def takes_text(self) -> bool:
@@ -270,10 +273,6 @@ class Composite(BlockKernel):
 class Product(Composite):
     """k(x, z) = k_1(x, z) k_2(x, z) ..."""
 
-    def compose(self, values: Sequence[Array]) -> Array:
-        """The elementwise product."""
-        return reduce(lambda product, value: np.multiply(product, value, out=product), values)
-
     def name(self, variables: Sequence[str]) -> str:
         """k_1*k_2."""
         return "*".join(kernel.name(variables) for kernel in self.kernels)
@@ -282,9 +281,7 @@ class Product(Composite):
 class Sum(Composite):
     """k(x, z) = k_1(x, z) + k_2(x, z) + ..."""
 
-    def compose(self, values: Sequence[Array]) -> Array:
-        """The sum."""
-        return reduce(lambda total, value: np.add(total, value, out=total), values)
+    _operation = np.add
 
     def name(self, variables: Sequence[str]) -> str:
         """total(k_1, k_2)."""
