@@ -45,12 +45,7 @@ def at_most(count: int) -> Iterator[None]:
 def threads() -> int:
     """Number of threads for passes over the kernel stack: MKLREF_NUM_THREADS, by default all available cores.
 
-    Within `at_most` no more than that.
-
-    Raises
-    ------
-    InvalidParameter
-        If the environment variable is not a positive integer.
+    Within `at_most` no more than that; `InvalidParameter` if the variable is not a positive integer.
     """
     asked = os.environ.get("MKLREF_NUM_THREADS")
     if asked is None:

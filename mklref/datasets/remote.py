@@ -73,12 +73,7 @@ PUBLISHED = _published()
 def fetch(entry: Published) -> Dataset:
     """The set, from the cache or the network.
 
-    Raises
-    ------
-    DataUnavailable
-        Neither cached nor to be reached.
-    UnsafeFile
-        What came is another set than the one that the papers used.
+    `DataUnavailable` if neither has it, `UnsafeFile` if what came is another set than the one that the papers used.
     """
     try:
         data = _from_tables(entry) if entry.urls else _from_openml(entry)

@@ -14,20 +14,10 @@ from mklref.kernels.stack import KernelStack
 
 
 def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator[Array]:
-    """The blocks k_m(new sample, training sample), one after the other, float64 (k, n).
+    """The blocks k_m(new sample, training sample) of an array (M, k, n), a sequence or a stack, each float64 (k, n).
 
-    Parameters
-    ----------
-    kernels_new : array (M, k, n), sequence of (k, n) arrays, or KernelStack
-    n_kernels, n_samples : int
-        M and n.
-
-    Raises
-    ------
-    InvalidInput
-        Wrong number of kernels or of training samples, with both numbers; or entries that are not finite.
-    InvalidType
-        Complex, sparse, masked, object or bool data.
+    `InvalidInput` for another number of kernels or of training samples, with both numbers, or entries that are not
+    finite; `InvalidType` for complex, sparse, masked, object or bool data.
     """
     matrices = kernels_new
     if not isinstance(kernels_new, list | tuple):

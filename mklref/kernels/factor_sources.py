@@ -31,13 +31,7 @@ def aligned(array: Any) -> Any:
 
 
 def rows_that_are_there(array: Any, where: Any, label: str) -> Array:
-    """Some rows of an array of any library.
-
-    Raises
-    ------
-    KernelsLost
-        It does not give them, as when its file has been closed.
-    """
+    """Some rows of an array of any library; `KernelsLost` if it does not give them, as when its file was closed."""
     try:
         return np.asarray(array[where])
     except (OSError, RuntimeError, ValueError, TypeError, LookupError) as failure:
@@ -88,15 +82,7 @@ class Source:
         return rows_that_are_there(self.data, where, self.label)
 
     def read(self, start: int, stop: int) -> Rows:
-        """Rows start to stop, (stop - start, r).
-
-        Raises
-        ------
-        KernelsLost
-            The data have another shape now.
-        InvalidInput
-            A transformer that does not work row by row.
-        """
+        """Rows start to stop, (stop - start, r), or an error if the data or the transformer give others."""
         rows = self[start:stop]
         if rows.shape == (stop - start, self.shape[1]):
             return rows

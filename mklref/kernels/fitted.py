@@ -236,10 +236,7 @@ def _columns_of(X: Any) -> list[str]:
 def as_texts(X: Any) -> Any:
     """X as an array (n, d) of texts, a list as one column; None if it does not consist of texts.
 
-    Raises
-    ------
-    InvalidInput
-        A single text, or one column of texts with something else among them.
+    `InvalidInput` for a single text, or one column of texts with something else among them.
     """
     if isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1:
         _require_texts(list(X))

@@ -59,15 +59,13 @@ def center(K: Any, K_new: Any = None) -> Any:
 
     Parameters
     ----------
-    K : array (n, n) or (M, n, n), sequence of (n, n) arrays, or KernelStack
-        Training kernels; never written to.
-    K_new : array (k, n) or (M, k, n), or sequence of (k, n) arrays, optional
-        Test kernels, which are centred around the same mean.
+    K, K_new
+        As in `normalize`; test kernels are centred around the mean of the training samples.
 
     Returns
     -------
     array (n, n), or ArrayStack unless K is one matrix
-        The centred training kernels. With K_new the pair of them and an array of the shape of K_new.
+        As of `normalize`, and with K_new a pair.
 
     Raises
     ------

@@ -55,12 +55,7 @@ def chosen(kernels: int, n: int) -> tuple[str, str]:
 def checked_cache(cache: Any) -> int:
     """Bytes from a number or a text such as "500MB"; by default 2 GB, or a quarter of the free memory if that is less.
 
-    Raises
-    ------
-    InvalidParameter
-        Not such a text, negative, or more than there is memory.
-    InvalidType
-        Something else.
+    `InvalidParameter` for another text, less than 0 or more than there is memory, `InvalidType` for something else.
     """
     free = free_memory()
     if cache is None:
