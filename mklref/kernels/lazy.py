@@ -86,7 +86,9 @@ class LazyStack(OnSamples, KernelStack):
     @cached_property
     def entry_errors(self) -> Array:
         """eta (M,), by which the entries are wrong in float64; inf for kernels that do not tell."""
-        samples = self.fitted.samples
+        samples = self.samples(
+            "float64"
+        ).origin.X  # of a part as well: its entries are evaluated around the mean of all
         errors = np.array([kernel.entry_error(samples) for kernel in self.fitted.kernels])
         exact = np.array([transform.centering is None for transform in self.fitted.transforms])
         return np.where(exact, errors + _ROUNDINGS, np.inf)  # the means are known up to rounding

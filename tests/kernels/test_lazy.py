@@ -156,6 +156,14 @@ def test_errors_of_entries_are_within_their_bounds(X):
                     assert error <= lazy.entry_errors[m] * d[m, i] * d[m, j]
 
 
+def test_errors_of_a_part_are_those_around_the_mean_of_the_whole():
+    rng = np.random.default_rng(0)
+    near = 1e-3 * rng.normal(size=(5, 2))
+    part = gaussian(1e-3).fit(np.r_[near, rng.normal(size=(5, 2)) + 1e4], storage="lazy").part(np.arange(5))
+    wrong = np.abs(part.dense()[0] - np.exp(-((near[:, None] - near) ** 2).sum(axis=2) / 2e-6))
+    assert 1e-4 < wrong.max() <= part.entry_errors[0]
+
+
 @pytest.mark.parametrize("regularizer", ["l1", "uniform"])
 def test_certificates_of_lazy_kernels_are_those_in_memory(X, regularizer):
     rng = np.random.default_rng(3)
