@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -170,7 +170,8 @@ class Block:
     """
 
     def __init__(self, X: Samples, Z: Samples | None = None, rows: Any = None, columns: Any = None) -> None:
-        self._X, self._Z, self._rows, self._columns = X, X if Z is None else Z, rows, columns
+        sides = (X, rows), (X if Z is None else Z, columns)
+        self._sides = [(samples, slice(None) if index is None else index) for samples, index in sides]
         self._whole = Z is None and rows is None and columns is None
         self._equal = None if Z is not None or self._whole else _equal(rows, columns, len(X))
         self._shared: dict[str, tuple[Columns, FloatArray]] = {}
@@ -184,15 +185,16 @@ class Block:
     @property
     def dtype(self) -> Any:
         """That of the samples."""
-        return self._X.dtype
+        return self._sides[0][0].dtype
 
     @property
     def shape(self) -> tuple[int, int]:
         """(k, n)."""
-        return tuple(  # type: ignore[return-value]
-            len(samples) if index is None else len(np.arange(len(samples))[index])
-            for samples, index in ((self._X, self._rows), (self._Z, self._columns))
+        k, n = (
+            len(range(len(samples))[index]) if isinstance(index, slice) else len(np.arange(len(samples))[index])
+            for samples, index in self._sides
         )
+        return k, n
 
     def values(self, kernel: Kernel) -> FloatArray:
         """k(x, z), (k, n), which belongs to the caller; exactly symmetric within one set."""
@@ -202,14 +204,14 @@ class Block:
             composed: list[Any] = [self.values(part) for part in parts]
             return np.asarray(whole.compose(composed))
         if whole.rate is not None:
-            out = np.empty((1, *self.shape), self._X.dtype)
+            out = np.empty((1, *self.shape), self.dtype)
             self.exponentials(Run(whole.shares, columns, (0,), np.array([whole.rate]), np.ones(1)), out)
             return np.asarray(out[0])
         if whole.shares:
             return whole.of_shared(self.shared(whole.shares, columns))
-        x, z = (part.given(columns)[_at(i)] for part, i in self._sides())
+        x, z = (part.given(columns)[i] for part, i in self._sides)
         values = whole.gram(x) if self._whole else whole.cross(x, z)
-        return values.astype(self._X.dtype, copy=False)
+        return values.astype(self.dtype, copy=False)
 
     def exponentials(self, run: Run, out: FloatArray) -> None:
         """out[m] = f_m exp(r_m D), (M, k, n), of the dtype of the samples and contiguous."""
@@ -249,15 +251,15 @@ class Block:
         self._shared[kind] = columns, values
 
     def _products(self, columns: Columns) -> FloatArray:
-        x, z = (part.columns(columns)[_at(i)] for part, i in self._sides())
+        x, z = (part.columns(columns)[i] for part, i in self._sides)
         return np.asarray(x @ x.T if self._whole else x @ z.T)
 
     def _squares(self, columns: Columns) -> FloatArray:
-        if self._X.columns(columns).shape[1] == 1:
-            x, z = (part.columns(columns)[_at(i)] for part, i in self._sides())
+        if self._sides[0][0].columns(columns).shape[1] == 1:
+            x, z = (part.columns(columns)[i] for part, i in self._sides)
             differences = x - z.T
             return np.asarray(np.square(differences, out=differences))
-        (x, a), (z, b) = ([half[_at(i)] for half in part.centred(columns)] for part, i in self._sides())
+        (x, a), (z, b) = ([half[i] for half in part.centred(columns)] for part, i in self._sides)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.asarray(x @ x.T if self._whole else x @ z.T)
         compiled.squares(squares, np.ascontiguousarray(a), np.ascontiguousarray(b), threads())
@@ -270,16 +272,8 @@ class Block:
     def _distances(self, columns: Columns) -> FloatArray:
         from scipy.spatial.distance import cdist
 
-        x, z = (part.columns(columns)[_at(i)] for part, i in self._sides())
-        return np.asarray(cdist(x, z, "cityblock")).astype(self._X.dtype, copy=False)  # it sums in float64
-
-    def _sides(self) -> Iterator[tuple[Samples, Any]]:
-        yield self._X, self._rows
-        yield self._Z, self._columns
-
-
-def _at(index: Any) -> Any:
-    return slice(None) if index is None else index
+        x, z = (part.columns(columns)[i] for part, i in self._sides)
+        return np.asarray(cdist(x, z, "cityblock")).astype(self.dtype, copy=False)  # it sums in float64
 
 
 def _equal(rows: Any, columns: Any, n: int) -> tuple[Any, Any]:
