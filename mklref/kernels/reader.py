@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref.kernels.evaluation import Block, Columns
+from mklref.kernels.evaluation import Block
 from mklref.kernels.stack import KernelStack
 
 if TYPE_CHECKING:
@@ -67,14 +67,12 @@ class CachedReader(Reader):
         super().__init__(weakref.proxy(stack))  # which has this reader
         self._samples = stack.samples(stack.precision)
         self.itemsize = self._samples.dtype.itemsize
-        kinds = {(run.shares, run.columns) for run in stack.runs if self._dear(run.columns)}
+        dear = [run for run in stack.runs if self._samples.columns(run.columns).shape[1] > _CHEAP]
+        kinds = {(run.shares, run.columns) for run in dear}
         n = stack.shape[1]
         size = n * self._samples.dtype.itemsize
         rows = min(n, stack.cache // (size * len(kinds))) if kinds else 0
         self._caches = {kind: _Rows(rows, n, self._samples.dtype) for kind in kinds} if rows else {}
-
-    def _dear(self, columns: Columns) -> bool:
-        return self._samples.X.dtype.kind == "f" and self._samples.columns(columns).shape[1] > _CHEAP
 
     def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
         """images[m] += sum_k delta_k K_m[index_k, :] for m in kernels."""

@@ -52,10 +52,6 @@ class Centering:
         rounding = 8.0 * len(self.means) * _EPS * (np.abs(diagonal) + 2.0 * np.abs(own) + abs(self.total))
         return np.where((squares < 0.0) & (squares >= -rounding), 0.0, squares)
 
-    def means_of(self, rows: FloatArray) -> Array:
-        """mean_j k(x, x_j) of new samples, from their rows (k, n)."""
-        return _means(rows, self.shares)
-
 
 @dataclass(frozen=True)
 class Transform:
@@ -113,7 +109,7 @@ class Transform:
     def new(self, rows: FloatArray, diagonal: Array) -> FloatArray:
         """The transformed rows (k, n) of new samples, whose k(x, x) are `diagonal` (k,)."""
         if self.centering:
-            means = self.centering.means_of(rows)
+            means = _means(rows, self.centering.shares)
             rows, diagonal = self.centering.around(rows, means), self.centering.diagonal(diagonal, means)
         own = None if self.norms is None else _norms(diagonal, "the diagonal of the new samples")
         return self._normalized(rows, own)
@@ -124,7 +120,7 @@ class Transform:
         Spherical ones are 1, or 0 at the origin.
         """
         if self.centering:
-            means = self.centering.means if rows is None else self.centering.means_of(rows)
+            means = self.centering.means if rows is None else _means(rows, self.centering.shares)
             diagonal = self.centering.diagonal(diagonal, means)
         if self.norms is not None:
             return (diagonal > 0.0).astype(float)
