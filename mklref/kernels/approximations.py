@@ -23,6 +23,7 @@ from mklref._untrusted import lines_of
 from mklref._validate import as_float_array, checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
+from mklref.kernels.evaluation import Block, Samples
 from mklref.kernels.factor_sources import Columns, Source, rows_of, source_of
 from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.fitted import FittedFamily
@@ -274,11 +275,12 @@ class CholeskyFactor:
         self.trace_, least = float(left.sum()), _LEAST * float(left.max())
         columns = np.empty((min(self.rank, len(left)), len(left)))
         pivots: list[int] = []
+        known = Samples(samples)
         for k in range(len(columns)):
             j = int(left.argmax())
             if left[j] <= least or left.sum() <= self.tol * self.trace_:
                 break
-            column = self.kernel.cross(samples, samples[j : j + 1])[:, 0] - columns[:k].T @ columns[:k, j]
+            column = Block(known, columns=[j]).values(self.kernel)[:, 0] - columns[:k].T @ columns[:k, j]
             columns[k] = column / np.sqrt(left[j])
             left = np.maximum(left - columns[k] ** 2, 0.0)
             left[j] = 0.0

@@ -155,7 +155,7 @@ class Samples:
         if columns not in self._centred:
             around = self.given(columns) - self.origin.given(columns).mean(axis=0)
             norms = np.einsum("ij,ij->i", around, around)
-            self._centred[columns] = around.astype(self.dtype), norms.astype(self.dtype)
+            self._centred[columns] = around.astype(self.dtype, copy=False), norms.astype(self.dtype, copy=False)
         return self._centred[columns]
 
     def part(self, index: Any) -> Samples:
