@@ -12,6 +12,7 @@ and the last one that ends restores it: each has the bits that it has alone.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,7 @@ from typing import Any
 
 from mklref.exceptions import InvalidParameter
 
-_share: ContextVar[int | None] = ContextVar("share", default=None)
+_share: ContextVar[int] = ContextVar("share", default=sys.maxsize)
 _LARGE = 1500
 """Order of a large factorisation."""
 _LOCK = threading.Lock()
@@ -44,20 +45,15 @@ def at_most(count: int) -> Iterator[None]:
 def threads() -> int:
     """Number of threads for passes over the kernel stack: MKLREF_NUM_THREADS, by default all available cores.
 
-    Within `at_most` no more than that.
-
-    Raises
-    ------
-    InvalidParameter
-        If the environment variable is not a positive integer.
+    Within `at_most` no more than that; `InvalidParameter` if the variable is not a positive integer.
     """
-    asked, share = os.environ.get("MKLREF_NUM_THREADS"), _share.get()
+    asked = os.environ.get("MKLREF_NUM_THREADS")
     if asked is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return cores if share is None else min(share, cores)
+        return min(_share.get(), cores)
     if not asked.isdigit() or int(asked) < 1:
         raise InvalidParameter(f"MKLREF_NUM_THREADS = {asked!r} must be a positive integer: the number of threads.")
-    return int(asked) if share is None else min(share, int(asked))
+    return min(_share.get(), int(asked))
 
 
 @cache

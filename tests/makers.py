@@ -11,6 +11,7 @@ import os
 import numpy as np
 import pytest
 
+from mklref.kernels import gaussian, laplacian, linear, on, per_variable, polynomial, total
 from mklref.losses import (
     DensityLevelSet,
     EpsilonInsensitive,
@@ -56,6 +57,18 @@ LOSSES: tuple[Loss, ...] = (
     DensityLevelSet(),
 )
 """All ten losses, with parameters that are not their defaults."""
+
+KERNELS = (
+    gaussian([0.5, 1.0, 4.0])
+    + linear()
+    + polynomial([2, 3])
+    + laplacian(2.0)
+    + per_variable(gaussian(0.7))
+    + on("two", ["x1", "x0"], gaussian(1.5) * polynomial(2))
+    + total(gaussian([1.0, 2.0]) + 0.3 * linear())
+)
+"""Kernels of every kind, among them exponentials of several shared quantities that do not follow one another."""
+NORMALIZATIONS = ({}, *({"normalize": name} for name in ("trace", "multiplicative", "spherical")), {"center": True})
 
 M = 4
 """Kernels of the regularisers below."""

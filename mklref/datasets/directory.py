@@ -36,12 +36,7 @@ IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-label
 def manifest(directory: Path) -> dict[str, dict[str, Any]]:
     """The entries of MANIFEST.json that hold one table or MNIST, by name.
 
-    Raises
-    ------
-    DataUnavailable
-        There is no manifest.
-    UnsafeFile
-        Not a manifest.
+    `DataUnavailable` if there is no manifest, `UnsafeFile` if it is none.
     """
     path = directory / MANIFEST
     if not path.is_file():
@@ -81,10 +76,7 @@ def entry_of(entries: dict[str, dict[str, Any]], name: str) -> dict[str, Any] | 
 def load_from_directory(directory: Path, entry: dict[str, Any]) -> Dataset:
     """The set of one entry of the manifest; every file is compared with its SHA-256 before it is read.
 
-    Raises
-    ------
-    UnsafeFile
-        A file lies outside of the directory, was changed, or is damaged.
+    `UnsafeFile` if one lies outside of the directory, was changed, or is damaged.
     """
     if _is_mnist(entry):
         return _mnist([_checked(directory, _named(entry, part)[0]) for part in IDX])

@@ -88,13 +88,7 @@ def encoding_of(path: Path) -> str:
 
 
 def require_pandas() -> Any:
-    """The module pandas.
-
-    Raises
-    ------
-    MissingExtra
-        It is not installed.
-    """
+    """The module pandas, or `MissingExtra`."""
     try:
         import pandas
     except ImportError:

@@ -45,10 +45,7 @@ def kloft_toy(rng: np.random.Generator, n: int, *, relevant: int, d: int = 50, s
     InvalidParameter
         n is odd, or a number is out of its range.
     """
-    checked_rng(rng)
-    _require_count("n", n, 2)
-    _require_count("d", d, 1)
-    _require_count("relevant", relevant, 1, d)
+    _check(rng, n=(n, 2), d=(d, 1), relevant=(relevant, 1, d))
     separation = _finite("separation", separation)
     if n % 2:
         raise InvalidParameter(f"n = {n} is odd; the classes are balanced, take {n + 1}.")
@@ -63,9 +60,7 @@ def two_norm(rng: np.random.Generator, n: int, *, d: int = 20) -> Generated:
 
     Every variable says equally much, and the error of Bayes is Phi(-2) = 2.3 %. L. Breiman (1996), d = 20.
     """
-    checked_rng(rng)
-    _require_count("n", n, 2)
-    _require_count("d", d, 1)
+    _check(rng, n=(n, 2), d=(d, 1))
     y = rng.choice([-1.0, 1.0], size=n)
     X = rng.normal(size=(n, d)) + 2.0 / np.sqrt(d) * y[:, None]
     return Generated("two-norm", X, y, _numbered(d), SOURCE, truth=np.ones(d))
@@ -79,8 +74,7 @@ def waveform(rng: np.random.Generator, n: int) -> Generated:
     with the peaks (a, b) = (7, 15), (7, 11) and (11, 15) for the classes 0, 1 and 2. L. Breiman et al. (1984), in the
     numbering of the classes of UCI's waveform. `truth` is the standard deviation of the class means.
     """
-    checked_rng(rng)
-    _require_count("n", n, 3)
+    _check(rng, n=(n, 3))
     a, b = np.array([7.0, 7.0, 11.0]), np.array([15.0, 11.0, 15.0])
     y = rng.integers(3, size=n)
     u = rng.uniform(size=(n, 1))
@@ -113,8 +107,7 @@ def noisy_signal(
     InvalidParameter
         Unknown signal, or a number is out of its range.
     """
-    checked_rng(rng)
-    _require_count("n", n, 2)
+    _check(rng, n=(n, 2))
     snr = checked_number("snr", snr, "(0, inf]", lambda ratio: ratio > 0.0, "inf means no noise.")
     x = np.arange(1, n + 1) / n if regular else np.sort(rng.uniform(size=n))
     f = signal(name, x)
@@ -153,11 +146,7 @@ def p300(
     InvalidParameter
         A number is out of its range.
     """
-    checked_rng(rng)
-    _require_count("n", n, 6)
-    _require_count("channels", channels, 1)
-    _require_count("frames", frames, 1)
-    _require_count("relevant", relevant, 0, channels)
+    _check(rng, n=(n, 6), channels=(channels, 1), frames=(frames, 1), relevant=(relevant, 0, channels))
     amplitude = _finite("amplitude", amplitude)
     correlation = checked_number(
         "correlation", correlation, "[0, 1)", lambda c: 0.0 <= c < 1.0, "that of noise one frame apart."
@@ -219,17 +208,14 @@ def single_cells(
     InvalidParameter
         A number is out of its range.
     """
-    checked_rng(rng)
-    _require_count("n", n, 4)
+    _check(rng, n=(n, 4))
     noise = _finite("noise", noise)
     for name, given, length in (("sets", sets, 3), ("relevant", relevant, 3), ("sizes", sizes, 2)):
         if not isinstance(given, Sequence) or len(given) != length:
             raise InvalidParameter(f"{name} = {given!r} must be {length} integers.")
     for kind, count, few in zip(_MODALITIES, sets, relevant, strict=True):
-        _require_count(f"sets of {kind}", count, 2)
-        _require_count(f"relevant sets of {kind}", few, 0, count)
-    _require_count("sizes[0]", sizes[0], 1)
-    _require_count("sizes[1]", sizes[1], sizes[0], 6 * min(sets))
+        _check(rng, **{f"sets of {kind}": (count, 2), f"relevant sets of {kind}": (few, 0, count)})
+    _check(rng, **{"sizes[0]": (sizes[0], 1), "sizes[1]": (sizes[1], sizes[0], 6 * min(sets))})
     first, total = np.cumsum([0, *sets]), sum(sets)
     programmes = rng.normal(size=(n, -(-total // 10)))
     activity = 0.6 * programmes[:, rng.integers(programmes.shape[1], size=total)] + 0.8 * rng.normal(size=(n, total))
@@ -282,6 +268,9 @@ def _finite(name: str, value: float) -> float:
     return checked_number(name, value, "(-inf, inf)", np.isfinite, "a finite number.")
 
 
-def _require_count(name: str, value: int, low: int, high: int | None = None) -> None:
-    bound = f"at least {low}" if high is None else f"in [{low}, {high}]"
-    checked_integer(value, low, np.inf if high is None else high, f"{name} = {value!r} must be an integer {bound}.")
+def _check(rng: np.random.Generator, **counts: tuple[int, ...]) -> None:
+    """Refuse what is no generator, and integers outside of their bounds: value, least and, if there is one, most."""
+    checked_rng(rng)
+    for name, (value, low, *high) in counts.items():
+        bound = f"in [{low}, {high[0]}]" if high else f"at least {low}"
+        checked_integer(value, low, high[0] if high else np.inf, f"{name} = {value!r} must be an integer {bound}.")

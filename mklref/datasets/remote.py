@@ -73,12 +73,7 @@ PUBLISHED = _published()
 def fetch(entry: Published) -> Dataset:
     """The set, from the cache or the network.
 
-    Raises
-    ------
-    DataUnavailable
-        Neither cached nor to be reached.
-    UnsafeFile
-        What came is another set than the one that the papers used.
+    `DataUnavailable` if neither has it, `UnsafeFile` if what came is another set than the one that the papers used.
     """
     try:
         data = _from_tables(entry) if entry.urls else _from_openml(entry)
@@ -91,9 +86,11 @@ def fetch(entry: Published) -> Dataset:
         ) from offline
     found = fingerprint(data, entry.digits)
     if found != entry.sha256:
+        from sklearn.datasets import get_data_home
+
         raise UnsafeFile(
             f"{entry.origin} has other contents than the {entry.name} of the papers: {len(data.y)} samples, SHA-256 "
-            f"{found}, expected {entry.sha256}. Remove it from {_cache()} to fetch it again, or set MKLREF_DATA."
+            f"{found}, expected {entry.sha256}. Remove it from {get_data_home()} to fetch it again, or set MKLREF_DATA."
         )
     return data
 
@@ -116,21 +113,12 @@ def fingerprint(data: Dataset, digits: int = 12) -> str:
     """
     values, where = np.unique(data.X, return_inverse=True)
     rounded = np.array([float(f"{value:.{digits}g}") + 0.0 for value in values])[where].reshape(data.X.shape)
+    labels = [f"{y:.12g}" if isinstance(y, float) else str(y) for y in data.y]
     rows = [
-        hashlib.sha256(x.astype("<f8").tobytes() + _label(y).encode()).digest()
-        for x, y in zip(rounded, data.y, strict=True)
+        hashlib.sha256(x.astype("<f8").tobytes() + label.encode()).digest()
+        for x, label in zip(rounded, labels, strict=True)
     ]
     return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
-
-
-def _label(y: Any) -> str:
-    return f"{y:.12g}" if isinstance(y, float) else str(y)
-
-
-def _cache() -> Path:
-    from sklearn.datasets import get_data_home
-
-    return Path(get_data_home())
 
 
 def _from_tables(entry: Published) -> Dataset:

@@ -12,7 +12,6 @@ Wave and Spikes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -61,10 +60,6 @@ def signal(name: str, x: Any) -> Array:
     x = as_float_array(x, "x", InvalidParameter)
     if not ((x >= 0.0) & (x <= 1.0)).all():
         raise InvalidParameter("x holds positions outside of [0, 1], where the signals live; rescale them.")
-    return _function(name)(x)
-
-
-def _function(name: str) -> Callable[[Array], Array]:
     if not isinstance(name, str) or name not in SIGNALS:
         raise InvalidParameter(f"name = {name!r} is no signal; known are {', '.join(SIGNALS)}.")
-    return SIGNALS[name]
+    return SIGNALS[name](x)

@@ -61,18 +61,16 @@ def read_csv(
     unknown = sorted(set(ignore) - set(header))
     if unknown:
         raise InvalidParameter(f"ignore names {unknown[0]!r}, no column of {path}; its columns: {_first(header)}.")
-    column, left_out = _target_column(path, header, target), set(ignore)
+    if target is not None and target not in header:
+        raise InvalidParameter(f"target = {target!r} is no column of {path}; its columns: {_first(header)}.")
+    column, left_out = len(header) - 1 if target is None else header.index(target), set(ignore)
     used = [j for j, name in enumerate(header) if j != column and name not in left_out]
     if not used or header[column] in ignore:
         raise InvalidParameter(f"{path}: without the columns to ignore there is no variable or no target left.")
-    check_names(path, header, [*used, column])
-    X, targets = [], []
-    for line, cells in rows:
-        X.append(_numbers(path, line, header, cells, used, missing))
-        targets.append((line, cells[column]))
+    X, targets = _read(path, header, rows, used, column, missing)
     features = tuple(header[j] for j in used)
     y = _targets(path, targets, header[column])
-    return Dataset(path.name, np.array(X), y, features, str(path), target=header[column])
+    return Dataset(path.name, X, y, features, str(path), target=header[column])
 
 
 def read_samples(path: str | os.PathLike[str], features: Sequence[str], target: str | None = None) -> tuple[Array, Any]:
@@ -112,14 +110,10 @@ def read_samples(path: str | os.PathLike[str], features: Sequence[str], target: 
         )
     used = [places[name] for name in features]
     column = None if target is None else places.get(target)
-    check_names(path, header, used if column is None else [*used, column])
-    X, targets = [], []
-    for line, cells in rows:
-        X.append(_numbers(path, line, header, cells, used, False))
-        targets.append((line, "" if column is None else cells[column]))
+    X, targets = _read(path, header, rows, used, column)
     if column is None or any(_is_missing(cell) for _, cell in targets):
-        return np.array(X), None
-    return np.array(X), _targets(path, targets, header[column])
+        return X, None
+    return X, _targets(path, targets, header[column])
 
 
 Rows = Iterator[tuple[int, list[str]]]
@@ -211,30 +205,29 @@ def check_names(path: Path, header: list[str], used: list[int]) -> None:
             raise InvalidInput(f"{path} has several columns named {header[j][:80]!r}; rename them.")
 
 
-def _target_column(path: Path, header: list[str], target: str | None) -> int:
-    if target is None:
-        return len(header) - 1
-    if target not in header:
-        raise InvalidParameter(f"target = {target!r} is no column of {path}; its columns: {_first(header)}.")
-    return header.index(target)
-
-
-def _numbers(path: Path, line: int, header: list[str], cells: list[str], used: list[int], missing: bool) -> Array:
-    """The variables of one row."""
-    values = np.full(len(used), np.nan)
-    for k, j in enumerate(used):
-        cell = cells[j]
-        if missing and not cell:
-            continue
-        if not _is_number(cell) or not isfinite(float(cell)):
-            what = "is missing" if not cell else f"is {cell[:80]!r}, not a finite number"
-            what += " (write the decimal comma as a point)" if _DECIMAL_COMMA.fullmatch(cell) else ""
-            raise InvalidInput(
-                f"{path}, line {line}: column {header[j][:80]!r} {what}. Impute or encode it, drop the row, or ignore "
-                "the column (--ignore in a shell)."
-            )
-        values[k] = float(cell)
-    return values
+def _read(
+    path: Path, header: list[str], rows: Rows, used: list[int], column: int | None, missing: bool = False
+) -> tuple[Array, list[tuple[int, str]]]:
+    """The variables, (n, d), and the cells of the target, if there is one, with the numbers of their lines."""
+    check_names(path, header, used if column is None else [*used, column])
+    X, targets = [], []
+    for line, cells in rows:
+        values = np.full(len(used), np.nan)
+        for k, j in enumerate(used):
+            cell = cells[j]
+            if missing and not cell:
+                continue
+            if not _is_number(cell) or not isfinite(float(cell)):
+                what = "is missing" if not cell else f"is {cell[:80]!r}, not a finite number"
+                what += " (write the decimal comma as a point)" if _DECIMAL_COMMA.fullmatch(cell) else ""
+                raise InvalidInput(
+                    f"{path}, line {line}: column {header[j][:80]!r} {what}. Impute or encode it, drop the row, or "
+                    "ignore the column (--ignore in a shell)."
+                )
+            values[k] = float(cell)
+        X.append(values)
+        targets.append((line, "" if column is None else cells[column]))
+    return np.array(X), targets
 
 
 def _targets(path: Path, targets: list[tuple[int, str]], name: str) -> Any:

@@ -29,7 +29,7 @@ from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
 from mklref.kernels.base import Kernel
-from mklref.kernels.transforms import VANISHING, Normalizer, Scaling, Transform
+from mklref.kernels.transforms import VANISHING, Normalizer, Transform
 
 BLOCK = 1 << 20
 """Entries of a matrix with a row for each of some samples: 8 MB."""
@@ -160,9 +160,7 @@ def _normalized(maker: Any, raw: Array, diagonal: Array, how: Normalizer, label:
     found = statistics.of_statistics(diagonal, raw @ mean, np.float64, label)
     if found is VANISHING:
         return Features(maker, factor=0.0), True
-    factor = 1.0
-    if isinstance(found.normalization, Scaling) and not spherical:
-        factor = found.normalization.factor**0.5
+    factor = 1.0 if spherical or found.scale is None else found.scale**0.5
     return Features(maker, mean if how.center else 0.0, factor, spherical), False
 
 

@@ -27,7 +27,7 @@ from mklref.estimators.saved import require_model
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.kernels import FittedFamily
 from mklref.kernels.functions import grouped
-from mklref.kernels.transforms import Centering, Projection, Scaling, Transform
+from mklref.kernels.transforms import Centering, Transform
 from mklref.solution import require_names
 
 _FORMAT = "mklref-estimator-2"
@@ -198,30 +198,26 @@ def _transforms_to_arrays(new: Any, parameters: dict[str, Any]) -> dict[str, Arr
     """All kernels are transformed in the same way, so that each statistic is one array over the kernels."""
     arrays: dict[str, Array] = {}
     centerings = [transform.centering for transform in new.transforms]
-    normalizations = [transform.normalization for transform in new.transforms]
     if parameters["center"]:
         arrays["means"] = np.reshape([own.means for own in centerings], (-1, new.n_samples))
         arrays["totals"] = np.array([own.total for own in centerings], dtype=np.float64)
         if centerings and centerings[0].shares is not None:
             arrays["shares"] = centerings[0].shares
     if parameters["normalize"] == "spherical":
-        arrays["norms"] = np.reshape([own.norms for own in normalizations], (-1, new.n_samples))
+        arrays["norms"] = np.reshape([own.norms for own in new.transforms], (-1, new.n_samples))
     elif parameters["normalize"] is not None:
-        arrays["factors"] = np.array([own.factor for own in normalizations], dtype=np.float64)
+        arrays["factors"] = np.array([own.scale for own in new.transforms], dtype=np.float64)
     return arrays
 
 
 def _transforms_from_arrays(arrays: dict[str, Any], M: int) -> tuple[Transform, ...]:
     none: list[Any] = [None] * M
-    centerings = normalizations = none
+    centerings, shares = none, arrays.get("shares")
     if "means" in arrays:
-        shares, pairs = arrays.get("shares"), zip(arrays["means"], arrays["totals"].tolist(), strict=True)
+        pairs = zip(arrays["means"], arrays["totals"].tolist(), strict=True)
         centerings = [Centering(means, total, shares) for means, total in pairs]
-    if "factors" in arrays:
-        normalizations = [Scaling(factor) for factor in arrays["factors"].tolist()]
-    elif "norms" in arrays:
-        normalizations = [Projection(norms) for norms in arrays["norms"]]
-    return tuple(map(Transform, centerings, normalizations))
+    scales = arrays["factors"].tolist() if "factors" in arrays else none
+    return tuple(map(Transform, centerings, scales, arrays.get("norms", none)))
 
 
 def _plain_classes(classes: Any) -> Any:

@@ -23,7 +23,8 @@ from mklref._untrusted import lines_of
 from mklref._validate import as_float_array, checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
-from mklref.kernels.factor_sources import Columns, Held, Source, Sparse, Transformed, rows_of, source_of
+from mklref.kernels.evaluation import Block, Samples
+from mklref.kernels.factor_sources import Columns, Source, rows_of, source_of
 from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.fitted import FittedFamily
 from mklref.kernels.transforms import Normalization
@@ -77,9 +78,9 @@ def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype
         own = X[name] if isinstance(X, Mapping) and name in X else X
         if own is None:
             raise InvalidInput(f"factor {name!r} is a transformer; give X, the data that it takes.")
-        sources.append(Transformed(_fitted(part, own), _sliceable(own), f"factor {name!r}"))
+        sources.append(Source(_sliceable(own), f"factor {name!r}", _fitted(part, own)))
     stack = TransformedStack(sources, list(parts))
-    made = any(isinstance(source, Transformed) for source in sources)
+    made = any(maker is not None for maker in stack.makers)
     return _kept(stack, dtype) if keep and (made or dtype is not None) else stack
 
 
@@ -91,9 +92,7 @@ class TransformedStack(FactorStack):
 
     def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
         super().__init__(factors, names)
-        self.makers: list[Any] = [
-            source.transformer if isinstance(source, Transformed) else None for source in self.sources
-        ]
+        self.makers = [source.transformer for source in self.sources]
 
     def transform(self, X_new: Any) -> FactorStack:
         """The factors of new samples, whose products with the coefficients are scores.
@@ -110,7 +109,7 @@ class TransformedStack(FactorStack):
                 raise InvalidInput(
                     f"factor {name!r} was given as an array; give its new rows: transform({{{name!r}: L}})."
                 )
-            rows.append(own if maker is None else Transformed(maker, _sliceable(own), f"factor {name!r}"))
+            rows.append(own if maker is None else Source(_sliceable(own), f"factor {name!r}", maker))
         return FactorStack(rows, self.names)
 
 
@@ -172,7 +171,6 @@ def column_groups(
     there = Counter(X.columns) if len(places) < len(getattr(X, "columns", ())) else {}
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     whole = source_of(values, "X")
-    assert isinstance(whole, Held | Sparse)
     factor = _factors(whole) if normalize else None
     parts: list[Any] = []
     for name, group in named.items():
@@ -192,16 +190,17 @@ def column_groups(
             )
         first, last = int(columns[0]), int(columns[-1]) + 1
         if factor is not None:
-            parts.append(Columns(whole, columns, factor(columns, normalize == "trace", f"group {name!r}")))
-        elif isinstance(whole, Held) and columns == list(range(first, last)):
-            parts.append(whole.array[:, first:last])
+            scale = factor(columns, normalize == "trace", f"group {name!r}")
+            parts.append(Source(whole, f"group {name!r}", Columns(columns, scale)))
+        elif not whole.sparse and columns == list(range(first, last)):
+            parts.append(whole.data[:, first:last])
         else:
-            parts.append(Columns(whole, columns))
+            parts.append(Source(whole, f"group {name!r}", Columns(columns)))
     stack = FactorStack(parts, list(named))
     return _kept(stack, dtype) if keep else stack
 
 
-def _factors(whole: Held | Sparse) -> Callable[[Any, bool, str], float]:
+def _factors(whole: Source) -> Callable[[Any, bool, str], float]:
     """What normalises groups of columns, by one read of them: s_m^{1/2} of columns, for the trace or the variance."""
     n, d = whole.shape
     sums, squares = np.zeros(d), np.zeros(d)
@@ -276,11 +275,12 @@ class CholeskyFactor:
         self.trace_, least = float(left.sum()), _LEAST * float(left.max())
         columns = np.empty((min(self.rank, len(left)), len(left)))
         pivots: list[int] = []
+        known = Samples(samples)
         for k in range(len(columns)):
             j = int(left.argmax())
             if left[j] <= least or left.sum() <= self.tol * self.trace_:
                 break
-            column = self.kernel.cross(samples, samples[j : j + 1])[:, 0] - columns[:k].T @ columns[:k, j]
+            column = Block(known, columns=[j]).values(self.kernel)[:, 0] - columns[:k].T @ columns[:k, j]
             columns[k] = column / np.sqrt(left[j])
             left = np.maximum(left - columns[k] ** 2, 0.0)
             left[j] = 0.0
@@ -333,9 +333,7 @@ def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3
     checked_number("tol", tol, "[0, 1)", lambda x: 0.0 <= x < 1.0, "the share of the trace that may be missing.")
     raw = FittedFamily.of(family, X)
     makers = [CholeskyFactor(kernel, rank, tol).fit(raw.samples) for kernel in raw.kernels]
-    sources: list[Source] = [
-        Transformed(maker, raw.samples, f"factor {name!r}") for maker, name in zip(makers, raw.names, strict=True)
-    ]
+    sources = [Source(raw.samples, f"factor {name!r}", maker) for maker, name in zip(makers, raw.names, strict=True)]
     stack = CholeskyStack(sources, raw.names)
     return _kept(stack, None) if keep else stack
 

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -151,6 +151,9 @@ class KernelFamily(ABC):
 class Kernel(KernelFamily):
     """A positive semidefinite function k(x, z) of feature vectors, or of texts; as a family, it has itself alone."""
 
+    _label = "{0!r}"
+    """How its name is made of it."""
+
     @property
     def takes_text(self) -> bool:
         """Whether the samples are texts."""
@@ -189,7 +192,7 @@ class Kernel(KernelFamily):
 
     def name(self, variables: Sequence[str]) -> str:
         """A short name, where possible in the syntax of `parse`; `variables` are the d names of the columns."""
-        return repr(self)
+        return self._label.format(self)
 
     def group(self, variables: Sequence[str]) -> str:
         """Which kernels belong together: those on the same variables, unless there is a finer sense of it."""
@@ -209,15 +212,39 @@ class Kernel(KernelFamily):
         return (self,)
 
 
+class BlockKernel(Kernel):
+    """A kernel that follows from what it shares with others, or from other kernels, and is evaluated as they are."""
+
+    def cross(self, X: Array, Z: Array) -> Array:
+        """k(x, z), (k, n), around the mean of Z."""
+        from mklref.kernels.evaluation import Block
+
+        return np.asarray(Block.between(X, Z).values(self))
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) for the rows of X, (k,): of the product ||x||^2, or of the distance 0."""
+        own = np.ones(len(X)) if self.rate is not None else self.of_shared(np.einsum("ij,ij->i", X, X))
+        return np.asarray(own, dtype=np.float64)
+
+    def gram(self, X: Array) -> Array:
+        """k(x, z) for all rows of X, (n, n), exactly symmetric."""
+        from mklref.kernels.evaluation import Block, Samples
+
+        return np.asarray(Block(Samples(X)).values(self))
+
+
 @dataclass(frozen=True)
-class Composite(Kernel):
+class Composite(BlockKernel):
     """A function of the values of other kernels: positive semidefinite if they are, by Schur's theorem."""
 
     kernels: tuple[Kernel, ...]
 
-    @abstractmethod
+    _operation: ClassVar[Any] = np.multiply
+    """How the values of two kernels become one."""
+
     def compose(self, values: Sequence[Array]) -> Array:
         """Its values from those of the other kernels, which it may overwrite."""
+        return reduce(lambda made, value: self._operation(made, value, out=made), values)
 
     @property
     def takes_text(self) -> bool:
@@ -228,14 +255,6 @@ class Composite(Kernel):
     def definite(self) -> bool:
         """If all of them are."""
         return all(kernel.definite for kernel in self.kernels)
-
-    def cross(self, X: Array, Z: Array) -> Array:
-        """Of the values of each."""
-        return self.compose([kernel.cross(X, Z) for kernel in self.kernels])
-
-    def gram(self, X: Array) -> Array:
-        """Of the values of each."""
-        return self.compose([kernel.gram(X) for kernel in self.kernels])
 
     def diagonal(self, X: Array) -> Array:
         """Of the values of each."""
@@ -254,10 +273,6 @@ class Composite(Kernel):
 class Product(Composite):
     """k(x, z) = k_1(x, z) k_2(x, z) ..."""
 
-    def compose(self, values: Sequence[Array]) -> Array:
-        """The elementwise product."""
-        return reduce(lambda product, value: np.multiply(product, value, out=product), values)
-
     def name(self, variables: Sequence[str]) -> str:
         """k_1*k_2."""
         return "*".join(kernel.name(variables) for kernel in self.kernels)
@@ -266,9 +281,7 @@ class Product(Composite):
 class Sum(Composite):
     """k(x, z) = k_1(x, z) + k_2(x, z) + ..."""
 
-    def compose(self, values: Sequence[Array]) -> Array:
-        """The sum."""
-        return reduce(lambda total, value: np.add(total, value, out=total), values)
+    _operation = np.add
 
     def name(self, variables: Sequence[str]) -> str:
         """total(k_1, k_2)."""

@@ -14,22 +14,17 @@ from mklref.kernels.stack import KernelStack
 
 
 def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator[Array]:
-    """The blocks k_m(new sample, training sample), one after the other, float64 (k, n).
+    """The blocks k_m(new sample, training sample) of an array (M, k, n), a sequence or a stack, each float64 (k, n).
 
-    Parameters
-    ----------
-    kernels_new : array (M, k, n), sequence of (k, n) arrays, or KernelStack
-    n_kernels, n_samples : int
-        M and n.
-
-    Raises
-    ------
-    InvalidInput
-        Wrong number of kernels or of training samples, with both numbers; or entries that are not finite.
-    InvalidType
-        Complex, sparse, masked, object or bool data.
+    `InvalidInput` for another number of kernels or of training samples, with both numbers, or entries that are not
+    finite; `InvalidType` for complex, sparse, masked, object or bool data.
     """
-    matrices = kernels_new if isinstance(kernels_new, list | tuple) else _members(kernels_new)
+    matrices = kernels_new
+    if not isinstance(kernels_new, list | tuple):
+        given = kernels_new.dense() if isinstance(kernels_new, KernelStack) else kernels_new
+        matrices = as_float_array(given, "kernels_new", InvalidInput)
+        if matrices.ndim != 3:
+            raise InvalidInput(f"kernels_new has shape {matrices.shape}; expected (M, k, n).")
     if len(matrices) != n_kernels:
         raise InvalidInput(f"kernels_new holds {len(matrices)} kernels, the solution has {n_kernels} weights.")
     rows = 0
@@ -51,12 +46,3 @@ def checked_block(rows: Any, label: str, n_samples: int) -> FloatArray:
         )
     require_finite(block, label, InvalidInput)
     return block
-
-
-def _members(kernels_new: Any) -> list[Any]:
-    """The (k, n) members of an (M, k, n) array or of a stack."""
-    given = kernels_new.dense() if isinstance(kernels_new, KernelStack) else kernels_new
-    array = as_float_array(given, "kernels_new", InvalidInput)
-    if array.ndim != 3:
-        raise InvalidInput(f"kernels_new has shape {array.shape}; expected (M, k, n).")
-    return list(array)

@@ -20,7 +20,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidParameter
-from mklref.kernels.base import Kernel, KernelFamily, Union, require_family, require_few
+from mklref.kernels.base import BlockKernel, Kernel, KernelFamily, Union, require_family, require_few
 
 Columns = str | int | Sequence[str | int]
 """Names, numbers from 0, or prefixes such as "blood_*"."""
@@ -71,7 +71,7 @@ def per_group(groups: Mapping[str, Columns] | str, family: KernelFamily) -> Kern
     """
     require_family("per_group", family)
     if isinstance(groups, str) and groups:
-        return PerPrefix(groups, family)
+        return PerGroup(groups, family)
     if not isinstance(groups, Mapping) or not groups:
         raise InvalidParameter(
             f"groups = {groups!r}; give a dict such as {{'blood': ['iron', 'zinc']}}, or the separator that ends the "
@@ -89,7 +89,7 @@ def per_variable(family: KernelFamily) -> KernelFamily:
         Something that is not a family.
     """
     require_family("per_variable", family)
-    return PerVariable(family)
+    return PerGroup(None, family)
 
 
 @dataclass(frozen=True)
@@ -108,36 +108,29 @@ class OnColumns(KernelFamily):
 
 
 @dataclass(frozen=True)
-class PerPrefix(KernelFamily):
-    """A family on each group of variables whose names agree up to a separator."""
+class PerGroup(KernelFamily):
+    """A family on each group of variables: all its kernels on the first, then all on the second, and so on."""
 
-    separator: str
+    separator: str | None
+    """The variables of a group have names that agree up to it; None: each variable is a group."""
     family: KernelFamily
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """The kernels of the family on the first group, then on the second, and so on."""
-        groups: dict[str, list[str | int]] = {}
-        for j, name in enumerate(variables):
-            groups.setdefault(name.partition(self.separator)[0] or name, []).append(j)
-        parts = [OnColumns(group, tuple(columns), self.family) for group, columns in groups.items()]
-        return tuple(kernel for part in parts for kernel in part.expand(variables))
+        """As many times the kernels of the family as there are groups."""
+        if self.separator is None:
+            require_few(len(self.family.expand(variables[:1])) * len(variables))
+            groups: list[tuple[str, list[int]]] = [(name, [j]) for j, name in enumerate(variables)]
+        else:
+            named: dict[str, list[int]] = {}
+            for j, name in enumerate(variables):
+                named.setdefault(name.partition(self.separator)[0] or name, []).append(j)
+            groups = list(named.items())
+        parts = [OnColumns(name, tuple(columns), self.family) for name, columns in groups]
+        return Union(tuple(parts)).expand(variables)
 
 
 @dataclass(frozen=True)
-class PerVariable(KernelFamily):
-    """A family on each single variable: all its kernels on the first, then all on the second, and so on."""
-
-    family: KernelFamily
-
-    def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """d times the kernels of the family."""
-        require_few(len(self.family.expand(variables[:1])) * len(variables))
-        parts = [OnColumns(name, (j,), self.family) for j, name in enumerate(variables)]
-        return tuple(kernel for part in parts for kernel in part.expand(variables))
-
-
-@dataclass(frozen=True)
-class OnVariables(Kernel):
+class OnVariables(BlockKernel):
     """A kernel on some of the variables."""
 
     kernel: Kernel
@@ -154,17 +147,9 @@ class OnVariables(Kernel):
         """As the kernel."""
         return self.kernel.definite
 
-    def cross(self, X: Array, Z: Array) -> Array:
-        """k on the chosen columns."""
-        return self.kernel.cross(X[:, self.variables], Z[:, self.variables])
-
     def entry_error(self, X: Array) -> float:
         """As the kernel's on the chosen columns."""
         return self.kernel.entry_error(X[:, self.variables])
-
-    def gram(self, X: Array) -> Array:
-        """k on the chosen columns."""
-        return self.kernel.gram(X[:, self.variables])
 
     def on_columns(self) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel, and the chosen columns, or those among them that it chooses."""
@@ -187,15 +172,13 @@ class OnVariables(Kernel):
 def _found(column: str | int, variables: Sequence[str], group: str) -> list[int]:
     """Positions of a column, or of all columns with a prefix."""
     if isinstance(column, str):
-        if column in variables:
-            own = f"{column}="  # what a column of a table has become beside itself
-            return [j for j, name in enumerate(variables) if name == column or name.startswith(own)]
-        if any(name.startswith(f"{column}=") for name in variables):
-            return [j for j, name in enumerate(variables) if name.startswith(f"{column}=")]
-        if column.endswith("*"):
+        made = f"{column}="  # what a column of a table has become, beside itself
+        found = [j for j, name in enumerate(variables) if name == column or name.startswith(made)]
+        if not found and column.endswith("*"):
             found = [j for j, name in enumerate(variables) if name.startswith(column[:-1])]
-            if found:
-                return found
+        if found:
+            return found
+        if column.endswith("*"):
             raise InvalidParameter(
                 f"group {group!r}: no column begins with {column[:-1]!r}; there are {_few(variables)}."
             )

@@ -95,7 +95,11 @@ class KernelReport:
                 if r.alignment < SAME and not {r.first, r.second} & repeated
             ),
             *self._scales(),
-            *self._widths(),
+            *(
+                f"{self.names[m]} has effective rank {self.effective_rank[m]:.0f} of {self.n_samples - 1}: each sample "
+                "is alike to itself only, so it can memorise and hardly predict. Take a larger width."
+                for m in np.flatnonzero(self.effective_rank > MEMORY * (self.n_samples - 1))
+            ),
         ]
         return tuple(found)
 
@@ -110,14 +114,6 @@ class KernelReport:
         return [
             f"the variance of {self.names[large]} is {ratio:.3g} times that of {self.names[small]}: a function costs "
             "less there, whatever the data say. Normalise with 'multiplicative'."
-        ]
-
-    def _widths(self) -> list[str]:
-        memory = np.flatnonzero(self.effective_rank > MEMORY * (self.n_samples - 1))
-        return [
-            f"{self.names[m]} has effective rank {self.effective_rank[m]:.0f} of {self.n_samples - 1}: each sample is "
-            "alike to itself only, so it can memorise and hardly predict. Take a larger width."
-            for m in memory
         ]
 
     def __str__(self) -> str:
@@ -151,8 +147,7 @@ def alignment(kernels: Any, *, centered: bool = True) -> Array:
     array (M, M)
         Symmetric with unit diagonal and entries in [0, 1]; nan for a kernel that is (constant or) zero.
     """
-    given = stack(kernels)
-    return _cosines(_moments(given, centered)[0])
+    return _cosines(_moments(stack(kernels), centered)[0])
 
 
 def diagnose(kernels: Any, y: Any = None) -> KernelReport:

@@ -4,16 +4,8 @@ Linear and polynomial kernels are functions of the products P = X Z', Gaussians 
 from the products, and Laplacians of the sums of absolute differences; each on some of the columns. Products are BLAS's,
 around the mean of the columns, where ||x||^2 + ||z||^2 - 2 x'z cancels least; a single column takes differences.
 
-Exponentials of shared squared distances are compiled if they were built, else their NumPy twins, to the same bits:
-
-    squares            D_ij = max(0, a_i + b_j - 2 P_ij)                          from products P = X Z', in place
-    exponentials       K_mij = f_m exp(r_m D_ij)
-    exponential_forms  v'E v for E = exp(r_m D), D = D', by its terms v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), whose
-                       sums may differ in the last bits
-    exponential_sum    Q_ij += sum_m w_m exp(r_m D_ij)
-    exponential_dots   images_mj += sum_i v_i f_m exp(r_m D_ij)
-
-for D of float64 or float32 and r <= 0. The relative error of exp itself is at most `EXP_ERROR` units of the type,
+Exponentials of shared squared distances D are compiled if they were built, else their NumPy `Twin`s, to the same bits,
+for D of float64 or float32 and rates r <= 0. The relative error of exp itself is at most `EXP_ERROR` units of the type,
 u = 2^-53 or 2^-24: k ln 2 is taken off in two parts, e^r on |r| <= 0.35 is its Taylor polynomial of degree 13 or 7, and
 2^k is made of bits. Below e^-708 or e^-87 the result is 0.
 """
@@ -22,7 +14,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +24,7 @@ import numpy as np
 from mklref._threads import threads
 from mklref._typing import Array, FloatArray
 from mklref.kernels.base import Composite, Kernel
+from mklref.kernels.columns import OnVariables
 
 EXP_ERROR = 4.0
 """Relative error of exp(x) for the x that it is given, in units u of the type, where it is not 0."""
@@ -75,7 +68,7 @@ class Twin:
 
     @staticmethod
     def exponential_forms(squares: Array, rates: Array, v: Array, out: Array, threads: int) -> None:
-        """out[i, m] = v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), E = exp(rates[m] squares)."""
+        """out[i, m] = v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), E = exp(rates[m] squares), to the last bits but few."""
         for rate, terms in zip(rates, out.T, strict=True):
             E = exponential(rate * squares)
             terms[:] = v * (E.diagonal() * v + 2.0 * (np.triu(E, 1) @ v))
@@ -147,20 +140,22 @@ class Samples:
     def __len__(self) -> int:
         return len(self.X)
 
+    def given(self, columns: Columns) -> Array:
+        """The chosen columns as they are, numbers or texts."""
+        return self.X if columns is None else self.X[:, columns]
+
     def columns(self, columns: Columns) -> FloatArray:
-        """The chosen columns as they are."""
+        """The chosen columns in that precision."""
         if columns not in self._columns:
-            chosen = self.X if columns is None else self.X[:, columns]
-            self._columns[columns] = np.ascontiguousarray(chosen, dtype=self.dtype)
+            self._columns[columns] = np.ascontiguousarray(self.given(columns), dtype=self.dtype)
         return self._columns[columns]
 
     def centred(self, columns: Columns) -> tuple[FloatArray, FloatArray]:
         """The chosen columns around the mean of those of the origin, and their squared norms."""
         if columns not in self._centred:
-            mine, all_of_them = (part.X if columns is None else part.X[:, columns] for part in (self, self.origin))
-            around = mine - all_of_them.mean(axis=0)
+            around = self.given(columns) - self.origin.given(columns).mean(axis=0)
             norms = np.einsum("ij,ij->i", around, around)
-            self._centred[columns] = around.astype(self.dtype), norms.astype(self.dtype)
+            self._centred[columns] = around.astype(self.dtype, copy=False), norms.astype(self.dtype, copy=False)
         return self._centred[columns]
 
     def part(self, index: Any) -> Samples:
@@ -175,41 +170,48 @@ class Block:
     """
 
     def __init__(self, X: Samples, Z: Samples | None = None, rows: Any = None, columns: Any = None) -> None:
-        self._X, self._Z, self._rows, self._columns = X, X if Z is None else Z, rows, columns
+        sides = (X, rows), (X if Z is None else Z, columns)
+        self._sides = [(samples, slice(None) if index is None else index) for samples, index in sides]
         self._whole = Z is None and rows is None and columns is None
         self._equal = None if Z is not None or self._whole else _equal(rows, columns, len(X))
         self._shared: dict[str, tuple[Columns, FloatArray]] = {}
 
+    @classmethod
+    def between(cls, X: Array, Z: Array) -> Block:
+        """The block of all samples X (k, d) and Z (n, d), around the mean of Z."""
+        training = Samples(Z)
+        return cls(Samples(X, origin=training), training)
+
     @property
     def dtype(self) -> Any:
         """That of the samples."""
-        return self._X.dtype
+        return self._sides[0][0].dtype
 
     @property
     def shape(self) -> tuple[int, int]:
         """(k, n)."""
-        return tuple(  # type: ignore[return-value]
-            len(samples) if index is None else len(np.arange(len(samples))[index])
-            for samples, index in ((self._X, self._rows), (self._Z, self._columns))
+        k, n = (
+            len(range(len(samples))[index]) if isinstance(index, slice) else len(np.arange(len(samples))[index])
+            for samples, index in self._sides
         )
+        return k, n
 
     def values(self, kernel: Kernel) -> FloatArray:
         """k(x, z), (k, n), which belongs to the caller; exactly symmetric within one set."""
-        if isinstance(kernel, Composite):
-            parts: list[Any] = [self.values(part) for part in kernel.kernels]
-            return np.asarray(kernel.compose(parts))
         whole, columns = kernel.on_columns()
+        if isinstance(whole, Composite):
+            parts = whole.kernels if columns is None else [OnVariables(part, columns, "") for part in whole.kernels]
+            composed: list[Any] = [self.values(part) for part in parts]
+            return np.asarray(whole.compose(composed))
         if whole.rate is not None:
-            out = np.empty((1, *self.shape), self._X.dtype)
+            out = np.empty((1, *self.shape), self.dtype)
             self.exponentials(Run(whole.shares, columns, (0,), np.array([whole.rate]), np.ones(1)), out)
             return np.asarray(out[0])
         if whole.shares:
             return whole.of_shared(self.shared(whole.shares, columns))
-        if self._whole:
-            values = kernel.gram(self._X.X)
-        else:
-            values = kernel.cross(self._X.X[_at(self._rows)], self._Z.X[_at(self._columns)])
-        return values.astype(self._X.dtype, copy=False)
+        x, z = (part.given(columns)[i] for part, i in self._sides)
+        values = whole.gram(x) if self._whole else whole.cross(x, z)
+        return values.astype(self.dtype, copy=False)
 
     def exponentials(self, run: Run, out: FloatArray) -> None:
         """out[m] = f_m exp(r_m D), (M, k, n), of the dtype of the samples and contiguous."""
@@ -249,15 +251,15 @@ class Block:
         self._shared[kind] = columns, values
 
     def _products(self, columns: Columns) -> FloatArray:
-        x, z = (part.columns(columns)[_at(i)] for part, i in self._sides())
+        x, z = (part.columns(columns)[i] for part, i in self._sides)
         return np.asarray(x @ x.T if self._whole else x @ z.T)
 
     def _squares(self, columns: Columns) -> FloatArray:
-        if self._X.columns(columns).shape[1] == 1:
-            x, z = (part.columns(columns)[_at(i)] for part, i in self._sides())
+        if self._sides[0][0].columns(columns).shape[1] == 1:
+            x, z = (part.columns(columns)[i] for part, i in self._sides)
             differences = x - z.T
             return np.asarray(np.square(differences, out=differences))
-        (x, a), (z, b) = ([half[_at(i)] for half in part.centred(columns)] for part, i in self._sides())
+        (x, a), (z, b) = ([half[i] for half in part.centred(columns)] for part, i in self._sides)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.asarray(x @ x.T if self._whole else x @ z.T)
         compiled.squares(squares, np.ascontiguousarray(a), np.ascontiguousarray(b), threads())
@@ -270,16 +272,8 @@ class Block:
     def _distances(self, columns: Columns) -> FloatArray:
         from scipy.spatial.distance import cdist
 
-        x, z = (part.columns(columns)[_at(i)] for part, i in self._sides())
-        return np.asarray(cdist(x, z, "cityblock")).astype(self._X.dtype, copy=False)  # it sums in float64
-
-    def _sides(self) -> Iterator[tuple[Samples, Any]]:
-        yield self._X, self._rows
-        yield self._Z, self._columns
-
-
-def _at(index: Any) -> Any:
-    return slice(None) if index is None else index
+        x, z = (part.columns(columns)[i] for part, i in self._sides)
+        return np.asarray(cdist(x, z, "cityblock")).astype(self.dtype, copy=False)  # it sums in float64
 
 
 def _equal(rows: Any, columns: Any, n: int) -> tuple[Any, Any]:

@@ -6,12 +6,11 @@ a stack of factors, `FactorImages`, without an array (M, n).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mklref._typing import Array, FloatArray
+from mklref._typing import Array
 from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidType, KernelsLost
 
@@ -23,28 +22,6 @@ Rows = Any
 """Rows of a factor: an array, or a sparse matrix in CSR format."""
 
 
-class Source(Protocol):
-    """Rows of a factor."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, r)."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type of the rows."""
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the rows come in CSR format."""
-
-    def read(self, start: int, stop: int) -> Rows:
-        """Rows start to stop, (stop - start, r)."""
-
-    def part(self, samples: Any) -> Source:
-        """The source of some of the rows."""
-
-
 def aligned(array: Any) -> Any:
     """The array, or a copy where its numbers lie across words, as they do in what came over a network.
 
@@ -54,13 +31,7 @@ def aligned(array: Any) -> Any:
 
 
 def rows_that_are_there(array: Any, where: Any, label: str) -> Array:
-    """Some rows of an array of any library.
-
-    Raises
-    ------
-    KernelsLost
-        It does not give them, as when its file has been closed.
-    """
+    """Some rows of an array of any library; `KernelsLost` if it does not give them, as when its file was closed."""
     try:
         return np.asarray(array[where])
     except (OSError, RuntimeError, ValueError, TypeError, LookupError) as failure:
@@ -70,109 +41,13 @@ def rows_that_are_there(array: Any, where: Any, label: str) -> Array:
         ) from failure
 
 
-class Held:
-    """Rows of anything with a shape that gives rows for a slice: an array, a memory map, an array of HDF5 or Dask."""
-
-    sparse = False
-
-    def __init__(self, array: Any, label: str) -> None:
-        if not hasattr(array, "shape") or not hasattr(array, "__getitem__"):
-            array = as_float_array(array, label, InvalidInput)
-        if len(array.shape) != 2:
-            raise InvalidInput(f"{label} has shape {tuple(array.shape)}; a factor L of K = L L' is (n, r).")
-        if isinstance(array, np.ma.MaskedArray):
-            as_float_array(array, label, InvalidInput)
-        self.array, self.label = aligned(array) if type(array) is np.ndarray else array, label
-        self.shape: tuple[int, int] = (int(array.shape[0]), int(array.shape[1]))
-        self.dtype = as_float_array(np.asarray(array[:1]), label, InvalidInput).dtype
-
-    def read(self, start: int, stop: int) -> FloatArray:
-        """Rows start to stop; a view where they are floats in memory."""
-        rows = rows_that_are_there(self.array, slice(start, stop), self.label)
-        if rows.shape != (stop - start, self.shape[1]):
-            raise KernelsLost(
-                f"{self.label}: rows {start} to {stop} have shape {rows.shape} now, and the array had {self.shape} "
-                "when the stack was made; make the stack again."
-            )
-        return as_float_array(rows, self.label, InvalidInput)
-
-    def part(self, samples: Any) -> Held:
-        """A copy of some of the rows."""
-        return Held(rows_that_are_there(self.array, samples, self.label), self.label)
-
-
-class Sparse:
-    """Rows of a sparse matrix."""
-
-    sparse = True
-
-    def __init__(self, matrix: Any, label: str) -> None:
-        if matrix.dtype.kind not in "iufb":
-            raise InvalidType(f"{label} holds {matrix.dtype} data; give real numbers (float64 or float32).")
-        self.dtype = np.dtype(matrix.dtype if matrix.dtype in (np.float32, np.float64) else np.float64)
-        rows = matrix.tocsr().astype(self.dtype, copy=False)
-        parts = rows.data, rows.indices, rows.indptr
-        if not all(one.flags.aligned for one in parts):
-            rows = type(rows)(tuple(map(aligned, parts)), shape=rows.shape)
-        self.matrix, self.label = rows, label
-        self.shape: tuple[int, int] = self.matrix.shape
-
-    def read(self, start: int, stop: int) -> Any:
-        """Rows start to stop in CSR format."""
-        return self.matrix[start:stop]
-
-    def part(self, samples: Any) -> Sparse:
-        """A copy of some of the rows."""
-        return Sparse(self.matrix[samples], self.label)
-
-
-class Transformed:
-    """Rows that a fitted transformer makes of rows of X whenever they are read."""
-
-    def __init__(self, transformer: Any, X: Any, label: str, columns: Sequence[int] | None = None) -> None:
-        self.transformer, self.X, self.label, self.columns = transformer, X, label, columns
-        first = self._rows(0, 1)
-        self.sparse = not isinstance(first, np.ndarray)
-        self.dtype = first.dtype
-        self.shape: tuple[int, int] = (int(X.shape[0]), int(first.shape[1]))
-
-    def read(self, start: int, stop: int) -> Rows:
-        """Rows start to stop, made anew."""
-        rows = self._rows(start, stop)
-        if rows.shape != (stop - start, self.shape[1]):
-            raise InvalidInput(
-                f"{self.label}: the transformer made {rows.shape} of rows {start} to {stop}, and {self.shape[1]} "
-                "columns of the first row; one that works row by row is needed."
-            )
-        return rows
-
-    def part(self, samples: Any) -> Transformed:
-        """The same transformer on some of the rows of X."""
-        return Transformed(self.transformer, rows_of(self.X, samples), self.label)
-
-    def _rows(self, start: int, stop: int) -> Rows:
-        made = self.transformer.transform(rows_of(self.X, slice(start, stop)))
-        if hasattr(made, "tocsr"):
-            return Sparse(made, self.label).matrix
-        return as_float_array(made, self.label, InvalidInput)
-
-
-class Columns:
-    """Some columns of an array or of a sparse matrix, times a factor."""
-
-    def __init__(self, whole: Held | Sparse, columns: Any, factor: float = 1.0) -> None:
-        self.whole, self.columns, self.factor = whole, np.asarray(columns, dtype=np.intp), factor
-        self.shape: tuple[int, int] = (whole.shape[0], len(self.columns))
-        self.dtype, self.sparse = whole.dtype, whole.sparse
-
-    def read(self, start: int, stop: int) -> Rows:
-        """Rows start to stop of these columns."""
-        rows = self.whole.read(start, stop)[:, self.columns]
-        return rows if self.factor == 1.0 else rows * self.dtype.type(self.factor)
-
-    def part(self, samples: Any) -> Columns:
-        """A copy of some of the rows."""
-        return Columns(self.whole.part(samples), self.columns, self.factor)
+def as_rows(made: Any, label: str) -> Rows:
+    """float64 or float32 rows, (k, r): an array, or CSR where they are sparse."""
+    if not hasattr(made, "tocsr"):
+        return as_float_array(made, label, InvalidInput)
+    if made.dtype.kind not in "iufb":
+        raise InvalidType(f"{label} holds {made.dtype} data; give real numbers (float64 or float32).")
+    return made.tocsr().astype(made.dtype if made.dtype in (np.float32, np.float64) else np.float64, copy=False)
 
 
 def rows_of(X: Any, rows: Any) -> Any:
@@ -180,14 +55,79 @@ def rows_of(X: Any, rows: Any) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
+class Source:
+    """Rows of a factor (n, r): those of some data, or what a fitted transformer makes of them whenever they are read.
+
+    Data are anything with a shape that gives rows for a slice: arrays, memory maps, arrays of HDF5 or Dask, sparse
+    matrices in CSR format; transformers may take others, and another source.
+    """
+
+    def __init__(self, data: Any, label: str, transformer: Any = None) -> None:
+        self.data, self.label, self.transformer = data, label, transformer
+        first = self[:1]
+        self.sparse = not isinstance(first, np.ndarray)
+        """Whether the rows come in CSR format."""
+        self.dtype = first.dtype
+        """float32 or float64: the type of the rows."""
+        self.shape: tuple[int, int] = (int(data.shape[0]), int(first.shape[1]))
+
+    def __getitem__(self, where: Any) -> Rows:
+        """Some rows; a view where they are floats in memory, and a slice is asked for."""
+        rows = self._taken(where)
+        return as_rows(rows if self.transformer is None else self.transformer.transform(rows), self.label)
+
+    def _taken(self, where: Any) -> Any:
+        if self.transformer is not None or hasattr(self.data, "tocsr"):
+            return rows_of(self.data, where)
+        return rows_that_are_there(self.data, where, self.label)
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Rows start to stop, (stop - start, r), or an error if the data or the transformer give others."""
+        rows = self[start:stop]
+        if rows.shape == (stop - start, self.shape[1]):
+            return rows
+        if self.transformer is None or isinstance(self.data, Source):
+            raise KernelsLost(
+                f"{self.label}: rows {start} to {stop} have shape {rows.shape} now, and the array had {self.shape} "
+                "when the stack was made; make the stack again."
+            )
+        raise InvalidInput(
+            f"{self.label}: the transformer made {rows.shape} of rows {start} to {stop}, and {self.shape[1]} columns "
+            "of the first row; one that works row by row is needed."
+        )
+
+    def part(self, samples: Any) -> Source:
+        """The source of a copy of some of the rows, or of the transformer on some of them."""
+        return Source(self._taken(samples), self.label, self.transformer)
+
+
+class Columns:
+    """A transformer that takes some columns, times a factor."""
+
+    def __init__(self, columns: Any, factor: float = 1.0) -> None:
+        self.columns, self.factor = np.asarray(columns, dtype=np.intp), factor
+
+    def transform(self, rows: Rows) -> Rows:
+        """The columns of these rows."""
+        chosen = rows[:, self.columns]
+        return chosen if self.factor == 1.0 else chosen * rows.dtype.type(self.factor)
+
+
 def source_of(factor: Any, label: str) -> Source:
     """The source behind what a user gave."""
-    if hasattr(factor, "read") and hasattr(factor, "part"):
-        source: Source = factor
-        return source
+    if isinstance(factor, Source):
+        return factor
     if hasattr(factor, "tocsr"):
-        return Sparse(factor, label)
-    return Held(factor, label)
+        rows = as_rows(factor, label)
+        parts = rows.data, rows.indices, rows.indptr
+        if not all(one.flags.aligned for one in parts):
+            rows = type(rows)(tuple(map(aligned, parts)), shape=rows.shape)
+        return Source(rows, label)
+    if not hasattr(factor, "shape") or not hasattr(factor, "__getitem__") or isinstance(factor, np.ma.MaskedArray):
+        factor = as_float_array(factor, label, InvalidInput)
+    if len(factor.shape) != 2:
+        raise InvalidInput(f"{label} has shape {tuple(factor.shape)}; a factor L of K = L L' is (n, r).")
+    return Source(aligned(factor) if type(factor) is np.ndarray else factor, label)
 
 
 class FactorImages:

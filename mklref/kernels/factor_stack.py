@@ -13,7 +13,7 @@ bits wherever the shards are; a stack has one shard unless `sharded` says otherw
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -69,6 +69,9 @@ class FactorStack(KernelStack):
     It reads all rows once, to see that they are finite and to learn the diagonals.
     """
 
+    definiteness = "by theorem"
+    """K_m = L_m L_m'."""
+
     def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
         if not isinstance(factors, Iterable) or isinstance(factors, str):
             raise InvalidType(
@@ -94,7 +97,7 @@ class FactorStack(KernelStack):
         """The kernel of each column of L, (r,)."""
         self.sparse = all(source.sparse for source in self.sources)
         self._dtype = np.result_type(*(source.dtype for source in self.sources))
-        self._joined = _joined([getattr(source, "array", None) for source in self.sources])
+        self._joined = _joined([source.data if source.transformer is None else None for source in self.sources])
         self.block_rows = int(np.clip(_BLOCK // len(self.owner), _FEWEST, _MOST))
         """Rows that are read at a time."""
 
@@ -130,11 +133,6 @@ class FactorStack(KernelStack):
                     f"factor {self.names[int(self.owner[j])]!r}: row {start + i} holds {rows[i, j]}, which was not "
                     "there when the stack was made; arrays must stay as they are while they are used."
                 )
-
-    @property
-    def definiteness(self) -> str:
-        """By theorem: K_m = L_m L_m'."""
-        return "by theorem"
 
     @property
     def entry_errors(self) -> Array:
@@ -208,25 +206,24 @@ class FactorStack(KernelStack):
         """L'v, float64 (r,), or (r, k) for v of shape (n, k)."""
         if v.shape[:1] != self.shape[1:2]:
             raise InvalidInput(f"v has shape {v.shape}; expected {self.shape[1]} rows, one for each sample.")
-        return sum_in_pairs([self._transposed(v, first, last) for first, last in pairwise(self.edges)])
-
-    def _transposed(self, v: Array, first: int, last: int) -> Array:
-        total = np.zeros((self.rank, *v.shape[1:]))
-        for where, rows in self._doubled(first, last):
-            total += rows.T @ v[where]
-        return total
+        return self._sum_over_rows((self.rank, *v.shape[1:]), lambda where, rows: rows.T @ v[where])
 
     def gram(self, D: Array) -> Array:
         """L'DL for a diagonal D (n,), float64 (r, r)."""
-        return sum_in_pairs([self._gram(D, first, last) for first, last in pairwise(self.edges)])
 
-    def _gram(self, D: Array, first: int, last: int) -> Array:
-        total = np.zeros((self.rank, self.rank))
-        for where, rows in self._doubled(first, last):
-            scaled = rows.multiply(D[where, None]) if self.sparse else rows * D[where, None]
-            made = rows.T @ scaled
-            total += made.toarray() if self.sparse else made
-        return total
+        def term(where: slice, rows: Rows) -> Array:
+            made = rows.T @ (rows.multiply(D[where, None]) if self.sparse else rows * D[where, None])
+            return np.asarray(made.toarray() if self.sparse else made)
+
+        return self._sum_over_rows((self.rank, self.rank), term)
+
+    def _sum_over_rows(self, shape: tuple[int, ...], term: Callable[[slice, Rows], Array]) -> Array:
+        """The sum over all rows of what `term` makes of some of them."""
+        totals = [np.zeros(shape) for _ in self.edges[1:]]
+        for total, (first, last) in zip(totals, pairwise(self.edges), strict=True):
+            for where, rows in self._doubled(first, last):
+                total += term(where, rows)
+        return sum_in_pairs(totals)
 
     def product(self, w: Array) -> Array:
         """L w, float64 (n,), or (n, k) for w of shape (r, k)."""
@@ -265,7 +262,8 @@ class FactorStack(KernelStack):
             )
         left = self._rows(first)
         right = left if first is second else self._rows(second)
-        return np.stack([left[:, own] @ right[:, own].T for own in (self.owner == m for m in some)])
+        products = [left[:, own] @ right[:, own].T for own in (self.owner == m for m in some)]
+        return np.array(products).reshape(len(some), len(first), len(second))
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
         """sum_m weights_m K_m[rows, :], float64 (k, n)."""

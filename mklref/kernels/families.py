@@ -1,14 +1,4 @@
-"""Families of kernels on feature vectors and on texts, and the stack of Gram matrices that a family gives on data.
-
-    linear()                  x'z
-    polynomial(d)             (x'z + 1)^d                              several degrees are several kernels
-    gaussian(sigma)           exp(-||x - z||^2 / (2 sigma^2))          several widths are several kernels
-    laplacian(w)              exp(-sum_j |x_j - z_j| / w)              the same
-    function(kernel)          anybody's k(X, Z)
-    per_variable(family)      the family on each single variable (`columns`)
-    spectrum(k)               sum over words w of length k of (count of w in x) (count of w in z), for texts
-    simplemkl_family()        the kernels of SimpleMKL's experiments
-    family + family           one after the other; products, multiples and sums are in `base`
+"""Families of kernels on feature vectors and on texts; products, multiples and sums are in `base`.
 
 A family is a frozen value without data. `family.fit(X)` is a stack for `Problem`, which remembers X and the
 statistics of its normalisation: `stack.new(X_new)` are the matching kernels of new samples. The width sigma is
@@ -136,6 +126,7 @@ class Spectrum(Kernel):
 
     length: int
 
+    _label = "spectrum:{0.length}"
     takes_text = definite = True
 
     def cross(self, X: Array, Z: Array) -> Array:
@@ -152,10 +143,6 @@ class Spectrum(Kernel):
         """Squared lengths of the counts."""
         counts = self._counts(_texts(X))
         return np.asarray(counts.multiply(counts).sum(axis=1), dtype=float).ravel()
-
-    def name(self, variables: Sequence[str]) -> str:
-        """spectrum:length."""
-        return f"spectrum:{self.length}"
 
     def _counts(self, texts: list[str]) -> Any:
         """How often each word is in each text, sparse (k, number of words)."""

@@ -13,7 +13,7 @@ from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite, shown
 from mklref.exceptions import InvalidInput
 from mklref.kernels.base import Kernel, KernelFamily
-from mklref.kernels.evaluation import Block, Run, Samples, runs_of
+from mklref.kernels.evaluation import Block, Samples, runs_of
 from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer, Transform
@@ -81,17 +81,23 @@ class FamilyStack(OnSamples, ArrayStack):
     def __init__(self, raw: FittedFamily, how: Normalizer) -> None:
         """Evaluate, and normalise as it is said."""
         kernels, names, samples = raw.kernels, raw.names, raw.samples
-        grams = np.empty((len(names), len(samples), len(samples)))
+        n = len(samples)
+        grams = np.empty((len(names), n, n))
         labels = [f"kernel {name!r}" for name in names]
         transforms: list[Any] = [None] * len(kernels)
+        shares = np.full(n, 1.0 / n) if how.shares is None else how.shares
         block = Block(Samples(samples))
         with np.errstate(over="ignore"):
             for run in [] if how.center else runs_of(kernels, [1.0] * len(kernels)):
                 if np.isnan(block.shared(run.shares, run.columns).sum()):
                     raise _overflow(names[run.members[0]])
-                for m, mean in zip(run.members, _means(block, run, how), strict=True):
+                means = block.means(run, shares) if how.reads_means else run.factors
+                for m, mean in zip(run.members, means, strict=True):
                     transforms[m] = how.of_statistics(kernels[m].diagonal(samples), mean, np.float64, labels[m])
-                _evaluate(block, replace(run, factors=np.array([transforms[m].factor for m in run.members])), grams)
+                scaled = replace(run, factors=np.array([transforms[m].factor for m in run.members]))
+                consecutive = np.split(np.array(run.members), np.flatnonzero(np.diff(run.members) > 1) + 1)
+                for part in consecutive:
+                    block.exponentials(scaled.of(part), grams[part[0] : part[-1] + 1])
             for m, (kernel, out) in enumerate(zip(kernels, grams, strict=True)):
                 if transforms[m] is None:
                     out[:] = block.values(kernel)
@@ -100,28 +106,13 @@ class FamilyStack(OnSamples, ArrayStack):
                     transforms[m].train_in_place(out)
         self.fitted = replace(raw, transforms=tuple(transforms))
         super().__init__(list(grams), names)
-        if all(kernel.definite for kernel in kernels):
-            self.__dict__["_gram_checked"] = True
+        self._gram_checked = all(kernel.definite for kernel in kernels)
 
     @cached_property
     def definiteness(self) -> str:
         """By theorem, if all kernels are; the matrices of those that are not are checked."""
         others = [m for m, kernel in enumerate(self.fitted.kernels) if not kernel.definite]
         return "by theorem" if not others else ArrayStack([self.matrices[m] for m in others]).definiteness
-
-
-def _means(block: Block, run: Run, how: Normalizer) -> Array:
-    """The mean of each matrix of the run over pairs of samples, where the normalisation asks for it."""
-    if not how.reads_means:
-        return run.factors
-    n = block.shape[0]
-    return block.means(run, np.full(n, 1.0 / n) if how.shares is None else how.shares)
-
-
-def _evaluate(block: Block, run: Run, grams: Array) -> None:
-    """The matrices of exponentials, those of consecutive kernels at a time."""
-    for part in np.split(np.array(run.members), np.flatnonzero(np.diff(run.members) > 1) + 1):
-        block.exponentials(run.of(part), grams[part[0] : part[-1] + 1])
 
 
 @dataclass(frozen=True)
@@ -183,20 +174,16 @@ class FittedFamily(Training):
     def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen kernels of new samples with the training samples, (k, n) each; see `FamilyStack.new`."""
         samples = self._checked_new(X_new)
-        block = self._block(samples)
+        block = Block.between(samples, self.samples)
         for m in which:
             yield self.transforms[m].new(self._cross(block, m), self.kernels[m].diagonal(samples))
 
     def diagonals(self, X_new: Any) -> Iterator[Array]:
         """Each k_m(x, x) of new samples, (k,); see `FamilyStack.diagonals`."""
         samples = self._checked_new(X_new)
-        block = self._block(samples)
+        block = Block.between(samples, self.samples)
         for m, (kernel, transform) in enumerate(zip(self.kernels, self.transforms, strict=True)):
-            yield transform.own(self._cross(block, m), kernel.diagonal(samples))
-
-    def _block(self, samples: Array) -> Block:
-        training = Samples(self.samples)
-        return Block(Samples(samples, origin=training), training)
+            yield transform.own(kernel.diagonal(samples), self._cross(block, m))
 
     def _cross(self, block: Block, m: int) -> Array:
         """k_m between new and training samples, (k, n), as it was before normalisation."""
@@ -241,10 +228,7 @@ def _columns_of(X: Any) -> list[str]:
 def as_texts(X: Any) -> Any:
     """X as an array (n, d) of texts, a list as one column; None if it does not consist of texts.
 
-    Raises
-    ------
-    InvalidInput
-        A single text, or one column of texts with something else among them.
+    `InvalidInput` for a single text, or one column of texts with something else among them.
     """
     if isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1:
         _require_texts(list(X))

@@ -12,15 +12,16 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter
-from mklref.kernels.base import Kernel
+from mklref.kernels.base import BlockKernel, Kernel
 from mklref.kernels.evaluation import EXP_ERROR
 from mklref.kernels.validation import checked_gram
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(BlockKernel):
     """k(x, z) = x'z."""
 
+    _label = "linear"
     definite = True
     shares = "products"
 
@@ -32,18 +33,6 @@ class Linear(Kernel):
         """gamma_d, since |x|'|z| <= ||x|| ||z||."""
         return _gamma(X.shape[1])
 
-    def cross(self, X: Array, Z: Array) -> Array:
-        """x'z."""
-        return np.asarray(X @ Z.T)
-
-    def diagonal(self, X: Array) -> Array:
-        """||x||^2."""
-        return _squared_norms(X)
-
-    def name(self, variables: Sequence[str]) -> str:
-        """linear."""
-        return "linear"
-
 
 @dataclass(frozen=True)
 class Matching(Kernel):
@@ -52,6 +41,7 @@ class Matching(Kernel):
     Each term is the inner product of two unit vectors, one for each category.
     """
 
+    _label = "matching"
     definite = True
 
     def cross(self, X: Array, Z: Array) -> Array:
@@ -65,13 +55,9 @@ class Matching(Kernel):
         """1."""
         return np.ones(len(X))
 
-    def name(self, variables: Sequence[str]) -> str:
-        """matching."""
-        return "matching"
-
 
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class Polynomial(BlockKernel):
     """k(x, z) = (x'z + offset)^degree."""
 
     definite = True
@@ -93,23 +79,16 @@ class Polynomial(Kernel):
         """Of d + 1 roundings in the base, at most (||x||^2 + offset)^{1/2} (||z||^2 + offset)^{1/2}, and the power."""
         return _gamma((X.shape[1] + 3) * self.degree + 4)
 
-    def cross(self, X: Array, Z: Array) -> Array:
-        """(x'z + offset)^degree."""
-        return np.asarray(self.of_shared(X @ Z.T), dtype=np.float64)
-
-    def diagonal(self, X: Array) -> Array:
-        """(||x||^2 + offset)^degree."""
-        return (_squared_norms(X) + self.offset) ** self.degree
-
     def name(self, variables: Sequence[str]) -> str:
         """poly:degree."""
         return f"poly:{self.degree}" + ("" if self.offset == 1.0 else f"(offset {self.offset:g})")
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class Gaussian(BlockKernel):
     """k(x, z) = exp(-||x - z||^2 / (2 width^2))."""
 
+    _label = "rbf:{0.width:.6g}"
     definite = True
     shares = "squares"
 
@@ -128,14 +107,6 @@ class Gaussian(Kernel):
         """-1 / (2 width^2)."""
         return -0.5 / self.width**2
 
-    def cross(self, X: Array, Z: Array) -> Array:
-        """exp(-||x - z||^2 / (2 width^2))."""
-        return _exponential(squared_distances(X, Z), self.rate)
-
-    def gram(self, X: Array) -> Array:
-        """exp(-||x - z||^2 / (2 width^2)), with exactly unit diagonal."""
-        return _exponential(squared_distances(X), self.rate)
-
     def entry_error(self, X: Array) -> float:
         """Of exp, of its argument, and of the distances.
 
@@ -147,19 +118,12 @@ class Gaussian(Kernel):
         wrong = largest * _gamma(X.shape[1] + 6) * -self.rate
         return (math.expm1(wrong) + (EXP_ERROR + 4.0) * 2.0**-52 if wrong < 1.0 else math.inf) * (1.0 + 1e-6)
 
-    def diagonal(self, X: Array) -> Array:
-        """1."""
-        return np.ones(len(X))
-
-    def name(self, variables: Sequence[str]) -> str:
-        """rbf:width."""
-        return f"rbf:{self.width:.6g}"
-
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Laplacian(BlockKernel):
     """k(x, z) = exp(-sum_j |x_j - z_j| / width)."""
 
+    _label = "laplacian:{0.width:.6g}"
     definite = True
     shares = "distances"
 
@@ -174,23 +138,9 @@ class Laplacian(Kernel):
         """-1 / width."""
         return -1.0 / self.width
 
-    def cross(self, X: Array, Z: Array) -> Array:
-        """exp(-|x - z| / width)."""
-        from scipy.spatial.distance import cdist
-
-        return _exponential(np.asarray(cdist(X, Z, "cityblock")), self.rate)
-
     def entry_error(self, X: Array) -> float:
         """Of exp, of its argument t, which is wrong by gamma_{d+4} t, where t e^-t <= 0.4."""
         return 0.4 * _gamma(X.shape[1] + 4) + (EXP_ERROR + 2.0) * 2.0**-52
-
-    def diagonal(self, X: Array) -> Array:
-        """1."""
-        return np.ones(len(X))
-
-    def name(self, variables: Sequence[str]) -> str:
-        """laplacian:width."""
-        return f"laplacian:{self.width:.6g}"
 
 
 @dataclass(frozen=True)
@@ -232,35 +182,6 @@ def grouped(kernels: Sequence[Kernel], variables: Sequence[str]) -> dict[str, tu
     return {name: tuple(members) for name, members in groups.items()}
 
 
-def squared_distances(X: Array, Z: Array | None = None) -> Array:
-    """||x - z||^2 for the rows x of X (k, d) and z of Z (n, d), by default X; then exactly symmetric, zero diagonal."""
-    if X.shape[1] == 1:
-        differences = X - (X if Z is None else Z).T
-        return np.square(differences, out=differences)
-    origin = (X if Z is None else Z).mean(axis=0)  # ||x||^2 + ||z||^2 - 2 x'z cancels least around the mean
-    left = X - origin
-    right = left if Z is None else Z - origin
-    squares: Array = -2.0 * (left @ right.T)
-    squares += _squared_norms(left)[:, None]
-    squares += _squared_norms(right)
-    np.maximum(squares, 0.0, out=squares)
-    if Z is None:
-        np.fill_diagonal(squares, 0.0)
-        squares += squares.T
-        squares *= 0.5
-    return squares
-
-
-def _exponential(values: Array, rate: float) -> Array:
-    """exp(rate values), in place of the values."""
-    values *= rate
-    return np.asarray(np.exp(values, out=values))
-
-
 def _gamma(k: int) -> float:
     """k u/(1 - k u) for u = 2^-52, rounded up: k roundings on each path, in every rounding mode."""
     return k * 2.0**-52 / (1.0 - k * 2.0**-52) * (1.0 + 1e-9)
-
-
-def _squared_norms(X: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", X, X))

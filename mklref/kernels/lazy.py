@@ -86,7 +86,9 @@ class LazyStack(OnSamples, KernelStack):
     @cached_property
     def entry_errors(self) -> Array:
         """eta (M,), by which the entries are wrong in float64; inf for kernels that do not tell."""
-        samples = self.fitted.samples
+        samples = self.samples(
+            "float64"
+        ).origin.X  # of a part as well: its entries are evaluated around the mean of all
         errors = np.array([kernel.entry_error(samples) for kernel in self.fitted.kernels])
         exact = np.array([transform.centering is None for transform in self.fitted.transforms])
         return np.where(exact, errors + _ROUNDINGS, np.inf)  # the means are known up to rounding
@@ -97,26 +99,17 @@ class LazyStack(OnSamples, KernelStack):
         digest = hashlib.sha256(repr(self.fitted.kernels).encode())
         digest.update(np.ascontiguousarray(self.fitted.samples).data)
         for transform in self.fitted.transforms:
-            normalization, centering = transform.normalization, transform.centering
-            digest.update(repr(getattr(normalization, "factor", None)).encode())
-            for part in (getattr(normalization, "norms", None), getattr(centering, "means", None)):
+            digest.update(repr(transform.scale).encode())
+            for part in (transform.norms, None if transform.centering is None else transform.centering.means):
                 digest.update(b"" if part is None else part.tobytes())
         return digest.digest()
 
     @cached_property
     def own_diagonals(self) -> Array:
         """The diagonal of each matrix, float64 (M, n)."""
-        samples, every = self.fitted.samples, slice(None)
-        found = []
+        pairs, samples = zip(self.fitted.kernels, self.fitted.transforms, strict=True), self.fitted.samples
         with np.errstate(over="ignore", invalid="ignore"):
-            for kernel, transform in zip(self.fitted.kernels, self.fitted.transforms, strict=True):
-                diagonal = kernel.diagonal(samples)
-                if transform.centering is not None:
-                    diagonal = transform.centering.diagonal(diagonal, transform.centering.means)
-                own = replace(transform, centering=None)
-                norms = getattr(own.normalization, "norms", None)
-                found.append(diagonal / norms**2 if norms is not None else own.block(diagonal[None], every, every)[0])
-        diagonals = np.stack(found)
+            diagonals = np.stack([transform.own(kernel.diagonal(samples)) for kernel, transform in pairs])
         if not np.isfinite(diagonals).all():
             m, i = (int(k) for k in np.argwhere(~np.isfinite(diagonals))[0])
             raise self._overflow(m, diagonals[m, i], i, i)

@@ -59,15 +59,13 @@ def center(K: Any, K_new: Any = None) -> Any:
 
     Parameters
     ----------
-    K : array (n, n) or (M, n, n), sequence of (n, n) arrays, or KernelStack
-        Training kernels; never written to.
-    K_new : array (k, n) or (M, k, n), or sequence of (k, n) arrays, optional
-        Test kernels, which are centred around the same mean.
+    K, K_new
+        As in `normalize`; test kernels are centred around the mean of the training samples.
 
     Returns
     -------
     array (n, n), or ArrayStack unless K is one matrix
-        The centred training kernels. With K_new the pair of them and an array of the shape of K_new.
+        As of `normalize`, and with K_new a pair.
 
     Raises
     ------
@@ -80,24 +78,16 @@ def center(K: Any, K_new: Any = None) -> Any:
 
 
 def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
-    if not isinstance(K, KernelStack | list | tuple) and np.ndim(K) == 2:
-        one_new, one_diagonal = (None if part is None else [part] for part in (K_new, diagonal_new))
-        train, new = _transformed_stack(stack([K]), one_new, one_diagonal, how)
-        return train.matrices[0] if new is None else (train.matrices[0], new[0])
-    train, new = _transformed_stack(stack(K), K_new, diagonal_new, how)
-    return train if new is None else (train, new)
-
-
-def _transformed_stack(
-    given: KernelStack, K_new: Any, diagonal_new: Any, how: Normalizer
-) -> tuple[ArrayStack, FloatArray | None]:
+    single = not isinstance(K, KernelStack | list | tuple) and np.ndim(K) == 2
+    if single:
+        K, K_new, diagonal_new = (None if part is None else [part] for part in (K, K_new, diagonal_new))
+    given = stack(K)
     grams = given.matrices if isinstance(given, ArrayStack) else tuple(given.dense())
     fitted = [how.fit(gram, f"kernels[{m}]") for m, gram in enumerate(grams)]
-    train = ArrayStack(
-        [own.train(gram) for own, gram in zip(fitted, grams, strict=True)], getattr(given, "names", None)
-    )
+    train = ArrayStack([own.train(gram) for own, gram in zip(fitted, grams, strict=True)], given.names or None)
+    answer = train.matrices[0] if single else train
     if K_new is None:
-        return train, None
+        return answer
     if len(K_new) != len(grams):
         raise InvalidInput(f"K_new holds {len(K_new)} kernels, K holds {len(grams)}.")
     if diagonal_new is None:
@@ -108,7 +98,7 @@ def _transformed_stack(
         own.new(*_checked_new(rows, diagonal, given.shape[1], m))
         for m, (own, rows, diagonal) in enumerate(zip(fitted, K_new, diagonal_new, strict=True))
     ]
-    return train, np.stack(new)
+    return answer, new[0] if single else np.stack(new)
 
 
 def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, Array]:

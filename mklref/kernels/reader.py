@@ -1,9 +1,5 @@
 """What a solver reads a stack with that is not in memory: sums of rows, and squares of a combination.
 
-    add(kernels, i, d, images)   images[m] += sum_k d_k K_m[i_k, :]            (M, n)
-    square(theta, i)             sum_m theta_m K_m[i, i]                       (k, k)
-    dense(i)                     K_m[i, i]                                     (M, k, k)
-
 A `CachedReader` keeps what is expensive and shared: of Gaussians the squared distances of a sample from all samples,
 one row for all widths, in its precision. The rows that were used longest ago make room.
 """
@@ -18,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref.kernels.evaluation import Block, Columns
+from mklref.kernels.evaluation import Block
 from mklref.kernels.stack import KernelStack
 
 if TYPE_CHECKING:
@@ -77,14 +73,12 @@ class CachedReader(Reader):
         self.turn = threading.RLock()
         self._samples = stack.samples(stack.precision)
         self.itemsize = self._samples.dtype.itemsize
-        kinds = {(run.shares, run.columns) for run in stack.runs if self._dear(run.columns)}
+        dear = [run for run in stack.runs if self._samples.columns(run.columns).shape[1] > _CHEAP]
+        kinds = {(run.shares, run.columns) for run in dear}
         n = stack.shape[1]
         size = n * self._samples.dtype.itemsize
         rows = min(n, stack.cache // (size * len(kinds))) if kinds else 0
         self._caches = {kind: _Rows(rows, n, self._samples.dtype) for kind in kinds} if rows else {}
-
-    def _dear(self, columns: Columns) -> bool:
-        return self._samples.X.dtype.kind == "f" and self._samples.columns(columns).shape[1] > _CHEAP
 
     def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
         """images[m] += sum_k delta_k K_m[index_k, :] for m in kernels."""

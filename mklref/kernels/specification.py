@@ -1,27 +1,4 @@
-"""Kernel families written as text, for the command line and for models that are saved.
-
-    linear                            x'z
-    matching                          share of equal variables, for coded categories
-    poly(2)  poly(1..3)  poly(1, 3)   (x'z + 1)^D, one kernel for each degree
-    rbf(S)   rbf(S, T)                exp(-||x - z||^2 / (2 S^2)), one kernel for each width
-    rbf(LOW..HIGH, COUNT)             COUNT widths from LOW to HIGH, both included, in equal ratios
-    simplemkl                         rbf of the ten widths of SimpleMKL 5.1, then poly(1..3)
-    spectrum(3)  spectrum(1..3)       common words of this length, on texts
-    wavelet(KIND, LOW..HIGH, ...)     dil, dil_trans or all of the scales LOW..HIGH; then, in any order,
-                                      mother=sym6, sets=10, domain=0..1
-    per_variable(ITEMS)               the items on each single variable
-    on(GROUP, COLUMNS, ITEMS)         the items on some variables: a name, a number, a prefix such as blood_*, or
-                                      several of these in brackets, [age, blood_*, 7]
-    per_group(SEPARATOR, ITEMS)       the items on each group of variables, named alike up to the separator
-    total(ITEMS)                      the sum of the items as one kernel
-    ITEM * ITEM    FACTOR * ITEM      products of every kernel with every other, and multiples
-
-Items are separated by commas; names with commas, brackets or spaces at the ends are put into quotes. Example:
-"linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))".
-
-A short form, which needs no quotes in a shell, is poly:2 for poly(2), rbf:0.1..10:8 for rbf(0.1..10, 8), and
-per-variable for all items before it once more, on each single variable.
-"""
+"""Kernel families written as text, for the command line and for models that are saved."""
 
 from __future__ import annotations
 
@@ -48,19 +25,32 @@ _BRACKETS = {"(": ")", "[": "]"}
 
 
 def parse(text: str) -> KernelFamily:
-    """The family that a specification describes.
+    """The family that a specification describes, items separated by commas.
+
+        linear                            x'z
+        matching                          share of equal variables, for coded categories
+        poly(2)  poly(1..3)  poly(1, 3)   (x'z + 1)^D, one kernel for each degree
+        rbf(S)   rbf(S, T)                exp(-||x - z||^2 / (2 S^2)), one kernel for each width
+        rbf(LOW..HIGH, COUNT)             COUNT widths from LOW to HIGH, both included, in equal ratios
+        simplemkl                         rbf of the ten widths of SimpleMKL 5.1, then poly(1..3)
+        spectrum(3)  spectrum(1..3)       common words of this length, on texts
+        wavelet(KIND, LOW..HIGH, ...)     dil, dil_trans or all of the scales LOW..HIGH; then, in any order,
+                                          mother=sym6, sets=10, domain=0..1
+        per_variable(ITEMS)               the items on each single variable
+        on(GROUP, COLUMNS, ITEMS)         the items on some variables: a name, a number, a prefix such as blood_*, or
+                                          several of these in brackets, [age, blood_*, 7]
+        per_group(SEPARATOR, ITEMS)       the items on each group of variables, named alike up to the separator
+        total(ITEMS)                      the sum of the items as one kernel
+        ITEM * ITEM    FACTOR * ITEM      products of every kernel with every other, and multiples
+
+    Names with commas, brackets or spaces at the ends are put into quotes. A short form, which needs no quotes in a
+    shell, is poly:2 for poly(2), rbf:0.1..10:8 for rbf(0.1..10, 8), and per-variable for all items before it once
+    more, on each single variable.
 
     Parameters
     ----------
     text : str
-        Items separated by commas, for instance "linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))":
-
-        linear, matching, poly(D), poly(LOW..HIGH), rbf(S), rbf(LOW..HIGH, COUNT), simplemkl, spectrum(K),
-        wavelet(dil | dil_trans | all, LOW..HIGH, mother=NAME, sets=N, domain=LOW..HIGH),
-        per_variable(ITEMS), on(GROUP, COLUMNS, ITEMS), per_group(SEPARATOR, ITEMS), total(ITEMS),
-        ITEM * ITEM, FACTOR * ITEM,
-
-        or in the short form linear,poly:2,rbf:0.1..10:8,per-variable.
+        For instance "linear, poly(2), rbf(0.1..10, 8), per_variable(rbf(1))".
 
     Raises
     ------
@@ -138,7 +128,7 @@ def _item(item: str) -> KernelFamily:
     """One item, a product of items, or a multiple."""
     product = reduce(mul, map(_factor, _split(item, item, "*")))
     if not isinstance(product, KernelFamily):
-        raise _misread(item, f"known are {', '.join(_BUILDERS)}, for instance rbf(0.1..10, 8)")
+        raise _misread(item, _KNOWN)
     return product
 
 
@@ -162,109 +152,111 @@ def _single(item: str) -> KernelFamily:
         name, arguments = short, argument.split(":")
     else:
         name, arguments = item, []
-    builder = _BUILDERS.get(name.strip())
-    if builder is None:
-        raise _misread(item, f"known are {', '.join(_BUILDERS)}, for instance rbf(0.1..10, 8)")
-    return builder(item, arguments)
+    if name.strip() not in _BUILDERS:
+        raise _misread(item, _KNOWN)
+    build, expected = _BUILDERS[name.strip()]
+    try:
+        return build(arguments)
+    except _Unexpected as found:
+        raise _misread(item, str(found) or f"expected {expected}") from None
 
 
-def _without_arguments(make: Callable[[], KernelFamily]) -> Callable[[str, list[str]], KernelFamily]:
-    def build(item: str, arguments: list[str]) -> KernelFamily:
-        if arguments:
-            raise _misread(item, "it takes no arguments")
+class _Unexpected(Exception):
+    """Arguments of an item that are not those that are expected, or with what is wrong with them."""
+
+
+def _require(condition: bool, reason: str = "") -> None:
+    if not condition:
+        raise _Unexpected(reason)
+
+
+def _alone(make: Callable[[], KernelFamily]) -> Callable[[list[str]], KernelFamily]:
+    def build(arguments: list[str]) -> KernelFamily:
+        _require(not arguments, "it takes no arguments")
         return make()
 
     return build
 
 
-def _of_items(make: Callable[[KernelFamily], KernelFamily], name: str) -> Callable[[str, list[str]], KernelFamily]:
-    def build(item: str, arguments: list[str]) -> KernelFamily:
-        if not arguments:
-            raise _misread(item, f"expected {name}(ITEMS), for instance {name}(linear, rbf(1))")
-        return make(_union(arguments))
-
-    return build
+def _items(arguments: list[str]) -> KernelFamily:
+    _require(bool(arguments))
+    return _union(arguments)
 
 
-def _poly(item: str, arguments: list[str]) -> KernelFamily:
-    degrees = _integers(item, arguments, "poly(D) or poly(LOW..HIGH) with positive integers")
-    if min(degrees) < 1:
-        raise _misread(item, "degrees are positive integers")
+def _poly(arguments: list[str]) -> KernelFamily:
+    degrees = _integers(arguments)
+    _require(min(degrees) >= 1, "degrees are positive integers")
     return polynomial(degrees)
 
 
-def _rbf(item: str, arguments: list[str]) -> KernelFamily:
+def _rbf(arguments: list[str]) -> KernelFamily:
     """S, S, ..., or LOW..HIGH and COUNT."""
-    expected = "rbf(S) or rbf(LOW..HIGH, COUNT), for instance rbf(0.1..10, 8)"
-    if arguments and ".." in arguments[0]:
-        low, high = _ends(item, arguments[0], float, expected)
-        if len(arguments) != 2:
-            raise _misread(item, f"expected {expected}")
-        count = _number(item, arguments[1], int, expected)
-        if not (0.0 < low < high < np.inf and 2 <= count <= _MOST):
-            raise _misread(item, f"it needs 0 < LOW < HIGH and COUNT from 2 to {_MOST}")
+    _require(bool(arguments))
+    if ".." in arguments[0]:
+        low, high = _ends(arguments[0], float)
+        _require(len(arguments) == 2)
+        count = _number(arguments[1], int)
+        fits = 0.0 < low < high < np.inf and 2 <= count <= _MOST
+        _require(fits, f"it needs 0 < LOW < HIGH and COUNT from 2 to {_MOST}")
         return gaussian(np.geomspace(low, high, count))
-    widths = [_number(item, argument, float, expected) for argument in arguments]
-    if not widths:
-        raise _misread(item, f"expected {expected}")
-    if not all(0.0 < width < np.inf for width in widths):
-        raise _misread(item, "a width lies in (0, inf)")
+    widths = [_number(argument, float) for argument in arguments]
+    _require(all(0.0 < width < np.inf for width in widths), "a width lies in (0, inf)")
     return gaussian(widths)
 
 
-def _wavelet(item: str, arguments: list[str]) -> KernelFamily:
-    expected = "wavelet(KIND, LOW..HIGH, mother=sym6, sets=10, domain=0..1), all of which may be left out"
+def _wavelet(arguments: list[str]) -> KernelFamily:
     options: dict[str, Any] = {}
     for position, argument in enumerate(arguments):
         key, equals, value = (part.strip() for part in argument.partition("="))
         if not equals and position < 2:
             key, value = ("kind", "levels")[position], argument
+        _require(key in ("kind", "mother", "levels", "domain", "sets"))
         if key == "levels":
-            low, high = _ends(item, value, int, expected)
+            low, high = _ends(value, int)
             options[key] = range(low, high + 1)
         elif key == "domain":
-            options[key] = _ends(item, value, float, expected)
-        elif key == "sets":
-            options[key] = _number(item, value, int, expected)
-        elif key in ("kind", "mother"):
-            options[key] = _unquoted(value)
+            options[key] = _ends(value, float)
         else:
-            raise _misread(item, f"expected {expected}")
+            options[key] = _number(value, int) if key == "sets" else _unquoted(value)
     return wavelet(**options)
 
 
-def _on(item: str, arguments: list[str]) -> KernelFamily:
-    if len(arguments) < 3:
-        raise _misread(item, "expected on(GROUP, COLUMNS, ITEMS), for instance on(blood, [iron, blood_*], rbf(1))")
+def _on(arguments: list[str]) -> KernelFamily:
+    _require(len(arguments) >= 3)
     group, columns, *items = arguments
-    inner = _split(columns[1:-1], item) if columns.startswith("[") and columns.endswith("]") else [columns]
+    inner = _split(columns[1:-1], columns) if columns.startswith("[") and columns.endswith("]") else [columns]
     chosen: list[str | int] = [
         int(column) if column.isdecimal() and len(column) < 10 else _unquoted(column) for column in inner if column
     ]
     return on(_unquoted(group), chosen, _union(items))
 
 
-def _per_group(item: str, arguments: list[str]) -> KernelFamily:
-    if len(arguments) < 2:
-        raise _misread(item, "expected per_group(SEPARATOR, ITEMS), for instance per_group(_, linear)")
+def _per_group(arguments: list[str]) -> KernelFamily:
+    _require(len(arguments) >= 2)
     return per_group(_unquoted(arguments[0]), _union(arguments[1:]))
 
 
-_BUILDERS: dict[str, Callable[[str, list[str]], KernelFamily]] = {
-    "linear": _without_arguments(linear),
-    "poly": _poly,
-    "rbf": _rbf,
-    "simplemkl": _without_arguments(simplemkl_family),
-    "spectrum": lambda item, arguments: spectrum(
-        _integers(item, arguments, "spectrum(K) or spectrum(LOW..HIGH) with integers from 1 to 12")
+_BUILDERS: dict[str, tuple[Callable[[list[str]], KernelFamily], str]] = {
+    "linear": (_alone(linear), ""),
+    "poly": (_poly, "poly(D) or poly(LOW..HIGH) with positive integers"),
+    "rbf": (_rbf, "rbf(S) or rbf(LOW..HIGH, COUNT), for instance rbf(0.1..10, 8)"),
+    "simplemkl": (_alone(simplemkl_family), ""),
+    "spectrum": (
+        lambda arguments: spectrum(_integers(arguments)),
+        "spectrum(K) or spectrum(LOW..HIGH) with integers from 1 to 12",
     ),
-    "wavelet": _wavelet,
-    "per_variable": _of_items(per_variable, "per_variable"),
-    "on": _on,
-    "per_group": _per_group,
-    "total": _of_items(total, "total"),
-    "matching": _without_arguments(matching),
+    "wavelet": (_wavelet, "wavelet(KIND, LOW..HIGH, mother=sym6, sets=10, domain=0..1), all of which may be left out"),
+    "per_variable": (
+        lambda arguments: per_variable(_items(arguments)),
+        "per_variable(ITEMS), for instance per_variable(linear, rbf(1))",
+    ),
+    "on": (_on, "on(GROUP, COLUMNS, ITEMS), for instance on(blood, [iron, blood_*], rbf(1))"),
+    "per_group": (_per_group, "per_group(SEPARATOR, ITEMS), for instance per_group(_, linear)"),
+    "total": (lambda arguments: total(_items(arguments)), "total(ITEMS), for instance total(linear, rbf(1))"),
+    "matching": (_alone(matching), ""),
 }
+"""How each item is made of its arguments, and what they should be."""
+_KNOWN = f"known are {', '.join(_BUILDERS)}, for instance rbf(0.1..10, 8)"
 
 
 def _split(text: str, item: str, separator: str = ",") -> list[str]:
@@ -295,36 +287,30 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) >= 2 and text[0] in _QUOTES and text[-1] == text[0] else text
 
 
-def _integers(item: str, arguments: list[str], expected: str) -> list[int]:
+def _integers(arguments: list[str]) -> list[int]:
     """Integers and ranges LOW..HIGH, both ends included."""
+    _require(bool(arguments))
     found: list[int] = []
     for argument in arguments:
-        if ".." in argument:
-            low, high = _ends(item, argument, int, expected)
-            if high - low >= _MOST:
-                raise _misread(item, f"one item has at most {_MOST} kernels")
-            found += range(low, high + 1)
-        else:
-            found.append(_number(item, argument, int, expected))
-    if not found:
-        raise _misread(item, f"expected {expected}")
+        low, high = _ends(argument, int) if ".." in argument else 2 * (_number(argument, int),)
+        _require(high - low < _MOST, f"one item has at most {_MOST} kernels")
+        found += range(low, high + 1)
     return found
 
 
-def _ends(item: str, text: str, kind: type, expected: str) -> tuple[Any, Any]:
+def _ends(text: str, kind: type) -> tuple[Any, Any]:
     """The two ends of LOW..HIGH."""
     low, _, high = text.partition("..")
-    ends = _number(item, low, kind, expected), _number(item, high, kind, expected)
-    if not ends[0] <= ends[1]:
-        raise _misread(item, "the lower end comes first")
+    ends = _number(low, kind), _number(high, kind)
+    _require(ends[0] <= ends[1], "the lower end comes first")
     return ends
 
 
-def _number(item: str, text: str, kind: type, expected: str) -> Any:
+def _number(text: str, kind: type) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise _misread(item, f"expected {expected}") from None
+        raise _Unexpected from None
 
 
 def _misread(item: str, reason: str) -> InvalidParameter:

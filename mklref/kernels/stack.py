@@ -42,7 +42,7 @@ class ArrayStack(KernelStack):
     def trusted(cls, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> ArrayStack:
         """A stack of matrices known to be positive semidefinite, as principal submatrices of checked ones are."""
         made = cls(matrices, names)
-        made.__dict__["_gram_checked"] = True
+        made._gram_checked = True
         made.__dict__["definiteness"] = "by theorem"
         return made
 
@@ -161,14 +161,13 @@ class ArrayStack(KernelStack):
         self.require_gram()
         _ = self.definiteness
 
-    @cached_property
-    def _gram_checked(self) -> bool:
-        require_gram(self.matrices)
-        return True
+    _gram_checked = False
 
     def require_gram(self) -> None:
         """Raise `InvalidKernel` unless the matrices are what the stack was promised; the answer is remembered."""
-        _ = self._gram_checked
+        if not self._gram_checked:
+            require_gram(self.matrices)
+        self._gram_checked = True
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
@@ -234,7 +233,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     dtype = np.result_type(*arrays)
     checked = [checked_gram(array.astype(dtype, copy=False), f"kernels[{m}]") for m, array in enumerate(arrays)]
     made = ArrayStack(checked, names)
-    made.__dict__["_gram_checked"] = True
+    made._gram_checked = True
     return made
 
 

@@ -55,12 +55,7 @@ def chosen(kernels: int, n: int) -> tuple[str, str]:
 def checked_cache(cache: Any) -> int:
     """Bytes from a number or a text such as "500MB"; by default 2 GB, or a quarter of the free memory if that is less.
 
-    Raises
-    ------
-    InvalidParameter
-        Not such a text, negative, or more than there is memory.
-    InvalidType
-        Something else.
+    `InvalidParameter` for another text, less than 0 or more than there is memory, `InvalidType` for something else.
     """
     free = free_memory()
     if cache is None:
@@ -124,21 +119,25 @@ class DiskStack(KernelStack):
     """
 
     costly = losable = True
+    _entire = True
+    """Whether it has all samples of the arrays, in their order."""
 
     def __init__(self, matrices: Any, names: Sequence[str] | None = None) -> None:
-        parts = list(matrices) if isinstance(matrices, list | tuple) else [matrices]
+        several = isinstance(matrices, list | tuple)
+        parts = list(matrices) if several else [matrices]
         for part in parts:
             if not isinstance(getattr(part, "shape", None), tuple):
                 raise InvalidType(f"matrices holds {part!r}; give np.memmap, h5py.Dataset or zarr.Array.")
-        self._whole = None if isinstance(matrices, list | tuple) else matrices
-        self._matrices = parts if self._whole is None else []
-        shapes = {part.shape if self._whole is None else part.shape[1:] for part in parts}
-        M = len(parts) if self._whole is None else max(matrices.shape[:1], default=0)
-        n = max(max(shapes, default=()), default=0)
+        self._matrices: list[tuple[Any, tuple[int, ...]]] = [(part, ()) for part in parts]
+        """An array for each kernel, and the index of its matrix there."""
+        if not several:
+            self._matrices = [(matrices, (m,)) for m in range(max(matrices.shape[:1], default=0))]
+        shapes = {part.shape if several else part.shape[1:] for part in parts}
+        M, n = len(self._matrices), max(max(shapes, default=()), default=0)
         if not M or not n or shapes != {(n, n)}:
             found = sorted({part.shape for part in parts})
             raise InvalidKernel(f"matrices have the shapes {found}; expected M of (n, n), or one (M, n, n).")
-        self._shape = M, n, n
+        self._samples = np.arange(n)
         self._dtype = np.result_type(*(part.dtype for part in parts))
         if self._dtype not in (np.float32, np.float64):
             raise InvalidType(f"matrices are {self._dtype}; give float32 or float64.")
@@ -165,7 +164,7 @@ class DiskStack(KernelStack):
     @property
     def shape(self) -> tuple[int, int, int]:
         """(M, n, n)."""
-        return self._shape
+        return len(self._matrices), len(self._samples), len(self._samples)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -182,61 +181,34 @@ class DiskStack(KernelStack):
         InvalidInput
             An entry that is not finite.
         """
-        M, n, _ = self.shape
         for path, state in self._files.items():
             if _state(path) != state:
                 raise KernelsLost(
                     f"{path} {'changed' if path.exists() else 'vanished'} while its kernels were in use, so that what "
                     "was computed with them belongs to other kernels: make the stack again."
                 )
-        index = np.arange(n)[slice(None) if rows is None else rows]
-        some = np.arange(M)[slice(None) if kernels is None else kernels]
+        index, chosen = (self._samples[slice(None) if which is None else which] for which in (rows, columns))
+        some = np.arange(len(self))[slice(None) if kernels is None else kernels]
         ordered, back = np.unique(index, return_inverse=True)  # HDF5 takes rising indices alone
         where: Any = ordered
         if len(ordered) and ordered[-1] - ordered[0] + 1 == len(ordered):
             where = slice(int(ordered[0]), int(ordered[-1]) + 1)
-        chosen = slice(None) if columns is None else columns
-        out = np.empty((len(some), len(index), len(np.arange(n)[chosen])), self.dtype)
+        out = np.empty((len(some), len(index), len(chosen)), self.dtype)
         for k, m in enumerate(some):
-            array, own = (self._matrices[m], where) if self._whole is None else (self._whole, (int(m), where))
-            out[k] = rows_that_are_there(array, own, f"kernel {self.names[m]!r}")[back][:, chosen]
+            array, own = self._matrices[m]
+            read = rows_that_are_there(array, (*own, where), f"kernel {self.names[m]!r}")
+            out[k] = read[back] if self._entire and columns is None else read[np.ix_(back, chosen)]
             if not np.isfinite(out[k].sum()) and not np.isfinite(out[k]).all():
                 i, j = np.argwhere(~np.isfinite(out[k]))[0]
-                column = int(np.arange(n)[chosen][j])
-                raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {column}].")
+                raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {chosen[j]}].")
         return out
 
     def part(self, samples: Any) -> KernelStack:
         """The stack of some of the samples, which stays on disk."""
-        return PartOfDisk(self, np.arange(self.shape[1])[samples])
-
-
-class PartOfDisk(KernelStack):
-    """Some of the samples of a stack on disk."""
-
-    costly = losable = True
-
-    def __init__(self, whole: DiskStack, samples: Any) -> None:
-        self.whole, self.samples, self.names = whole, samples, whole.names
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(M, k, k)."""
-        return self.whole.shape[0], len(self.samples), len(self.samples)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """That of the arrays."""
-        return self.whole.dtype
-
-    def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
-        i, j = (self.samples[slice(None) if index is None else index] for index in (rows, columns))
-        return self.whole.block(i, j, kernels)
-
-    def part(self, samples: Any) -> KernelStack:
-        """The stack of some of these samples."""
-        return PartOfDisk(self.whole, self.samples[samples])
+        made = DiskStack.__new__(DiskStack)
+        made.names, made._matrices, made._files, made._dtype = self.names, self._matrices, self._files, self._dtype
+        made._samples, made._entire = self._samples[samples], False
+        return made
 
 
 def _watched(array: Any) -> Iterator[Path]:

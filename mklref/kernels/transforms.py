@@ -52,41 +52,16 @@ class Centering:
         rounding = 8.0 * len(self.means) * _EPS * (np.abs(diagonal) + 2.0 * np.abs(own) + abs(self.total))
         return np.where((squares < 0.0) & (squares >= -rounding), 0.0, squares)
 
-    def of_new(self, rows: FloatArray, diagonal: Array) -> tuple[FloatArray, Array]:
-        """Both for new samples, whose rows (k, n) tell their means."""
-        own = _means(rows, self.shares)
-        return self.around(rows, own), self.diagonal(diagonal, own)
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """One factor for the whole kernel, positive unless nothing of it is left."""
-
-    factor: float
-
-    def of(self, values: FloatArray) -> FloatArray:
-        """factor K."""
-        return values * values.dtype.type(self.factor)
-
-
-@dataclass(frozen=True)
-class Projection:
-    """Every sample on the unit sphere in feature space; one at the origin stays there."""
-
-    norms: Array
-    """sqrt(k(x_i, x_i)), (n,), with inf for a sample at the origin."""
-
-    def of(self, values: FloatArray, own: Array, columns: Any = _EVERY) -> FloatArray:
-        """K_ij / (own_i norms_j), for rows whose samples have the norms `own`."""
-        return np.asarray((values / (own[:, None] * self.norms[columns])).astype(values.dtype, copy=False))
-
 
 @dataclass(frozen=True)
 class Transform:
     """Centring and normalisation of one kernel, each optional, with the statistics of its training matrix."""
 
     centering: Centering | None = None
-    normalization: Scaling | Projection | None = None
+    scale: float | None = None
+    """One factor for the whole kernel, positive unless nothing of it is left."""
+    norms: Array | None = None
+    """sqrt(k(x_i, x_i)), (n,), to bring every sample onto the unit sphere; inf for one at the origin, which stays."""
 
     def at(self, samples: Any) -> Transform:
         """The statistics that entries against these training samples alone need, numbers or a slice.
@@ -96,32 +71,32 @@ class Transform:
         made = self
         if self.centering is not None:
             made = replace(made, centering=replace(self.centering, means=self.centering.means[samples]))
-        if isinstance(self.normalization, Projection):
-            made = replace(made, normalization=Projection(self.normalization.norms[samples]))
-        return made
+        return made if self.norms is None else replace(made, norms=self.norms[samples])
 
     @property
     def factor(self) -> float | None:
         """The factor that is all that this does to a kernel; None if it does more."""
-        if self.centering is not None:
+        if self.centering is not None or (self.norms is not None and np.any(self.norms != 1.0)):
             return None
-        if isinstance(self.normalization, Projection):
-            return 1.0 if np.all(self.normalization.norms == 1.0) else None
-        return 1.0 if self.normalization is None else self.normalization.factor
+        return 1.0 if self.scale is None else self.scale
 
     def block(self, values: FloatArray, rows: Any, columns: Any) -> FloatArray:
         """The transformed entries of the training matrix between two sets of samples, index arrays or slices."""
         if self.centering:
             values = self.centering.around(values, self.centering.means[rows], columns)
-        if isinstance(self.normalization, Projection):
-            return self.normalization.of(values, self.normalization.norms[rows], columns)
-        return self.normalization.of(values) if self.normalization else values
+        return self._normalized(values, None if self.norms is None else self.norms[rows], columns)
+
+    def _normalized(self, values: FloatArray, own: Any, columns: Any = _EVERY) -> FloatArray:
+        """factor K_ij, or K_ij / (own_i norms_j) for rows whose samples have the norms `own`."""
+        if self.norms is not None:
+            return np.asarray((values / (own[:, None] * self.norms[columns])).astype(values.dtype, copy=False))
+        return values if self.scale is None else values * values.dtype.type(self.scale)
 
     def train(self, gram: FloatArray) -> FloatArray:
         """The transformed training matrix (n, n), exactly symmetric, and with unit diagonal where it is spherical."""
         gram = self.block(gram, _EVERY, _EVERY)
-        if isinstance(self.normalization, Projection):
-            np.fill_diagonal(gram, np.isfinite(self.normalization.norms))
+        if self.norms is not None:
+            np.fill_diagonal(gram, np.isfinite(self.norms))
         return gram
 
     def train_in_place(self, gram: FloatArray) -> None:
@@ -134,21 +109,25 @@ class Transform:
     def new(self, rows: FloatArray, diagonal: Array) -> FloatArray:
         """The transformed rows (k, n) of new samples, whose k(x, x) are `diagonal` (k,)."""
         if self.centering:
-            rows, diagonal = self.centering.of_new(rows, diagonal)
-        if isinstance(self.normalization, Projection):
-            return self.normalization.of(rows, _norms(diagonal, "the diagonal of the new samples"))
-        return self.normalization.of(rows) if self.normalization else rows
+            means = _means(rows, self.centering.shares)
+            rows, diagonal = self.centering.around(rows, means), self.centering.diagonal(diagonal, means)
+        own = None if self.norms is None else _norms(diagonal, "the diagonal of the new samples")
+        return self._normalized(rows, own)
 
-    def own(self, rows: FloatArray, diagonal: Array) -> Array:
-        """The transformed k(x, x) of the same samples, (k,); spherical ones are 1, or 0 at the origin."""
+    def own(self, diagonal: Array, rows: FloatArray | None = None) -> Array:
+        """The transformed k(x, x), (k,), of new samples with these rows, or of the training samples.
+
+        Spherical ones are 1, or 0 at the origin.
+        """
         if self.centering:
-            diagonal = self.centering.of_new(rows, diagonal)[1]
-        if isinstance(self.normalization, Projection):
+            means = self.centering.means if rows is None else _means(rows, self.centering.shares)
+            diagonal = self.centering.diagonal(diagonal, means)
+        if self.norms is not None:
             return (diagonal > 0.0).astype(float)
-        return diagonal * self.normalization.factor if self.normalization else diagonal
+        return diagonal if self.scale is None else diagonal * self.scale
 
 
-VANISHING = Transform(None, Scaling(0.0))
+VANISHING = Transform(scale=0.0)
 """What makes nothing of a constant kernel, which says nothing that an intercept does not say."""
 
 
@@ -205,12 +184,12 @@ class Normalizer:
         if self.method is None:
             return Transform(centering)
         if self.method == "spherical":
-            return Transform(centering, Projection(_norms(diagonal, label)))
+            return Transform(centering, norms=_norms(diagonal, label))
         if self.method == "trace":
             size = float(diagonal.sum() if self.weight is None else self.weight @ diagonal)
             if size < 0.0:
                 raise InvalidKernel(f"{label} has trace {size:.3g}; a kernel has a nonnegative diagonal.")
-            return Transform(centering, Scaling(_inverse(size, dtype, f"{label} has trace") if size > 0.0 else 1.0))
+            return Transform(centering, _inverse(size, dtype, f"{label} has trace") if size > 0.0 else 1.0)
         variance, constant = self._variance(diagonal, means, dtype)
         if constant and self.vanish:
             return VANISHING
@@ -219,7 +198,7 @@ class Normalizer:
                 f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
                 "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
             )
-        return Transform(centering, Scaling(_inverse(variance, dtype, f"{label} has variance")))
+        return Transform(centering, _inverse(variance, dtype, f"{label} has variance"))
 
     def _centering(self, means: Array) -> Centering:
         return Centering(means, self._mean(means), self.shares)

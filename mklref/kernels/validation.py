@@ -41,17 +41,8 @@ _TILE = 512
 def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     """Return a C-contiguous, square, finite, exactly symmetric matrix with the entries of `matrix`.
 
-    A Fortran-ordered symmetric matrix is its own transpose, so no copy is made of it.
-
-    Raises
-    ------
-    InvalidKernel
-        Not two-dimensional, not square, empty, not finite, or asymmetric beyond rounding.
-
-    Warns
-    -----
-    AsymmetryWarning
-        Asymmetric within rounding: the mean of matrix and transpose is used.
+    A Fortran-ordered symmetric matrix is its own transpose, so no copy is made of it. Of one that is asymmetric within
+    rounding the mean with its transpose is used, which `AsymmetryWarning` says; any other is an `InvalidKernel`.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidKernel(f"{label} has shape {matrix.shape}; a Gram matrix is square, (n, n).")

@@ -74,15 +74,15 @@ def wavelet(
     low, high = map(float, domain)
     if not (np.isfinite([low, high]).all() and low < high):
         raise InvalidParameter(f"domain = {domain!r} must be (low, high) with finite low < high.")
-    support = _support(mother)
-    ranges = {j: _translations(j, support) for j in scales}
-    if kind == "all":
-        chosen: list[tuple[tuple[int, int, int], ...]] = [tuple((j, *ranges[j]) for j in scales)]
-    elif kind == "dil":
-        chosen = [((j, *ranges[j]),) for j in scales]
-    else:
-        chosen = [((j, *part),) for j in scales for part in _split(ranges[j], min(max(1, int(2.0**j)), sets))]
-    return on_all_variables([Wavelet(mother, atoms, kind, low, high) for atoms in chosen], "levels")
+    support = round(float(_tabulated(mother)[0][-1]))
+    atoms = []
+    for j in scales:
+        most = max(1, int(2.0**j))
+        meeting = np.arange(1 - support, most)  # the interval (s, s + support) meets (0, 2^j)
+        parts = min(most, sets) if kind == "dil_trans" else 1
+        atoms += [(j, int(part[0]), int(part[-1])) for part in np.array_split(meeting, parts)]
+    chosen = [tuple(atoms)] if kind == "all" else [(atom,) for atom in atoms]
+    return on_all_variables([Wavelet(mother, own, kind, low, high) for own in chosen], "levels")
 
 
 @dataclass(frozen=True)
@@ -140,21 +140,6 @@ class Wavelet(Kernel):
     def group(self, variables: Sequence[str]) -> str:
         """The scale, if there is one."""
         return f"{self.mother} all scales" if self.kind == "all" else f"{self.mother}:j={self.atoms[0][0]}"
-
-
-def _translations(j: int, support: int) -> tuple[int, int]:
-    """First and last s for which the open interval (s, s + support) meets (0, 2^j)."""
-    return 1 - support, max(0, int(2.0**j) - 1)
-
-
-def _split(ends: tuple[int, int], count: int) -> list[tuple[int, int]]:
-    """Contiguous parts of first..last whose sizes differ by one at most."""
-    return [(int(part[0]), int(part[-1])) for part in np.array_split(np.arange(ends[0], ends[1] + 1), count)]
-
-
-def _support(mother: str) -> int:
-    """Length of the support [0, length] of the mother wavelet."""
-    return round(float(_tabulated(mother)[0][-1]))
 
 
 @lru_cache(maxsize=16)

@@ -43,25 +43,33 @@ def test_breast_cancer_has_the_numbers_of_its_documentation():
     assert dict(zip(classes, counts, strict=True)) == {"malignant": 212, "benign": 357}
 
 
+VARIABLES, CLASSES = [[1.0, 2.5], [-3.0, 40.0], [5.0, 6.0]], ["yes", "no", "yes"]
+
+
 @pytest.mark.parametrize("name", ["plain.csv", "packed.csv.gz"])
-def test_csv(csv, name):
-    data = datasets.read_csv(csv(TABLE, name))
-    assert data.features == ("a", "b")
-    np.testing.assert_array_equal(data.X, [[1, 2.5], [-3, 40], [5, 6]])
-    assert data.y.tolist() == ["yes", "no", "yes"]
-
-
-@pytest.mark.parametrize("separator", [";", "\t"])
-def test_csv_separators_byte_order_mark_and_blank_lines(csv, separator):
-    text = "\ufeff" + TABLE.replace(",", separator).replace("\n", "\r\n\r\n")
-    assert datasets.read_csv(csv(text)).features == ("a", "b")
-
-
-def test_csv_target_by_name_and_numeric_target(csv):
-    data = datasets.read_csv(csv("y,a\n1.5,2\n2.5,3\n"), target="y")
-    assert data.features == ("a",)
-    assert data.y.dtype == np.float64
-    assert data.y.tolist() == [1.5, 2.5]
+@pytest.mark.parametrize(
+    ("text", "target", "features", "X", "y"),
+    [
+        (TABLE, None, ("a", "b"), VARIABLES, CLASSES),
+        *(  # with a byte order mark and blank lines
+            ("\ufeff" + TABLE.replace(",", mark).replace("\n", "\r\n\r\n"), None, ("a", "b"), VARIABLES, CLASSES)
+            for mark in ";\t"
+        ),
+        ("y,a\n1.5,2\n2.5,3\n", "y", ("a",), [[2.0], [3.0]], [1.5, 2.5]),
+        ("0,1,y\n1.5,2,a\n", None, ("0", "1"), [[1.5, 2.0]], ["a"]),  # variables may be counted
+        (  # other separators and ends of lines in quotes
+            '\n"a, b";"c, d, e\nf";y\n\n1;2;"x\ny"\n3;4;z\n',
+            None,
+            ("a, b", "c, d, e\nf"),
+            [[1.0, 2.0], [3.0, 4.0]],
+            ["x\ny", "z"],
+        ),
+    ],
+)
+def test_csv(csv, text, target, features, X, y, name):
+    data = datasets.read_csv(csv(text, name), target)
+    assert (data.features, data.X.tolist(), data.y.tolist()) == (features, X, y)
+    assert data.y.dtype.kind == ("U" if isinstance(y[0], str) else "f")
 
 
 @pytest.mark.parametrize(
@@ -86,20 +94,12 @@ def test_csv_target_by_name_and_numeric_target(csv):
         ("a,y\n1,\n", "line 2: target 'y' is ''"),
         ("a,y\n1,NaN\n", "target 'y' is 'NaN'"),
         ("a,y\n1,inf\n", "target 'y' is 'inf'"),
+        ('"a";"b\nc";y\n1;2;3\n;2;3\n', "line 4: column 'a'"),
     ],
 )
 def test_bad_csv_names_line_and_column(csv, text, message):
     with pytest.raises(InvalidInput, match=message):
         datasets.read_csv(csv(text))
-
-
-def test_headers_in_quotes(csv):
-    """With the other separators in them, line breaks, and blank lines before them."""
-    data = datasets.read_csv(csv('\n"a, b";"c, d, e\nf";y\n\n1;2;"x\ny"\n3;4;z\n'))
-    assert data.features == ("a, b", "c, d, e\nf")
-    assert data.y.tolist() == ["x\ny", "z"]
-    with pytest.raises(InvalidInput, match="line 4: column 'a'"):
-        datasets.read_csv(csv('"a";"b\nc";y\n1;2;3\n;2;3\n'))
 
 
 def test_samples_for_a_model(csv):
@@ -112,10 +112,6 @@ def test_samples_for_a_model(csv):
         datasets.read_samples(csv("a,a\n1,2\n"), ["a"])
     with pytest.raises(InvalidInput, match="no header"):
         datasets.read_samples(csv("1.5,2\n1,2\n"), ["a"])
-
-
-def test_variables_of_a_csv_may_be_counted(csv):
-    assert datasets.read_csv(csv("0,1,y\n1.5,2,a\n")).features == ("0", "1")
 
 
 def test_csv_that_is_none(csv, tmp_path):
@@ -192,23 +188,32 @@ def test_targets_that_are_not_finite_are_missing(csv, target):
         datasets.read_csv(csv(TABLE + f"1,2,{target}\n"))
 
 
+def add_set(directory, name, files, sha256=None):
+    """Write the files of a set, and its entry of the manifest."""
+    (directory / name).mkdir(parents=True)
+    for file, content in files.items():
+        (directory / name / file).write_bytes(content)
+    rows = [
+        {"path": f"{name}/{file}", "sha256": sha256 or hashlib.sha256(content).hexdigest()}
+        for file, content in files.items()
+    ]
+    known = json.loads((directory / "MANIFEST.json").read_text())
+    known["data_sets"].append({"name": name, "files": rows})
+    (directory / "MANIFEST.json").write_text(json.dumps(known))
+
+
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
-    """A data directory with one good set, one that was changed, and one that points outside."""
-    packed = gzip.compress(TABLE.encode())
-    good, changed = tmp_path / "data" / "good", tmp_path / "data" / "changed"
-    for folder in (good, changed):
-        folder.mkdir(parents=True)
-        (folder / "data.csv.gz").write_bytes(packed)
-    (tmp_path / "outside.csv.gz").write_bytes(packed)
-    digest = hashlib.sha256(packed).hexdigest()
-    files = {"good": ("good/data.csv.gz", digest), "changed": ("changed/data.csv.gz", "0" * 64)}
-    files["outside"] = ("../outside.csv.gz", digest)
-    sets = [{"name": name, "files": [{"path": path, "sha256": sha}]} for name, (path, sha) in files.items()]
-    sets.append({"name": "pictures", "files": [{"path": "pictures.idx", "sha256": digest}]})
-    (tmp_path / "data" / "MANIFEST.json").write_text(json.dumps({"data_sets": sets}))
-    monkeypatch.setenv(datasets.DIRECTORY, str(tmp_path / "data"))
-    return tmp_path / "data"
+    """A data directory with one good set, one that was changed, one that points outside, and one of another kind."""
+    path, packed = tmp_path / "data", gzip.compress(TABLE.encode())
+    path.mkdir()
+    (path / "MANIFEST.json").write_text('{"data_sets": []}')
+    add_set(path, "good", {"data.csv.gz": packed})
+    add_set(path, "changed", {"data.csv.gz": packed}, "0" * 64)
+    add_set(path, "outside", {"../../outside.csv.gz": packed})
+    add_set(path, "pictures", {"pictures.idx": packed})
+    monkeypatch.setenv(datasets.DIRECTORY, str(path))
+    return path
 
 
 @pytest.mark.parametrize("place", ["nowhere", "data/MANIFEST.json", "data/good"])
@@ -252,19 +257,6 @@ def test_unknown_name_without_directory(monkeypatch):
     monkeypatch.delenv(datasets.DIRECTORY, raising=False)
     with pytest.raises(InvalidParameter, match=r"'soner' is unknown.*breast_cancer.*sonar.*set MKLREF_DATA"):
         datasets.load("soner")
-
-
-def add_set(directory, name, files):
-    """Write the files of a set, and its entry of the manifest."""
-    (directory / name).mkdir(parents=True)
-    for file, content in files.items():
-        (directory / name / file).write_bytes(content)
-    rows = [
-        {"path": f"{name}/{file}", "sha256": hashlib.sha256(content).hexdigest()} for file, content in files.items()
-    ]
-    known = json.loads((directory / "MANIFEST.json").read_text())
-    known["data_sets"].append({"name": name, "files": rows})
-    (directory / "MANIFEST.json").write_text(json.dumps(known))
 
 
 def splits(train, test):

@@ -1,4 +1,4 @@
-"""What solvers and certificates ask of a stack that holds no matrices.
+"""What solvers and certificates ask of a stack, of every kind, and above all of one that holds no matrices.
 
 Diagnostics of kernels against their definitions on centred matrices, and what they say about planted faults.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from makers import make_samples
+from makers import KERNELS, NORMALIZATIONS, make_samples
+from scipy.sparse import csr_matrix
 
 from mklref import Problem, certify, solve
 from mklref.exceptions import InvalidTarget, NotApplicable
 from mklref.kernels import (
     ArrayStack,
+    DiskStack,
+    FactorStack,
     KernelStack,
     alignment,
     diagnose,
@@ -59,22 +62,88 @@ def stacks():
     return K, y
 
 
-def test_what_a_class_does_not_define_follows_from_its_blocks(stacks):
-    K, _ = stacks
-    evaluated, stored = Evaluated(K, 0.0), ArrayStack(list(K))
-    rng = np.random.default_rng(1)
-    v, weights, i = rng.normal(size=60) * (rng.random(60) < 0.3), np.array([0.5, 0.0, 2.0]), np.array([3, 1, 40])
-    for name, arguments in {
-        "block": (i, slice(0, 9), [2, 0]), "rows": (i,), "combine": (weights,), "combine_rows": (weights, i),
-        "apply": (v, [1, 2]), "apply_each": (np.stack([v, -v]),), "quadratic": (v,), "traces": (), "matrix": (1,),
-    }.items():  # fmt: skip
-        found, expected = (getattr(one, name)(*arguments) for one in (evaluated, stored))
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13, err_msg=name)
-    np.testing.assert_array_equal(evaluated.own_diagonals, stored.own_diagonals)
-    np.testing.assert_array_equal(evaluated.part(i).dense(), stored.part(i).dense())
-    evaluated.read = 0
-    evaluated.apply(v, [1])
-    assert evaluated.read == 60 * np.count_nonzero(v)
+SAMPLES = np.random.default_rng(2).normal(size=(40, 12)) + 3.0
+FACTORS = [np.random.default_rng(5).normal(size=(31, r)) for r in (2, 4, 1)]
+GRAMS = gaussian([0.5, 1.0, 4.0]).fit(SAMPLES).dense()
+
+
+def on_disk(path):
+    np.save(path / "K.npy", GRAMS)
+    return DiskStack(np.load(path / "K.npy", mmap_mode="r"))
+
+
+def in_blocks(factors):
+    made = FactorStack(factors)
+    made.block_rows = 7
+    return made
+
+
+STACKS = {
+    "evaluated": (lambda path: Evaluated(GRAMS, 0.0), GRAMS),
+    "float64": (lambda path: ArrayStack(list(GRAMS)), GRAMS),
+    "float32": (lambda path: ArrayStack(list(GRAMS.astype(np.float32))), GRAMS.astype(np.float32).astype(float)),
+    "factors": (lambda path: in_blocks(FACTORS), [L @ L.T for L in FACTORS]),
+    "sparse factors": (lambda path: in_blocks(list(map(csr_matrix, FACTORS))), [L @ L.T for L in FACTORS]),
+    "disk": (on_disk, GRAMS),
+    **{
+        f"lazy {how}": (lambda path, how=how: KERNELS.fit(SAMPLES, **how, storage="lazy"), KERNELS.fit(SAMPLES, **how))
+        for how in NORMALIZATIONS
+    },
+}
+"""How to make a stack of each kind, and its matrices."""
+
+
+@pytest.mark.parametrize("kind", STACKS)
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "part"])
+def test_every_stack_answers_the_questions_of_its_matrices(kind, whole, tmp_path):
+    make, matrices = STACKS[kind]
+    made, K, rng = make(tmp_path), np.array(matrices), np.random.default_rng(1)
+    if not whole:
+        chosen = rng.permutation(K.shape[1])[:20]
+        made, K = made.part(chosen), K[:, chosen][:, :, chosen]
+    M, n, _ = K.shape
+    v, u, w = rng.normal(size=n) * (rng.random(n) < 0.5), rng.normal(size=n), rng.random(M) * (np.arange(M) != 1)
+    i, j, some = np.array([3, 0, n - 1, 7, 3]), np.array([5, 3, 2]), [2, 0]
+    assert (made.shape, len(made)) == (K.shape, M)
+    for name, arguments, expected in (
+        ("block", (i, j, some), K[some][:, i][:, :, j]),
+        ("block", (i, slice(2, 9), some), K[some][:, i][:, :, 2:9]),
+        ("block", (i[:2], None, []), np.empty((0, 2, n))),
+        ("rows", (i,), K[:, i]),
+        ("matrix", (2,), K[2]),
+        ("combine", (w,), np.tensordot(w, K, 1)),
+        ("combine_rows", (w, i), np.tensordot(w, K[:, i], 1)),
+        ("combine_rows", (np.zeros(M), i), np.zeros((5, n))),
+        ("apply", (v,), K @ v),
+        ("apply", (v, some), K[some] @ v),
+        ("apply", (v, []), np.empty((0, n))),
+        ("apply_each", (np.stack([v, -u]),), np.stack([K @ v, -K @ u])),
+        ("apply_each", (np.stack([v, -u]), some), np.stack([K[some] @ v, -K[some] @ u])),
+        ("quadratic", (v,), v @ K @ v),
+        ("norms", (v,), np.sqrt(np.maximum(v @ K @ v, 0.0))),
+        ("traces", (), np.trace(K, axis1=1, axis2=2)),
+    ):
+        found = getattr(made, name)(*arguments)
+        assert found.dtype == (made.dtype if name in ("block", "rows", "matrix") else np.float64)
+        largest = 1e-11 * np.abs(expected).max(initial=0.0)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=largest, err_msg=f"{name}{arguments}")
+    np.testing.assert_allclose(made.own_diagonals, np.diagonal(K, axis1=1, axis2=2), rtol=1e-9)
+    images, products = made.images(v), K @ v
+    for found, expected in (
+        (w @ images, w @ products),
+        (images @ u, products @ u),
+        (images @ v, products @ v),
+        (made.images_each(np.stack([u, v]))[1] @ u, products @ u),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10 * np.abs(products).max())
+    assert np.all(w @ abs(images) >= w @ np.abs(products) * (1.0 - 1e-11))
+    assert np.all(abs(images) @ np.abs(u) >= np.abs(products) @ np.abs(u) * (1.0 - 1e-11))
+
+
+def test_products_read_the_rows_of_the_support(stacks):
+    evaluated = Evaluated(stacks[0], 0.0)
+    evaluated.apply(np.arange(60.0) * (np.arange(60) % 3 == 0), [1])
+    assert evaluated.read == 60 * 19
 
 
 @pytest.mark.parametrize("regularizer", ["l1", "uniform"])

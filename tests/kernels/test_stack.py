@@ -10,7 +10,7 @@ import pytest
 from makers import Frame, make_kernels, make_samples
 
 from mklref.exceptions import InvalidInput, InvalidKernel
-from mklref.kernels import ArrayStack, KernelStack, stack
+from mklref.kernels import ArrayStack, stack
 
 M, N = 4, 21
 
@@ -25,42 +25,10 @@ def v(rng):
     return rng.normal(size=N)
 
 
-def test_combine(K, rng):
-    weights = rng.uniform(size=M)
-    expected = sum(w * matrix.astype(np.float64) for w, matrix in zip(weights, K, strict=True))
-    combined = stack(K).combine(weights)
-    assert combined.dtype == np.float64
-    np.testing.assert_allclose(combined, expected, rtol=1e-14, atol=1e-15)
-
-
 def test_combine_does_not_read_kernels_of_weight_zero(K):
     unread = np.full_like(K[0], np.nan)
     combined = ArrayStack([K[0], unread, K[2]]).combine(np.array([0.5, 0.0, 2.0]))
     np.testing.assert_allclose(combined, 0.5 * K[0].astype(float) + 2.0 * K[2], rtol=1e-14)
-
-
-def test_no_kernels_are_a_choice_as_well(K, v):
-    S = stack(K)
-    np.testing.assert_array_equal(S.combine_rows(np.zeros(M), [2, 0]), np.zeros((2, N)))
-    assert S.block([2, 0], None, []).shape == (0, 2, N)
-    assert S.apply(v, []).shape == (0, N)
-    assert S.apply_each(np.stack([v, v]), []).shape == (2, 0, N)
-
-
-def test_apply_and_quadratic_accumulate_in_float64(K, v):
-    products = np.einsum("mij,j->mi", K.astype(np.float64), v)
-    S = stack(K)
-    np.testing.assert_allclose(S.apply(v), products, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(S.quadratic(v), products @ v, rtol=1e-12)
-    assert S.apply(v).dtype == np.float64
-
-
-def test_several_vectors_at_once(K, v):
-    S = stack(K)
-    vectors = np.stack([v, v**2, np.zeros(N)])
-    for each in (S.apply_each(vectors), KernelStack.apply_each(S, vectors)):
-        assert each.dtype == np.float64
-        np.testing.assert_allclose(each, np.stack([S.apply(x) for x in vectors]), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -98,17 +66,6 @@ def test_apply_in_blocks(K, v, block, monkeypatch):
     whole = stack(K).apply(v)
     monkeypatch.setattr(sys.modules[ArrayStack.__module__], "_BLOCK", block)
     np.testing.assert_allclose(stack(K).apply(v), whole, rtol=1e-13, atol=1e-13)
-
-
-def test_rows(K):
-    index = np.array([3, 0, 3, N - 1])
-    rows = stack(K).rows(index)
-    assert rows.dtype == K.dtype
-    np.testing.assert_array_equal(rows, K[:, index, :])
-
-
-def test_traces(K):
-    np.testing.assert_allclose(stack(K).traces(), [np.trace(matrix.astype(float)) for matrix in K], rtol=1e-14)
 
 
 def test_shape_dtype_length_and_names(K):

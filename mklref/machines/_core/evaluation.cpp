@@ -28,7 +28,7 @@ struct Digits;
 template <>
 struct Digits<double> {
     using Bits = std::int64_t;
-    static constexpr int kMantissa = 52;
+    static constexpr int kMantissa = 52, kDegree = 13;
     static constexpr double kLowest = -708.0, kShift = 6755399441055744.0;  // 1.5 2^52: sums round to integers
     static constexpr double kLog2e = 1.4426950408889634, kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
 };
@@ -36,7 +36,7 @@ struct Digits<double> {
 template <>
 struct Digits<float> {
     using Bits = std::int32_t;
-    static constexpr int kMantissa = 23;
+    static constexpr int kMantissa = 23, kDegree = 7;
     static constexpr float kLowest = -87.0f, kShift = 12582912.0f;
     static constexpr float kLog2e = 1.44269504f, kLn2High = 0.693145751953125f, kLn2Low = 1.42860677e-06f;
 };
@@ -48,32 +48,14 @@ inline __attribute__((always_inline)) To bits_of(From x) {
     return y;
 }
 
-inline __attribute__((always_inline)) double taylor(double r) {
-    double p = 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    return p * r + 1.0;
-}
+constexpr double factorial(int k) { return k < 2 ? 1.0 : k * factorial(k - 1); }
 
-inline __attribute__((always_inline)) float taylor(float r) {
-    float p = 1.0f / 5040.0f;
-    p = p * r + 1.0f / 720.0f;
-    p = p * r + 1.0f / 120.0f;
-    p = p * r + 1.0f / 24.0f;
-    p = p * r + 1.0f / 6.0f;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    return p * r + 1.0f;
+// sum_{j >= k} r^{j - k} / j! up to the degree, in Horner's form.
+template <class Real, int k = 0>
+inline __attribute__((always_inline)) Real taylor(Real r) {
+    constexpr Real coefficient = Real(1) / static_cast<Real>(factorial(k));
+    if constexpr (k == Digits<Real>::kDegree) return coefficient;
+    else return taylor<Real, k + 1>(r) * r + coefficient;
 }
 
 template <class Real>
@@ -135,6 +117,11 @@ using Doubles1 = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device
 using Doubles2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Given2 = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+template <class Array>
+Index size(const Array &array, std::size_t axis) {
+    return static_cast<Index>(array.shape(axis));
+}
+
 void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
 }
@@ -161,8 +148,8 @@ NB_MODULE(_evaluation, m) {
     m.def(
         "squares",
         [](Any2 products, Any1 rows, Any1 columns, int threads) {
-            const auto k = static_cast<Index>(products.shape(0)), n = static_cast<Index>(products.shape(1));
-            require(static_cast<Index>(rows.shape(0)) == k && static_cast<Index>(columns.shape(0)) == n, "rows must be (k,) and columns (n,)");
+            const Index k = size(products, 0), n = size(products, 1);
+            require(size(rows, 0) == k && size(columns, 0) == n, "rows must be (k,) and columns (n,)");
             require_alike(products, rows), require_alike(products, columns);
             by_type(products, [&](auto zero) {
                 using Real = decltype(zero);
@@ -178,11 +165,9 @@ NB_MODULE(_evaluation, m) {
     m.def(
         "exponentials",
         [](Any2 squares, Doubles1 rates, Doubles1 factors, Any3 out, int threads) {
-            const auto k = static_cast<Index>(squares.shape(0)), n = static_cast<Index>(squares.shape(1));
-            const auto M = static_cast<Index>(rates.shape(0));
-            require(static_cast<Index>(factors.shape(0)) == M, "rates and factors must have one length");
-            require(static_cast<Index>(out.shape(0)) == M && static_cast<Index>(out.shape(1)) == k && static_cast<Index>(out.shape(2)) == n,
-                    "out must be (M, k, n)");
+            const Index k = size(squares, 0), n = size(squares, 1), M = size(rates, 0);
+            require(size(factors, 0) == M, "rates and factors must have one length");
+            require(size(out, 0) == M && size(out, 1) == k && size(out, 2) == n, "out must be (M, k, n)");
             require_alike(squares, out);
             by_type(squares, [&](auto zero) {
                 using Real = decltype(zero);
@@ -203,9 +188,8 @@ NB_MODULE(_evaluation, m) {
     m.def(
         "exponential_forms",
         [](Given2 squares, Doubles1 rates, Doubles1 v, Doubles2 out, int threads) {
-            const auto n = static_cast<Index>(squares.shape(0)), M = static_cast<Index>(rates.shape(0));
-            require(static_cast<Index>(squares.shape(1)) == n && static_cast<Index>(v.shape(0)) == n &&
-                        static_cast<Index>(out.shape(0)) == n && static_cast<Index>(out.shape(1)) == M,
+            const Index n = size(squares, 0), M = size(rates, 0);
+            require(size(squares, 1) == n && size(v, 0) == n && size(out, 0) == n && size(out, 1) == M,
                     "squares must be (n, n), v (n,), rates (M,) and out (n, M)");
             const double *d = squares.data(), *s = v.data();
             double *sums = out.data();
@@ -224,10 +208,9 @@ NB_MODULE(_evaluation, m) {
     m.def(
         "exponential_sum",
         [](Any2 squares, Doubles1 rates, Doubles1 weights, Doubles2 out, int threads) {
-            const auto k = static_cast<Index>(squares.shape(0)), n = static_cast<Index>(squares.shape(1));
-            const auto M = static_cast<Index>(rates.shape(0));
-            require(static_cast<Index>(weights.shape(0)) == M, "rates and weights must have one length");
-            require(static_cast<Index>(out.shape(0)) == k && static_cast<Index>(out.shape(1)) == n, "out must be (k, n)");
+            const Index k = size(squares, 0), n = size(squares, 1), M = size(rates, 0);
+            require(size(weights, 0) == M, "rates and weights must have one length");
+            require(size(out, 0) == k && size(out, 1) == n, "out must be (k, n)");
             by_type(squares, [&](auto zero) {
                 using Real = decltype(zero);
                 const auto *d = static_cast<const Real *>(squares.data());
@@ -247,11 +230,10 @@ NB_MODULE(_evaluation, m) {
     m.def(
         "exponential_dots",
         [](Any2 squares, Doubles1 rates, Doubles1 factors, Doubles1 v, Doubles2 images, int threads) {
-            const auto k = static_cast<Index>(squares.shape(0)), n = static_cast<Index>(squares.shape(1));
-            const auto M = static_cast<Index>(rates.shape(0));
-            require(static_cast<Index>(v.shape(0)) == k, "v must be (k,)");
-            require(static_cast<Index>(factors.shape(0)) == M, "rates and factors must have one length");
-            require(static_cast<Index>(images.shape(0)) == M && static_cast<Index>(images.shape(1)) == n, "images must be (M, n)");
+            const Index k = size(squares, 0), n = size(squares, 1), M = size(rates, 0);
+            require(size(v, 0) == k, "v must be (k,)");
+            require(size(factors, 0) == M, "rates and factors must have one length");
+            require(size(images, 0) == M && size(images, 1) == n, "images must be (M, n)");
             by_type(squares, [&](auto zero) {
                 using Real = decltype(zero);
                 const auto *d = static_cast<const Real *>(squares.data());
