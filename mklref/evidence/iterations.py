@@ -40,6 +40,8 @@ _MOST_INNER = 10
 """Iterations of the native solver, after which Newton's method takes over."""
 _EXTREME = 1e6
 """Kernels or a noise variance beyond this, or below its inverse, are rescaled for the inner problem."""
+_HOPELESS = 1e100
+"""With targets or a noise variance beyond this, or below its inverse, float64 does not hold the inner problem."""
 _POLISHED, _MOST_POLISHING = 1e-12, 100
 """Residual and steps of Newton's method on the inner problem."""
 
@@ -90,6 +92,8 @@ class Reweighted:
         return None if following is None else MarginalLikelihood.at(self._given, following.x * self._units)
 
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
+        if not 1.0 / _HOPELESS < point.noise_variance < _HOPELESS:
+            return None
         residual = _residual(point)
         gap = float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST))
         for inner in self._inner_solutions(point, gap):
@@ -153,6 +157,8 @@ def balanced(problem: EvidenceProblem) -> tuple[EvidenceProblem, Array]:
     k = 1.0 if 1.0 / _EXTREME < size < _EXTREME or size == 0.0 else 2.0 ** round(np.log2(size))
     s = problem.noise_variance
     h = 1.0 if 1.0 / _EXTREME < s < _EXTREME else 2.0 ** round(0.5 * np.log2(s))
+    if float(np.abs(problem.y).max()) > _HOPELESS * h:
+        h = 1.0
     if k == h == 1.0:
         return problem, np.ones(len(problem.lower))
     floor = None if problem.noise_floor is None else problem.noise_floor / h / h

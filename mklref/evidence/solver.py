@@ -148,6 +148,7 @@ class _Run:
             status = EvidenceStatus.INTERRUPTED
         return solution_at(point, status, self.method, tuple(self.records))
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is no point, and not taken
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         if self.method == "newton":
             return newton(point)

@@ -84,6 +84,18 @@ def test_the_bound_of_the_rounding_error_holds_and_is_not_idle(dtype):
     assert visible > 0
 
 
+def test_the_derivative_in_the_noise_is_exact_where_differences_in_float64_are_not():
+    """Kernels that are singular up to the noise: differences of (14) in float64 are off by 1e-3 and more."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8, 2))
+    kernels = [np.exp(-((X[:, None, j] - X[None, :, j]) ** 2) / 2) for j in range(2)] + [X @ X.T]
+    problem = EvidenceProblem(kernels, rng.normal(size=8), 1e-8, learn_noise=True)
+    weights = some_weights(problem)
+    above, below = (exact_objective(problem, weights, 1e-8 * (1.0 + t)) for t in (1e-4, -1e-4))
+    slope = MarginalLikelihood(problem, weights).gradient[-1]
+    assert slope == pytest.approx((above - below) / 2e-12, rel=1e-6)
+
+
 def test_the_bound_is_tight_on_a_well_conditioned_covariance():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
