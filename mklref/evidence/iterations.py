@@ -27,6 +27,7 @@ from mklref.certificate import certify
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import minimise, newton_step, no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem
+from mklref.exceptions import Interrupted
 from mklref.native import solve as solve_mkl
 from mklref.problem import Problem
 from mklref.regularizers import WeightedL1
@@ -116,7 +117,10 @@ class Reweighted:
             regularizer=WeightedL1(np.sqrt(point.units[: self.problem.n_kernels])),
             intercept=False,
         )
-        native = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=self.inner)
+        try:
+            native = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=self.inner)
+        except Interrupted:  # whose solution is one of the inner problem
+            raise KeyboardInterrupt from None
         if native.certificate.is_optimal(gap):
             yield native
         found = minimise_bound(point, native.weights)

@@ -15,6 +15,7 @@ from mklref.evidence import (
     EvidenceSolution,
     EvidenceStatus,
     MarginalLikelihood,
+    iterations,
     simulate,
     solve,
     stationarity,
@@ -293,6 +294,17 @@ def test_interruption_carries_the_best_point():
         solve(problem, "mackay", callback=interrupt, restarts=4)
     assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
     assert np.isfinite(caught.value.solution.objective)
+
+
+def test_an_interruption_of_an_inner_problem_carries_a_point_of_the_outer_one(monkeypatch):
+    def interrupted(problem, **options):
+        raise Interrupted(None)
+
+    monkeypatch.setattr(iterations, "solve_mkl", interrupted)
+    with pytest.raises(Interrupted) as caught:
+        solve(make_model(), "reweighted")
+    assert isinstance(caught.value.solution, EvidenceSolution)
+    assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
 
 
 def test_progress_line(capsys):
