@@ -26,7 +26,6 @@ from mklref.evidence import (
 )
 from mklref.evidence.iterations import newton
 from mklref.exceptions import InvalidParameter
-from mklref.regularizers import WeightedL1
 
 
 def exact_objective(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> float:
@@ -227,19 +226,6 @@ def test_where_the_conjugate_is_minus_infinity():
     assert log_determinant_conjugate(problem, [1.0, 1.0, -1.0]) == -np.inf
     assert np.isfinite(log_determinant_conjugate(problem, [1.0, 0.0, 1.0]))  # kernel 1 is zero
     assert log_determinant_bound(problem, [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]) == np.inf
-
-
-def test_minimised_over_the_weights_the_two_bounds_are_a_weighted_l1_penalty():
-    """min over theta of 1/2 (||f||^2/theta + z theta) = sqrt(z) ||f||: the inner problem of the first iteration."""
-    problem = make_model()
-    point = MarginalLikelihood(problem, some_weights(problem))
-    z, norms = point.traces, point.weights * np.sqrt(point.squares)
-    penalty = WeightedL1(np.sqrt(z))
-    best = penalty.weights_from_norms(norms)
-    grid = best * np.geomspace(0.2, 5.0, 101)[:, None]
-    values = 0.5 * np.sum(norms**2 / grid + z * grid, axis=1)
-    assert values.min() == pytest.approx(penalty.value(norms))
-    assert values.argmin() == 50
 
 
 @pytest.mark.parametrize(

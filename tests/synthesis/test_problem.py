@@ -84,10 +84,6 @@ def test_constant_kernel_is_the_last():
     np.testing.assert_array_equal(problem.kernels[-1], np.ones((3, 4)))
 
 
-def test_real_targets_for_the_squared_loss():
-    assert build(loss="squared", y=[0.3, -2.0, 7.0]).y[2] == 7.0
-
-
 @pytest.fixture
 def K(rng):
     return make_kernels(rng, "rectangular", tau=4, n=14)
