@@ -32,7 +32,7 @@ def below_two(regularizer: Lp | Power) -> bool:
     return regularizer.block_exponent < 2.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Equivalence:
     """One edge: the problem on the left has the solutions of the problem on the right."""
 
@@ -42,9 +42,9 @@ class Equivalence:
     parameters: str = NONE
     """What changes from left to right."""
     condition: str = NONE
-    source: str
+    source: str = ""
     """Paper and equation."""
-    kind: type
+    kind: type = Regularizer
     """The regulariser on the left."""
     carry: Carry = unchanged
     formulations: tuple[str, str] = ("mixed_norm", "dual")

@@ -7,7 +7,7 @@ import numpy as np
 from mklref.equivalences import maps
 from mklref.equivalences.edge import NONZERO, ORDINARY, Equivalence, always, below_two
 from mklref.losses import Squared
-from mklref.regularizers import BlockNorm, Fixed, HalfPower, Lp, Power, Regularizer, Tikhonov, WeightedL1, WeightedLp
+from mklref.regularizers import BlockNorm, Fixed, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
 from mklref.regularizers.norms import ball_exponent
 
 LP_EDGES: tuple[Equivalence, ...] = (
@@ -184,7 +184,6 @@ LP_EDGES: tuple[Equivalence, ...] = (
         parameters="the weights of the solution",
         condition=NONZERO,
         source="SimpleMKL (9)-(11); Kloft (21); Szafranski (12), (13)",
-        kind=Regularizer,
         carry=maps.freeze_weights,
     ),
     Equivalence(

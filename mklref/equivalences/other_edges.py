@@ -16,7 +16,6 @@ from mklref.regularizers import (
     Mahalanobis,
     Power,
     PowerRoot,
-    Regularizer,
     RootPlusLinear,
     WeightedLp,
 )
@@ -103,7 +102,6 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         parameters="C' = C/r, f' = f/r",
         condition="R of degree 2, r > 0",
         source="SimpleMKL (17), (19); Kloft 3.5 with erratum L6",
-        kind=Regularizer,
         where=lambda regularizer, problem: isinstance(problem.loss, OneClass) and regularizer.degree == 2,
         carry=maps.nu_to_fixed_margin,
     ),
@@ -114,7 +112,6 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         parameters="C' = C r, f' = r f, b' = -r with r = 1/sum beta",
         condition=f"R of degree 2, {NONZERO}",
         source="Kloft 3.5; SimpleMKL (17), (19)",
-        kind=Regularizer,
         where=lambda regularizer, problem: isinstance(problem.loss, DensityLevelSet) and regularizer.degree == 2,
         carry=maps.fixed_margin_to_nu,
     ),

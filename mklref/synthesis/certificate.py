@@ -27,6 +27,7 @@ from mklref._validate import checked_array
 from mklref.certificate import Bounds
 from mklref.certificate.allowance import ELEMENTWISE, UNIT, growth
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
+from mklref.synthesis.proximity import MixedNorm
 
 
 def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Bounds:
@@ -63,8 +64,8 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
         moved = float(np.abs(beta - inside).max())
         words = f"dual_coef leaves the domain of V* by up to {moved:.3g}"
         Z = correlations(problem.kernels, inside)
-        lower, _ = dual_value(problem, inside, problem.norm.dual_norm(Z))
-        objective = primal_value(problem, t, problem.norm.value(A))
+        lower, _ = dual_value(problem, inside, Z)
+        objective = primal_value(problem, A, t)
         certain = _least_dual_value(problem, inside, Z)
         upper = _most_primal_value(problem, A, t)
     added = (upper - objective) + (lower - certain)
@@ -91,7 +92,7 @@ def _least_dual_value(problem: SynthesisProblem, beta: Array, Z: Array) -> float
     """D(beta), less what rounding may have added."""
     noise = growth(int(np.count_nonzero(beta))) * _magnitudes(problem, np.abs(beta), correlations)
     noise += (growth(Z.size) + ELEMENTWISE) * np.abs(Z)
-    value, scale = dual_value(problem, beta, problem.norm.dual_norm(np.abs(Z) + UNIT * noise))
+    value, scale = dual_value(problem, beta, np.abs(Z) + UNIT * noise)
     terms = problem.loss.dual_terms(scale * beta, problem.y, problem.costs)
     sizes = scale * float(np.abs(beta) @ np.abs(problem.y)) + float(np.abs(terms).sum())
     return value - (growth(problem.n_samples) + ELEMENTWISE) * UNIT * sizes
@@ -108,13 +109,15 @@ def residual(problem: SynthesisProblem, t: Array) -> Array:
     return np.asarray(-problem.C * problem.loss.subgradient(t, problem.y))
 
 
-def primal_value(problem: SynthesisProblem, t: Array, penalty: float) -> float:
-    """P(A) for A with the scores t (n,) and the penalty Omega(A)."""
+def primal_value(problem: SynthesisProblem, A: Array, t: Array, norm: MixedNorm | None = None) -> float:
+    """P(A) for A (tau, N), or in another shape with its norm, with the scores t (n,)."""
+    penalty = (norm or problem.norm).value(A)
     return problem.C * float(problem.loss.value(t, problem.y).sum()) + problem.lam * penalty
 
 
-def dual_value(problem: SynthesisProblem, beta: Array, size: float) -> tuple[float, float]:
-    """D(s beta) and s, where ||Z||_{p'q';r} = size: s = 1 for q = 2, and for q = 1 the largest s <= 1 in the ball."""
+def dual_value(problem: SynthesisProblem, beta: Array, Z: Array, norm: MixedNorm | None = None) -> tuple[float, float]:
+    """D(s beta) and the scale s: s = 1 for q = 2, and for q = 1 the largest s <= 1 with s ||Z||_{p'inf;r} <= lambda."""
+    size = (norm or problem.norm).dual_norm(Z)
     scale, penalty = 1.0, 0.0
     if problem.norm.q == 2:
         penalty = 0.5 * (size / problem.lam) * size

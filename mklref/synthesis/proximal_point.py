@@ -125,9 +125,9 @@ class ProximalPoint:
         beta, inside = residual(problem, t), np.clip(found.beta, *problem.loss.box(problem.y, problem.costs))
         Z = found.Z if np.array_equal(inside, found.beta) else columns.correlations(inside)
         candidates = [(beta, columns.correlations(beta)), (inside, Z)]
-        bounds = [(dual_value(problem, beta, self._norm.dual_norm(Z))[0], beta) for beta, Z in candidates]
+        bounds = [(dual_value(problem, beta, Z, self._norm)[0], beta) for beta, Z in candidates]
         lower, dual = max(bounds, key=lambda pair: pair[0])
-        return primal_value(problem, t, self._norm.value(found.A)) - lower, dual
+        return primal_value(problem, found.A, t, self._norm) - lower, dual
 
     def _step(self, columns: Restriction, u: Array, t: Array, beta: Array) -> tuple[Trial, int]:
         """One proximal step from (A_0, t_0) = (u, t): the point, and its number of Newton steps."""

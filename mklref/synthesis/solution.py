@@ -201,9 +201,8 @@ class Run:
 
     def observe(self, A: Array, t: Array, beta: Array, Z: Array) -> float:
         """Bounds from coefficients with their scores and a dual point with its correlations; the scale of beta."""
-        norm = self.problem.norm
-        upper = primal_value(self.problem, t, norm.value(A))
-        lower, scale = dual_value(self.problem, beta, norm.dual_norm(Z))
+        upper = primal_value(self.problem, A, t)
+        lower, scale = dual_value(self.problem, beta, Z)
         if upper < self.upper:
             self.upper, self.coef = upper, A
         if lower > self.lower:

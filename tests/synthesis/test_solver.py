@@ -149,7 +149,7 @@ def test_gap_safe_screening_never_drops_what_is_active(norm):
         t = scores(problem.kernels, A)
         beta = residual(problem, t)
         Z = correlations(problem.kernels, beta)
-        lower, scale = dual_value(problem, beta, norm.dual_norm(Z))
+        lower, scale = dual_value(problem, beta, Z)
         gap = certify(problem, A).upper - lower
         radius = np.sqrt(2 * problem.C * problem.loss.smoothness * max(gap, 0.0))
         alive = survivors(norm, scale * Z, radius * lengths + 1e-9, problem.lam)
