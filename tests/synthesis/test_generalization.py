@@ -6,7 +6,6 @@ Weak penalties, kernels of any scale and huge proximal steps: solved to the gap,
 from __future__ import annotations
 
 import decimal
-import itertools
 from itertools import product
 
 import conic
@@ -14,6 +13,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.special import expit
+from synthesis.cases import PQR
 
 import mklref.synthesis.proximity as proximity
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
@@ -31,8 +31,6 @@ from mklref.synthesis.generalization import (
 )
 from mklref.synthesis.problem import correlations
 from mklref.synthesis.proximity import prox_loss
-
-PQR = tuple(product((1, 2), repeat=3))
 
 
 @pytest.mark.parametrize(("p", "q", "r"), PQR)
@@ -207,7 +205,7 @@ def test_weak_penalties_reach_the_gap_in_some_hundred_newton_steps(seed):
 
 
 def test_a_logistic_loss_on_large_kernels_with_next_to_no_penalty():
-    for seed, pqr in enumerate(itertools.product((1, 2), repeat=3)):
+    for seed, pqr in enumerate(PQR):
         rng = np.random.default_rng(seed)
         K = 1e3 * rng.normal(size=(2, 9, 6))
         y = np.where(rng.normal(size=9) > 0, 1.0, -1.0)
