@@ -104,43 +104,55 @@ def test_weights_of_whatever_has_weights(problem, solution):
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "message", "error"),
     [
-        (lambda: plotting.weights(np.ones((2, 3))), r"shape \(2, 3\).*weights_\[0\]"),
-        (lambda: plotting.weights(THETA, NAMES[:2]), "2 names for 5 weights"),
-        (lambda: plotting.alignment(np.eye(3), NAMES), "5 names for 3 kernels"),
-        (lambda: plotting.sparsity(np.ones(3)), r"coef has shape \(3,\)"),
-        (lambda: plotting.sparsity(np.ones((3, 3)), NAMES), "5 names for 3 kernels"),
-        (lambda: plotting.path([1.0, 2.0], [THETA]), "2 values for 1 solutions"),
-        (lambda: plotting.path([1.0], [THETA], errors=[0.1, 0.2]), "2 errors for 1 values of C"),
-        (lambda: plotting.surface(None, np.ones((4, 3))), r"X has shape \(4, 3\).*two variables"),
-        (lambda: plotting.surface(None, np.ones((0, 2))), r"X has shape \(0, 2\)"),
-        (lambda: plotting.surface(None, [[1.0, np.inf]]), r"X\[0, 1\] is inf"),
-        (lambda: plotting.surface(None, np.ones((4, 2)), 3), r"y has shape \(\) for 4 samples"),
-        (lambda: plotting.weights([0.5, np.nan]), r"weights\[1\] is nan"),
-        (lambda: plotting.weights(THETA, "abcde"), "names is 'abcde'; give a list"),
-        (lambda: plotting.path([1.0, 2.0], [THETA, THETA * np.nan]), r"weights of the solutions\[1, 0\] is nan"),
-        (lambda: plotting.path([1.0, 2.0], [THETA, THETA[1:]]), "weights of the solutions is ragged"),
-        (lambda: plotting.path([0.0, 2.0], [THETA, THETA]), "values hold 0; on a logarithmic axis"),
-        (lambda: plotting.path([1.0, np.inf], [THETA, THETA]), r"values\[1\] is inf"),
-        (lambda: plotting.path([1.0], [THETA], errors=np.ones((1, 0))), r"errors has shape \(1, 0\)"),
-        (lambda: plotting.path([1.0], 3), "solutions is one int; give a sequence"),
-        (lambda: plotting.weight_paths([THETA], [1.0], names=NAMES[:2]), "2 names for 5 kernels"),
-        (lambda: plotting.alignment(np.ones((2, 3))), r"kernels has shape \(2, 3\); give alignments"),
-        (lambda: plotting.sparsity(np.ones((2, 0))), r"coef has shape \(2, 0\)"),
+        (lambda: plotting.weights(np.ones((2, 3))), r"shape \(2, 3\).*weights_\[0\]", InvalidInput),
+        (lambda: plotting.weights(THETA, NAMES[:2]), "2 names for 5 weights", InvalidInput),
+        (lambda: plotting.alignment(np.eye(3), NAMES), "5 names for 3 kernels", InvalidInput),
+        (lambda: plotting.sparsity(np.ones(3)), r"coef has shape \(3,\)", InvalidInput),
+        (lambda: plotting.sparsity(np.ones((3, 3)), NAMES), "5 names for 3 kernels", InvalidInput),
+        (lambda: plotting.path([1.0, 2.0], [THETA]), "2 values for 1 solutions", InvalidInput),
+        (lambda: plotting.path([1.0], [THETA], errors=[0.1, 0.2]), "2 errors for 1 values of C", InvalidInput),
+        (lambda: plotting.surface(None, np.ones((4, 3))), r"X has shape \(4, 3\).*two variables", InvalidInput),
+        (lambda: plotting.surface(None, np.ones((0, 2))), r"X has shape \(0, 2\)", InvalidInput),
+        (lambda: plotting.surface(None, [[1.0, np.inf]]), r"X\[0, 1\] is inf", InvalidInput),
+        (lambda: plotting.surface(None, np.ones((4, 2)), 3), r"y has shape \(\) for 4 samples", InvalidInput),
+        (lambda: plotting.weights([0.5, np.nan]), r"weights\[1\] is nan", InvalidInput),
+        (lambda: plotting.weights(THETA, "abcde"), "names is 'abcde'; give a list", InvalidInput),
+        (
+            lambda: plotting.path([1.0, 2.0], [THETA, THETA * np.nan]),
+            r"weights of the solutions\[1, 0\] is nan",
+            InvalidInput,
+        ),
+        (lambda: plotting.path([1.0, 2.0], [THETA, THETA[1:]]), "weights of the solutions is ragged", InvalidInput),
+        (lambda: plotting.path([0.0, 2.0], [THETA, THETA]), "values hold 0; on a logarithmic axis", InvalidInput),
+        (lambda: plotting.path([1.0, np.inf], [THETA, THETA]), r"values\[1\] is inf", InvalidInput),
+        (lambda: plotting.path([1.0], [THETA], errors=np.ones((1, 0))), r"errors has shape \(1, 0\)", InvalidInput),
+        (lambda: plotting.path([1.0], 3), "solutions is one int; give a sequence", InvalidInput),
+        (lambda: plotting.weight_paths([THETA], [1.0], names=NAMES[:2]), "2 names for 5 kernels", InvalidInput),
+        (lambda: plotting.alignment(np.ones((2, 3))), r"kernels has shape \(2, 3\); give alignments", InvalidInput),
+        (lambda: plotting.sparsity(np.ones((2, 0))), r"coef has shape \(2, 0\)", InvalidInput),
+        (
+            lambda: plotting.weights(MKLClassifier()),
+            r"has no kernel weights: give a fitted .* pipeline\[-1\]",
+            InvalidInput,
+        ),
+        (lambda: plotting.weights(make_pipeline(MKLClassifier())), "has no kernel weights", InvalidInput),
+        (lambda: plotting.weights(THETA, by="colour"), "by = 'colour'; give 'family', 'variable'", InvalidParameter),
+        (lambda: plotting.weights(THETA, by=None, total=True), "total = True sums over groups", InvalidParameter),
+        (lambda: plotting.weights(THETA, by={"a": [0.5]}), r"by names the kernel 0\.5; there are 5", InvalidParameter),
+        (lambda: plotting.weights(THETA, by={"a": [0, 9]}), "by names the kernel 9; there are 5", InvalidParameter),
+        (lambda: plotting.weights(THETA, most=1.5), r"most is 1\.5 \(float\); give an integer", InvalidType),
+        (lambda: plotting.surface(None, np.ones((4, 2)), points=1), "points = 1 must be an integer", InvalidParameter),
+        (lambda: plotting.intervals(3), r"check is int; give what mklref\.crosscheck returns", InvalidType),
+        (lambda: plotting.contributions(None, np.ones((4, 2))), "model is NoneType; give a fitted", InvalidType),
+        (lambda: plotting.surface(None, np.ones((4, 2))), "model is NoneType; give a fitted", InvalidType),
+        (lambda: plotting.stability(None), r"give what mklref\.model_selection\.stability returns", InvalidType),
     ],
 )
-def test_shapes_that_do_not_fit(call, message):
-    with pytest.raises(InvalidInput, match=message):
+def test_what_cannot_be_drawn_is_refused(call, message, error):
+    with pytest.raises(error, match=message):
         call()
-
-
-def test_models_without_weights_of_their_own():
-    for other in (MKLClassifier(), make_pipeline(MKLClassifier())):
-        with pytest.raises(InvalidInput, match=r"has no kernel weights: give a fitted .* pipeline\[-1\]"):
-            plotting.weights(other)
-    with pytest.raises(InvalidParameter, match="by names the kernel 9; there are 5, counted from 0"):
-        plotting.weights(THETA, by={"a": [0, 9]})
 
 
 def test_a_path_without_kernels():
@@ -161,33 +173,13 @@ def test_things_that_are_no_solutions(rng):
         with pytest.raises(InvalidInput, match=r"the MKLClassifier has no history: .* give what mklref.solve returns"):
             draw(model)
     assert plotting.path([1.0], [model]).lines[0].get_ydata().tolist() == [1]
-    with pytest.raises(InvalidType, match=r"check is int; give what mklref\.crosscheck returns"):
-        plotting.intervals(3)
     with pytest.raises(InvalidInput, match="y has 3 entries for 12 samples"):
         plotting.surface(model, X, X[:3, 0])
     with pytest.raises(InvalidInput, match=r"y holds 'a', which is no class of the model: \[False, True\]"):
         plotting.surface(model, X, ["a"] * 12)
-    for draw in (plotting.contributions, plotting.surface):
-        with pytest.raises(InvalidType, match="model is NoneType; give a fitted estimator"):
-            draw(None, X)
-    with pytest.raises(InvalidType, match=r"found is NoneType; give what mklref\.model_selection\.stability returns"):
-        plotting.stability(None)
     with pytest.raises(InvalidParameter, match="machine = 1; the model has 1, counted from 0"):
         plotting.contributions(model, X, machine=1)
     assert legend(plotting.contributions(model, X, labels=[None] * 12)) == ["None"]
-
-
-def test_parameters_that_are_none():
-    with pytest.raises(InvalidParameter, match="by = 'colour'; give 'family', 'variable'"):
-        plotting.weights(THETA, by="colour")
-    with pytest.raises(InvalidParameter, match="total = True sums over groups"):
-        plotting.weights(THETA, by=None, total=True)
-    with pytest.raises(InvalidParameter, match=r"by names the kernel 0\.5; there are 5"):
-        plotting.weights(THETA, by={"a": [0.5]})
-    with pytest.raises(InvalidType, match=r"most is 1\.5 \(float\); give an integer"):
-        plotting.weights(THETA, most=1.5)
-    with pytest.raises(InvalidParameter, match="points = 1 must be an integer of at least 2"):
-        plotting.surface(None, np.ones((4, 2)), points=1)
 
 
 def test_weights_and_gap_over_iterations(solution):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,6 @@ def parts_of(problem: Problem) -> Parts:
     costs = "C" if problem.sample_weight is None else "c_i"
     value, dual, box = losses(problem.loss, costs)
     total = rf"C \sum_{{i=1}}^{{n}} {value}" if costs == "C" else rf"\sum_{{i=1}}^{{n}} c_i\, {value}"
-    penalty, conjugate, domain, psi, weights = penalties(problem.regularizer)
     cost = problem.intercept_cost
     return Parts(
         losses=total,
@@ -77,12 +76,8 @@ def parts_of(problem: Problem) -> Parts:
         over_intercept=r",\, b" if problem.intercept else "",
         dual_losses=dual,
         feasible=((rf"\mathbf 1^\top\beta = {number(cost)}",) if problem.intercept else ()) + box,
-        penalty=penalty,
-        conjugate=conjugate,
-        domain=domain,
-        weight_penalty=psi,
-        weight_set=weights,
         general=False,
+        **penalties(problem.regularizer)._asdict(),
         **_own_exponents(problem.regularizer),
     )
 
@@ -116,102 +111,102 @@ def losses(loss: Loss, c: str) -> tuple[str, str, tuple[str, ...]]:
             return r"\max(0,\, -t_i)", "", (rf"0 \le \beta_i \le {c}",)
         case DensityLevelSet():
             return r"\max(0,\, 1 - t_i)", r"\mathbf 1^\top\beta", (rf"0 \le \beta_i \le {c}",)
-    general = Parts()
-    return "V(t_i, y_i)", general.dual_losses, ()
+    return "V(t_i, y_i)", Parts.dual_losses, ()
 
 
-def penalties(regularizer: Regularizer) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+class Penalty(NamedTuple):
     """R(rho), R*(g) with its domain, and psi(theta) with the set of weights."""
-    ball = ball_of(regularizer)
-    if ball is not None:
-        return _ball(ball)
+
+    penalty: str = Parts.penalty
+    conjugate: str = Parts.conjugate
+    domain: tuple[str, ...] = ()
+    weight_penalty: str = ""
+    weight_set: tuple[str, ...] = ()
+
+
+def penalties(regularizer: Regularizer) -> Penalty:
+    """Those of a regulariser; for one of somebody's own the symbols of the notation."""
     match regularizer:
+        case Lp(p=p):
+            return _ball(p)
+        case BlockNorm(q=q) if q <= 2.0:
+            return _ball(ball_exponent(q))
         case BlockNorm(q=q):
             dual = number(conjugate_exponent(q))
-            return rf"\tfrac12 \lVert\rho\rVert_{{{number(q)}}}^2", rf"\tfrac12 \lVert g\rVert_{{{dual}}}^2", (), "", ()
+            return Penalty(rf"\tfrac12 \lVert\rho\rVert_{{{number(q)}}}^2", rf"\tfrac12 \lVert g\rVert_{{{dual}}}^2")
         case WeightedLp(p=p):
             block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
-            return (
+            return Penalty(
                 rf"\tfrac12 \left\lVert (\rho_m / \sqrt{{s_m}})_m \right\rVert_{{{block}}}^2",
                 rf"\tfrac12 \left\lVert (s_m g_m^2)_m \right\rVert_{{{dual}}}",
-                (),
-                "",
-                (rf"\lVert (\theta_m / s_m)_m \rVert_{{{number(p)}}} \le 1",),
+                weight_set=(rf"\lVert (\theta_m / s_m)_m \rVert_{{{number(p)}}} \le 1",),
             )
         case Fixed():
-            return r"\tfrac12 \sum_m \rho_m^2 / w_m", r"\tfrac12 \sum_m w_m\, g_m^2", (), "", (r"\theta_m \le w_m",)
+            primal, dual = r"\tfrac12 \sum_m \rho_m^2 / w_m", r"\tfrac12 \sum_m w_m\, g_m^2"
+            return Penalty(primal, dual, weight_set=(r"\theta_m \le w_m",))
         case Mahalanobis():
             ellipsoid = r"\theta^\top E^{-1} \theta \le 1"
             primal = rf"\min_{{\theta \ge 0,\; {ellipsoid}}} \tfrac12 \sum_m \rho_m^2 / \theta_m"
-            return primal, r"\min_{u \ge g^2} \tfrac12 \sqrt{u^\top E\, u}", (), "", (ellipsoid,)
+            return Penalty(primal, r"\min_{u \ge g^2} \tfrac12 \sqrt{u^\top E\, u}", weight_set=(ellipsoid,))
         case Groups():
             return _groups_of(regularizer)
         case Power(p=p):
             return _power(p)
         case HalfPower(q=q):
-            return rf"\tfrac12 \sum_m \rho_m^{{{number(q)}}}", *_half_power(q)
+            return _half_power(q)
         case WeightedL1():
-            return (
-                r"\sum_m \omega_m\, \rho_m",
-                "0",
-                (r"g_m \le \omega_m",),
-                r"\tfrac12 \sum_m \omega_m^2\, \theta_m",
-                (),
-            )
+            psi = r"\tfrac12 \sum_m \omega_m^2\, \theta_m"
+            return Penalty(r"\sum_m \omega_m\, \rho_m", "0", (r"g_m \le \omega_m",), psi)
         case Tikhonov(p=p, mu=mu):
             block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
-            return (
+            return Penalty(
                 rf"\frac{{3}}{{4^{{2/3}}}} {scale(mu, '1/3')} \lVert\rho\rVert_{{{block}}}^{{4/3}}",
                 rf"\frac{{1}}{{{number(16.0 * mu)}}} \lVert (g_m^2)_m \rVert_{{{dual}}}^2",
-                (),
-                times(mu, rf"\lVert\theta\rVert_{{{number(p)}}}^2"),
-                (),
+                weight_penalty=times(mu, rf"\lVert\theta\rVert_{{{number(p)}}}^2"),
             )
         case ElasticNet(lam=lam, form=form):
             return _elastic_net(lam, form)
         case ConcaveBlock():
-            weights = r"-\sum_m h^*\left(1 / (2\theta_m)\right)"
-            return r"\sum_m h(\rho_m^2)", r"\sum_m \sup_{r \ge 0}\, \left(g_m r - h(r^2)\right)", (), weights, ()
-    general = Parts()
-    return general.penalty, general.conjugate, (), general.weight_penalty, ()
+            dual = r"\sum_m \sup_{r \ge 0}\, \left(g_m r - h(r^2)\right)"
+            return Penalty(r"\sum_m h(\rho_m^2)", dual, weight_penalty=r"-\sum_m h^*\left(1 / (2\theta_m)\right)")
+    return Penalty(weight_penalty=Parts.weight_penalty)
 
 
-def _ball(p: float) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+def _ball(p: float) -> Penalty:
     weights = (rf"\lVert\theta\rVert_{{{number(p)}}} \le 1",)
     if p == 1.0:
-        return r"\tfrac12 \left(\sum_m \rho_m\right)^2", r"\tfrac12 \max_m\, g_m^2", (), "", weights
+        return Penalty(r"\tfrac12 \left(\sum_m \rho_m\right)^2", r"\tfrac12 \max_m\, g_m^2", weight_set=weights)
     star = rf"\tfrac12 \lVert (g_m^2)_m \rVert_{{{number(conjugate_exponent(p))}}}"
-    return rf"\tfrac12 \lVert\rho\rVert_{{{number(block_exponent(p))}}}^2", star, (), "", weights
+    return Penalty(rf"\tfrac12 \lVert\rho\rVert_{{{number(block_exponent(p))}}}^2", star, weight_set=weights)
 
 
-def _power(p: float) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+def _power(p: float) -> Penalty:
     if p == 1.0:
-        return r"\sum_m \rho_m", "0", (r"g_m \le 1",), r"\tfrac12 \sum_m \theta_m", ()
+        return Penalty(r"\sum_m \rho_m", "0", (r"g_m \le 1",), r"\tfrac12 \sum_m \theta_m")
     if p == np.inf:
-        return r"\tfrac12 \sum_m \rho_m^2", r"\tfrac12 \sum_m g_m^2", (), "", (r"\theta_m \le 1",)
+        return _half_power(2.0)
     q = 2.0 * p / (p + 1.0)
     star = number(conjugate_exponent(q))
-    return (
+    return Penalty(
         rf"\frac{{1}}{{{number(q)}}} \sum_m \rho_m^{{{number(q)}}}",
         rf"\frac{{1}}{{{star}}} \sum_m g_m^{{{star}}}",
-        (),
-        rf"\frac{{1}}{{{number(2.0 * p)}}} \sum_m \theta_m^{{{number(p)}}}",
-        (),
+        weight_penalty=rf"\frac{{1}}{{{number(2.0 * p)}}} \sum_m \theta_m^{{{number(p)}}}",
     )
 
 
-def _half_power(q: float) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
+def _half_power(q: float) -> Penalty:
+    primal = rf"\tfrac12 \sum_m \rho_m^{{{number(q)}}}"
     if q == 1.0:
-        return "0", (r"g_m \le \tfrac12",), r"\tfrac18 \sum_m \theta_m", ()
+        return Penalty(primal, "0", (r"g_m \le \tfrac12",), r"\tfrac18 \sum_m \theta_m")
     if q == 2.0:
-        return r"\tfrac12 \sum_m g_m^2", (), "", (r"\theta_m \le 1",)
+        return Penalty(primal, r"\tfrac12 \sum_m g_m^2", weight_set=(r"\theta_m \le 1",))
     star, p, half = number(conjugate_exponent(q)), ball_exponent(q), number(0.5 * q)
     conjugate = rf"\frac{{{half}}}{{{star}}} \sum_m \left(\frac{{g_m}}{{{half}}}\right)^{{{star}}}"
     weights = rf"\frac{{{half}}}{{{number(2.0 * p)}}} \sum_m \left({half}\, \theta_m\right)^{{{number(p)}}}"
-    return conjugate, (), weights, ()
+    return Penalty(primal, conjugate, weight_penalty=weights)
 
 
-def _groups_of(groups: Groups) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+def _groups_of(groups: Groups) -> Penalty:
     def composite(x: str, power: float, within: float, across: float) -> str:
         inner = rf"d_\ell^{{{number(power)}}} \lVert {x}_\ell\rVert_{{{number(within)}}}"
         return rf"\left\lVert \left({inner}\right)_\ell \right\rVert_{{{number(across)}}}"
@@ -219,37 +214,23 @@ def _groups_of(groups: Groups) -> tuple[str, str, tuple[str, ...], str, tuple[st
     primal = composite(r"\rho", 0.5 * groups.p, groups.gamma, groups.gamma0)
     dual = composite("g", -0.5 * groups.p, conjugate_exponent(groups.gamma), conjugate_exponent(groups.gamma0))
     weights = composite(r"\theta", groups.p, _reciprocal(groups.q), _reciprocal(groups.total))
-    return rf"\tfrac12 {primal}^2", rf"\tfrac12 {dual}^2", (), "", (rf"{weights} \le 1",)
+    return Penalty(rf"\tfrac12 {primal}^2", rf"\tfrac12 {dual}^2", weight_set=(rf"{weights} \le 1",))
 
 
-def _elastic_net(lam: float, form: str) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
+def _elastic_net(lam: float, form: str) -> Penalty:
     rest, own, double = number(1.0 - lam), number(lam), number(2.0 * lam)
     if form == "tikhonov":
-        return (
+        return Penalty(
             rf"\sum_m \left({rest}\, \rho_m + \tfrac12\, {own}\, \rho_m^2\right)",
             rf"\frac{{1}}{{{double}}} \sum_m \max(0,\, g_m - {rest})^2",
-            (),
-            rf"\tfrac12 \sum_m \frac{{{number((1.0 - lam) ** 2)}\, \theta_m}}{{1 - {own}\, \theta_m}}",
-            (),
+            weight_penalty=rf"\tfrac12 \sum_m \frac{{{number((1.0 - lam) ** 2)}\, \theta_m}}{{1 - {own}\, \theta_m}}",
         )
-    return (
+    return Penalty(
         rf"\tfrac12 \left({rest} \left(\sum_m \rho_m\right)^2 + {own} \sum_m \rho_m^2\right)",
         rf"\min_{{\tau \ge 0}} \left(\frac{{\tau^2}}{{{number(2.0 * (1.0 - lam))}}}"
         rf" + \frac{{1}}{{{double}}} \sum_m \max(0,\, g_m - \tau)^2\right)",
-        (),
-        "",
-        (rf"\sum_m \frac{{{rest}\, \theta_m}}{{1 - {own}\, \theta_m}} \le 1",),
+        weight_set=(rf"\sum_m \frac{{{rest}\, \theta_m}}{{1 - {own}\, \theta_m}} \le 1",),
     )
-
-
-def ball_of(regularizer: Regularizer) -> float | None:
-    """p where the weights are those of an lp ball, else None."""
-    match regularizer:
-        case Lp(p=p):
-            return float(p)
-        case BlockNorm(q=q) if q <= 2.0:
-            return ball_exponent(q)
-    return None
 
 
 def _own_exponents(regularizer: Regularizer) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mklref.equivalences.maps import Carried, Carry
+from mklref.equivalences.maps import Carried, Carry, unchanged
 from mklref.exceptions import NotApplicable
 from mklref.problem import Problem, is_one_machine
 from mklref.regularizers import Lp, Power, Regularizer
@@ -39,14 +39,14 @@ class Equivalence:
     name: str
     left: str
     right: str
-    parameters: str
+    parameters: str = NONE
     """What changes from left to right."""
-    condition: str
-    source: str
+    condition: str = NONE
+    source: str = ""
     """Paper and equation."""
-    kind: type
+    kind: type = Regularizer
     """The regulariser on the left."""
-    carry: Carry
+    carry: Carry = unchanged
     formulations: tuple[str, str] = ("mixed_norm", "dual")
     """Formulations in which the left and the right side are stated."""
     rescales: Callable[[Any], bool] = lambda regularizer: False

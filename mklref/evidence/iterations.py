@@ -18,15 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.newton import minimise, newton_step, no_higher, residuals
+from mklref.evidence.newton import newton_step, no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem
+from mklref.evidence.variational import with_slopes
+from mklref.exceptions import Interrupted
 from mklref.native import solve as solve_mkl
 from mklref.problem import Problem
 from mklref.regularizers import WeightedL1
@@ -40,8 +41,10 @@ _MOST_INNER = 10
 """Iterations of the native solver, after which Newton's method takes over."""
 _EXTREME = 1e6
 """Kernels or a noise variance beyond this, or below its inverse, are rescaled for the inner problem."""
-_POLISHED, _MOST_POLISHING = 1e-12, 100
-"""Residual and steps of Newton's method on the inner problem."""
+_HOPELESS = 1e100
+"""With targets or a noise variance beyond this, or below its inverse, float64 does not hold the inner problem."""
+_POLISHED = 1e-12
+"""Residual of Newton's method on the inner problem."""
 
 
 def fixed_point(point: MarginalLikelihood, exponent: float) -> MarginalLikelihood | None:
@@ -90,6 +93,8 @@ class Reweighted:
         return None if following is None else MarginalLikelihood.at(self._given, following.x * self._units)
 
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
+        if not 1.0 / _HOPELESS < point.noise_variance < _HOPELESS:
+            return None
         residual = _residual(point)
         gap = float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST))
         for inner in self._inner_solutions(point, gap):
@@ -104,18 +109,22 @@ class Reweighted:
 
     def _inner_solutions(self, point: MarginalLikelihood, gap: float) -> Iterator[Solution]:
         """Block 1-norm MKL with the weights sqrt(z_m) at the noise of the point: the native solution, then polished."""
+        slopes = point.units[: self.problem.n_kernels]
         mkl = Problem(
             self.problem.kernels,
             self.problem.y,
             C=1.0 / point.noise_variance,
             loss="squared",
-            regularizer=WeightedL1(np.sqrt(point.units[: self.problem.n_kernels])),
+            regularizer=WeightedL1(np.sqrt(slopes)),
             intercept=False,
         )
-        native = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=self.inner)
+        try:
+            native = solve_mkl(mkl, tol=gap, max_iter=_MOST_INNER, start=self.inner)
+        except Interrupted:  # whose solution is one of the inner problem
+            raise KeyboardInterrupt from None
         if native.certificate.is_optimal(gap):
             yield native
-        found = minimise_bound(point, native.weights)
+        found = with_slopes(point, slopes, native.weights, log_determinant=False, tol=_POLISHED).point
         certificate = certify(mkl, found.alpha, weights=found.weights)
         yield replace(
             native,
@@ -153,42 +162,11 @@ def balanced(problem: EvidenceProblem) -> tuple[EvidenceProblem, Array]:
     k = 1.0 if 1.0 / _EXTREME < size < _EXTREME or size == 0.0 else 2.0 ** round(np.log2(size))
     s = problem.noise_variance
     h = 1.0 if 1.0 / _EXTREME < s < _EXTREME else 2.0 ** round(0.5 * np.log2(s))
+    if float(np.abs(problem.y).max()) > _HOPELESS * h:
+        h = 1.0
     if k == h == 1.0:
         return problem, np.ones(len(problem.lower))
     floor = None if problem.noise_floor is None else problem.noise_floor / h / h
     kernels = problem.kernels.dense() / k
     scaled = EvidenceProblem(kernels, problem.y / h, s / h / h, problem.learn_noise, floor)
     return scaled, problem.join(np.full(problem.n_kernels, h * (h / k)), h * h)
-
-
-def minimise_bound(point: MarginalLikelihood, start: Array) -> MarginalLikelihood:
-    """The weights that minimise 1/2 y'Kbar(theta)^{-1} y + 1/2 z'theta, at the noise and the slopes of a point.
-
-    Newton's method from `start`, or from the weights of the point where Kbar is singular at `start`.
-    """
-    problem, noise = point.problem, point.noise_variance
-    slopes = point.units[: problem.n_kernels]
-
-    def evaluate(weights: Array) -> _Bound | None:
-        there = MarginalLikelihood.at(problem, problem.join(weights, noise))
-        return None if there is None else _Bound(there, slopes)
-
-    first = evaluate(start) or _Bound(point, slopes)
-    return minimise(first, np.zeros(problem.n_kernels), evaluate, _POLISHED, _MOST_POLISHING).point
-
-
-class _Bound:
-    """1/2 y'Kbar^{-1} y + 1/2 z'theta, convex in theta, with its derivatives."""
-
-    def __init__(self, point: MarginalLikelihood, slopes: Array) -> None:
-        self.point, self.x, self.units = point, point.weights, slopes
-        self.value = point.fit + 0.5 * float(slopes @ point.weights)
-        self.gradient = 0.5 * (slopes - point.squares[: len(slopes)])
-
-    @property
-    def rounding(self) -> float:
-        """That of (14), which has the same quadratic term."""
-        return self.point.rounding
-
-    def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
-        return self.point.fit_hessian(index, units)

@@ -87,20 +87,17 @@ class MarginalLikelihood:
         self.problem, self.weights, self.noise_variance = problem, weights, noise_variance
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             try:
-                self._factorise()
+                self.factor: Array = np.asarray(np.linalg.cholesky(problem.covariance(weights, noise_variance)))
             except np.linalg.LinAlgError:
                 return False
+            half = self._half_solved(problem.y)
+            self.alpha: Array = scipy.linalg.solve_triangular(
+                self.factor, half, lower=True, trans="T", check_finite=False
+            )
+            self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
+            self.fit = 0.5 * float(half @ half)
+            self.value = 0.5 * self.log_determinant + self.fit
             return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
-
-    def _factorise(self) -> None:
-        problem = self.problem
-        covariance = problem.covariance(self.weights, self.noise_variance)
-        self.factor: Array = np.asarray(np.linalg.cholesky(covariance), dtype=float)
-        half = scipy.linalg.solve_triangular(self.factor, problem.y, lower=True, check_finite=False)
-        self.alpha: Array = scipy.linalg.solve_triangular(self.factor, half, lower=True, trans="T", check_finite=False)
-        self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
-        self.fit = 0.5 * float(half @ half)
-        self.value = 0.5 * self.log_determinant + self.fit
 
     @cached_property
     def rounding(self) -> float:

@@ -37,26 +37,21 @@ class Point(Protocol):
     @property
     def x(self) -> Array:
         """The variables (k,)."""
-        ...
 
     @property
     def rounding(self) -> float:
         """A bound of the rounding error of the value."""
-        ...
 
     @property
     def units(self) -> Array:
         """u (k,), positive: u x has no dimension."""
-        ...
 
     @property
     def gradient(self) -> Array:
         """(k,)."""
-        ...
 
     def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
         """Second derivatives in u x, of the variables `index`."""
-        ...
 
 
 P = TypeVar("P", bound=Point)

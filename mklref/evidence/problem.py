@@ -114,8 +114,9 @@ class EvidenceProblem:
         traces = self.kernels.traces()
         share = float(self.y @ self.y) / self.n_kernels
         weights = np.zeros(self.n_kernels)
-        np.divide(share, traces, out=weights, where=traces > 0.0)
-        return weights
+        with np.errstate(over="ignore"):
+            np.divide(share, traces, out=weights, where=traces > 0.0)
+        return np.minimum(weights, np.finfo(float).max)
 
     def checked_weights(self, weights: Any, label: str = "weights") -> Array:
         """Weights (M,) as float64, or an error.
@@ -145,7 +146,7 @@ class EvidenceProblem:
                 )
             return None
         if self.noise_floor is None:
-            return _FLOOR * self.noise_variance
+            return _FLOOR * self.noise_variance or self.noise_variance  # beside the smallest number no share is left
         return checked_number(
             "noise_floor",
             self.noise_floor,

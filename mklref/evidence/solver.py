@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mklref._progress import Progress
+from mklref._run import Recorder
 from mklref._threads import blas_threads
-from mklref._typing import Array
-from mklref._validate import asks_to_stop, check_callback, check_limits, checked_count, checked_flag, checked_rng
+from mklref._validate import check_callback, check_limits, checked_count, checked_flag, checked_rng
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
-from mklref.exceptions import Interrupted, InvalidParameter
+from mklref.exceptions import InvalidParameter
+from mklref.solution import Status
 
 METHODS = {
     "newton": "projected Newton on (14) itself",
@@ -86,7 +85,8 @@ def solve(
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best point so far.
     """
     checked_problem(problem)
-    _check_method(method)
+    if not isinstance(method, str) or method not in METHODS:
+        raise InvalidParameter(f"method = {method!r} is unknown; known are {', '.join(map(repr, METHODS))}.")
     check_callback(callback, "EvidenceRecord")
     check_limits(tol, "a residual of stationarity", max_iter, max_time)
     checked_flag("progress", progress)
@@ -95,59 +95,61 @@ def solve(
     default = problem.default_weights()
     starts = [default if start is None else problem.checked_weights(start, "start")]
     starts += list(default * np.exp(draw.uniform(-_SPREAD, _SPREAD, size=(further, problem.n_kernels))))
-    deadline = np.inf if max_time is None else time.perf_counter() + max_time
-    line = Progress(progress, "stationarity", target=tol, quantity="residual")
+    recorder: Recorder[EvidenceRecord] = Recorder(
+        "stationarity",
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        callback=callback,
+        progress=progress,
+        quantity="residual",
+    )
     ends: list[EvidenceSolution] = []
-    try:
+    run: _Run | None = None
+
+    def so_far() -> EvidenceSolution | None:
+        return None if run is None else _lowest([*ends, run.solution(EvidenceStatus.INTERRUPTED)])
+
+    with recorder.running(so_far), blas_threads(problem.n_samples):
         for weights in starts:
-            run = _Run(problem, method, tol, max_iter, deadline, callback, line)
-            with blas_threads(problem.n_samples):
-                ends.append(run.iterate(weights))
-            if ends[-1].status in (EvidenceStatus.TIME_LIMIT, EvidenceStatus.STOPPED, EvidenceStatus.INTERRUPTED):
+            run = _Run(MarginalLikelihood(problem, weights), method, tol, recorder)
+            ends.append(run.iterate())
+            if ends[-1].status in (EvidenceStatus.TIME_LIMIT, EvidenceStatus.STOPPED):
                 break
-    finally:
-        line.close()
+            recorder.again()
+    return _lowest(ends)
+
+
+def _lowest(ends: list[EvidenceSolution]) -> EvidenceSolution:
     objectives = np.array([end.objective for end in ends])
-    best = replace(ends[int(objectives.argmin())], restart_objectives=objectives)
-    if ends[-1].status is EvidenceStatus.INTERRUPTED:
-        raise Interrupted(best) from None
-    return best
+    return replace(ends[int(objectives.argmin())], restart_objectives=objectives)
 
 
-@dataclass
 class _Run:
-    """One method from one start."""
+    """One method from one start, and the point that it has reached."""
 
-    problem: EvidenceProblem
-    method: str
-    tol: float
-    max_iter: int
-    deadline: float
-    callback: Callable[[EvidenceRecord], object] | None
-    line: Progress
-    records: list[EvidenceRecord] = field(default_factory=list)
-    begun: float = field(default_factory=time.perf_counter)
-    reweighted: Reweighted | None = None
+    def __init__(self, point: MarginalLikelihood, method: str, tol: float, recorder: Recorder[EvidenceRecord]) -> None:
+        self.point, self.method, self.tol, self.recorder = point, method, tol, recorder
+        self.first, self.begun = len(recorder.records), recorder.seconds
+        self.reweighted = Reweighted(point.problem) if method == "reweighted" else None
 
-    def iterate(self, weights: Array) -> EvidenceSolution:
+    def solution(self, status: EvidenceStatus) -> EvidenceSolution:
+        """The present point."""
+        return solution_at(self.point, status, self.method, tuple(self.recorder.records[self.first :]))
+
+    def iterate(self) -> EvidenceSolution:
         """Steps until the residual is small, or something else ends them."""
-        point = MarginalLikelihood(self.problem, weights)
-        if self.method == "reweighted":
-            self.reweighted = Reweighted(self.problem)
-        try:
-            status, been = self._record(point), set()
-            while status is None:
-                been.add(point.x.tobytes())
-                following = self._step(point)
-                if following is None or following.x.tobytes() in been:  # rounding leads in a circle
-                    status = EvidenceStatus.STALLED
-                else:
-                    point = following
-                    status = self._record(point)
-        except KeyboardInterrupt:
-            status = EvidenceStatus.INTERRUPTED
-        return solution_at(point, status, self.method, tuple(self.records))
+        status, been = self._record(), set()
+        while status is None:
+            been.add(self.point.x.tobytes())
+            following = self._step(self.point)
+            if following is None or following.x.tobytes() in been:  # rounding leads in a circle
+                return self.solution(EvidenceStatus.STALLED)
+            self.point = following
+            status = self._record()
+        return self.solution(status)
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is no point, and not taken
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         if self.method == "newton":
             return newton(point)
@@ -156,34 +158,25 @@ class _Run:
         following = fixed_point(point, MULTIPLICATIVE[self.method])
         return following if following is not None and no_higher(following, point) else None
 
-    def _record(self, point: MarginalLikelihood) -> EvidenceStatus | None:
+    def _record(self) -> EvidenceStatus | None:
         """Note an iteration; says whether it was the last one."""
-        shares = residuals(point, self.problem.lower)
+        point = self.point
+        shares = residuals(point, point.problem.lower)
         inner = None if self.reweighted is None else self.reweighted.inner
-        now = time.perf_counter()
         record = EvidenceRecord(
-            iteration=len(self.records),
-            seconds=now - self.begun,
+            iteration=len(self.recorder.records) - self.first,
+            seconds=self.recorder.seconds - self.begun,
             objective=point.value,
             residual=float(shares.max()),
             weights=point.weights,
             noise_variance=point.noise_variance,
             inner_gap=float("nan") if inner is None else inner.certificate.relative_gap,
         )
-        self.records.append(record)
-        self.line.update(record.residual)
-        stop = asks_to_stop(self.callback, record)
-        if record.residual <= self.tol:
+        reached = Status.OPTIMAL if record.residual <= self.tol else None
+        status = self.recorder.add(record, record.residual, reached)
+        if status is Status.OPTIMAL:
             return EvidenceStatus.STATIONARY
-        if stop:
-            return EvidenceStatus.STOPPED
-        if self.method in MULTIPLICATIVE and float(shares[point.x > 0.0].max(initial=0.0)) <= self.tol:
+        absorbed = self.method in MULTIPLICATIVE and float(shares[point.x > 0.0].max(initial=0.0)) <= self.tol
+        if absorbed and status is not Status.STOPPED:
             return EvidenceStatus.ABSORBED
-        if now > self.deadline:
-            return EvidenceStatus.TIME_LIMIT
-        return EvidenceStatus.ITERATION_LIMIT if len(self.records) >= self.max_iter else None
-
-
-def _check_method(method: Any) -> None:
-    if not isinstance(method, str) or method not in METHODS:
-        raise InvalidParameter(f"method = {method!r} is unknown; known are {', '.join(map(repr, METHODS))}.")
+        return None if status is None else EvidenceStatus[status.name]

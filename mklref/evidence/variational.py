@@ -117,32 +117,46 @@ def log_determinant_conjugate(problem: EvidenceProblem, slopes: Any) -> float:
     present = problem.kernels.traces() > 0.0
     if np.any(z[present] <= 0.0) or np.any(z < 0.0):
         return -np.inf
-    fixed = EvidenceProblem(problem.kernels, problem.y, problem.noise_variance)
     start = np.zeros(problem.n_kernels)
     start[present] = problem.n_samples / problem.n_kernels / z[present]  # at the minimum z'd <= n
-    lower = np.zeros(problem.n_kernels)
-
-    def evaluate(d: Array) -> _Gap | None:
-        point = MarginalLikelihood.at(fixed, d)
-        return None if point is None else _Gap(point, z)
-
-    first = _Gap(MarginalLikelihood(fixed, start), z)
-    return minimise(first, lower, evaluate, _TOLERANCE, _MOST_STEPS).value
+    first = MarginalLikelihood(problem, start)
+    return with_slopes(first, z, start, log_determinant=True, tol=_TOLERANCE).value
 
 
-class _Gap:
-    """z'd - psi(d), convex in d, with its derivatives."""
+def with_slopes(
+    first: MarginalLikelihood, slopes: Array, start: Array, *, log_determinant: bool, tol: float
+) -> WithSlopes:
+    """The minimum over the weights, at the noise of a point; Newton's method from `start`, or from the point.
 
-    def __init__(self, point: MarginalLikelihood, slopes: Array) -> None:
-        self.point, self.x = point, point.weights
-        self.value = float(slopes @ point.weights) - point.log_determinant
-        self.gradient = slopes - point.traces
-        self.units = point.units
+    The latter where Kbar is singular at `start`.
+    """
+    problem = first.problem
+
+    def evaluate(weights: Array) -> WithSlopes | None:
+        point = MarginalLikelihood.at(problem, problem.join(weights, first.noise_variance))
+        return None if point is None else WithSlopes(point, slopes, log_determinant)
+
+    begun = evaluate(start) or WithSlopes(first, slopes, log_determinant)
+    return minimise(begun, np.zeros(problem.n_kernels), evaluate, tol, _MOST_STEPS)
+
+
+class WithSlopes:
+    """z'theta - log det Kbar, or z'theta + y'Kbar^{-1} y, convex in theta, with its derivatives."""
+
+    def __init__(self, point: MarginalLikelihood, slopes: Array, log_determinant: bool) -> None:
+        self.point, self.x, self.log_determinant = point, point.weights, log_determinant
+        term, fall = (-point.log_determinant, point.traces) if log_determinant else (2.0 * point.fit, point.squares)
+        self.value = float(slopes @ point.weights) + term
+        self.gradient = slopes - fall[: len(slopes)]
+        self.units = np.where(slopes > 0.0, slopes, 1.0)
 
     @property
     def rounding(self) -> float:
-        """That of twice (14), which has the same logarithm of the determinant."""
+        """That of twice (14), which has the same terms."""
         return 2.0 * self.point.rounding
 
     def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
-        return self.point.trace_products(index, units)
+        """As `Point`."""
+        if self.log_determinant:
+            return self.point.trace_products(index, units)
+        return 2.0 * self.point.fit_hessian(index, units)

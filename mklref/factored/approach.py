@@ -27,6 +27,7 @@ from scipy.linalg import LinAlgError
 from mklref._typing import Array
 from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
+from mklref.factored.step import line_of_weights, multipliers, take_step
 from mklref.solution import Status
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
     inner.rounds, inner.rows, inner.counters = Rounds(path.rounds.stack, [model]), np.inf, dict(path.counters)
     inner.count = path.psi.count if path.psi.fixed is None else 0
     if first and inner.count:
-        inner.multipliers(path.v / path.theta[path.owner] if path.v.any() else path.w)
+        multipliers(inner, path.v / path.theta[path.owner] if path.v.any() else path.w)
         inner.z = np.maximum(inner.z, _WEIGHTS * gap / inner.count / inner.s)
     total = vectors[:, -1, 1] + vectors[:, -1, 2]
     for k in range(_INNER):
@@ -142,10 +143,10 @@ def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
         theta = inner.theta[inner.owner]
         apart = np.divide((theta * inner.w - inner.v) ** 2, theta, out=np.zeros_like(inner.v), where=theta > 0.0)
         products = float(inner.s @ inner.z) if inner.count else 0.0
-        slope = float(np.abs(inner.line_of_weights()[0]).sum())
+        slope = float(np.abs(line_of_weights(inner)[0]).sum())
         if k and 0.5 * apart.sum() < _SOLVED * gap and max(products, slope) < _PRODUCTS * gap:
             break
-        inner.step(grams, own, _FLOOR * gap)
+        take_step(inner, grams, own, _FLOOR * gap)
     dv, db, stiffness = inner.v - path.v, inner.b - path.b, float(grams[:, -1, -1].sum())
     moved = model.products(dv, db)
     path.v, path.b, path.s, path.z, path.nu = inner.v, inner.b, inner.s, inner.z, inner.nu

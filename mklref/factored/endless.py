@@ -106,11 +106,10 @@ class EntropySamples(Samples):
 
     def sums(self, where: Any) -> Array:
         """As `Samples`; the dual terms of positive and of negative beta."""
-        y, costs, beta = self.y[where], self.costs[where], self.beta[where]
-        terms, positive = self.loss.dual_terms(beta, y, costs), beta > 0.0
-        loss = self.losses(where)
-        up, down = float(beta[positive].sum()), float(beta[~positive].sum())
-        return np.array([loss, 0.0, up, down, float(terms[positive].sum()), float(terms[~positive].sum()), 0.0, 0.0])
+        beta, up = self.beta[where], self.beta[where] > 0.0
+        terms = self.loss.dual_terms(beta, self.y[where], self.costs[where])
+        sides = [values[side].sum() for values in (beta, terms) for side in (up, ~up)]
+        return np.array([self.losses(where), 0.0, *sides, 0.0, 0.0])
 
     def dual(self, sums: Array, up: float, down: float) -> float:
         """The terms are concave and 0 at 0: at least that share of them is left."""

@@ -3,14 +3,6 @@ r"""The central path in (v, b, s) at once, for kernels as factors.
     minimise over v, b, s    sum_p sum_i c_i V(l_i'v_p + b_p, y_pi) + sum_m [sum_p ||v_pm||^2]/(2 theta(s)_m)
                              + price sum s + c_b b,    or with phi(s) <= 1
 
-    approach.py   where there are many samples, what comes before: Newton's method on a rounder loss
-    samples.py    beta and its multipliers, sample by sample
-    weights.py    theta(s) and phi
-    shard.py      sums over rows: three or four reads of L in a step
-    nearby.py     those of the rows that matter, once it is known which they are
-    step.py       a step: predictor and corrector
-    system.py     its linear system in v, b, s and nu
-
 In this form, with w = L'beta as a variable of its own, p = 1 takes no more steps than p = 2.
 
 Bounds: f = L v + b is feasible as it stands, and so is beta with what exceeds 1'beta = c_b taken off its larger side.
@@ -31,7 +23,7 @@ from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES, Far
 from mklref.factored.rounds import Rounds, machines_of, samples_for
-from mklref.factored.step import Variables
+from mklref.factored.step import multipliers, pull, take_step
 from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
 from mklref.solution import Record, Status
@@ -87,7 +79,7 @@ class Point(NamedTuple):
     gap: float
 
 
-class Path(Variables):
+class Path:
     """From a start to the solution; `psi` has a weight for each kernel, or for each group.
 
     `save` is called at a best point that is much better than where it was called before.
@@ -102,6 +94,7 @@ class Path(Variables):
         self.psi: Psi = psi_of(problem.regularizer, self.first.n_kernels)
         self.kernel, self.rank = rounds.stack.owner, rounds.stack.rank
         self.owner = self.psi.member[self.kernel]
+        """The weight of each column of L."""
         self.each = [
             samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines
         ]  # for what they have in common
@@ -275,7 +268,7 @@ class Path(Variables):
             stalled = worse >= _PATIENCE or self.stuck
             if not stalled:
                 try:
-                    self.step(grams, vectors, _ENOUGH * tol * size)
+                    take_step(self, grams, vectors, _ENOUGH * tol * size)
                 except (LinAlgError, FloatingPointError):
                     stalled, self.poor = self.digits == 2, True
             if stalled and not self.left_out:
@@ -304,6 +297,11 @@ class Path(Variables):
             return False
         return gap <= max(self.goal, tol)
 
+    @property
+    def theta(self) -> Array:
+        """The weights, as psi counts them."""
+        return self.psi.weights(self.s)
+
     def weights(self) -> Array:
         """theta of every kernel, (M,)."""
         return np.asarray(self.theta[self.psi.member])
@@ -327,7 +325,7 @@ class Path(Variables):
         if not np.isfinite(self.w).all():
             self.rounds.stack.require_finite()
         if self.fresh and self.psi.fixed is None:
-            self.multipliers(self.w)
+            multipliers(self, self.w)
         return grams, vectors, sums
 
     def _norms(self, w: Array) -> Array:
@@ -360,7 +358,7 @@ class Path(Variables):
 
     def _kept(self) -> Array:
         """s without what is smaller than its multiplier, in its units."""
-        price = float(np.max(self._pull(self.w) / self.s)) if self.psi.fixed is None else 0.0
+        price = float(np.max(pull(self, self.w) / self.s)) if self.psi.fixed is None else 0.0
         return np.where(self.s * price < self.z * self.s.max(), 0.0, self.s)
 
     def _balance(self, up: float, down: float) -> tuple[float, float]:

@@ -125,21 +125,10 @@ class Quadratic(Samples):
 
     def sums(self, where: Any) -> Array:
         """As `Samples`; there are no products."""
-        beta, costs = self.beta[where], self.costs[where]
-        up, down = np.maximum(beta, 0.0), np.minimum(beta, 0.0)
-        linear = self.linear_term[where]
-        return np.array(
-            [
-                self.losses(where),
-                0.0,
-                float(up.sum()),
-                float(down.sum()),
-                float(linear @ up),
-                float(linear @ down),
-                0.5 * self.curvature * float(np.sum(up * up / costs)),
-                0.5 * self.curvature * float(np.sum(down * down / costs)),
-            ]
-        )
+        beta, costs, linear = self.beta[where], self.costs[where], self.linear_term[where]
+        sides = np.maximum(beta, 0.0), np.minimum(beta, 0.0)
+        squares = [0.5 * self.curvature * np.sum(x * x / costs) for x in sides]
+        return np.array([self.losses(where), 0.0, *map(np.sum, sides), *(linear @ x for x in sides), *squares])
 
     def dual(self, sums: Array, up: float, down: float) -> float:
         """linear'beta - absolute |beta|_1 - curvature beta^2/(2c)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -161,8 +160,7 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
         C=problem.C * n / len(chosen),
         sample_weight=None if weight is None else weight[chosen],
     )
-    left = recorder.deadline - time.perf_counter()
-    own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=left)
+    own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=recorder.left)
     with closing(_rounds(small)) as rounds:
         path = Path(small, rounds, own)
         path.begin(_from_a_part(small, own, costs))
@@ -205,10 +203,8 @@ def _solution(
         if judged[-1][2].is_optimal(tol):
             break
     own, weights, certificate = min(judged, key=lambda one: one[2].gap)
-    status, history = (
-        status.confirmed(certificate.is_optimal(tol)),
-        History(tuple(path.recorder.records), path.counters),
-    )
+    status = status.confirmed(certificate.is_optimal(tol))
+    history = History(tuple(path.recorder.records), path.counters)
     return Solution(
         own, weights, certificate.intercept, certificate.objective, certificate, status, history, "factored"
     )

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import operator
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.factored.boxes import centring
-from mklref.factored.nearby import Far
-from mklref.factored.rounds import Rounds
 from mklref.factored.system import Direction, Left, System
-from mklref.factored.weights import Psi
-from mklref.problem import Problem
+
+if TYPE_CHECKING:
+    from mklref.factored.path import Path
 
 _NEARLY = 0.99
 """Share of the way to the boundary that a step goes at most."""
@@ -41,153 +40,124 @@ _OFF = 0.5
 corrector, so that up to 0.1 costs no steps."""
 
 
-class Variables:
-    """The variables beside those of the samples, which `rounds` reach; `psi` counts the weights."""
+def multipliers(path: Path, w: Array) -> None:
+    """nu and z for which the line of s holds at this w, but for tau/s."""
+    rest = pull(path, w) / path.s - path.psi.price
+    if path.psi.constrained:
+        _, gradient, _ = path.psi.bound(path.s)
+        path.nu = max(float(np.max(rest / gradient)), path.tau)
+        rest = rest - path.nu * gradient
+    path.z = np.maximum(-rest, 0.0) + path.tau / path.s
 
-    first: Problem
-    psi: Psi
-    rounds: Rounds
-    owner: Array
-    """The weight of each column of L."""
-    v: Array
-    b: Array
-    s: Array
-    """What weights.py makes theta of."""
-    z: Array
-    nu: float
-    w: Array
-    tau: float
-    gap: float
-    count: int
-    """The products that go to tau."""
-    far: Far | None
-    rows: float
-    """Rows that L'DL takes."""
-    digits: int
-    """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
-    counters: dict[str, float]
 
-    @property
-    def theta(self) -> Array:
-        """The weights."""
-        return self.psi.weights(self.s)
+def pull(path: Path, w: Array) -> Array:
+    """1/2 sum_p ||w_p||^2 dtheta/dlog s."""
+    squares = np.bincount(path.owner, np.sum(w * w, axis=0), path.psi.count)
+    return np.asarray(0.5 * path.psi.shares(path.s) * path.theta * squares)
 
-    def multipliers(self, w: Array) -> None:
-        """nu and z for which the line of s holds at this w, but for tau/s."""
-        pull = self._pull(w) / self.s - self.psi.price
-        if self.psi.constrained:
-            _, gradient, _ = self.psi.bound(self.s)
-            self.nu = max(float(np.max(pull / gradient)), self.tau)
-            pull = pull - self.nu * gradient
-        self.z = np.maximum(-pull, 0.0) + self.tau / self.s
 
-    def _pull(self, w: Array) -> Array:
-        """1/2 sum_p ||w_p||^2 dtheta/dlog s."""
-        return np.asarray(0.5 * self.psi.shares(self.s) * self.theta * self._squares(w))
+def line_of_weights(path: Path) -> tuple[Array, float, Any]:
+    """What s times its line leaves, 1 - phi, and the Hessian of phi; 0 where weights do not move."""
+    psi, s = path.psi, path.s
+    if psi.fixed is not None:
+        return np.zeros_like(s), 0.0, 0.0
+    line = s * (psi.price - path.z) - pull(path, path.w)
+    if not psi.constrained:
+        return line, 0.0, 0.0
+    value, gradient, hessian = psi.bound(s)
+    return line + s * path.nu * gradient, 1.0 - value, hessian
 
-    def _squares(self, w: Array) -> Array:
-        """sum_p ||w_pm||^2 for each weight."""
-        return np.bincount(self.owner, np.sum(w * w, axis=0), self.psi.count).astype(np.float64, copy=False)
 
-    def line_of_weights(self) -> tuple[Array, float, Any]:
-        """What s times its line leaves, 1 - phi, and the Hessian of phi; 0 where weights do not move."""
-        psi, s = self.psi, self.s
-        if psi.fixed is not None:
-            return np.zeros_like(s), 0.0, 0.0
-        line = s * (psi.price - self.z) - self._pull(self.w)
-        if not psi.constrained:
-            return line, 0.0, 0.0
-        value, gradient, hessian = psi.bound(s)
-        return line + s * self.nu * gradient, 1.0 - value, hessian
-
-    def step(self, grams: Array, vectors: Array, enough: float) -> None:
-        """A predictor and corrector step; the products need not fall below `enough` together."""
-        psi, s, theta, z, w = self.psi, self.s, self.theta, self.z, self.w
-        share = 1.0 if self.far is None else self.far.share
-        moving = psi.fixed is None
-        system = System(psi, self.owner, grams, w, s, z, self.nu, self.first.intercept)
-        missing = self.first.intercept_cost - vectors[:, -1, 1] - vectors[:, -1, 2]
-        line, phi, hessian = self.line_of_weights()
-        left = Left(vectors[:, :, 0], theta[self.owner] * w - self.v, -line, -s * z, phi, missing)
-        affine = system.solve(left)
-        (corrections, along), reach = self.rounds.sum("first", affine.v, affine.b)
-        error, off = system.error(affine, corrections[:, :, 2])
-        if error > _OFF and np.isfinite(self.rows):
-            self.rows = np.inf
-            return
-        length = self._longest(affine, reach)
-        products = along
-        if moving:
-            crossed = float(s @ affine.z + z @ affine.s)
-            products = along + np.array([float(s @ z), crossed, float(affine.s @ affine.z)])
-        tau = 0.0
-        if self.count:
-            now, then = products[0], products[0] + length * products[1] + length**2 * products[2]
-            least = max(enough, _LEAST * (self.gap - now)) if np.isfinite(self.gap) else enough
-            tau = max((max(then, 0.0) / now) ** 3 * now, min(now, least)) / self.count
-        bent, pulled = system.beyond(affine)
-        bend = -0.5 * float(affine.s @ hessian @ affine.s) if moving and psi.constrained else 0.0
-        step = system.solve(
-            left._replace(
-                samples=left.samples + tau * corrections[:, :, 0] + corrections[:, :, 1] + off,
-                v=left.v + bent,
-                s=left.s + pulled,
-                z=left.z + tau - affine.s * affine.z,
-                phi=phi + bend,
-            )
+def take_step(path: Path, grams: Array, vectors: Array, enough: float) -> None:
+    """A predictor and corrector step; the products need not fall below `enough` together."""
+    psi, s, theta, z, w = path.psi, path.s, path.theta, path.z, path.w
+    share = 1.0 if path.far is None else path.far.share
+    moving = psi.fixed is None
+    system = System(psi, path.owner, grams, w, s, z, path.nu, path.first.intercept)
+    missing = path.first.intercept_cost - vectors[:, -1, 1] - vectors[:, -1, 2]
+    line, phi, hessian = line_of_weights(path)
+    left = Left(vectors[:, :, 0], theta[path.owner] * w - path.v, -line, -s * z, phi, missing)
+    affine = system.solve(left)
+    (corrections, along), reach = path.rounds.sum("first", affine.v, affine.b)
+    error, off = system.error(affine, corrections[:, :, 2])
+    if error > _OFF and np.isfinite(path.rows):
+        path.rows = np.inf
+        return
+    length = _longest(path, affine, reach)
+    products = along
+    if moving:
+        crossed = float(s @ affine.z + z @ affine.s)
+        products = along + np.array([float(s @ z), crossed, float(affine.s @ affine.z)])
+    tau = 0.0
+    if path.count:
+        now, then = products[0], products[0] + length * products[1] + length**2 * products[2]
+        least = max(enough, _LEAST * (path.gap - now)) if np.isfinite(path.gap) else enough
+        tau = max((max(then, 0.0) / now) ** 3 * now, min(now, least)) / path.count
+    bent, pulled = system.beyond(affine)
+    bend = -0.5 * float(affine.s @ hessian @ affine.s) if moving and psi.constrained else 0.0
+    step = system.solve(
+        left._replace(
+            samples=left.samples + tau * corrections[:, :, 0] + corrections[:, :, 1] + off,
+            v=left.v + bent,
+            s=left.s + pulled,
+            z=left.z + tau - affine.s * affine.z,
+            phi=phi + bend,
         )
-        trial = min(1.0, _FARTHER[0] * length + _FARTHER[1])
-        (change,), reach = self.rounds.sum("second", step.v, step.b, tau, trial)
-        length, self.centred = self._longest(step, reach, 2.0), False
-        if self.count and length < _GOOD:
-            farther_bent, farther_pulled = system.beyond(step)
-            more = Left(
-                samples=change,
-                v=farther_bent - bent,
-                s=farther_pulled - pulled,
-                z=centring((s + trial * step.s) * (z + trial * step.z), tau),
-                phi=-0.5 * float(step.s @ hessian @ step.s) - bend if moving and psi.constrained else 0.0,
-                b=np.zeros_like(self.b),
-            )
-            added = system.solve(more)
-            both = Direction(*map(operator.add, step, added))
-            farther = self._longest(both, self.rounds.sum("third", added.v, added.b).worst, 2.0)
-            self.counters["passes"] += share
-            if farther > length:
-                step, length, self.centred = both, farther, True
-        length = min(1.0, _NEARLY * length)
-        if moving:
-            length = self._together(step, length)
-        self.v, self.b = self.v + length * step.v, self.b + length * step.b
-        if moving:
-            self.s, self.z, self.nu = s + length * step.s, z + length * step.z, self.nu + length * step.nu
-        self.tau, self.length, self.fresh, self.stuck = tau, length, False, self.digits == 2 and length <= _SHORT
-        self.looked = False
-        self.poor = length < _POOR
-        self.counters["steps"] += 1.0
-        self.counters["passes"] += 2.0 * share
+    )
+    trial = min(1.0, _FARTHER[0] * length + _FARTHER[1])
+    (change,), reach = path.rounds.sum("second", step.v, step.b, tau, trial)
+    length, path.centred = _longest(path, step, reach, 2.0), False
+    if path.count and length < _GOOD:
+        farther_bent, farther_pulled = system.beyond(step)
+        more = Left(
+            samples=change,
+            v=farther_bent - bent,
+            s=farther_pulled - pulled,
+            z=centring((s + trial * step.s) * (z + trial * step.z), tau),
+            phi=-0.5 * float(step.s @ hessian @ step.s) - bend if moving and psi.constrained else 0.0,
+            b=np.zeros_like(path.b),
+        )
+        added = system.solve(more)
+        both = Direction(*map(operator.add, step, added))
+        farther = _longest(path, both, path.rounds.sum("third", added.v, added.b).worst, 2.0)
+        path.counters["passes"] += share
+        if farther > length:
+            step, length, path.centred = both, farther, True
+    length = min(1.0, _NEARLY * length)
+    if moving:
+        length = _together(path, step, length)
+    path.v, path.b = path.v + length * step.v, path.b + length * step.b
+    if moving:
+        path.s, path.z, path.nu = s + length * step.s, z + length * step.z, path.nu + length * step.nu
+    path.tau, path.length, path.fresh, path.stuck = tau, length, False, path.digits == 2 and length <= _SHORT
+    path.looked = False
+    path.poor = length < _POOR
+    path.counters["steps"] += 1.0
+    path.counters["passes"] += 2.0 * share
 
-    def _together(self, step: Direction, length: float) -> float:
-        """The length, halved until the lines that are not linear leave not much more than they do."""
 
-        def left(length: float) -> tuple[float, float]:
-            there = copy(self)
-            there.v, there.w, there.s = self.v + length * step.v, self.w + length * step.w, self.s + length * step.s
-            there.z, there.nu = self.z + length * step.z, self.nu + length * step.nu
-            theta, (line, phi, _) = there.theta[self.owner], there.line_of_weights()
-            apart = float(np.sum((theta * there.w - there.v) ** 2 / theta))
-            return apart, float(np.abs(line).sum()) + abs(there.nu * phi)
+def _together(path: Path, step: Direction, length: float) -> float:
+    """The length, halved until the lines that are not linear leave not much more than they do."""
 
-        apart, bent = left(0.0)
-        most = max(apart, _APART * self.gap), max(_GROWTH * bent, _BENT * self.gap)
-        for _ in range(_HALVINGS):
-            if all(one <= other for one, other in zip(left(length), most, strict=True)):
-                break
-            length *= 0.5
-        return length
+    def left(length: float) -> tuple[float, float]:
+        there = copy(path)
+        there.v, there.w, there.s = path.v + length * step.v, path.w + length * step.w, path.s + length * step.s
+        there.z, there.nu = path.z + length * step.z, path.nu + length * step.nu
+        theta, (line, phi, _) = there.theta[path.owner], line_of_weights(there)
+        apart = float(np.sum((theta * there.w - there.v) ** 2 / theta))
+        return apart, float(np.abs(line).sum()) + abs(there.nu * phi)
 
-    def _longest(self, step: Direction, reach: float, most: float = 1.0) -> float:
-        """The longest step up to `most` that leaves everything positive."""
-        if self.psi.fixed is None:
-            reach = max(reach, float(np.max(-step.s / self.s)), float(np.max(-step.z / self.z)))
-        return min(most, 1.0 / reach) if reach > 0.0 else most
+    apart, bent = left(0.0)
+    most = max(apart, _APART * path.gap), max(_GROWTH * bent, _BENT * path.gap)
+    for _ in range(_HALVINGS):
+        if all(one <= other for one, other in zip(left(length), most, strict=True)):
+            break
+        length *= 0.5
+    return length
+
+
+def _longest(path: Path, step: Direction, reach: float, most: float = 1.0) -> float:
+    """The longest step up to `most` that leaves everything positive."""
+    if path.psi.fixed is None:
+        reach = max(reach, float(np.max(-step.s / path.s)), float(np.max(-step.z / path.z)))
+    return min(most, 1.0 / reach) if reach > 0.0 else most

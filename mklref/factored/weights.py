@@ -35,14 +35,22 @@ _FLAT = 1e-14
 
 @dataclass(frozen=True)
 class Psi:
-    """As above; `member` (M,) is the variable of each kernel."""
+    """As above: phi is a norm of norms, with an exponent `within` groups and one `across` them."""
 
     member: Any
+    """The variable of each kernel, (M,)."""
     fixed: Array | None = None
     """The weights, where they do not move."""
+    lam: float = 0.0
     price: float = 0.0
-    constrained: bool = False
+    constrained: bool = True
     """Whether there is a phi."""
+    group: Any = None
+    """That of each variable; None for one group of all."""
+    scale: Any = 1.0
+    """A factor for each group."""
+    within: float = 1.0
+    across: float = 1.0
 
     @property
     def count(self) -> int:
@@ -51,57 +59,27 @@ class Psi:
 
     def weights(self, s: Array) -> Array:
         """theta."""
-        return s
+        return np.asarray(s / (1.0 - self.lam + self.lam * s))
 
     def variables(self, theta: Array) -> Array:
-        """s with these weights."""
-        return theta
+        """s with these weights: (1-lam) theta/(1 - lam theta), where theta is below its top."""
+        rest = np.maximum(1.0 - self.lam * theta, np.finfo(float).eps)
+        return np.asarray((1.0 - self.lam) * theta / rest)
 
     def shares(self, s: Array) -> Array:
-        """dlog theta/dlog s."""
-        return np.ones_like(s)
+        """dlog theta/dlog s = (1-lam)/((1-lam) + lam s) = 1 - lam theta."""
+        return np.asarray((1.0 - self.lam) / (1.0 - self.lam + self.lam * s))
 
     def bend(self, s: Array) -> Array:
-        """-s^2 theta''/(2 theta)."""
-        return np.zeros_like(s)
+        """-s^2 theta''/(2 theta) = share (1 - share)."""
+        return np.asarray(self.shares(s) * self.lam * self.weights(s))
 
     def bound(self, s: Array) -> tuple[float, Array, Array]:
-        """phi, its gradient and its Hessian."""
-        return float(s.sum()), np.ones_like(s), np.zeros((len(s), len(s)))
-
-    def inside(self, s: Array) -> Array:
-        """s, brought onto phi = 1."""
-        return np.asarray(s / s.sum()) if self.constrained else s
-
-    def start(self, theta: Array) -> Array:
-        """s well inside, near to these weights; all alike where these are 0."""
-        if self.fixed is not None:
-            return self.fixed
-        s = self.variables(theta if theta.any() else np.ones_like(theta))
-        return self.inside(np.maximum(s, _LEAST ** (1.0 / self.steepest) * s.max()))
-
-    @property
-    def steepest(self) -> float:
-        """The largest exponent in phi."""
-        return 1.0
-
-
-@dataclass(frozen=True)
-class Ball(Psi):
-    """A norm of norms: exponent `within` groups, `across` them, factors `scale` of the groups."""
-
-    constrained: bool = True
-    group: Any = None
-    scale: Any = None
-    within: float = 1.0
-    across: float = 1.0
-
-    def bound(self, s: Array) -> tuple[float, Array, Array]:
-        """N = (sum_l scale_l^a N_l^a)^{1/a}, N_l = ||s_l||_b; with its gradient g the Hessian is.
+        """phi = N = (sum_l scale_l^a N_l^a)^{1/a}, N_l = ||s_l||_b; with its gradient g the Hessian is.
 
         (b-1) diag(g/s) + (a-b) (g_l g_l'/s_l'g_l within groups) - (a-1) g g'/N.
         """
-        a, b, group = self.across, self.within, self.group
+        a, b, group = self.across, self.within, self._group(s)
         lengths = self._lengths(s)
         total = p_norm(self.scale * lengths, a)
         outer = (self.scale * lengths / total) ** (a - 1.0) * self.scale
@@ -114,41 +92,23 @@ class Ball(Psi):
         return total, gradient, hessian
 
     def inside(self, s: Array) -> Array:
-        """s/N."""
-        return np.asarray(s / p_norm(self.scale * self._lengths(s), self.across))
+        """s, brought onto phi = 1."""
+        return np.asarray(s / p_norm(self.scale * self._lengths(s), self.across)) if self.constrained else s
 
-    @property
-    def steepest(self) -> float:
-        """As `Psi`."""
-        return max(self.within, self.across)
+    def start(self, theta: Array) -> Array:
+        """s well inside, near to these weights; all alike where these are 0."""
+        if self.fixed is not None:
+            return self.fixed
+        s = self.variables(theta if theta.any() else np.ones_like(theta))
+        return self.inside(np.maximum(s, _LEAST ** (1.0 / max(self.within, self.across)) * s.max()))
+
+    def _group(self, s: Array) -> Any:
+        return np.zeros(len(s), dtype=np.intp) if self.group is None else self.group
 
     def _lengths(self, s: Array) -> Array:
         """N_l of each group."""
-        return np.array([p_norm(s[self.group == k], self.within) for k in range(len(self.scale))])
-
-
-@dataclass(frozen=True)
-class Net(Psi):
-    """The elastic net; its share is (1-lam)/((1-lam) + lam s), and 1 - share = lam theta."""
-
-    lam: float = 0.5
-
-    def weights(self, s: Array) -> Array:
-        """theta."""
-        return np.asarray(s / (1.0 - self.lam + self.lam * s))
-
-    def variables(self, theta: Array) -> Array:
-        """(1-lam) theta/(1 - lam theta), where theta is below its top."""
-        rest = np.maximum(1.0 - self.lam * theta, np.finfo(float).eps)
-        return np.asarray((1.0 - self.lam) * theta / rest)
-
-    def shares(self, s: Array) -> Array:
-        """As `Psi`."""
-        return np.asarray((1.0 - self.lam) / (1.0 - self.lam + self.lam * s))
-
-    def bend(self, s: Array) -> Array:
-        """share (1 - share)."""
-        return np.asarray(self.shares(s) * self.lam * self.weights(s))
+        group = self._group(s)
+        return np.array([p_norm(s[group == k], self.within) for k in range(group.max() + 1)])
 
 
 def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
@@ -162,28 +122,22 @@ def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
     each = np.arange(kernels)
     match regularizer:
         case Fixed(weights=weights):
-            return Psi(each, fixed=weights)
+            return Psi(each, fixed=weights, constrained=False)
         case Lp(p=p):
             if 1.0 / p < _FLAT:
-                return Psi(each, fixed=np.ones(kernels))
-            return Ball(each, group=np.zeros(kernels, dtype=np.intp), scale=np.ones(1), within=p, across=p)
+                return Psi(each, fixed=np.ones(kernels), constrained=False)
+            return Psi(each, within=p, across=p)
         case ElasticNet(lam=lam, form=form):
             penalised = form == "tikhonov"
-            return Net(each, price=0.5 * (1.0 - lam) if penalised else 0.0, constrained=not penalised, lam=lam)
-        case Groups():
-            return _of_groups(regularizer, each)
+            return Psi(each, lam=lam, price=0.5 * (1.0 - lam) if penalised else 0.0, constrained=not penalised)
+        case Groups(groups=groups, p=p, q=q, total=total):
+            owner, scale = group_owners(groups), group_sizes(groups) ** p
+            if total < _FLAT:
+                return Psi(each, fixed=np.ones(kernels), constrained=False)
+            if q < _FLAT:
+                return Psi(owner, group=np.arange(len(scale)), scale=scale, across=1.0 / total)
+            return Psi(each, group=owner, scale=scale, within=1.0 / q, across=1.0 / total)
     raise NotApplicable(
         f"the solver for kernels as factors takes Lp, Fixed, ElasticNet and Groups, not {regularizer}. For small n "
         "solve the matrices: problem.replace(kernels=problem.kernels.dense_stack())."
     )
-
-
-def _of_groups(regularizer: Groups, each: Any) -> Psi:
-    owner, sizes, total = group_owners(regularizer.groups), group_sizes(regularizer.groups), regularizer.total
-    if total < _FLAT:
-        return Psi(each, fixed=np.ones(len(each)))
-    scale = sizes**regularizer.p
-    if regularizer.q < _FLAT:
-        alone = np.arange(len(sizes))
-        return Ball(owner, group=alone, scale=scale, within=1.0, across=1.0 / total)
-    return Ball(each, group=owner, scale=scale, within=1.0 / regularizer.q, across=1.0 / total)

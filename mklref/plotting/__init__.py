@@ -1,7 +1,7 @@
 """Pictures of kernels, solutions and models.
 
-Each function draws on the Axes that it is given, or on new ones, and returns them; matplotlib is imported by the
-first call.
+Each function draws on the Axes that it is given as `ax`, or on new ones, and returns them. matplotlib is imported by
+the first call, which ends in `MissingExtra` where it is not installed.
 
     from mklref import plotting
     ax = plotting.weights(model)

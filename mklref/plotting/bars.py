@@ -43,11 +43,6 @@ def weights(
         One bar for each group, of the sum of its weights.
     most : int
         Number of bars; the smaller ones are left out, which the axis says.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -55,8 +50,6 @@ def weights(
         No single vector of finite weights, or names of another number.
     InvalidParameter
         Unknown `by`, a group of kernels that are not there, or `total` without groups.
-    MissingExtra
-        matplotlib is not installed.
     """
     theta, names = _named(solution, names)
     groups = _groups(by, names)
@@ -106,18 +99,13 @@ def _legend(ax: Any, colours: Mapping[str, str]) -> None:
 
 def _named(solution: Any, names: Sequence[str] | None) -> tuple[Array, tuple[str, ...]]:
     """A vector of weights and a name for each."""
-    for attribute in ("weights", "weights_"):
-        if hasattr(solution, attribute):
-            theta = np.asarray(getattr(solution, attribute), dtype=float)
-            break
-    else:
-        try:
-            theta = np.asarray(solution, dtype=float)
-        except (TypeError, ValueError):
-            raise InvalidInput(
-                f"{type(solution).__name__} has no kernel weights: give a fitted estimator of mklref, such as "
-                "pipeline[-1] or search.best_estimator_, a solution, or the weights."
-            ) from None
+    try:
+        theta = np.asarray(getattr(solution, "weights", getattr(solution, "weights_", solution)), dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{type(solution).__name__} has no kernel weights: give a fitted estimator of mklref, such as "
+            "pipeline[-1] or search.best_estimator_, a solution, or the weights."
+        ) from None
     if theta.ndim != 1:
         raise InvalidInput(
             f"the weights have shape {theta.shape}; draw one machine at a time, for instance weights_[0] with names."
@@ -164,18 +152,11 @@ def contributions(
         Of the samples; the points of one label have one colour.
     most : int
         Rows; those of smaller variance are left out, which the axis says.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
     InvalidInput, InvalidType, InvalidParameter
         Labels of another number, no model, or a machine that it has not.
-    MissingExtra
-        matplotlib is not installed.
     """
     if not hasattr(model, "contributions"):
         raise InvalidType(
@@ -217,20 +198,13 @@ def stability(found: Any, ax: Any = None, *, most: int = 30) -> Any:
     Parameters
     ----------
     found : mklref.model_selection.Stability
-    ax : Axes, optional
     most : int
         Bars; the others are left out, which the axis says.
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
     InvalidType
         No stability.
-    MissingExtra
-        matplotlib is not installed.
     """
     if not hasattr(found, "quantiles"):
         raise InvalidType(f"found is {type(found).__name__}; give what mklref.model_selection.stability returns.")

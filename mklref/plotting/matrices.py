@@ -29,11 +29,6 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
     kernels : KernelReport, or what `mklref.kernels.alignment` takes
         A square matrix is taken for the alignments themselves.
     names : sequence of str, optional
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -83,11 +78,6 @@ def sparsity(coef: Any, names: Sequence[str] | None = None, *, title: str | None
         Of the kernels.
     title : str, optional
         By default the number of coefficients that are left.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -125,11 +115,6 @@ def intervals(check: CrossCheck, *, ax: Any = None) -> Any:
     ----------
     check : CrossCheck
         What `mklref.crosscheck` returns.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------

@@ -43,11 +43,6 @@ def weight_paths(
         Number of coloured lines.
     label : str
         What the values are.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -88,11 +83,6 @@ def gap(solutions: Any, *, tol: float | None = None, seconds: bool = False, ax: 
         The tolerance asked for, as a dashed line.
     seconds : bool
         Over seconds instead of iterations.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -140,12 +130,6 @@ def path(
         The value that was selected, as a vertical line.
     label : str
         What the values are.
-    ax : Axes, optional
-        Gets the number of kernels; the second axis is made beside it.
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -183,11 +167,6 @@ def validation(search: Any, *, ax: Any = None) -> Any:
     search : MKLClassifierCV or MKLRegressorCV
         Fitted. The error is 1 - score: by default the share of wrong classes, or 1 - R^2. Drawn are mean and standard
         error over the folds.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------

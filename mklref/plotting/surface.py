@@ -29,11 +29,6 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
         Their classes or targets.
     points : int
         Grid points along each axis.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -53,10 +48,7 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
     room = 0.08 * np.ptp(samples, axis=0)
     sides = [np.linspace(*ends, points) for ends in zip(samples.min(0) - room, samples.max(0) + room, strict=True)]
     grid = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-    if hasattr(X, "iloc"):
-        grid_in: Any = type(X)(grid, columns=X.columns)
-    else:
-        grid_in = grid
+    grid_in: Any = type(X)(grid, columns=X.columns) if hasattr(X, "iloc") else grid
     ax = axes(ax, 5.0, 4.2)
     classes = getattr(model, "classes_", None)
     if classes is not None and y is not None and not (known := np.isin(y, classes)).all():

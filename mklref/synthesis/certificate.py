@@ -27,6 +27,7 @@ from mklref._validate import checked_array
 from mklref.certificate import Bounds
 from mklref.certificate.allowance import ELEMENTWISE, UNIT, growth
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
+from mklref.synthesis.proximity import MixedNorm
 
 
 def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Bounds:
@@ -108,15 +109,15 @@ def residual(problem: SynthesisProblem, t: Array) -> Array:
     return np.asarray(-problem.C * problem.loss.subgradient(t, problem.y))
 
 
-def primal_value(problem: SynthesisProblem, A: Array, t: Array) -> float:
-    """P(A) for A (tau, N) with the scores t (n,)."""
-    losses = float(problem.loss.value(t, problem.y).sum())
-    return problem.C * losses + problem.lam * problem.norm.value(A)
+def primal_value(problem: SynthesisProblem, A: Array, t: Array, norm: MixedNorm | None = None) -> float:
+    """P(A) for A (tau, N), or in another shape with its norm, with the scores t (n,)."""
+    penalty = (norm or problem.norm).value(A)
+    return problem.C * float(problem.loss.value(t, problem.y).sum()) + problem.lam * penalty
 
 
-def dual_value(problem: SynthesisProblem, beta: Array, Z: Array) -> tuple[float, float]:
+def dual_value(problem: SynthesisProblem, beta: Array, Z: Array, norm: MixedNorm | None = None) -> tuple[float, float]:
     """D(s beta) and the scale s: s = 1 for q = 2, and for q = 1 the largest s <= 1 with s ||Z||_{p'inf;r} <= lambda."""
-    size = problem.norm.dual_norm(Z)
+    size = (norm or problem.norm).dual_norm(Z)
     scale, penalty = 1.0, 0.0
     if problem.norm.q == 2:
         penalty = 0.5 * (size / problem.lam) * size

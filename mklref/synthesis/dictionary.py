@@ -10,7 +10,7 @@ root.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,25 +63,6 @@ class Dictionary:
         """Euclidean norms of the columns, (tau, N): one pass."""
         self.count(self.size)
         return np.asarray(np.sqrt([np.einsum("ni,ni->i", K, K) for K in self.kernels]))
-
-
-class Restriction(Protocol):
-    """What the proximal method needs of a restricted problem."""
-
-    def compress(self, A: Array) -> Array:
-        """The rows u of coefficients A (tau, N)."""
-
-    def expand(self, u: Array) -> Array:
-        """Coefficients (tau, N) from rows, 0 outside the restriction."""
-
-    def scores(self, u: Array) -> Array:
-        """K A, (n,)."""
-
-    def correlations(self, beta: Array) -> Array:
-        """K'beta as rows."""
-
-    def curvature(self, P: Jacobian) -> tuple[Array, bool]:
-        """K P K' (n, n), or a root R (m, n) of it, R'R = K P K', and whether it is a root."""
 
 
 class Columns:
@@ -220,7 +201,11 @@ class Kernels:
         return np.asarray(K @ K.T)
 
 
-def restriction(dictionary: Dictionary, norm: MixedNorm) -> Columns | Kernels:
+Restriction: TypeAlias = Columns | Kernels
+"""What the proximal point method needs of a restricted problem."""
+
+
+def restriction(dictionary: Dictionary, norm: MixedNorm) -> Restriction:
     """An empty restriction of the kind that suits the norm and the shape of the kernels."""
     _, n, N = dictionary.kernels.shape
     whole = norm.p == 2 and (norm.r == 2 or norm.q == 2) and n <= 2 * N

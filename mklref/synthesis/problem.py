@@ -97,8 +97,8 @@ class SynthesisProblem:
 
         put("norm", MixedNorm(p, q, r))
         put("loss", _checked_loss(loss))
-        put("lam", _positive("lam", lam, "it weighs the penalty"))
-        put("C", _positive("C", C, "it weighs the summed loss"))
+        put("lam", checked_positive("lam", lam, "it weighs the penalty."))
+        put("C", checked_positive("C", C, "it weighs the summed loss."))
         _require_range(self.C, "C is", "(s C, s lam) is the same problem as (C, lam): rescale both.", InvalidParameter)
         put("constant", checked_flag("constant", constant))
         stack = _checked_kernels(kernels)
@@ -207,10 +207,6 @@ def _checked_loss(loss: Any) -> Loss:
     if found.name not in LOSSES:
         raise InvalidParameter(f"loss {found} is not among those of mixed-norm synthesis: {', '.join(LOSSES)}.")
     return found
-
-
-def _positive(name: str, value: Any, meaning: str) -> float:
-    return checked_positive(name, value, f"{meaning}.")
 
 
 def _require_range(size: float, what: str, remedy: str, error: type[InvalidInput]) -> None:

@@ -23,13 +23,14 @@ falls, and it falls further as long as the gap does not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from mklref._typing import Array
-from mklref.synthesis.certificate import residual
+from mklref.synthesis.certificate import dual_value, primal_value, residual
 from mklref.synthesis.dictionary import Restriction
 from mklref.synthesis.problem import SynthesisProblem
 from mklref.synthesis.proximity import PROX, Jacobian, jacobian, prox_loss
@@ -76,6 +77,7 @@ class ProximalPoint:
 
     def __init__(self, problem: SynthesisProblem, column: float) -> None:
         self.problem = problem
+        self._norm = replace(problem.norm, r=2)  # of rows
         self._column = column or 1.0
         curvature = problem.C * self._column**2
         sigma = max(100.0 / curvature, min((problem.norm.q - 1) / problem.lam, _STEEPEST / curvature))
@@ -123,21 +125,9 @@ class ProximalPoint:
         beta, inside = residual(problem, t), np.clip(found.beta, *problem.loss.box(problem.y, problem.costs))
         Z = found.Z if np.array_equal(inside, found.beta) else columns.correlations(inside)
         candidates = [(beta, columns.correlations(beta)), (inside, Z)]
-        lower, dual = max(((self._dual_value(*one), one[0]) for one in candidates), key=lambda pair: pair[0])
-        value = problem.C * float(problem.loss.value(t, problem.y).sum()) + problem.lam * self._penalty(found.A)
-        return value - lower, dual
-
-    def _dual_value(self, beta: Array, Z: Array) -> float:
-        """The dual objective at beta with the correlations Z, scaled into the ball for q = 1."""
-        problem = self.problem
-        norms = np.linalg.norm(Z, ord=np.inf if problem.norm.p == 1 else 2, axis=1)
-        penalty = float(norms @ norms) / (2.0 * problem.lam) if problem.norm.q == 2 else 0.0
-        scale = min(1.0, problem.lam / max(float(norms.max()), problem.lam)) if problem.norm.q == 1 else 1.0
-        return float(problem.loss.dual_value(scale * beta, problem.y, problem.costs)) - penalty
-
-    def _penalty(self, u: Array) -> float:
-        norms = np.linalg.norm(u, ord=self.problem.norm.p, axis=1)
-        return float(norms.sum()) if self.problem.norm.q == 1 else 0.5 * float(norms @ norms)
+        bounds = [(dual_value(problem, beta, Z, self._norm)[0], beta) for beta, Z in candidates]
+        lower, dual = max(bounds, key=lambda pair: pair[0])
+        return primal_value(problem, found.A, t, self._norm) - lower, dual
 
     def _step(self, columns: Restriction, u: Array, t: Array, beta: Array) -> tuple[Trial, int]:
         """One proximal step from (A_0, t_0) = (u, t): the point, and its number of Newton steps."""

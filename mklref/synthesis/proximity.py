@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, wrightomega
 
 from mklref._typing import Array
 from mklref._validate import checked_number
@@ -102,9 +102,8 @@ def row_norms(rows: Array, order: float) -> Array:
     return np.asarray(unit * np.linalg.norm(rows / unit if unit != 1.0 else rows, ord=order, axis=1))
 
 
-_MOST_STEPS = 100
-_SETTLED = 1e-8
-"""Share of a change from which on two quadratic steps reach the last digits."""
+_NEWTON_STEPS = 5
+"""Of the logistic loss: their errors are log(2) at most, and then at most their squares."""
 
 
 def soft(u: Array, threshold: Array | float) -> Array:
@@ -213,51 +212,19 @@ def prox_loss(loss: Loss, v: Array, y: Array, step: float) -> tuple[Array, Array
 
 
 def _prox_logistic(v: Array, y: Array, step: float) -> tuple[Array, Array]:
-    """m with w = y v and (m - w) (1 + exp(m)) = step, to the last digits for every step: Newton's method on logarithms.
+    """m with w = y v and (m - w) (1 + exp(m)) = step, to the last digits for every step: Newton's method.
 
-    m(w) = -m(-w - step), so that w >= -step/2 and m >= 0 are enough: 1/(1 + exp(m)) keeps its digits there. With
-    log(1 + exp(m)) + log(m - w) = log(step) the function is nearly linear in m for w < -1, and for other w convex in
-    log(m - w) with slope 1 at least. Both start from an upper bound; two steps on the equation itself finish.
+    m(w) = -m(-w - step), so that w >= -step/2 and m >= 0 are enough: 1/(1 + exp(m)) keeps its digits there. Without
+    the 1 the solution is closed, by Wright's omega function, and larger by log(2) at most.
     """
     w = y * v
     mirrored = w < -0.5 * step
     w = np.where(mirrored, -w - step, w)
-    low, m = w < -1.0, np.empty_like(w)
-    m[low], m[~low] = _root_below(w[low], step), _root_above(w[~low], step)
-    for _ in range(2):
+    excess = wrightomega(np.log(step) - w)
+    with np.errstate(divide="ignore"):  # where w is large, and m = w + excess
+        m = np.where(w < 0.0, np.log(step) - np.log(excess), w + excess)
+    for _ in range(_NEWTON_STEPS):
         share = expit(-m)
         m = m - (m - step * share - w) / (1.0 + step * share * (1.0 - share))
     share = expit(-m)
     return y * np.where(mirrored, -m, m), 1.0 / (1.0 + step * share * (1.0 - share))
-
-
-def _root_below(w: Array, step: float) -> Array:
-    """m >= 0 for w < -1; m - w >= -w bounds it from above."""
-
-    def change(m: Array) -> Array:
-        excess = np.logaddexp(0.0, m) + np.log(m - w) - np.log(step)
-        return np.asarray(excess / (expit(m) + 1.0 / (m - w)))
-
-    return _descended(np.log(step) - np.log(-w), change)
-
-
-def _root_above(w: Array, step: float) -> Array:
-    """m for w >= -1, from x = log(m - w), for which x <= log(step) and x + exp(x) <= log(step) - w."""
-
-    def change(x: Array) -> Array:
-        m = w + np.exp(x)
-        return np.asarray((x + np.logaddexp(0.0, m) - np.log(step)) / (1.0 + expit(m) * np.exp(x)))
-
-    room = np.log(step) - w
-    start = np.where(room >= 1.0, np.log(np.maximum(room, 1.0)), room)
-    return w + np.exp(_descended(np.minimum(start, np.log(step)), change))
-
-
-def _descended(x: Array, change: Callable[[Array], Array]) -> Array:
-    """x where the Newton step `change` vanishes."""
-    for _ in range(_MOST_STEPS):
-        moved = change(x)
-        x = x - moved
-        if not np.any(np.abs(moved) > _SETTLED * (1.0 + np.abs(x))):
-            break
-    return x

@@ -32,7 +32,7 @@ from mklref.synthesis.certificate import residual
 from mklref.synthesis.dictionary import restriction
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, lambda_max
 from mklref.synthesis.proximal_point import ProximalPoint
-from mklref.synthesis.proximity import MixedNorm
+from mklref.synthesis.proximity import MixedNorm, row_norms
 from mklref.synthesis.solution import Run, SynthesisSolution
 
 _FIRST_COLUMNS, _FIRST_GROUPS = 100, 10
@@ -137,13 +137,11 @@ def survivors(norm: MixedNorm, Z: Array, slack: Array, lam: float) -> NDArray[np
     """Columns (tau, N) that may be active if the optimal Z is within `slack` of Z, entry by entry."""
     if norm.separable and norm.q == 2:
         return np.ones(Z.shape, dtype=bool)
-    if norm.p == 2:
-        able = norm.dual_group_norms(Z) + np.linalg.norm(norm.groups(slack), axis=1) >= lam
-        return norm.groups(np.broadcast_to(able[:, None], norm.groups(Z).shape))
-    if norm.q == 1:
-        return np.asarray(np.abs(Z) + slack >= lam)
-    size, room = norm.groups(np.abs(Z)), norm.groups(slack)
-    return norm.groups(size + room >= (size - room).max(axis=1, keepdims=True))
+    size, room = (norm.groups(np.abs(X)) for X in (Z, slack))
+    least = lam if norm.q == 1 else (size - room).max(axis=1, keepdims=True)
+    if norm.p == 2:  # a group as a whole
+        size, room = (row_norms(X, 2)[:, None] for X in (size, room))
+    return norm.groups(np.broadcast_to(size + room >= least, norm.groups(Z).shape))
 
 
 def _largest(norm: MixedNorm, Z: Array, A: Array) -> NDArray[np.bool_]:

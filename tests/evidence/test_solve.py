@@ -15,6 +15,7 @@ from mklref.evidence import (
     EvidenceSolution,
     EvidenceStatus,
     MarginalLikelihood,
+    iterations,
     simulate,
     solve,
     stationarity,
@@ -295,6 +296,17 @@ def test_interruption_carries_the_best_point():
     assert np.isfinite(caught.value.solution.objective)
 
 
+def test_an_interruption_of_an_inner_problem_carries_a_point_of_the_outer_one(monkeypatch):
+    def interrupted(problem, **options):
+        raise Interrupted(None)
+
+    monkeypatch.setattr(iterations, "solve_mkl", interrupted)
+    with pytest.raises(Interrupted) as caught:
+        solve(make_model(), "reweighted")
+    assert isinstance(caught.value.solution, EvidenceSolution)
+    assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
+
+
 def test_progress_line(capsys):
     solve(make_model(), progress=True)
     assert capsys.readouterr().out == ""
@@ -390,6 +402,26 @@ def test_reweighted_at_extreme_scales(k, h, learn_noise):
     assert solution.objective == pytest.approx(base.objective + 20 * np.log(h), abs=1e-8)
     expected = base.weights * h * (h / k)
     np.testing.assert_allclose(solution.weights, expected, rtol=1e-6, atol=1e-9 * expected.max())
+
+
+@pytest.mark.parametrize("learn_noise", [False, True])
+@pytest.mark.parametrize(("noise", "size"), [(1e-300, 1.0), (1e-320, 1.0), (1e-200, 1e100), (1e-12, 1e140)])
+def test_reweighted_beside_next_to_no_noise(noise, size, learn_noise):
+    """K = I: y'y/n is the answer, and where it starts. Elsewhere no inner problem fits float64, and it says so."""
+    y = size * np.array([1.0, -2.0, 3.0])
+    problem = EvidenceProblem([np.eye(3)], y, noise, learn_noise=learn_noise)
+    solution = solve(problem, "reweighted")
+    assert solution.status is EvidenceStatus.STATIONARY
+    assert solution.weights[0] == pytest.approx(y @ y / 3, rel=1e-9)
+    elsewhere = solve(problem, "reweighted", start=3.0 * solution.weights)
+    assert elsewhere.status is EvidenceStatus.STALLED
+    assert "'newton'" in elsewhere.status.value
+
+
+def test_weights_that_float64_cannot_hold_stall():
+    solution = solve(EvidenceProblem([1e-200 * np.eye(2)], [1e100, -1e100], 1.0), "reweighted")
+    assert solution.status is EvidenceStatus.STALLED
+    assert "normalise the kernels" in solution.status.value
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])

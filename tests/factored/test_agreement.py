@@ -27,8 +27,8 @@ def rows(seed=0, n=N, ranks=RANKS):
     return L, score
 
 
-def problem(loss, regularizer, **options):
-    L, score = rows()
+def problem(loss, regularizer, seed=0, n=N, ranks=RANKS, **options):
+    L, score = rows(seed, n, ranks)
     y = np.sign(score) if loss.targets == "labels" else score
     if loss.targets == "ones":  # with 0 in the hull of the samples the optimum would be 0
         L, y = [np.abs(one) + 0.1 for one in L], np.ones(len(score))
@@ -118,17 +118,14 @@ def test_where_no_function_pays_its_penalty_the_weights_are_0(loss):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_few_rows_of_low_rank_keep_the_sum_of_beta(seed):
     """1'beta missed c_b by what rows that were left out of L'DL had of it: no lower bound, a gap of 700."""
-    L, _ = rows(seed, n=2000, ranks=(1, 2))
-    stack = kernels.FactorStack([np.abs(one) + 0.1 for one in L])
-    given = mklref.Problem(stack, np.ones(2000), loss="one_class", regularizer=ElasticNet(0.15, "ivanov"), C=0.05)
+    given = problem(losses.OneClass(), ElasticNet(0.15, "ivanov"), seed, 2000, (1, 2), C=0.05)
     assert mklref.solve(given).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("seed", [0, 7])
 def test_steps_are_short_where_phi_is_steep(seed):
-    L, score = rows(seed, n=60, ranks=(3, 13, 9, 3))
     loss, regularizer = losses.EpsilonInsensitive(0.2), Groups([[0, 2], [1, 3]], 0.67, 0.33)
-    given = mklref.Problem(kernels.FactorStack(L), score, loss=loss, regularizer=regularizer, C=0.1, intercept=False)
+    given = problem(loss, regularizer, seed, 60, (3, 13, 9, 3), C=0.1, intercept=False)
     assert mklref.solve(given).status is Status.OPTIMAL
 
 
@@ -191,8 +188,7 @@ def test_a_class_that_a_part_of_the_samples_would_miss_has_its_machine(monkeypat
 
 
 def test_a_part_of_the_samples_and_another_solution_are_starts():
-    L, score = rows(n=18000, ranks=(3, 5))
-    given = mklref.Problem(kernels.FactorStack(L), np.sign(score), C=0.1, regularizer=Lp(4 / 3))
+    given = problem(losses.Hinge(), Lp(4 / 3), n=18000, ranks=(3, 5), C=0.1)
     cold = mklref.solve(given)
     path = mklref.solve_path(given, C=[0.1, 0.12, 0.15])
     assert all(one.status is mklref.Status.OPTIMAL for one in [cold, *path])
@@ -201,8 +197,7 @@ def test_a_part_of_the_samples_and_another_solution_are_starts():
 
 
 def test_the_bits_depend_on_the_shards_alone_and_the_answer_not_on_them():
-    L, score = rows(n=300)
-    given = mklref.Problem(kernels.FactorStack(L), np.sign(score), regularizer="l1")
+    given = problem(losses.Hinge(), Lp(1), n=300, C=1.0)
     one, two, again = (mklref.solve(given.replace(kernels=given.kernels.sharded(k))) for k in (1, 3, 3))
     assert np.array_equal(two.dual_coef, again.dual_coef)
     agree(one, two)
@@ -268,18 +263,13 @@ ENDS = [
 ]
 
 
-def central(loss, f, y, costs, tau):
-    samples = samples_for(loss, y, costs)
-    samples.f[:] = f
-    samples.begin(slice(None), tau)
-    return samples
-
-
 @pytest.mark.parametrize("loss", ENDS, ids=str)
 def test_a_sample_that_settles_is_where_the_path_ends_and_stays_there_for_scores_within_its_clearance(loss):
     rng = np.random.default_rng(0)
     f, y, costs = 2.0 * rng.normal(size=200), np.sign(rng.normal(size=200)), rng.uniform(0.5, 2.0, 200)
-    samples = central(loss, f, y, costs, 1e-9)
+    samples = samples_for(loss, y, costs)
+    samples.f[:] = f
+    samples.begin(slice(None), 1e-9)
     clear, end = samples.clearance(slice(None)), samples.beta.copy()
     away = np.flatnonzero(clear > 1e-3)
     assert len(away) > 20
@@ -294,17 +284,20 @@ def test_a_sample_that_settles_is_where_the_path_ends_and_stays_there_for_scores
     assert np.all(bent[0] | bent[3])
 
 
-@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
-def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem(form):
-    """Two machines that share the rows, one of which sees some of them only."""
+def two_machines(form):
+    """Machines that share the rows, one of which sees some of them only; rows, targets, and a point."""
     L, score = rows(n=400)
     y, some = np.sign(score), np.arange(0, 400, 3)
-    stack = kernels.FactorStack([form(one) for one in L])
-    whole = np.hstack(L)
     own = [Own(samples_for(losses.Hinge(), y, np.ones(400)), None)]
     own.append(Own(samples_for(losses.Hinge(), -y[some], np.ones(len(some))), some))
-    shard = Nearby(Shard(stack, own, 0, 400, 400))
+    shard = Nearby(Shard(kernels.FactorStack([form(one) for one in L]), own, 0, 400, 400))
     v, b = np.random.default_rng(1).normal(size=(2, 14)), np.array([0.1, -0.2])
+    return shard, np.hstack(L), y, some, v, b
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem(form):
+    shard, whole, y, some, v, b = two_machines(form)
     shard.score(v, b)
     shard.begin(0.1, 0.0)
     counts = shard.clearances().sums[0]
@@ -342,9 +335,7 @@ def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem
 
 @pytest.mark.parametrize("loss", ENDS, ids=str)
 def test_steps_that_leave_samples_out_lead_to_the_same_answer(monkeypatch, loss):
-    L, score = rows(n=1500, ranks=(3, 5))
-    y = np.sign(score) if loss.targets == "labels" else score
-    given = mklref.Problem(kernels.FactorStack(L), y, loss=loss, regularizer=Lp(4 / 3))
+    given = problem(loss, Lp(4 / 3), n=1500, ranks=(3, 5), C=1.0)
     monkeypatch.setattr(path, "_CHEAP", 0.0)
     monkeypatch.setattr(path, "suits", lambda path: False)
     monkeypatch.setattr(path, "_ROUGH", 0.1)
@@ -387,13 +378,8 @@ def test_beta_of_a_rounder_loss_minimises_what_it_is_to_minimise(loss):
 
 
 def test_a_round_with_a_rounder_loss_is_its_newton_system():
-    """Two machines that share the rows, one of which sees some of them only."""
-    L, score = rows(n=400)
-    y, some = np.sign(score), np.arange(0, 400, 3)
-    own = [Own(samples_for(losses.Hinge(), y, np.ones(400)), None)]
-    own.append(Own(samples_for(losses.Hinge(), -y[some], np.ones(len(some))), some))
-    shard, whole = Nearby(Shard(kernels.FactorStack(L), own, 0, 400, 400)), np.hstack([*L, np.ones((400, 1))])
-    v, b = np.random.default_rng(1).normal(size=(2, 14)), np.array([0.1, -0.2])
+    shard, whole, y, some, v, b = two_machines(np.asarray)
+    whole = np.hstack([whole, np.ones((400, 1))])
     grams, vectors, sums, told = shard.evaluate(v, b, 0.8, np.ones(4), np.inf, 2).sums
     between = 0
     for p, (index, labels) in enumerate([(np.arange(400), y), (some, -y[some])]):
@@ -443,9 +429,7 @@ def test_the_approach_by_a_rounder_loss_leads_to_the_same_answer(monkeypatch, lo
 )
 def test_where_an_approach_does_not_help_it_costs_half_more_at_most(monkeypatch, loss, C, most):
     """What brings nothing begins the path anew, from its own start."""
-    L, score = rows(n=1500, ranks=(3, 5))
-    y = np.sign(score) if loss.targets == "labels" else score
-    given = mklref.Problem(kernels.FactorStack(L), y, C=C, loss=loss, regularizer="l1")
+    given = problem(loss, Lp(1), n=1500, ranks=(3, 5), C=C)
     found, other = with_an_approach_and_without(monkeypatch, given)
     assert found.history.counters["passes"] < other.history.counters["passes"] * most
 
@@ -587,19 +571,15 @@ def test_kernels_of_zeros_are_solved(loss):
 
 def test_groups_that_share_their_weights_start_from_a_part_of_the_samples(monkeypatch):
     monkeypatch.setattr(factored, "_FEWEST", 20)
-    L, score = rows(n=1500)
-    stack = kernels.FactorStack(L)
-    found = mklref.solve(mklref.Problem(stack, np.sign(score), regularizer=Groups([[0, 2], [1, 3]], 0.7, 0.0)))
+    found = mklref.solve(problem(losses.Hinge(), Groups([[0, 2], [1, 3]], 0.7, 0.0), n=1500, C=1.0))
     assert found.status is Status.OPTIMAL
 
 
 def test_a_solution_without_weights_is_a_start():
     nothing = mklref.solve(problem(losses.Squared(), ElasticNet(0.4), C=1e-4, intercept=False))
     assert not nothing.weights.any()
-    assert (
-        mklref.solve(problem(losses.Squared(), ElasticNet(0.4), intercept=False), start=nothing).status
-        is Status.OPTIMAL
-    )
+    found = mklref.solve(problem(losses.Squared(), ElasticNet(0.4), intercept=False), start=nothing)
+    assert found.status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -52,7 +53,8 @@ class Row:
     intercept: bool = True
     value: Callable[[float], float] = lambda value: value
     """The optimal value of the problem from that of the primer."""
-    formulations: tuple[str, ...] = ("dual",)
+    formulations: str = "dual"
+    """Their names, with blanks between."""
     targets: bool = True
     """Whether the primer takes y."""
 
@@ -92,6 +94,10 @@ def times(factor: float) -> Callable[[float], float]:
     return lambda value: factor * value
 
 
+def norms_of(functions) -> np.ndarray:
+    return np.array([np.linalg.norm(v_m) for v_m in functions])
+
+
 def weighted(y, v, b, *rest):
     """(2) and its kin: functions, intercept, ..., weights last."""
     return Point(theta=rest[-1], b=b)
@@ -99,12 +105,7 @@ def weighted(y, v, b, *rest):
 
 def functions(q: float, factor: float = 1.0) -> Callable[..., Point]:
     """No weights among the variables: they are proportional to ||f_m||^(2-q), which is what the closed form says."""
-
-    def point(y, v, b, *rest):
-        rho = np.array([np.linalg.norm(v_m) for v_m in v])
-        return Point(theta=factor * rho ** (2 - q), b=b)
-
-    return point
+    return lambda y, v, b, *rest: Point(theta=factor * norms_of(v) ** (2 - q), b=b)
 
 
 def signed(y, alpha, *rest):
@@ -124,18 +125,14 @@ def normalised(q: float) -> Callable[..., Point]:
     """The weights of 1/2 ||rho||_q^2 from the functions."""
 
     def point(y, v, b, *rest):
-        rho = np.array([np.linalg.norm(v_m) for v_m in v])
+        rho = norms_of(v)
         return Point(theta=rho ** (2 - q) * np.sum(rho**q) ** ((q - 2) / q), b=b)
 
     return point
 
 
 def cap(p: float, q: float) -> Callable[..., Point]:
-    def point(y, v, b):
-        rho = np.array([np.linalg.norm(v_m) for v_m in v])
-        return Point(theta=Groups(PAIRS, p, q).weights_from_norms(rho), b=b)
-
-    return point
+    return lambda y, v, b: Point(theta=Groups(PAIRS, p, q).weights_from_norms(norms_of(v)), b=b)
 
 
 def products(p: float, q: float) -> Callable[..., Point]:
@@ -150,12 +147,15 @@ def elastic(lam: float) -> Callable[[Any], Any]:
     return lambda d: (1 - lam) / lam * (cp.inv_pos(1 - lam * d) - 1)
 
 
+tomioka = partial(Row, value=times(C))
+lasso = partial(Row, loss="squared", intercept=False, formulations="group_lasso")
+
 ROWS = (
-    Row("simplemkl_2", (C,), Lp(1), weighted, formulations=("weighted_primal", "ivanov")),
-    Row("simplemkl_3", (C,), Lp(1), weighted, formulations=("mixed_norm",)),
-    Row("simplemkl_8", (C,), Lp(1), quadratic(labelled), formulations=("qcqp",)),
-    Row("simplemkl_silp", (C,), Lp(1), lambda y, d: Point(theta=d), formulations=("silp",)),
-    Row("simplemkl_16", (C, 0.1), Lp(1), weighted, loss="epsilon_insensitive", formulations=("weighted_primal",)),
+    Row("simplemkl_2", (C,), Lp(1), weighted, formulations="weighted_primal ivanov"),
+    Row("simplemkl_3", (C,), Lp(1), weighted, formulations="mixed_norm"),
+    Row("simplemkl_8", (C,), Lp(1), quadratic(labelled), formulations="qcqp"),
+    Row("simplemkl_silp", (C,), Lp(1), lambda y, d: Point(theta=d), formulations="silp"),
+    Row("simplemkl_16", (C, 0.1), Lp(1), weighted, loss="epsilon_insensitive", formulations="weighted_primal"),
     Row("simplemkl_17", (0.3,), Lp(1), lambda y, v, b, xi, d: Point(theta=d, b=-b), 0.3, "one_class", targets=False),
     Row(
         "simplemkl_18",
@@ -163,11 +163,11 @@ ROWS = (
         Lp(1),
         lambda y, alpha, beta, lam, d: Point(beta=beta - alpha, theta=d),
         loss="epsilon_insensitive",
-        formulations=("qcqp",),
+        formulations="qcqp",
     ),
-    Row("simplemkl_19", (0.3,), Lp(1), quadratic(signed), 0.3, "one_class", formulations=("qcqp",), targets=False),
-    *(Row("kloft_P", (C, lp(p)), Lp(p), weighted, formulations=("weighted_primal", "ivanov")) for p in (1, 4 / 3, 2)),
-    Row("kloft_P", (C, lambda x: cp.norm(INVERSE_ROOT @ x)), Mahalanobis(E), weighted, formulations=("ivanov",)),
+    Row("simplemkl_19", (0.3,), Lp(1), quadratic(signed), 0.3, "one_class", formulations="qcqp", targets=False),
+    *(Row("kloft_P", (C, lp(p)), Lp(p), weighted, formulations="weighted_primal ivanov") for p in (1, 4 / 3, 2)),
+    Row("kloft_P", (C, lambda x: cp.norm(INVERSE_ROOT @ x)), Mahalanobis(E), weighted, formulations="ivanov"),
     *(Row("kloft_D", (C, dual(p)), Lp(p), signed) for p in (1, 4 / 3, 2)),
     Row("kloft_D", (C, lambda q: cp.norm(ROOT.T @ q)), Mahalanobis(E), signed),
     Row(
@@ -176,31 +176,23 @@ ROWS = (
         Tikhonov(2, 0.3),
         weighted,
         value=times(25 * C),
-        formulations=("tikhonov",),
+        formulations="tikhonov",
     ),
-    Row("kloft_4", (C, 0.3, lp(4 / 3)), Tikhonov(4 / 3, 0.3), weighted, formulations=("tikhonov",)),
+    Row("kloft_4", (C, 0.3, lp(4 / 3)), Tikhonov(4 / 3, 0.3), weighted, formulations="tikhonov"),
     Row(
         "kloft_8",
         (C, lp(4 / 3)),
         Lp(4 / 3),
         lambda y, alpha, beta, w, b, t, theta: Point(alpha, theta, b),
-        formulations=("weighted_primal",),
+        formulations="weighted_primal",
     ),
     Row("kloft_10", (C, dual(4 / 3)), Lp(4 / 3), signed),
     Row("kloft_12", (C, dual(4 / 3)), Lp(4 / 3), labelled),
-    Row("kloft_13", (C,), Lp(1), quadratic(labelled), formulations=("qcqp",)),
-    Row(
-        "kloft_14",
-        (C,),
-        HalfPower(1),
-        lambda y, w: Point(theta=2 * np.array([np.linalg.norm(w_m) for w_m in w]), b=0.0),
-        loss="squared",
-        intercept=False,
-        formulations=("group_lasso",),
-    ),
-    Row("kloft_15", (C,), Lp(1), signed, loss="squared", intercept=False, formulations=("group_lasso",)),
-    Row("kloft_15", (C, dual(3)), Lp(3), signed, loss="squared", intercept=False, formulations=("group_lasso",)),
-    Row("kloft_16", (C,), Lp(1), quadratic(signed), loss="squared", intercept=False, formulations=("group_lasso",)),
+    Row("kloft_13", (C,), Lp(1), quadratic(labelled), formulations="qcqp"),
+    lasso("kloft_14", (C,), HalfPower(1), lambda y, w: Point(theta=2 * norms_of(w), b=0.0)),
+    lasso("kloft_15", (C,), Lp(1), signed),
+    lasso("kloft_15", (C, dual(3)), Lp(3), signed),
+    lasso("kloft_16", (C,), Lp(1), quadratic(signed)),
     Row(
         "kloft_3_5",
         (C, lp(2)),
@@ -210,64 +202,39 @@ ROWS = (
         intercept=False,
         targets=False,
     ),
-    Row("kloft_17", (C, 4 / 3), Lp(4 / 3), weighted, formulations=("block_norm", "mixed_norm")),
-    Row("kloft_sip", (C, lp(2)), Lp(2), lambda y, theta: Point(theta=theta), formulations=("semi_infinite",)),
-    Row("kloft_27", (C, 2), Lp(2), weighted, formulations=("weighted_primal",)),
-    Row("kloft_28", (C, 1.5), HalfPower(1.5), functions(1.5, 2 / 1.5), formulations=("block_norm",)),
+    Row("kloft_17", (C, 4 / 3), Lp(4 / 3), weighted, formulations="block_norm mixed_norm"),
+    Row("kloft_sip", (C, lp(2)), Lp(2), lambda y, theta: Point(theta=theta), formulations="semi_infinite"),
+    Row("kloft_27", (C, 2), Lp(2), weighted, formulations="weighted_primal"),
+    Row("kloft_28", (C, 1.5), HalfPower(1.5), functions(1.5, 2 / 1.5), formulations="block_norm"),
     Row(
         "kloft_30",
         (C, 3),
         BlockNorm(3),
         lambda y, alpha, theta: Point(beta=alpha, theta=1 / theta),
-        formulations=("sup_block_norm",),
+        formulations="sup_block_norm",
     ),
-    Row("kloft_31", (C, 3), BlockNorm(3), weighted, formulations=("sup_block_norm",)),
-    Row("szafranski_7", (C,), Lp(1), weighted, formulations=("weighted_primal",)),
+    Row("kloft_31", (C, 3), BlockNorm(3), weighted, formulations="sup_block_norm"),
+    Row("szafranski_7", (C,), Lp(1), weighted, formulations="weighted_primal"),
     *(
-        Row("szafranski_8", (C, PAIRS, p, q), Groups(PAIRS, p, q), products(p, q), formulations=("groups",))
+        Row("szafranski_8", (C, PAIRS, p, q), Groups(PAIRS, p, q), products(p, q), formulations="groups")
         for p, q in EXPONENTS
     ),
-    *(
-        Row("szafranski_9", (C, PAIRS, p, q), Groups(PAIRS, p, q), cap(p, q), formulations=("cap",))
-        for p, q in EXPONENTS
-    ),
-    Row("tomioka_3", (1 / C, lambda d: d), Lp(1), weighted, value=times(C), formulations=("ivanov",)),
-    Row(
-        "tomioka_3",
-        (1 / C, elastic(0.4)),
-        ElasticNet(0.4, "ivanov"),
-        weighted,
-        value=times(C),
-        formulations=("elastic_net",),
-    ),
-    Row("tomioka_4", (1 / C,), Lp(1), weighted, value=times(C), formulations=("block_norm",)),
-    Row("tomioka_5", (1 / C, 4 / 3), Lp(2), normalised(4 / 3), value=times(C), formulations=("block_norm",)),
-    Row("tomioka_5", (1 / C, 3), BlockNorm(3), normalised(3), value=times(C), formulations=("sup_block_norm",)),
-    Row(
-        "tomioka_6",
-        (1 / C, 1 / 2, lambda d: cp.power(d, 2)),
-        Power(2),
-        weighted,
-        value=times(C),
-        formulations=("tikhonov",),
-    ),
-    Row(
-        "tomioka_6",
-        (1 / C, 0.6, elastic(0.4)),
-        ElasticNet(0.4),
-        weighted,
-        value=times(C),
-        formulations=("elastic_net",),
-    ),
-    Row("tomioka_7", (1 / C, 4 / 3), Power(2), weighted, value=times(C), formulations=("block_norm",)),
-    Row(
+    *(Row("szafranski_9", (C, PAIRS, p, q), Groups(PAIRS, p, q), cap(p, q), formulations="cap") for p, q in EXPONENTS),
+    tomioka("tomioka_3", (1 / C, lambda d: d), Lp(1), weighted, formulations="ivanov"),
+    tomioka("tomioka_3", (1 / C, elastic(0.4)), ElasticNet(0.4, "ivanov"), weighted, formulations="elastic_net"),
+    tomioka("tomioka_4", (1 / C,), Lp(1), weighted, formulations="block_norm"),
+    tomioka("tomioka_5", (1 / C, 4 / 3), Lp(2), normalised(4 / 3), formulations="block_norm"),
+    tomioka("tomioka_5", (1 / C, 3), BlockNorm(3), normalised(3), formulations="sup_block_norm"),
+    tomioka("tomioka_6", (1 / C, 1 / 2, lambda d: cp.power(d, 2)), Power(2), weighted, formulations="tikhonov"),
+    tomioka("tomioka_6", (1 / C, 0.6, elastic(0.4)), ElasticNet(0.4), weighted, formulations="elastic_net"),
+    tomioka("tomioka_7", (1 / C, 4 / 3), Power(2), weighted, formulations="block_norm"),
+    tomioka(
         "tomioka_9",
         (1 / C, lambda x: 0.6 * x + 0.2 * cp.square(x)),
         ConcaveBlock(RootPlusLinear(0.4)),
-        lambda y, v, b: Point(theta=(lambda r: r / (0.6 + 0.4 * r))(np.array([np.linalg.norm(u) for u in v])), b=b),
-        value=times(C),
-        formulations=("generalized_block_norm",),
+        lambda y, v, b: Point(theta=(lambda r: r / (0.6 + 0.4 * r))(norms_of(v)), b=b),
+        formulations="generalized_block_norm",
     ),
-    Row("tomioka_13", (1 / C, 0.4), ElasticNet(0.4), weighted, value=times(C), formulations=("elastic_net",)),
+    tomioka("tomioka_13", (1 / C, 0.4), ElasticNet(0.4), weighted, formulations="elastic_net"),
 )
 """All primers whose problem is a `Problem` with the same solution; the others have tests of their own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from primer.rows import PAIRS, C, lp
+from primer.rows import PAIRS, C, lp, norms_of
 from primer.sources import VALUE, alone, data, gram, real
 
 import mklref
@@ -28,10 +28,6 @@ def certified(problem: mklref.Problem) -> float:
 
 def grams(L):
     return np.array([L_m @ L_m.T for L_m in L])
-
-
-def norms_of(functions):
-    return np.array([np.linalg.norm(v_m) for v_m in functions])
 
 
 @SOURCES

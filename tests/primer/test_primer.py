@@ -66,7 +66,7 @@ def check_point(row: Row, point: Point, problem: mklref.Problem, value: float) -
 def test_a_primer_has_the_value_of_the_general_formulations_on_real_data(row):
     L, y = data("real", row.loss)
     value = row.value(row.call(alone(row.primer), L, y)[0])
-    for name in row.formulations:
+    for name in row.formulations.split():
         bounds = reference.solve(row.problem(L, y), name).certificate
         assert value == pytest.approx(0.5 * (bounds.lower + bounds.upper), rel=VALUE), name
 

@@ -78,28 +78,6 @@ def test_float32_and_integers_are_accepted(rng):
     assert values[0] == values[1] == values[2]
 
 
-def printed_iteration(problem, steps: int = 3000) -> np.ndarray:
-    """Algorithm 2 as printed: gradient -K_y'(1 - K_y a)_+ without the factor 2, gamma just below 2/||K||^2."""
-    gamma = 1.9 / np.linalg.norm(np.hstack(problem.kernels), 2) ** 2
-    A = np.zeros(problem.shape)
-    for _ in range(steps):
-        margins = problem.y * scores(problem.kernels, A)
-        gradient = correlations(problem.kernels, problem.y * np.maximum(1.0 - margins, 0.0))
-        A = problem.norm.prox(A + gamma * gradient, gamma * problem.lam)
-    return A
-
-
-@pytest.mark.parametrize("pqr", PQR)
-def test_printed_algorithm_solves_the_problem_with_twice_the_penalty(pqr):
-    """K9: it is 1 % or more above the optimum of (2), and at that of 2 lambda; ours is certified for (2)."""
-    problem = make_problem(pqr, n=10, lam=6.0)
-    A = printed_iteration(problem)
-    assert certify(problem, A).upper > 1.01 * solve(problem).objective
-    twice = problem.replace(lam=2 * problem.lam)
-    assert certify(twice, A).upper == pytest.approx(reference.solve(twice).objective, rel=1e-5)
-    assert forward_backward(problem, tol=1e-5).status is Status.OPTIMAL
-
-
 def test_printed_step_is_too_long_for_the_true_gradient():
     """K9: gamma < 2/||K||^2 is not admissible for the gradient with its factor 2; below 1/||K||^2 it converges."""
     problem = make_problem((2, 2, 1), n=10, lam=0.05, loss="squared")

@@ -129,13 +129,7 @@ def test_wrong_arguments(function, good, argument, fine):
             InvalidType,
             r"tol is True \(bool\); give a number in \(0, inf\): a relative du",
         ),
-        (
-            lambda: forward_backward(PROBLEM, max_time=0),
-            InvalidParameter,
-            r"max_time = 0 must lie in \(0, inf\]: seconds, or None",
-        ),
         (lambda: solve_path(PROBLEM, ratio=1.0), InvalidParameter, r"ratio = 1.0 must lie in \(0, 1\): the last"),
-        (lambda: solve(PROBLEM, max_iter=1.5), InvalidType, r"max_iter is 1.5 \(float\); give an integer"),
         (lambda: massart("x", 3), InvalidType, r"length is 'x' \(str\); give a number in \(0, inf\): give a positive"),
         (
             lambda: PROBLEM.replace(y=np.full(6, 1e200)),

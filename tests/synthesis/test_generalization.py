@@ -6,7 +6,6 @@ Weak penalties, kernels of any scale and huge proximal steps: solved to the gap,
 from __future__ import annotations
 
 import decimal
-import itertools
 from itertools import product
 
 import conic
@@ -14,6 +13,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.special import expit
+from synthesis.cases import PQR
 
 import mklref.synthesis.proximity as proximity
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
@@ -31,8 +31,6 @@ from mklref.synthesis.generalization import (
 )
 from mklref.synthesis.problem import correlations
 from mklref.synthesis.proximity import prox_loss
-
-PQR = tuple(product((1, 2), repeat=3))
 
 
 @pytest.mark.parametrize(("p", "q", "r"), PQR)
@@ -83,23 +81,6 @@ def test_proposition_2_holds(p, q, r, kind, rng):
     assert estimate + 4 * error <= bound
 
 
-@pytest.mark.parametrize(("p", "q", "r"), [(1, 2, 1), (2, 1, 2)])
-def test_the_printed_list_fails(p, q, r):
-    """Erratum K4: for a constant kernel and the norms that the paper lists the left-hand side does not even vanish."""
-    n = 200
-    estimate, error = rademacher_complexity(np.ones((1, 2 * n, 2 * n)), p=p, q=q, r=r, draws=300)
-    assert estimate - 4 * error > 3 * np.sqrt(np.log(4 * n) / n)
-    with pytest.raises(InvalidParameter, match="Proposition 2 does not hold"):
-        proposition_2(n, 1, 1.0, p=p, q=q, r=r)
-
-
-def test_kernels_bounded_above_are_not_enough():
-    """Erratum K3: k = -1 <= K_inf = 0 makes the printed bound 0."""
-    assert rademacher_complexity(-np.ones((1, 20, 20)), p=1, q=1, r=1)[0] > 0.1
-    with pytest.raises(InvalidParameter, match="largest = 0"):
-        proposition_2(10, 1, 0.0, p=1, q=1, r=1)
-
-
 def test_clipped_loss():
     margins = np.linspace(-2.0, 3.0, 501)
     phi = clipped_loss(margins)
@@ -127,6 +108,13 @@ def test_theorem_2_composes_and_is_monotone(rng):
         (lambda: theorem_2(np.zeros((2, 2)), 0.1), InvalidInput, r"expected \(n,\)"),
         (lambda: theorem_2([1.0], 0.1, delta=1.0), InvalidParameter, r"delta = 1.0 must lie in \(0, 1\)"),
         (lambda: theorem_2([1.0], -0.1), InvalidParameter, r"complexity = -0.1 must lie in \[0, inf\)"),
+        (
+            lambda: proposition_2(9, 1, 1.0, p=1, q=2, r=1),
+            InvalidParameter,
+            "Proposition 2 does not hold",
+        ),  # erratum K4
+        (lambda: proposition_2(9, 1, 1.0, p=2, q=1, r=2), InvalidParameter, "Proposition 2 does not hold"),
+        (lambda: proposition_2(9, 1, 0.0, p=1, q=1, r=1), InvalidParameter, "largest = 0"),  # erratum K3
         (lambda: proposition_2(0, 1, 1.0, p=1, q=1, r=1), InvalidParameter, "n = 0 must be an integer of at least 1"),
         (lambda: massart(np.inf, 3), InvalidParameter, r"length = inf must lie in \(0, inf\)"),
         (lambda: rademacher_complexity(np.ones((2, 2)), p=1, q=1, r=1), InvalidKernel, r"expected \(tau, n, N\)"),
@@ -217,7 +205,7 @@ def test_weak_penalties_reach_the_gap_in_some_hundred_newton_steps(seed):
 
 
 def test_a_logistic_loss_on_large_kernels_with_next_to_no_penalty():
-    for seed, pqr in enumerate(itertools.product((1, 2), repeat=3)):
+    for seed, pqr in enumerate(PQR):
         rng = np.random.default_rng(seed)
         K = 1e3 * rng.normal(size=(2, 9, 6))
         y = np.where(rng.normal(size=9) > 0, 1.0, -1.0)
