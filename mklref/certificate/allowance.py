@@ -2,8 +2,10 @@
 
 A computed sum of k products differs from the exact one by at most k u of the sum of their magnitudes, u = 2^-53, and,
 with errors of both signs, hardly ever by more than about sqrt(k) u of it (Higham and Mary, A new approach to
-probabilistic rounding error analysis, 2019): `growth`. Of a semidefinite matrix |K_ij| <= d_i d_j, d_i = sqrt(K_ii), so
-that for the support of beta, k = #{beta_i != 0}, with v_m = K_m beta,
+probabilistic rounding error analysis, 2019): `growth`. Errors of one sign, as where all entries are equal, stay within
+it because libraries add up in many partial sums at once; one that adds k products one after the other does not. Of a
+semidefinite matrix |K_ij| <= d_i d_j, d_i = sqrt(K_ii), so that for the support of beta, k = #{beta_i != 0}, with
+v_m = K_m beta,
 
     |K_m||beta| <= (d_m'|beta|) d_m                                            magnitudes in v_m
     e_i  = growth(k) u sum_m theta_m (d_m'|beta|) d_mi + growth(M') u sum_m theta_m |v_mi| + u (|t_i| + |y_i - t_i|)
