@@ -148,3 +148,32 @@ class Loss(ABC):
         """As `as_loss` reads it: the name, and the parameter after a colon."""
         values = (getattr(self, entry.name) for entry in fields(self))
         return ":".join([self.name, *(str(x).removesuffix(".0") for x in values)])
+
+
+@dataclass(frozen=True)
+class PiecewiseQuadratic(Loss):
+    """A loss whose conjugate is a quadratic and an absolute value on an interval: `quadratic_dual` says all of it.
+
+    V*(s, y) = linear s + absolute |s| + curvature s^2/2   on   -upper <= s <= -lower
+    """
+
+    @abstractmethod
+    def quadratic_dual(self, y: Array) -> QuadraticDual:
+        """The dual term as a box-constrained quadratic."""
+
+    def conjugate(self, s: Array, y: Array) -> Array:
+        """V*(s, y) = sup_t s t - V(t, y); +inf outside the domain."""
+        dual = self.quadratic_dual(y)
+        inside = (-dual.upper <= s) & (s <= -dual.lower)
+        s = np.where(inside, s, 0.0)
+        value = dual.linear * s
+        if dual.absolute:
+            value = value + dual.absolute * np.abs(s)
+        if dual.curvature:
+            value = value + 0.5 * dual.curvature * s**2
+        return np.where(inside, value, np.inf)
+
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """-upper and -lower."""
+        dual = self.quadratic_dual(y)
+        return -dual.upper, -dual.lower
