@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number, positive_vector, written
+from mklref._validate import check_length, checked_number, positive_vector
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import Polyhedral, ball_exponent
@@ -132,11 +132,6 @@ class HalfPower(Rescaled):
         object.__setattr__(self, "q", checked_number("q", self.q, "[1, 2]", lambda q: 1.0 <= q <= 2.0, remedy))
         self._rescale(Power(ball_exponent(self.q)), 1.0, 0.5 * self.q)
 
-    @property
-    def name(self) -> str:
-        """HalfPower(q)."""
-        return f"HalfPower({written(self.q)})"
-
 
 @dataclass(frozen=True, eq=False)
 class WeightedLp(Rescaled):
@@ -171,11 +166,6 @@ class WeightedLp(Rescaled):
         object.__setattr__(self, "p", ball.p)
         object.__setattr__(self, "scale", positive_vector("scale", self.scale, remedy))
         self._rescale(ball, np.sqrt(self.scale), 1.0)
-
-    @property
-    def name(self) -> str:
-        """WeightedLp(p, M)."""
-        return f"WeightedLp({written(self.p)}, {len(self.scale)})"
 
     def check(self, kernels: int) -> None:
         """One scale for each kernel."""
@@ -212,11 +202,6 @@ class WeightedL1(Rescaled):
         remedy = "a kernel without a penalty has no largest weight; give it a small omega."
         object.__setattr__(self, "omega", positive_vector("omega", self.omega, remedy))
         self._rescale(Power(1), 1.0 / self.omega, 1.0)
-
-    @property
-    def name(self) -> str:
-        """WeightedL1(M)."""
-        return f"WeightedL1({len(self.omega)})"
 
     def check(self, kernels: int) -> None:
         """One omega for each kernel."""

@@ -220,7 +220,7 @@ def test_a_loss_or_ball_of_ones_own_is_refused():
     ):
         certify(problem, 0.1 * problem.y, rigorous=True)
     problem = make_problem(regularizer=MyBall(2))
-    with pytest.raises(NotApplicable, match=r"regularizer Lp\(2\) has no rigorous certificate"):
+    with pytest.raises(NotApplicable, match=r"regularizer MyBall\(2\) has no rigorous certificate"):
         certify(problem, 0.1 * problem.y, rigorous=True)
 
 
