@@ -152,28 +152,32 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class PiecewiseQuadratic(Loss):
-    """A loss whose conjugate is a quadratic and an absolute value on an interval: `quadratic_dual` says all of it.
+    """A loss whose conjugate is a quadratic and an absolute value on its domain, and so its dual term on the box.
 
-    V*(s, y) = linear s + absolute |s| + curvature s^2/2   on   -upper <= s <= -lower
+    V*(s, y) = m y s + epsilon |s| + s^2/(2 L)   on  `domain`, with L the `smoothness` of V
     """
 
-    @abstractmethod
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """The dual term as a box-constrained quadratic."""
+    margin: ClassVar[float] = 1.0
+    """m."""
+
+    @property
+    def absolute(self) -> float:
+        """Epsilon: 0 but for tubes."""
+        return 0.0
 
     def conjugate(self, s: Array, y: Array) -> Array:
-        """V*(s, y) = sup_t s t - V(t, y); +inf outside the domain."""
-        dual = self.quadratic_dual(y)
-        inside = (-dual.upper <= s) & (s <= -dual.lower)
+        """m y s + epsilon |s| + s^2/(2 L) on the domain, else +inf."""
+        lower, upper = self.domain(y)
+        inside = (lower <= s) & (s <= upper)
         s = np.where(inside, s, 0.0)
-        value = dual.linear * s
-        if dual.absolute:
-            value = value + dual.absolute * np.abs(s)
-        if dual.curvature:
-            value = value + 0.5 * dual.curvature * s**2
+        value = self.margin * y * s
+        if self.absolute:
+            value = value + self.absolute * np.abs(s)
+        if self.smoothness < np.inf:
+            value = value + 0.5 * s**2 / self.smoothness
         return np.where(inside, value, np.inf)
 
-    def domain(self, y: Array) -> tuple[Array, Array]:
-        """-upper and -lower."""
-        dual = self.quadratic_dual(y)
-        return -dual.upper, -dual.lower
+    def quadratic_dual(self, y: Array) -> QuadraticDual | None:
+        """The same three terms on the box."""
+        lower, upper = self.domain(y)
+        return QuadraticDual(self.margin * y, -upper, -lower, self.absolute, 1.0 / self.smoothness)

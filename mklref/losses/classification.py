@@ -8,14 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mklref._typing import Array
-from mklref.losses.base import Loss, PiecewiseQuadratic, QuadraticDual
+from mklref.losses.base import Loss, PiecewiseQuadratic
 
 
 @dataclass(frozen=True)
 class _Margin(PiecewiseQuadratic):
     """max(0, m - y t): what a score lacks of the margin m."""
-
-    margin: ClassVar[float] = 1.0
 
     def value(self, t: Array, y: Array) -> Array:
         """max(0, m - y t)."""
@@ -35,9 +33,9 @@ class _Margin(PiecewiseQuadratic):
 
         return cp.pos(self.margin - cp.multiply(y, t))
 
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term m y, box between 0 and y."""
-        return QuadraticDual(linear=self.margin * y, lower=np.minimum(y, 0.0), upper=np.maximum(y, 0.0))
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """-1 <= s y <= 0."""
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
 
 @dataclass(frozen=True)
@@ -80,10 +78,9 @@ class SquaredHinge(_Margin):
 
         return 0.5 * cp.square(super().atom(t, y))
 
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term y, half-line on the side of y, unit curvature."""
-        lower, upper = np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)
-        return QuadraticDual(linear=y, lower=lower, upper=upper, curvature=1.0)
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """s y <= 0."""
+        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_number, checked_positive
-from mklref.losses.base import PiecewiseQuadratic, QuadraticDual
+from mklref.losses.base import PiecewiseQuadratic
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,9 @@ class Squared(PiecewiseQuadratic):
 
         return 0.5 * cp.square(y - t)
 
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term y, no box, unit curvature."""
-        free = np.full(len(y), np.inf)
-        return QuadraticDual(linear=y, lower=-free, upper=free, curvature=1.0)
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """The whole line."""
+        return np.full(len(y), -np.inf), np.full(len(y), np.inf)
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,11 @@ class _Tube(PiecewiseQuadratic):
         remedy = "the half-width of the tube, in units of y."
         checked = checked_number("epsilon", self.epsilon, "[0, inf)", lambda x: 0.0 <= x < np.inf, remedy)
         object.__setattr__(self, "epsilon", checked)
+
+    @property
+    def absolute(self) -> float:
+        """Epsilon."""
+        return self.epsilon
 
     def value(self, t: Array, y: Array) -> Array:
         """max(0, |y - t| - epsilon)."""
@@ -97,10 +101,9 @@ class EpsilonInsensitive(_Tube):
         """sign(t - y) outside the tube, 0 inside."""
         return np.where(np.abs(y - t) > self.epsilon, np.sign(t - y), 0.0)
 
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term y, box [-1, 1], absolute term epsilon."""
-        one = np.ones(len(y))
-        return QuadraticDual(linear=y, lower=-one, upper=one, absolute=self.epsilon)
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """|s| <= 1."""
+        return np.full(len(y), -1.0), np.full(len(y), 1.0)
 
 
 @dataclass(frozen=True)
@@ -129,10 +132,9 @@ class SquaredEpsilonInsensitive(_Tube):
 
         return 0.5 * cp.square(super().atom(t, y))
 
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term y, no box, absolute term epsilon, unit curvature."""
-        free = np.full(len(y), np.inf)
-        return QuadraticDual(linear=y, lower=-free, upper=free, absolute=self.epsilon, curvature=1.0)
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """The whole line."""
+        return np.full(len(y), -np.inf), np.full(len(y), np.inf)
 
 
 @dataclass(frozen=True)
@@ -173,10 +175,9 @@ class Huber(PiecewiseQuadratic):
 
         return 0.5 * cp.huber(y - t, self.delta)
 
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term y, box [-delta, delta], unit curvature."""
-        bound = np.full(len(y), self.delta)
-        return QuadraticDual(linear=y, lower=-bound, upper=bound, curvature=1.0)
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """|s| <= delta."""
+        return np.full(len(y), -self.delta), np.full(len(y), self.delta)
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,6 @@ class Pinball(PiecewiseQuadratic):
 
         return cp.maximum(self.tau * (y - t), (self.tau - 1.0) * (y - t))
 
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term y, box [tau - 1, tau]."""
-        one = np.ones(len(y))
-        return QuadraticDual(linear=y, lower=(self.tau - 1.0) * one, upper=self.tau * one)
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """-tau <= s <= 1 - tau."""
+        return np.full(len(y), -self.tau), np.full(len(y), 1.0 - self.tau)

@@ -139,7 +139,6 @@ def test_smoothness_is_the_lipschitz_constant_of_the_slope(loss, y, rng):
 
 def test_curvature_is_the_second_derivative(rng):
     """Of the loss that has no quadratic dual; the others need none and say so."""
-    assert [loss for loss in LOSSES if loss.quadratic_dual(np.ones(1)) is None] == [Logistic()]
     y, t, h = rng.choice([-1.0, 1.0], 20), 3.0 * rng.normal(size=20), 1e-5
     loss = Logistic()
     differences = (loss.subgradient(t + h, y) - loss.subgradient(t - h, y)) / (2.0 * h)
@@ -172,6 +171,22 @@ def test_dual_value_is_finite_on_the_box_whatever_the_costs_round_to(loss, rng):
     for bound in loss.box(y, costs):
         beta = np.where(np.isfinite(bound), bound, 0.0)
         assert np.isfinite(loss.dual_value(beta, y, costs))
+
+
+@every_loss
+def test_quadratic_dual_is_the_perspective_of_the_conjugate(loss, y, costs, rng):
+    quadratic = loss.quadratic_dual(y)
+    if quadratic is None:
+        assert isinstance(loss, Logistic)
+        return
+    lower, upper = loss.box(y, costs)
+    np.testing.assert_array_equal(costs * quadratic.lower, lower)
+    np.testing.assert_array_equal(costs * quadratic.upper, upper)
+    beta = -costs * inside(loss, y, rng)
+    by_parts = (
+        -quadratic.linear * beta + quadratic.absolute * np.abs(beta) + quadratic.curvature * beta**2 / (2 * costs)
+    )
+    np.testing.assert_allclose(by_parts, costs * loss.conjugate(-beta / costs, y), rtol=1e-12, atol=1e-13)
 
 
 @every_loss
