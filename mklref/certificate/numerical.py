@@ -41,15 +41,8 @@ _AT_ONCE = 16
 
 
 @overload
-def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: Any = None) -> Certificate: ...
-@overload
 def certify(
-    problem: Problem,
-    dual_coef: Any,
-    *,
-    weights: Any = None,
-    intercept: Any = None,
-    rigorous: Literal[False],
+    problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: Any = None, rigorous: Literal[False] = ...
 ) -> Certificate: ...
 @overload
 def certify(
