@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_positive, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_positive, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
@@ -130,7 +130,8 @@ class Problem:
         put("kernels", stack(kernels))
         put("loss", as_loss(loss))
         put("regularizer", as_regularizer(regularizer))
-        put("C", _checked_cost(C))
+        remedy = "it weighs the summed loss. For a hard margin use a large finite value."
+        put("C", checked_positive("C", C, remedy))
         put("intercept", _checked_intercept(intercept, self.loss))
         put("y", self._checked_targets(y))
         put("sample_weight", checked_sample_weight(sample_weight, self.n_samples))
@@ -260,10 +261,6 @@ def _read_only(array: Array) -> Array:
     return own
 
 
-def _checked_cost(C: Any) -> float:
-    return checked_positive("C", C, "it weighs the summed loss. For a hard margin use a large finite value.")
-
-
 def _checked_costs(C: float, weight: Array) -> Array:
     """C * sample_weight, where every product has all its digits."""
     with np.errstate(over="ignore", under="ignore"):
@@ -280,18 +277,17 @@ def _checked_costs(C: float, weight: Array) -> Array:
 
 
 def _checked_intercept(intercept: Any, loss: Loss) -> bool:
-    if not isinstance(intercept, bool | np.bool_):
-        raise InvalidType(f"intercept is {intercept!r} ({type(intercept).__name__}); give True or False.")
-    if intercept and loss.intercept == "forbidden":
+    free = checked_flag("intercept", intercept)
+    if free and loss.intercept == "forbidden":
         raise InvalidParameter(
             f"loss {loss} goes without an intercept (a free one would make the problem trivial); give intercept=False."
         )
-    if not intercept and loss.intercept == "required":
+    if not free and loss.intercept == "required":
         raise InvalidParameter(
             f"loss {loss} needs an intercept (without one, f = 0 is optimal); give intercept=True, "
             "or use the loss 'density_level_set'."
         )
-    return bool(intercept)
+    return free
 
 
 def _checked_targets(y: Any, n: int, loss: Loss) -> Array:

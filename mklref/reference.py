@@ -140,10 +140,6 @@ def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None 
     factors : Factors, optional
         `_conic.scaling.factorize(problem.kernels)`, where several formulations of one problem share it.
 
-    Returns
-    -------
-    Compiled
-
     Raises
     ------
     InvalidParameter, NotApplicable

@@ -23,7 +23,7 @@ from mklref.bounds import (
     risk_bound,
     supremum,
 )
-from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
+from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget
 from mklref.kernels import normalize
 
 EXPONENTS = (1.0, 1.1, 4 / 3, 2.0, 4.0, np.inf)
@@ -230,31 +230,16 @@ KERNELS = np.array([np.eye(3), np.ones((3, 3))])
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda: complexity_bound(0, 2, 1), InvalidParameter, "n_samples = 0 must be an integer of at least 1"),
         (lambda: complexity_bound(9, 1, 1), InvalidParameter, r"n_kernels = 1 must be .* at least 2: for one kernel"),
-        (lambda: complexity_bound(9, 2.0, 1), InvalidType, r"n_kernels is 2\.0 \(float\); give an integer"),
-        (lambda: complexity_bound(9, 2, 0.9), InvalidParameter, r"p = 0\.9 must lie in \[1, inf\]"),
-        (lambda: complexity_bound(9, 2, np.nan), InvalidParameter, "p = nan must lie in"),
-        (
-            lambda: complexity_bound(9, 2, 1, kernel_radius=0),
-            InvalidParameter,
-            r"kernel_radius = 0 must lie in \(0, inf\)",
-        ),
-        (lambda: conversion_factor(3, 1, 0.5), InvalidParameter, r"source = 0\.5 must lie in"),
         (lambda: risk_bound(1.2, 9, 2, 1, lipschitz=1), InvalidParameter, r"empirical_risk = 1\.2 must lie in \[0, 1"),
-        (lambda: risk_bound(0.1, 9, 2, 1, lipschitz=-1), InvalidParameter, "lipschitz = -1 must lie in"),
         (lambda: risk_bound(0.1, 9, 2, 1, lipschitz=1, delta=0), InvalidParameter, r"delta = 0 must lie in \(0, 1\)"),
-        (lambda: risk_bound(0.1, 9, 2, 1, lipschitz=1, radius=np.inf), InvalidParameter, "radius = inf must lie in"),
-        (lambda: radius_margin_bound(0.1, 9, 2, 1, margin=0.0), InvalidParameter, r"margin = 0\.0 must lie in"),
         (lambda: margin_risk([1.0], [1.0, 1.0], 1.0), InvalidTarget, r"scores has shape \(1,\), y has shape \(2,\)"),
         (lambda: margin_risk([], [], 1.0), InvalidTarget, r"scores has shape \(0,\)"),
         (lambda: margin_risk([1.0, np.nan], [1.0, 1.0], 1.0), InvalidTarget, r"scores\[1\] is nan"),
         (lambda: margin_risk([1.0, 1.0], [1.0, 0.0], 1.0), InvalidTarget, r"y\[1\] = 0; labels are -1 and \+1"),
         (lambda: class_radius([1.0, -1.0], 1), InvalidParameter, r"norms\[1\] = -1 is negative"),
         (lambda: class_radius([], 1), InvalidParameter, r"norms has shape \(0,\); expected \(M,\)"),
-        (lambda: class_radius([np.inf], 1), InvalidParameter, r"norms\[0\] is inf"),
         (lambda: rademacher_complexity(KERNELS, 1, draws=1), InvalidParameter, "draws = 1 must be .* at least 2"),
-        (lambda: rademacher_complexity(KERNELS, 1, rng=0), InvalidType, "rng is 0; give a numpy Generator"),
         (lambda: rademacher_complexity(KERNELS[0], 1), InvalidKernel, "wrap a single Gram matrix"),
         (lambda: rademacher_complexity(-KERNELS, 1), InvalidKernel, "is not positive semidefinite"),
         (lambda: supremum(KERNELS, np.ones(3), 1), InvalidParameter, r"signs has shape \(3,\); expected \(draws, 3\)"),
@@ -262,5 +247,6 @@ KERNELS = np.array([np.eye(3), np.ones((3, 3))])
     ],
 )
 def test_bad_input(call, error, says):
+    """In words of its own; that every number is refused by its name is the table of `test_validate`."""
     with pytest.raises(error, match=says):
         call()
