@@ -143,7 +143,27 @@ class Problem:
         _require_attainable(self.costs, self.loss, self.regularizer)
 
     def _checked_targets(self, y: Any) -> NDArray[Any]:
-        return _checked_targets(y, self.n_samples, self.loss)
+        n, loss = self.n_samples, self.loss
+        array = as_float_array(y, "y", InvalidTarget)
+        if array.ndim != 1 or len(array) != n:
+            raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
+        if n < 2:
+            raise InvalidTarget(f"n = {n} sample; give at least two.")
+        require_finite(array, "y", InvalidTarget)
+        targets = array.astype(np.float64, copy=False)
+        found = np.unique(targets)
+        shown = ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
+        if loss.targets == "labels":
+            if not np.all(np.isin(found, (-1.0, 1.0))):
+                raise InvalidTarget(
+                    f"y holds the values {shown}; loss {loss} takes the labels -1 and +1. "
+                    "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
+                )
+            if len(found) < 2:
+                raise InvalidTarget(f"y holds only the class {shown}; loss {loss} needs samples of both -1 and +1.")
+        if loss.targets == "ones" and not np.array_equal(found, [1.0]):
+            raise InvalidTarget(f"y holds the values {shown}; loss {loss} has one class: give y = np.ones(n).")
+        return _read_only(targets)
 
     @property
     def n_kernels(self) -> int:
@@ -288,29 +308,6 @@ def _checked_intercept(intercept: Any, loss: Loss) -> bool:
             "or use the loss 'density_level_set'."
         )
     return free
-
-
-def _checked_targets(y: Any, n: int, loss: Loss) -> Array:
-    array = as_float_array(y, "y", InvalidTarget)
-    if array.ndim != 1 or len(array) != n:
-        raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
-    if n < 2:
-        raise InvalidTarget(f"n = {n} sample; give at least two.")
-    require_finite(array, "y", InvalidTarget)
-    targets = array.astype(np.float64, copy=False)
-    found = np.unique(targets)
-    shown = ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
-    if loss.targets == "labels":
-        if not np.all(np.isin(found, (-1.0, 1.0))):
-            raise InvalidTarget(
-                f"y holds the values {shown}; loss {loss} takes the labels -1 and +1. "
-                "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
-            )
-        if len(found) < 2:
-            raise InvalidTarget(f"y holds only the class {shown}; loss {loss} needs samples of both -1 and +1.")
-    if loss.targets == "ones" and not np.array_equal(found, [1.0]):
-        raise InvalidTarget(f"y holds the values {shown}; loss {loss} has one class: give y = np.ones(n).")
-    return _read_only(targets)
 
 
 def checked_sample_weight(sample_weight: Any, n: int) -> Array | None:
