@@ -114,12 +114,6 @@ def test_a_delta_that_cannot_be_proven_is_refused():
     problem = Problem([np.diag(np.minimum(1.0, np.arange(problem.n_samples)))], problem.y)
     with pytest.raises(InvalidKernel, match=r"kernels\[0\] \+ 0 I is not proven .*smallest eigenvalue about 0;"):
         certify(problem, 0.1 * problem.y, rigorous=True, delta=0.0)
-    with pytest.raises(InvalidParameter, match=r"delta = -1\.0 must be nonnegative"):
-        certify(problem, 0.1 * problem.y, rigorous=True, delta=-1.0)
-    with pytest.raises(InvalidParameter, match=r"delta has shape \(2,\); give one number, or one for each of 1"):
-        certify(problem, 0.1 * problem.y, rigorous=True, delta=[0.0, 1.0])
-    with pytest.raises(InvalidParameter, match=r"delta\[0\] is nan"):
-        certify(problem, 0.1 * problem.y, rigorous=True, delta=[math.nan])
 
 
 def test_a_proof_belongs_to_the_bytes_of_the_kernels():
@@ -214,25 +208,33 @@ def test_a_loss_or_ball_of_ones_own_is_refused():
         certify(problem, 0.1 * problem.y, rigorous=True)
 
 
-def test_an_unknown_backend_is_refused():
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"delta": -1.0}, InvalidParameter, r"delta = -1\.0 must be nonnegative"),
+        ({"delta": [0.0, 1.0]}, InvalidParameter, r"delta has shape \(2,\); give one number, or one for each of 4"),
+        ({"delta": [math.nan]}, InvalidParameter, r"delta has shape \(1,\)"),
+        ({"delta": math.nan}, InvalidParameter, r"delta\[\] is nan"),
+        ({"delta": [0.0, 0.0, math.nan, 0.0]}, InvalidParameter, r"delta\[2\] is nan"),
+        (
+            {"backend": "quick"},
+            InvalidParameter,
+            "backend = 'quick' is unknown; give 'fast', 'sliced', 'exact', or None",
+        ),
+        ({"backend": ["fast"]}, InvalidParameter, r"backend = \['fast'\] is unknown"),
+        # They were ignored: who asked for a delta was told bounds that hold for none.
+        ({"rigorous": False, "backend": "exact"}, InvalidParameter, "goes with rigorous=True"),
+        ({"rigorous": False, "delta": 1e-3}, InvalidParameter, "goes with rigorous=True"),
+        ({"rigorous": "yes"}, InvalidType, "rigorous is 'yes'"),
+        ({"tol": -1.0}, InvalidParameter, "tol"),
+        ({"tol": np.nan}, InvalidParameter, "tol"),
+        ({"tol": "small"}, InvalidType, "tol"),
+    ],
+)
+def test_options_that_are_refused(options, error, says):
     problem = make_problem()
-    with pytest.raises(InvalidParameter, match="backend = 'quick' is unknown; give 'fast', 'sliced', 'exact', or None"):
-        certify(problem, 0.1 * problem.y, rigorous=True, backend="quick")
-    with pytest.raises(InvalidParameter, match=r"backend = \['fast'\] is unknown"):
-        certify(problem, 0.1 * problem.y, rigorous=True, backend=["fast"])
-
-
-def test_options_of_a_proof_are_refused_without_one():
-    """They were ignored: who asked for a delta was told bounds that hold for none."""
-    problem = make_problem()
-    for option in ({"backend": "exact"}, {"delta": 1e-3}):
-        with pytest.raises(InvalidParameter, match=r"goes with rigorous=True"):
-            certify(problem, 0.1 * problem.y, **option)
-    with pytest.raises(InvalidType, match="rigorous is 'yes'"):
-        certify(problem, 0.1 * problem.y, rigorous="yes")
-    for tol, error in ((-1.0, InvalidParameter), (np.nan, InvalidParameter), ("small", InvalidType)):
-        with pytest.raises(error, match="tol"):
-            certify(problem, 0.1 * problem.y, rigorous=True, backend="fast", tol=tol)
+    with pytest.raises(error, match=says):
+        certify(problem, 0.1 * problem.y, **{"rigorous": True, **options})
 
 
 def test_the_sliced_backend_takes_over_where_rounding_costs_too_much():
