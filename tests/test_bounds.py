@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conic import optimum
 from makers import make_kernels, make_samples
+from wrong import COUNT, EXPONENT, NUMBER, cases, check_argument
 
 from mklref import Lp, Problem, solve
 from mklref.bounds import (
@@ -224,7 +225,7 @@ def test_margin_risk_by_definition(rng):
     assert margin_risk([1e300, 1.0], [1.0, -1.0], 1e-300) == 0.5
 
 
-KERNELS = np.array([np.eye(3), np.ones((3, 3))])
+KERNELS = np.array([np.eye(6), np.ones((6, 6))])
 
 
 @pytest.mark.parametrize(
@@ -242,11 +243,54 @@ KERNELS = np.array([np.eye(3), np.ones((3, 3))])
         (lambda: rademacher_complexity(KERNELS, 1, draws=1), InvalidParameter, "draws = 1 must be .* at least 2"),
         (lambda: rademacher_complexity(KERNELS[0], 1), InvalidKernel, "wrap a single Gram matrix"),
         (lambda: rademacher_complexity(-KERNELS, 1), InvalidKernel, "is not positive semidefinite"),
-        (lambda: supremum(KERNELS, np.ones(3), 1), InvalidParameter, r"signs has shape \(3,\); expected \(draws, 3\)"),
-        (lambda: supremum(KERNELS, [[1, np.nan, 1]], 1), InvalidParameter, r"signs\[0, 1\] is nan"),
+        (lambda: supremum(KERNELS, np.ones(6), 1), InvalidParameter, r"signs has shape \(6,\); expected \(draws, 6\)"),
+        (lambda: supremum(KERNELS, [[1, np.nan, 1, 1, 1, 1]], 1), InvalidParameter, r"signs\[0, 1\] is nan"),
     ],
 )
 def test_bad_input(call, error, says):
-    """In words of its own; that every number is refused by its name is the table of `test_validate`."""
+    """In words of its own; that every number is refused by its name is the table below."""
     with pytest.raises(error, match=says):
         call()
+
+
+SIGNS = np.array([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
+NOTHING: set[str] = set()
+P = {"p": (2.0, EXPONENT)}
+SIZES = {"n_samples": (10, COUNT), "n_kernels": (3, COUNT)}
+RADII = {"kernel_radius": (1.0, NUMBER), "radius": (1.0, NUMBER)}
+RISK = {"empirical_risk": (0.1, {"0"}), **SIZES, **P, "delta": (0.1, NOTHING), **RADII}
+
+TABLE = (
+    (
+        "supremum",
+        supremum,
+        {"kernels": (KERNELS, NOTHING), "signs": (SIGNS[None], NOTHING), **P, "radius": (1.0, NUMBER)},
+    ),
+    (
+        "rademacher_complexity",
+        rademacher_complexity,
+        {
+            "kernels": (KERNELS, NOTHING),
+            **P,
+            "radius": (1.0, NUMBER),
+            "draws": (2, COUNT),
+            "rng": (np.random.default_rng(0), {"None"}),
+        },
+    ),
+    ("conversion_factor", conversion_factor, {"n_kernels": (3, COUNT), **P, "source": (1.0, EXPONENT)}),
+    ("complexity_bound", complexity_bound, {**SIZES, **P, "kernel_radius": (1.0, NUMBER)}),
+    (
+        "cortes_bound",
+        cortes_bound,
+        {**SIZES, "p": (2.0, {"1.5", "inf"}), "kernel_radius": (1.0, NUMBER), "e_factor": (True, {"True"})},
+    ),
+    ("class_radius", class_radius, {"norms": ([1.0, 2.0], NOTHING), **P}),
+    ("risk_bound", risk_bound, {**RISK, "lipschitz": (1.0, NUMBER)}),
+    ("radius_margin_bound", radius_margin_bound, {**RISK, "margin": (1.0, NUMBER)}),
+    ("margin_risk", margin_risk, {"scores": (SIGNS, NOTHING), "y": (SIGNS, NOTHING), "margin": (1.0, NUMBER)}),
+)
+
+
+@pytest.mark.parametrize(("function", "good", "argument", "fine"), cases(TABLE))
+def test_wrong_arguments(function, good, argument, fine):
+    check_argument(function, good, argument, fine)

@@ -81,12 +81,8 @@ def repair(problem: Problem, beta: Array) -> tuple[Array, Violations]:
     rounding = 8 * np.finfo(float).eps
     if np.any(excess > rounding * np.abs(inside)):
         i = int(excess.argmax())
-        violations.append(
-            (
-                f"dual_coef[{i}] = {beta[i]:.6g} lies outside [{lower[i] + 0.0:.6g}, {upper[i] + 0.0:.6g}]",  # not -0
-                float(excess[i]),
-            )
-        )
+        box = f"[{lower[i] + 0.0:.6g}, {upper[i] + 0.0:.6g}]"  # not -0
+        violations.append((f"dual_coef[{i}] = {beta[i]:.6g} lies outside {box}", float(excess[i])))
     if not problem.intercept:
         return inside, violations
     imbalance = float(beta.sum()) - problem.intercept_cost

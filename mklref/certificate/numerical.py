@@ -128,9 +128,7 @@ def certify(
         from mklref.certificate.rigorous import certify_rigorously
 
         return certify_rigorously(problem, dual_coef, weights, intercept, backend, delta, tol)
-    betas = problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape))
-    images = _each_image([(machine.problem, beta) for machine, beta in zip(problem.machines, betas, strict=True)])
-    return certify_images(problem, betas, images, weights, intercept)
+    return certify_each([(problem, dual_coef, weights, intercept)])[0]
 
 
 @np.errstate(over="ignore", invalid="ignore")
