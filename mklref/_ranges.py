@@ -85,10 +85,6 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
         Allowance, relative to the objective, or to the unit of the problem where that is 0. A small one asks what the
         optimum determines, a larger one what the data determine.
 
-    Returns
-    -------
-    WeightRanges
-
     Raises
     ------
     InvalidType
@@ -206,6 +202,8 @@ def _extremes(
 
 def _exchangeable(images: Array, q: Array, intercept: bool) -> list[list[int]]:
     """Connected kernels in the null space of d -> (sum_m d_m K_m beta + b, sum_m d_m)."""
+    from scipy.sparse.csgraph import connected_components
+
     if len(images) < 2:
         return []
     columns = images - images.mean(axis=1, keepdims=True) if intercept else images
@@ -215,14 +213,6 @@ def _exchangeable(images: Array, q: Array, intercept: bool) -> list[list[int]]:
     rank = int((values > _ROUNDING * values[0]).sum())
     projector = right[rank:].T @ right[rank:]
     linked = np.abs(projector) > np.sqrt(_ROUNDING)
-    groups: list[list[int]] = []
-    left = set(np.flatnonzero(linked.diagonal()).tolist())
-    while left:
-        group: set[int] = set()
-        grown = {left.pop()}
-        while grown > group:
-            group = grown
-            grown = grown | set(np.flatnonzero(linked[list(group)].any(axis=0)).tolist())
-        groups.append(sorted(group))
-        left -= group
-    return sorted(groups)
+    count, component = connected_components(linked, directed=False)
+    groups = [np.flatnonzero(component == k) for k in range(count)]
+    return [group.tolist() for group in groups if linked.diagonal()[group].any()]

@@ -211,8 +211,8 @@ def require_finite(array: FloatArray, label: str, error: type[InvalidInput] = In
     finite = np.isfinite(array)
     if not finite.all():
         index = tuple(int(i) for i in np.argwhere(~finite)[0])
-        position = ", ".join(map(str, index))
-        raise error(f"{label}[{position}] is {array[index]}; every entry must be finite. Impute or drop the sample.")
+        place = f"{label}[{', '.join(map(str, index))}]" if index else label  # of a number by itself there is none
+        raise error(f"{place} is {array[index]}; every entry must be finite. Impute or drop the sample.")
 
 
 def checked_vector(data: Any, label: str, length: int) -> Array:

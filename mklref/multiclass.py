@@ -82,9 +82,9 @@ class MulticlassProblem(Problem):
         super().__init__(
             kernels, y, C=C, loss=loss, regularizer=regularizer, intercept=intercept, sample_weight=sample_weight
         )
-        members = np.searchsorted(self.classes, self.y)
-        machines = self._against_the_rest(members) if strategy == "one_vs_rest" else self._pairs(members)
-        object.__setattr__(self, "machines", tuple(machines))
+        members, k = np.searchsorted(self.classes, self.y), len(self.classes)
+        pairs = combinations(range(k), 2) if strategy == "one_vs_one" else ((positive, None) for positive in range(k))
+        object.__setattr__(self, "machines", tuple(self._machine(members, *pair) for pair in pairs))
 
     def _checked_targets(self, y: Any) -> NDArray[Any]:
         if self.loss.targets != "labels":
@@ -93,25 +93,13 @@ class MulticlassProblem(Problem):
         object.__setattr__(self, "classes", classes)
         return targets
 
-    def _against_the_rest(self, members: NDArray[np.intp]) -> list[Machine]:
-        """A machine for each class, on all samples."""
-        everybody = np.arange(self.n_samples)
-        everybody.flags.writeable = False
-        return [self._machine(self.kernels, members, everybody, positive) for positive in range(len(self.classes))]
-
-    def _pairs(self, members: NDArray[np.intp]) -> list[Machine]:
-        """A machine for each pair of classes, on their samples."""
-        machines = []
-        for positive, negative in combinations(range(len(self.classes)), 2):
-            samples = np.flatnonzero((members == positive) | (members == negative))
-            samples.flags.writeable = False
-            machines.append(self._machine(self.kernels.part(samples), members, samples, positive, negative))
-        return machines
-
-    def _machine(self, kernels: Any, members: Any, samples: Any, positive: int, negative: int | None = None) -> Machine:
-        """One class against another one or the rest, on some samples with these kernels."""
+    def _machine(self, members: NDArray[np.intp], positive: int, negative: int | None) -> Machine:
+        """One class against another one, on the samples of both, or against the rest, on all."""
+        seen = np.ones(len(members), dtype=bool) if negative is None else np.isin(members, (positive, negative))
+        samples = np.flatnonzero(seen)
+        samples.flags.writeable = False
         problem = Problem(
-            kernels,
+            self.kernels if negative is None else self.kernels.part(samples),
             np.where(members[samples] == positive, 1.0, -1.0),
             C=self.C,
             loss=self.loss,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_positive, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_positive, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
@@ -130,7 +130,8 @@ class Problem:
         put("kernels", stack(kernels))
         put("loss", as_loss(loss))
         put("regularizer", as_regularizer(regularizer))
-        put("C", _checked_cost(C))
+        remedy = "it weighs the summed loss. For a hard margin use a large finite value."
+        put("C", checked_positive("C", C, remedy))
         put("intercept", _checked_intercept(intercept, self.loss))
         put("y", self._checked_targets(y))
         put("sample_weight", checked_sample_weight(sample_weight, self.n_samples))
@@ -142,7 +143,27 @@ class Problem:
         _require_attainable(self.costs, self.loss, self.regularizer)
 
     def _checked_targets(self, y: Any) -> NDArray[Any]:
-        return _checked_targets(y, self.n_samples, self.loss)
+        n, loss = self.n_samples, self.loss
+        array = as_float_array(y, "y", InvalidTarget)
+        if array.ndim != 1 or len(array) != n:
+            raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
+        if n < 2:
+            raise InvalidTarget(f"n = {n} sample; give at least two.")
+        require_finite(array, "y", InvalidTarget)
+        targets = array.astype(np.float64, copy=False)
+        found = np.unique(targets)
+        shown = ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
+        if loss.targets == "labels":
+            if not np.all(np.isin(found, (-1.0, 1.0))):
+                raise InvalidTarget(
+                    f"y holds the values {shown}; loss {loss} takes the labels -1 and +1. "
+                    "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
+                )
+            if len(found) < 2:
+                raise InvalidTarget(f"y holds only the class {shown}; loss {loss} needs samples of both -1 and +1.")
+        if loss.targets == "ones" and not np.array_equal(found, [1.0]):
+            raise InvalidTarget(f"y holds the values {shown}; loss {loss} has one class: give y = np.ones(n).")
+        return _read_only(targets)
 
     @property
     def n_kernels(self) -> int:
@@ -260,10 +281,6 @@ def _read_only(array: Array) -> Array:
     return own
 
 
-def _checked_cost(C: Any) -> float:
-    return checked_positive("C", C, "it weighs the summed loss. For a hard margin use a large finite value.")
-
-
 def _checked_costs(C: float, weight: Array) -> Array:
     """C * sample_weight, where every product has all its digits."""
     with np.errstate(over="ignore", under="ignore"):
@@ -280,41 +297,17 @@ def _checked_costs(C: float, weight: Array) -> Array:
 
 
 def _checked_intercept(intercept: Any, loss: Loss) -> bool:
-    if not isinstance(intercept, bool | np.bool_):
-        raise InvalidType(f"intercept is {intercept!r} ({type(intercept).__name__}); give True or False.")
-    if intercept and loss.intercept == "forbidden":
+    free = checked_flag("intercept", intercept)
+    if free and loss.intercept == "forbidden":
         raise InvalidParameter(
             f"loss {loss} goes without an intercept (a free one would make the problem trivial); give intercept=False."
         )
-    if not intercept and loss.intercept == "required":
+    if not free and loss.intercept == "required":
         raise InvalidParameter(
             f"loss {loss} needs an intercept (without one, f = 0 is optimal); give intercept=True, "
             "or use the loss 'density_level_set'."
         )
-    return bool(intercept)
-
-
-def _checked_targets(y: Any, n: int, loss: Loss) -> Array:
-    array = as_float_array(y, "y", InvalidTarget)
-    if array.ndim != 1 or len(array) != n:
-        raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
-    if n < 2:
-        raise InvalidTarget(f"n = {n} sample; give at least two.")
-    require_finite(array, "y", InvalidTarget)
-    targets = array.astype(np.float64, copy=False)
-    found = np.unique(targets)
-    shown = ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
-    if loss.targets == "labels":
-        if not np.all(np.isin(found, (-1.0, 1.0))):
-            raise InvalidTarget(
-                f"y holds the values {shown}; loss {loss} takes the labels -1 and +1. "
-                "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
-            )
-        if len(found) < 2:
-            raise InvalidTarget(f"y holds only the class {shown}; loss {loss} needs samples of both -1 and +1.")
-    if loss.targets == "ones" and not np.array_equal(found, [1.0]):
-        raise InvalidTarget(f"y holds the values {shown}; loss {loss} has one class: give y = np.ones(n).")
-    return _read_only(targets)
+    return free
 
 
 def checked_sample_weight(sample_weight: Any, n: int) -> Array | None:

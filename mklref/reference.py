@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from mklref._conic.cones import use_second_order_cones
 from mklref._conic.model import Model
 from mklref._conic.polish import certified, polished
 from mklref._conic.scaling import Factors, balanced, factorize
@@ -141,10 +142,6 @@ def compile(problem: Any, formulation: str = "dual", *, factors: Factors | None 
     factors : Factors, optional
         `_conic.scaling.factorize(problem.kernels)`, where several formulations of one problem share it.
 
-    Returns
-    -------
-    Compiled
-
     Raises
     ------
     InvalidParameter, NotApplicable
@@ -188,12 +185,9 @@ class Compiled:
         self._models: dict[bool, Model] = {}
 
     def model(self, second_order: bool) -> Model:
-        """The cvxpy model, with exact power cones or with second-order cones in their place."""
+        """The cvxpy model, to be solved with exact power cones or with second-order cones in their place."""
         if second_order not in self._models:
-            model = self.formulation.build(self.problem, self.factors)
-            if second_order:
-                model.avoid_power_cones()
-            self._models[second_order] = model
+            self._models[second_order] = self.formulation.build(self.problem, self.factors)
         return self._models[second_order]
 
     @np.errstate(all="ignore")
@@ -262,7 +256,7 @@ class Compiled:
     def _point(self, engine: Engine, problem: Any) -> Any:
         """What the formulation recovers; ECOS has no power cones, and those of others may break down."""
         for second_order in (True,) if engine.solver == "ECOS" else (False, True):
-            model = self.model(second_order)
+            model, engine.second_order = self.model(second_order), second_order
             model.set_costs(self.scaling.costs(problem.costs))
             try:
                 point = model.run(engine)
@@ -281,6 +275,8 @@ class Engine:
     def __init__(self, solver: str, options: dict[str, Any] | None = None) -> None:
         self.solver = solver
         self.options = options or {}
+        self.second_order = False
+        """Whether second-order cones take the place of power cones in every program."""
         self.counters: dict[str, float] = {"compile_seconds": 0.0, "solve_seconds": 0.0, "programs": 0.0}
         self.value = np.nan
         """The optimal value of the last program, as the solver states it."""
@@ -293,6 +289,8 @@ class Engine:
         import cvxpy as cp
 
         started = time.perf_counter()
+        if self.second_order:
+            use_second_order_cones(program)
         claimed = self._attempt(program)
         elapsed = time.perf_counter() - started
         stats = program.solver_stats

@@ -151,6 +151,13 @@ def make_targets(rng: np.random.Generator, X: np.ndarray, loss: Loss) -> np.ndar
     return np.ones(len(X))
 
 
+def random_targets(rng: np.random.Generator, n: int, loss: Loss) -> np.ndarray:
+    """Targets of the loss that have nothing to do with any data."""
+    if loss.targets == "labels":
+        return rng.choice([-1.0, 1.0], size=n)
+    return rng.normal(size=n) if loss.targets == "real" else np.ones(n)
+
+
 def make_problem(
     *, loss: str | Loss = "hinge", seed: int = 0, n: int = 25, M: int = 4, degenerate: str = "generic", **arguments
 ) -> Problem:

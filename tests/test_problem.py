@@ -165,50 +165,79 @@ def test_definiteness_is_proved_once_for_a_stack(K, monkeypatch):
     Problem(S, -LABELS, C=2.0)
 
 
+def but(i, value):
+    """The labels with another value at one place."""
+    return np.where(np.arange(N) == i, value, LABELS)
+
+
+ONE_CLASS = {"y": np.ones(N), "loss": "one_class"}
+
+
 @pytest.mark.parametrize(
-    ("y", "says"),
+    ("arguments", "error", "says"),
     [
-        (LABELS[:-1], r"y has shape \(7,\), kernels are of order 8; expected y of shape \(8,\)"),
-        (LABELS[:, None], r"y has shape \(8, 1\), kernels are of order 8"),
-        (np.float64(1.0), r"y has shape \(\), kernels are of order 8"),
-        ([], r"y has shape \(0,\), kernels are of order 8"),
-        (np.where(np.arange(N) == 5, np.nan, LABELS), r"y\[5\] is nan; every entry must be finite"),
-        (np.where(np.arange(N) == 5, np.inf, LABELS), r"y\[5\] is inf; every entry must be finite"),
-        (np.arange(N) % 2, r"y holds the values 0, 1; loss hinge takes the labels -1 and \+1\. Encode"),
-        (np.arange(N), r"y holds the values 0, 1, 2, 3, 4, 5, \.\.\.; loss hinge takes"),
-        (np.ones(N), r"y holds only the class 1; loss hinge needs samples of both"),
-        (-np.ones(N), r"y holds only the class -1; loss hinge needs samples of both"),
-        ([[1, -1], [1]], r"y is ragged"),
+        ({"y": LABELS[:-1]}, InvalidTarget, r"y has shape \(7,\), kernels are of order 8; expected y of shape \(8,\)"),
+        ({"y": LABELS[:, None]}, InvalidTarget, r"y has shape \(8, 1\), kernels are of order 8"),
+        ({"y": np.float64(1.0)}, InvalidTarget, r"y has shape \(\), kernels are of order 8"),
+        ({"y": []}, InvalidTarget, r"y has shape \(0,\), kernels are of order 8"),
+        ({"y": but(5, np.nan)}, InvalidTarget, r"y\[5\] is nan; every entry must be finite"),
+        ({"y": but(5, np.inf)}, InvalidTarget, r"y\[5\] is inf; every entry must be finite"),
+        (
+            {"y": np.arange(N) % 2},
+            InvalidTarget,
+            r"y holds the values 0, 1; loss hinge .* -1 and \+1\. Encode",
+        ),
+        ({"y": np.arange(N)}, InvalidTarget, r"y holds the values 0, 1, 2, 3, 4, 5, \.\.\.; loss hinge takes"),
+        ({"y": np.ones(N)}, InvalidTarget, r"y holds only the class 1; loss hinge needs samples of both"),
+        ({"y": -np.ones(N)}, InvalidTarget, r"y holds only the class -1; loss hinge needs samples of both"),
+        ({"y": [[1, -1], [1]]}, InvalidTarget, r"y is ragged"),
+        (
+            {"loss": "one_class"},
+            InvalidTarget,
+            r"y holds the values -1, 1; loss one_class .*np\.ones\(n\)",
+        ),
+        ({"y": ["a", "b"] * 4}, InvalidType, r"y is <U1 data; give real numbers"),
+        ({"y": LABELS > 0}, InvalidType, r"y is boolean data; give real numbers"),
+        ({"y": LABELS.astype(object)}, InvalidType, r"y is object data"),
+        ({"y": LABELS + 0j}, InvalidType, r"y is complex data"),
+        ({"y": np.ma.masked_less(LABELS, 0)}, InvalidType, r"y is a masked array; its mask would be lost"),
+        ({"sample_weight": np.ones(N - 1)}, InvalidParameter, r"sample_weight has shape \(7,\), y has shape \(8,\)"),
+        ({"sample_weight": np.arange(N)}, InvalidParameter, r"sample_weight\[0\] = 0 must be positive; drop a sample"),
+        (
+            {"sample_weight": np.where(np.arange(N) == 2, -2.5, 1.0)},
+            InvalidParameter,
+            r"sample_weight\[2\] = -2\.5 must be positive",
+        ),
+        ({"sample_weight": but(2, np.nan)}, InvalidParameter, r"sample_weight\[2\] is nan"),
+        ({"sample_weight": ["a"] * N}, InvalidType, r"sample_weight is <U1 data"),
+        (
+            {**ONE_CLASS, "intercept": False},
+            InvalidParameter,
+            r"needs an intercept .*intercept=True, or .*density_level_set",
+        ),
+        (
+            {**ONE_CLASS, "loss": "density_level_set"},
+            InvalidParameter,
+            r"goes without an intercept .*intercept=False",
+        ),
+        ({**ONE_CLASS, "regularizer": Power(1)}, InvalidParameter, r"Power\(1\) are both homogeneous of degree 1"),
+        (
+            {"regularizer": Fixed([1.0, 2.0])},
+            InvalidParameter,
+            r"Fixed\(2\) has 2 weights for 3 kernels; give one",
+        ),
+        ({"regularizer": "l3"}, InvalidParameter, r"regularizer = 'l3' is unknown; known names: l1,"),
+        ({"regularizer": 1.5}, InvalidType, r"regularizer is float; give a name or an instance such as Lp\(4/3\)"),
     ],
 )
-def test_bad_targets(K, y, says):
-    with pytest.raises(InvalidTarget, match=says):
-        Problem(K, y)
+def test_refusals(K, arguments, error, says):
+    with pytest.raises(error, match=says):
+        Problem(K, **{"y": LABELS, **arguments})
 
 
 def test_one_sample_is_not_enough():
     with pytest.raises(InvalidTarget, match=r"n = 1 sample; give at least two"):
         Problem([[[1.0]]], [1.0])
-
-
-def test_one_class_losses_take_ones(K):
-    with pytest.raises(InvalidTarget, match=r"y holds the values -1, 1; loss one_class has one class: .*np\.ones\(n\)"):
-        Problem(K, LABELS, loss="one_class")
-
-
-@pytest.mark.parametrize(
-    ("y", "says"),
-    [
-        (["a", "b"] * 4, r"y is <U1 data; give real numbers"),
-        (LABELS > 0, r"y is boolean data; give real numbers"),
-        (LABELS.astype(object), r"y is object data"),
-        (LABELS + 0j, r"y is complex data"),
-        (np.ma.masked_less(LABELS, 0), r"y is a masked array; its mask would be lost"),
-    ],
-)
-def test_targets_of_the_wrong_type(K, y, says):
-    with pytest.raises(InvalidType, match=says):
-        Problem(K, y)
 
 
 @pytest.mark.parametrize("C", [0, 0.0, -1.0, np.nan, np.inf, -np.inf])
@@ -231,64 +260,21 @@ def test_p_outside_its_interval(p):
         Lp(p)
 
 
-@pytest.mark.parametrize(
-    ("weight", "error", "says"),
-    [
-        (np.ones(N - 1), InvalidParameter, r"sample_weight has shape \(7,\), y has shape \(8,\)"),
-        (np.arange(N), InvalidParameter, r"sample_weight\[0\] = 0 must be positive; drop a sample"),
-        (np.where(np.arange(N) == 2, -2.5, 1.0), InvalidParameter, r"sample_weight\[2\] = -2\.5 must be positive"),
-        (np.where(np.arange(N) == 2, np.nan, 1.0), InvalidParameter, r"sample_weight\[2\] is nan"),
-        (["a"] * N, InvalidType, r"sample_weight is <U1 data"),
-    ],
-)
-def test_bad_sample_weights(K, weight, error, says):
-    with pytest.raises(error, match=says):
-        Problem(K, LABELS, sample_weight=weight)
-
-
 @pytest.mark.parametrize("intercept", ["yes", None, 1, 0.0])
 def test_intercept_is_a_truth_value(K, intercept):
     with pytest.raises(InvalidType, match=r"intercept is .*; give True or False"):
         Problem(K, LABELS, intercept=intercept)
 
 
-def test_losses_that_need_or_forbid_an_intercept(K):
-    with pytest.raises(
-        InvalidParameter, match=r"one_class needs an intercept .*intercept=True, or .*density_level_set"
-    ):
-        Problem(K, np.ones(N), loss="one_class", intercept=False, C=1.0)
-    with pytest.raises(InvalidParameter, match=r"density_level_set goes without an intercept .*intercept=False"):
-        Problem(K, np.ones(N), loss="density_level_set", intercept=True)
-
-
 def test_nu_above_one_is_refused(K):
     for n in range(2, 60):  # n (1/n) rounds below 1 for some of these
         Problem([np.eye(n)], np.ones(n), loss="one_class", C=1.0 / n)
+    assert Problem(K, **ONE_CLASS, regularizer=Power(2)).C == 1.0
     with pytest.raises(InvalidParameter, match=r"C = 0\.1 is too small for loss one_class: .*sum to 0\.8 .*1/\(nu n\)"):
         Problem(K, np.ones(N), loss="one_class", C=0.1)
-
-
-def test_the_nu_machine_refuses_penalties_of_degree_one(K):
-    with pytest.raises(
-        InvalidParameter, match=r"one_class and regularizer Power\(1\) are both homogeneous of degree 1"
-    ):
-        Problem(K, np.ones(N), loss="one_class", regularizer=Power(1))
-    assert Problem(K, np.ones(N), loss="one_class", regularizer=Power(2)).C == 1.0
-
-
-def test_fixed_weights_must_be_one_for_each_kernel(K):
-    with pytest.raises(InvalidParameter, match=r"Fixed\(2\) has 2 weights for 3 kernels; give one for each"):
-        Problem(K, LABELS, regularizer=Fixed([1.0, 2.0]))
 
 
 @pytest.mark.parametrize("weights", [[], [[1.0]], [1.0, np.nan], [1.0, -0.1], [0.0, 0.0]])
 def test_fixed_weights_are_nonnegative_and_not_all_zero(weights):
     with pytest.raises(InvalidParameter, match="weights"):
         Fixed(weights)
-
-
-def test_unknown_regularizers(K):
-    with pytest.raises(InvalidParameter, match=r"regularizer = 'l3' is unknown; known names: l1,"):
-        Problem(K, LABELS, regularizer="l3")
-    with pytest.raises(InvalidType, match=r"regularizer is float; give a name or an instance such as Lp\(4/3\)"):
-        Problem(K, LABELS, regularizer=1.5)

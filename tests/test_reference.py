@@ -43,6 +43,21 @@ def failing(monkeypatch):
     return arrange
 
 
+def claiming(status):
+    """Relabels what a solver returned."""
+
+    def relabel(program):
+        program._status = status
+
+    return relabel
+
+
+def spoil(program):
+    """Puts another point in the place of that of the solver."""
+    for variable in program.variables():
+        variable.save_value(0.3 * np.ones(variable.shape))
+
+
 def test_the_returned_point_is_the_certified_one(problem):
     for name in reference.formulations(problem):
         solution = reference.solve(problem, name)
@@ -113,31 +128,17 @@ def test_unexpected_errors_pass_through(problem, failing):
 @pytest.mark.parametrize("status", [cp.OPTIMAL, cp.OPTIMAL_INACCURATE])
 def test_the_status_is_the_certificates_not_the_solvers(problem, failing, status):
     """A good point counts as optimal whatever was claimed, a bad one never does."""
-
-    def relabel(program):
-        program._status = status
-
-    failing("CLARABEL", after=relabel)
+    failing("CLARABEL", after=claiming(status))
     good = reference.solve(problem, solver="CLARABEL")
     assert good.status is Status.OPTIMAL
     assert good.claimed == cp.OPTIMAL  # what this solver calls inaccurate is good to 1e-6: it was told so
-
-    def spoil(program):
-        program._status = status
-        for variable in program.variables():
-            variable.save_value(0.3 * np.ones(variable.shape))
-
-    failing("CLARABEL", after=spoil)
+    failing("CLARABEL", after=lambda program: (claiming(status)(program), spoil(program)))
     bad = reference.solve(problem, solver="CLARABEL")
     assert bad.status is Status.INACCURATE
     assert bad.certificate.relative_gap > 1e-3
 
 
 def test_an_inaccurate_point_makes_way_for_a_better_solver(problem, failing):
-    def spoil(program):
-        for variable in program.variables():
-            variable.save_value(0.3 * np.ones(variable.shape))
-
     failing("CLARABEL", after=spoil)
     solution = reference.solve(problem)
     assert solution.solver == "dual/ECOS"
@@ -146,10 +147,7 @@ def test_an_inaccurate_point_makes_way_for_a_better_solver(problem, failing):
 
 @pytest.mark.parametrize("claim", [cp.INFEASIBLE, cp.UNBOUNDED_INACCURATE])
 def test_a_wrong_claim_of_infeasibility_is_a_failure(problem, failing, claim):
-    def relabel(program):
-        program._status = claim
-
-    failing("ECOS", after=relabel)
+    failing("ECOS", after=claiming(claim))
     with pytest.raises(SolverFailure, match=f"ECOS: claims that the program is {claim}"):
         reference.solve(problem, solver="ECOS")
 
@@ -279,10 +277,7 @@ def test_solvers_keep_their_word_or_say_that_they_are_inaccurate(problem, failin
 
 
 def test_a_false_claim_is_told_apart_from_a_solver_that_gives_up(problem, failing):
-    def relabel(program):
-        program._status = cp.UNBOUNDED
-
-    failing("ECOS", after=relabel)
+    failing("ECOS", after=claiming(cp.UNBOUNDED))
     with pytest.raises(FalseClaim) as caught:
         reference.solve(problem, solver="ECOS")
     assert caught.value.claim == "unbounded"

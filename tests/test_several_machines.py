@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
+from certificate.points import changed
 from makers import make_kernels, make_samples
 
 import mklref
@@ -43,12 +43,18 @@ def test_one_machine_is_its_own_problem(data):
     np.testing.assert_array_equal(binary.join(binary.split(beta)), beta)
 
 
-def test_the_certificate_is_that_of_one_machine_where_there_is_one(data):
-    """One against one with two classes: the same numbers, in rows."""
+@pytest.fixture(scope="module")
+def pair(data):
+    """Two classes one against one, the same as one machine, and a point of that."""
     kernels, y = data
     two = MulticlassProblem(kernels, y > 0, C=2.0, strategy="one_vs_one")
     binary = Problem(kernels, np.where(y > 0, -1.0, 1.0), C=2.0)
-    beta = 0.1 * binary.y * np.random.default_rng(0).uniform(size=27)
+    return two, binary, 0.1 * binary.y * np.random.default_rng(0).uniform(size=27)
+
+
+def test_the_certificate_is_that_of_one_machine_where_there_is_one(pair):
+    """The same numbers, in rows."""
+    two, binary, beta = pair
     one, row = mklref.certify(binary, beta, intercept=0.1), mklref.certify(two, beta[None], intercept=[0.1])
     for name in ("lower", "upper", "rounding", "objective", "fitting_upper", "better_upper", "worst_kernel"):
         assert getattr(row, name) == getattr(one, name), name
@@ -187,24 +193,11 @@ def test_documents_of_several_machines_are_written_and_read(proven, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["fast", "sliced", "exact"])
-def test_the_proof_is_that_of_one_machine_where_there_is_one(data, backend):
-    kernels, y = data
-    two = MulticlassProblem(kernels, y > 0, C=2.0, strategy="one_vs_one")
-    binary = Problem(kernels, np.where(y > 0, -1.0, 1.0), C=2.0)
-    beta = 0.1 * binary.y * np.random.default_rng(0).uniform(size=27)
+def test_the_proof_is_that_of_one_machine_where_there_is_one(pair, backend):
+    two, binary, beta = pair
     one = mklref.certify(binary, beta, rigorous=True, backend=backend)
     row = mklref.certify(two, beta[None], rigorous=True, backend=backend)
     assert (row.lower, row.upper, row.slack) == (one.lower, one.upper, one.slack)
-
-
-def spoilt(document, *path, to):
-    """A copy with one entry changed."""
-    facts = json.loads(json.dumps(document))
-    place = facts
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = to(place[path[-1]])
-    return facts
 
 
 @pytest.mark.parametrize(
@@ -226,7 +219,7 @@ def spoilt(document, *path, to):
 def test_a_document_of_several_machines_that_was_changed_is_refused(proven, path, to, error, says):
     _, certificate, y = proven
     with pytest.raises(error if "box" not in says else (verify.Refuted, verify.Unreadable), match=says):
-        verify.verify(spoilt(certificate.to_dict(), *path, to=to), certificate.problem.kernels.dense(), y)
+        verify.verify(changed(certificate.to_dict(), *path, to=to), certificate.problem.kernels.dense(), y)
 
 
 @pytest.mark.parametrize("classes", [[0.0, 2.0], [0.5, 1.0], [1.0, 1.0]])

@@ -23,7 +23,7 @@ _SAME_AS_ONE = 1e-8
 
 
 def use_second_order_cones(program: cp.Problem) -> None:
-    """Replace every exact power and p-norm within a freshly built program, in place."""
+    """Replace every exact power and p-norm within a program that was never solved with them, in place."""
     for node in (program.objective, *program.constraints):
         _replace_within(node)
 

@@ -9,12 +9,11 @@ shares is a dual point at least as good as the master's value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mklref._conic.cones import use_second_order_cones
 from mklref._conic.model import Model, Solve, multiplier
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
@@ -73,19 +72,7 @@ class Loop(Model):
     """A model that is solved by a loop over programs: `program` is compiled once, the masters are new every time."""
 
     loop: Callable[[Solve], Point]
-    _second_order: list[bool] = field(default_factory=list)
-
-    def avoid_power_cones(self) -> None:
-        """Also in every master."""
-        self._second_order.append(True)
-        super().avoid_power_cones()
 
     def run(self, solve: Solve) -> Point:
         """The loop."""
-
-        def adapted(program: Any) -> None:
-            if self._second_order and program is not self.program:
-                use_second_order_cones(program)
-            solve(program)
-
-        return self.loop(adapted)
+        return self.loop(solve)

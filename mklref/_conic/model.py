@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mklref._conic.cones import use_second_order_cones
 from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
@@ -38,10 +37,6 @@ class Model:
         """Give the parameters their values; the compiled problem is kept."""
         self.costs.value.value = costs
         self.costs.inverse.value = 1.0 / costs
-
-    def avoid_power_cones(self) -> None:
-        """Use towers of second-order cones instead, in a model that was never solved."""
-        use_second_order_cones(self.program)
 
     def run(self, solve: Solve) -> Point | SignedPoint:
         """Solve the program and recover the point."""

@@ -130,10 +130,6 @@ def conversion_factor(n_kernels: int, p: float, source: float = 1.0) -> float:
     source : float
         r in [1, inf]: of the class whose complexity is known.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     InvalidParameter
@@ -155,10 +151,6 @@ def complexity_bound(n_samples: int, n_kernels: int, p: float, *, kernel_radius:
         In [1, inf].
     kernel_radius : float
         R, positive, with k_m(x, x) <= R^2 for all m and x; 1 for spherically normalised kernels.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
@@ -187,10 +179,6 @@ def cortes_bound(
         Whether to keep the factor e, with which Kloft quotes it. Without it no complexity that we measured exceeds
         the bound either.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     InvalidParameter
@@ -218,10 +206,6 @@ def class_radius(norms: Any, p: float) -> float:
         Nonnegative; of a solution, weights times sqrt(beta'K_m beta).
     p : float
         In [1, inf].
-
-    Returns
-    -------
-    float
 
     Raises
     ------

@@ -83,10 +83,6 @@ def radius_margin_bound(
     margin : float
         gamma, positive, chosen before the samples are seen.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     InvalidParameter
@@ -115,10 +111,6 @@ def margin_risk(scores: Any, y: Any, margin: float) -> float:
         Labels -1 and +1.
     margin : float
         gamma, positive.
-
-    Returns
-    -------
-    float
 
     Raises
     ------

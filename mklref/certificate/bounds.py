@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mklref._typing import Array
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.validation import INDEFINITE_REMEDY
 
@@ -128,31 +127,28 @@ def unit_of(problem: Problem) -> float:
     if problem.intercept_cost:
         norms = problem.intercept_cost * np.sqrt(np.maximum(problem.kernels.traces() / problem.n_samples, 0.0))
         inside = problem.regularizer.dual_scale(norms) * norms
-        share = _finite(_ONE_CLASS * min(problem.regularizer.conjugate(inside), 0.5 * float(inside @ inside)))
-        return max(share, float(np.finfo(float).tiny))
+        share = _ONE_CLASS * min(problem.regularizer.conjugate(inside), 0.5 * float(inside @ inside))
+        return max(finite_or(share, 0.0), float(np.finfo(float).tiny))
     if loss.targets != "real":
         return 0.0
     middle = np.full(len(y), 0.5 * y.min() + 0.5 * y.max() if problem.intercept else 0.0)
     reach = float(np.abs(np.vstack([y, _ends(loss, y)])).max())
     error = _LAST_BITS * reach
-    slopes = np.maximum(*(np.abs(loss.subgradient(middle + side, y)) for side in (-error, error)))
-    if float(costs @ loss.value(middle, y)) > error * float(costs @ slopes):
+    if float(costs @ loss.value(middle, y)) > error * float(costs @ _slopes(loss, middle, y, error)):
         return 0.0
-    return _finite(float(costs @ loss.value(np.full(len(y), 2.0 * reach), y)))
+    # No unit rather than one that excuses everything.
+    return finite_or(costs @ loss.value(np.full(len(y), 2.0 * reach), y), 0.0)
 
 
 def _ends(loss: Loss, y: Array) -> Array:
     """The kinks without a loss, (k, n): the ends of tubes. The threshold of Huber's loss says nothing of targets."""
     kinks = loss.kinks(y)
     error = _LAST_BITS * np.abs(kinks).max(initial=0.0)
-
-    def free(kink: Array) -> bool:
-        slopes = np.maximum(*(np.abs(loss.subgradient(kink + side, y)) for side in (-error, error)))
-        return bool(np.all(loss.value(kink, y) <= error * slopes))
-
-    return np.asarray(kinks[np.array([free(kink) for kink in kinks], dtype=bool)])
+    free = [np.all(loss.value(kink, y) <= error * _slopes(loss, kink, y, error)) for kink in kinks]
+    return np.asarray(kinks[np.array(free, dtype=bool)])
 
 
-def _finite(unit: float) -> float:
-    """No unit rather than one that excuses everything."""
-    return unit if math.isfinite(unit) else 0.0
+def _slopes(loss: Loss, t: Array, y: Array, error: float) -> Array:
+    """The larger |V'(., y_i)| at t_i - error and t_i + error, (n,)."""
+    below, above = np.abs(loss.subgradient(t - error, y)), np.abs(loss.subgradient(t + error, y))
+    return np.maximum(below, above)

@@ -134,12 +134,8 @@ _SMALL = 0.75
 """Mantissas of [1/2, 1) below this one are doubled: then 3/4 <= m < 3/2 and -1/7 <= s <= 1/5."""
 
 
-def exp(x: Interval) -> Interval:
+def exp(x: Array) -> Interval:
     """exp(x) for x <= 0."""
-    return Interval(np.maximum(0.0, _exp(x.lower).lower), np.minimum(1.0, _exp(x.upper).upper))
-
-
-def _exp(x: Array) -> Interval:
     k = np.rint(np.maximum(x, _UNDERFLOW) / _LOG2)
     r = Interval.point(np.maximum(x, _UNDERFLOW)) - k * LOG2
     power = Interval.point(np.ones_like(x))
@@ -150,7 +146,8 @@ def _exp(x: Array) -> Interval:
     remainder = 2.0 * (power * r).magnitude / float(factorial(_TERMS))
     scale = np.ldexp(1.0, k.astype(int))  # a power of two, normal: k >= -1010
     value = series.widen(above(remainder)) * scale
-    return Interval(np.where(x < _UNDERFLOW, 0.0, value.lower), value.upper)
+    lower = np.where(x < _UNDERFLOW, 0.0, value.lower)
+    return Interval(np.maximum(0.0, lower), np.minimum(1.0, value.upper))
 
 
 def log(x: Interval) -> Interval:
@@ -173,7 +170,7 @@ def softplus(x: Interval) -> Interval:
 
 
 def _softplus(x: Array) -> Interval:
-    e = exp(Interval.point(-np.abs(x)))
+    e = exp(-np.abs(x))
     return 2.0 * _artanh(e / (2.0 + e)) + np.maximum(0.0, x)
 
 

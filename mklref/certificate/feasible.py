@@ -10,7 +10,8 @@ equation between them, whose imbalance of a few units is spent where there is mo
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,16 +22,20 @@ from mklref.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from mklref.problem import Problem
 
+Violations: TypeAlias = list[tuple[str, float]]
+"""What is violated in words, and by how much."""
 
-def weight_violations(problem: Problem, theta: Array) -> list[tuple[str, float]]:
-    """Negative weights, and a violated constraint on the others where the regulariser has one."""
-    violations: list[tuple[str, float]] = []
+
+def repaired_weights(problem: Problem, weights: Any) -> tuple[Array, Violations]:
+    """theta >= 0 (M,), and what was violated: signs, and the constraint on the others where the regulariser has one."""
+    theta = checked_vector(weights, "weights", problem.n_kernels)
+    violations: Violations = []
     m = int(theta.argmin())
     if theta[m] < 0.0:
         violations.append((f"weights[{m}] = {theta[m]:.3g} is negative", -float(theta[m])))
     positive = np.maximum(theta, 0.0)
     if problem.regularizer.weight_form != "min" or np.isfinite(problem.regularizer.weight_penalty(positive)):
-        return violations
+        return positive, violations
     # Scale the weights down until they are allowed: the factor says by how much they were not.
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -38,7 +43,16 @@ def weight_violations(problem: Problem, theta: Array) -> list[tuple[str, float]]
         allowed = np.isfinite(problem.regularizer.weight_penalty(middle * positive))
         low, high = (middle, high) if allowed else (low, middle)
     text = f"weights lie outside the domain of {problem.regularizer}: only {low:.6g} times them is allowed"
-    return [*violations, (text, 1.0 - low)]
+    return positive, [*violations, (text, 1.0 - low)]
+
+
+def of_all_machines(problem: Problem, violations: Iterable[Violations]) -> Violations:
+    """The violations of every machine in one list; of several machines, in which."""
+    return [
+        (f"machine {p}: {text}" if problem.several else text, size)
+        for p, own in enumerate(violations)
+        for text, size in own
+    ]
 
 
 def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
@@ -54,7 +68,7 @@ def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
     return values
 
 
-def repair(problem: Problem, beta: Array) -> tuple[Array, list[tuple[str, float]]]:
+def repair(problem: Problem, beta: Array) -> tuple[Array, Violations]:
     """Move beta into the box and onto 1'beta = c_b; return it with what was violated and by how much.
 
     The imbalance is spent on samples strictly inside the box, in proportion to their distance from it, and
@@ -62,17 +76,13 @@ def repair(problem: Problem, beta: Array) -> tuple[Array, list[tuple[str, float]
     """
     lower, upper = problem.loss.box(problem.y, problem.costs)
     inside = np.clip(beta, lower, upper)
-    violations: list[tuple[str, float]] = []
+    violations: Violations = []
     excess = np.abs(beta - inside)
     rounding = 8 * np.finfo(float).eps
     if np.any(excess > rounding * np.abs(inside)):
         i = int(excess.argmax())
-        violations.append(
-            (
-                f"dual_coef[{i}] = {beta[i]:.6g} lies outside [{lower[i] + 0.0:.6g}, {upper[i] + 0.0:.6g}]",  # not -0
-                float(excess[i]),
-            )
-        )
+        box = f"[{lower[i] + 0.0:.6g}, {upper[i] + 0.0:.6g}]"  # not -0
+        violations.append((f"dual_coef[{i}] = {beta[i]:.6g} lies outside {box}", float(excess[i])))
     if not problem.intercept:
         return inside, violations
     imbalance = float(beta.sum()) - problem.intercept_cost

@@ -17,17 +17,17 @@ the dual point had to be moved by more than rounding. Both bounds are widened by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Sequence
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_array, checked_flag, checked_vector, shown
+from mklref._validate import checked_array, checked_flag, shown
 from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, penalty_error, squares_error
 from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair, unit_of
-from mklref.certificate.feasible import checked_intercepts, repair, weight_violations
+from mklref.certificate.feasible import checked_intercepts, of_all_machines, repair, repaired_weights
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.verdict import Certificate
 from mklref.exceptions import InvalidInput, InvalidParameter
@@ -41,15 +41,8 @@ _AT_ONCE = 16
 
 
 @overload
-def certify(problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: Any = None) -> Certificate: ...
-@overload
 def certify(
-    problem: Problem,
-    dual_coef: Any,
-    *,
-    weights: Any = None,
-    intercept: Any = None,
-    rigorous: Literal[False],
+    problem: Problem, dual_coef: Any, *, weights: Any = None, intercept: Any = None, rigorous: Literal[False] = ...
 ) -> Certificate: ...
 @overload
 def certify(
@@ -135,9 +128,7 @@ def certify(
         from mklref.certificate.rigorous import certify_rigorously
 
         return certify_rigorously(problem, dual_coef, weights, intercept, backend, delta, tol)
-    betas = problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape))
-    images = _each_image([(machine.problem, beta) for machine, beta in zip(problem.machines, betas, strict=True)])
-    return certify_images(problem, betas, images, weights, intercept)
+    return certify_each([(problem, dual_coef, weights, intercept)])[0]
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -190,24 +181,6 @@ def _each_image(parts: Sequence[tuple[Problem, Array]]) -> list[Any]:
     return images
 
 
-class _Part:
-    """The point of one machine: beta and its images, and the feasible beta next to it."""
-
-    def __init__(self, problem: Problem, beta: Array, images: Any) -> None:
-        self.problem, self.beta, self.images = problem, beta, images
-        self.squares = dual_squares(problem, beta, images)
-        self.inside, self.violations = repair(problem, beta)
-        self.inside_squares = squares_after_repair(problem, beta, self.inside, images, self.squares)
-        self.error = squares_error(problem, beta, images)
-        self.noise = squares_error(problem, self.inside, images)
-
-    def sample_gaps(self, scale: float, t: Array) -> Array:
-        """The share of each sample in the gap, for scores t."""
-        problem, point = self.problem, scale * self.inside
-        terms = problem.loss.dual_terms(point, problem.y, problem.costs)
-        return np.asarray(problem.costs * problem.loss.value(t, problem.y) - terms + point * t)
-
-
 def certify_images(
     problem: Problem, betas: Sequence[Array], images: Sequence[Any], weights: Any, intercept: Any
 ) -> Certificate:
@@ -216,38 +189,41 @@ def certify_images(
     A solver that has arrays of them gets a certificate without another read of the kernels.
     """
     regularizer, machines = problem.regularizer, problem.machines
-    parts = [_Part(m.problem, beta, own) for m, beta, own in zip(machines, betas, images, strict=True)]
-    insides = [part.inside for part in parts]
-    squares, inside_squares, errors, noise = (
-        np.sum([getattr(part, name) for part in parts], axis=0)
-        for name in ("squares", "inside_squares", "error", "noise")
-    )
+    owners = [machine.problem for machine in machines]
+    repaired = [repair(own, beta) for own, beta, _ in zip(owners, betas, images, strict=True)]
+    insides, moved = [inside for inside, _ in repaired], [violations for _, violations in repaired]
+    each = list(map(dual_squares, owners, betas, images))
+    squares, errors = np.sum(each, axis=0), _over(squares_error, owners, betas, images)
+    inside_squares = _over(squares_after_repair, owners, betas, insides, images, each)
+    noise = _over(squares_error, owners, insides, images)
     lower, scale = dual_objective(problem, insides, inside_squares)
     g = scale * np.sqrt(inside_squares)
 
     fitting = regularizer.weights_from_dual(np.where(inside_squares > noise, g, 0.0))  # rho/g has a meaning
     if regularizer.degree == 1.0 and lower > 0.0 and (alone := regularizer.value(fitting * np.sqrt(inside_squares))):
         fitting = fitting * (lower / alone)  # R* is 0, and all multiples attain it: of the optimum R <= P* is known
-    fitted = _Primal(parts, fitting)
-    fitted_intercepts = fitted.best_intercepts()
-    theta, violations = fitting, _violations(problem, parts)
+    fitted = [fitting @ image for image in images]
+    fitted_intercepts = list(map(best_intercept, owners, fitted))
+    theta, scores, better, violations = fitting, fitted, fitted_intercepts, of_all_machines(problem, moved)
     if weights is not None:
-        theta = checked_vector(weights, "weights", problem.n_kernels)
-        violations += weight_violations(problem, theta)
-        theta = np.maximum(theta, 0.0)
-    primal = fitted if weights is None else _Primal(parts, theta)
-    better = fitted_intercepts if weights is None else primal.best_intercepts()
+        theta, wrong = repaired_weights(problem, weights)
+        violations += wrong
+        scores = [theta @ image for image in images]
+        better = list(map(best_intercept, owners, scores))
     b = better if intercept is None else checked_intercepts(problem, intercept)
     penalty = regularizer.value(theta * np.sqrt(squares))
-    objective = primal.losses(b) + penalty
+    objective = sum(map(intercept_objective, owners, scores, b)) + penalty
 
-    above = primal.most_losses(b) + most_penalty(regularizer, theta, squares + errors) - objective
+    most = sum(map(most_losses, owners, betas, repeat(theta), images, b))
+    above = most + most_penalty(regularizer, theta, squares + errors) - objective
     certain, within = dual_objective(problem, insides, inside_squares + noise)
     steepest = regularizer.conjugate(within * np.sqrt(inside_squares + noise))
     certain -= penalty_error(regularizer, steepest, problem.n_kernels)
-    certain -= fitted.dual_losses_error(within, fitted_intercepts)
-    each = zip(parts, primal.scores, b, strict=True)
-    gaps = [np.nan_to_num(part.sample_gaps(scale, scores + own), nan=np.inf) for part, scores, own in each]
+    certain -= sum(map(dual_loss_error, owners, [within * beta for beta in insides], fitted, fitted_intercepts))
+    scaled, functions = [scale * beta for beta in insides], [t + own for t, own in zip(scores, b, strict=True)]
+    fits = sum(map(intercept_objective, owners, fitted, fitted_intercepts))
+    fits += regularizer.value(fitting * np.sqrt(squares))
+    gaps = list(map(_sample_gaps, owners, scaled, functions))
     p = int(np.argmax([own.max() for own in gaps]))
     i = int(machines[p].samples[gaps[p].argmax()])
     several = problem.several
@@ -262,45 +238,20 @@ def certify_images(
         definiteness=problem.kernels.definiteness,
         intercept=tuple(b) if several else b[0],
         better_intercept=tuple(better) if several else better[0],
-        better_upper=finite_or(primal.losses(better) + penalty, np.inf),
-        fitting_upper=finite_or(
-            fitted.losses(fitted_intercepts) + regularizer.value(fitting * np.sqrt(squares)), np.inf
-        ),
+        better_upper=finite_or(sum(map(intercept_objective, owners, scores, better)) + penalty, np.inf),
+        fitting_upper=finite_or(fits, np.inf),
         worst_sample=(p, i) if several else i,
         worst_kernel=int(np.argmax(np.abs(fitting - theta) * inside_squares)),
         regularizer_gap=finite_or(penalty + regularizer.conjugate(g) - (theta * np.sqrt(squares)) @ g, np.inf),
     )
 
 
-class _Primal:
-    """The functions that weights theta give the machines, and sums over the machines for intercepts b_p."""
-
-    def __init__(self, parts: Sequence[_Part], theta: Array) -> None:
-        self.parts, self.theta = parts, theta
-        self.scores = [theta @ part.images for part in parts]
-
-    def best_intercepts(self) -> list[float]:
-        """The best b_p for the scores."""
-        return [best_intercept(part.problem, scores) for part, scores in zip(self.parts, self.scores, strict=True)]
-
-    def losses(self, b: Sequence[float]) -> float:
-        """sum_p [ sum_i c_i V(t_i, y_i) + c_b b_p ]."""
-        each = zip(self.parts, self.scores, b, strict=True)
-        return sum(intercept_objective(part.problem, scores, own) for part, scores, own in each)
-
-    def most_losses(self, b: Sequence[float]) -> float:
-        """The same, and what rounding may have taken off."""
-        each = zip(self.parts, b, strict=True)
-        return sum(most_losses(part.problem, part.beta, self.theta, part.images, own) for part, own in each)
-
-    def dual_losses_error(self, scale: float, b: Sequence[float]) -> float:
-        """What rounding may have added to the dual losses of the feasible beta~_p times the scale."""
-        each = zip(self.parts, self.scores, b, strict=True)
-        return sum(dual_loss_error(part.problem, scale * part.inside, scores, own) for part, scores, own in each)
+def _over(function: Callable[..., Array], *machines: Sequence[Any]) -> Array:
+    """The sum over the machines."""
+    return np.asarray(np.sum(list(map(function, *machines)), axis=0))
 
 
-def _violations(problem: Problem, parts: Sequence[_Part]) -> list[tuple[str, float]]:
-    """What had to be repaired in beta; of several machines, in which."""
-    if not problem.several:
-        return parts[0].violations
-    return [(f"machine {p}: {text}", size) for p, part in enumerate(parts) for text, size in part.violations]
+def _sample_gaps(problem: Problem, beta: Array, t: Array) -> Array:
+    """The share of each sample in the gap, for feasible beta and scores t."""
+    terms = problem.loss.dual_terms(beta, problem.y, problem.costs)
+    return np.nan_to_num(problem.costs * problem.loss.value(t, problem.y) - terms + beta * t, nan=np.inf)

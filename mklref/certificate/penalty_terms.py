@@ -45,19 +45,14 @@ def penalty(regularizer: Regularizer, squares: Sequence[Fraction]) -> Fraction:
         R(rho) is infinite, or too large.
     """
     match regularizer:
-        case Lp(p=p):
-            return norm_up(squares, 1 / (1 + _reciprocal(p))) / 2
         case Fixed(weights=weights):
             if any(x and not w for x, w in zip(squares, weights, strict=True)):
                 raise Unbounded
             return sum((x / Fraction(w) for x, w in zip(squares, weights, strict=True) if w), Fraction(0)) / 2
-        case Tikhonov(p=p, mu=mu):
-            norm = norm_up(squares, 1 / (1 + _reciprocal(p)))
+        case Tikhonov(mu=mu):
+            norm = _norm(regularizer, squares, 1)
             return 3 * power_up(Fraction(mu) * norm * norm / 16, Fraction(1, 3))
-        case Groups(p=p, q=q):
-            blocks = _blocks(regularizer, squares, Fraction(p), 1 / (1 + Fraction(q)))
-            return norm_up(blocks, 1 / (1 + _sum_of_exponents(regularizer))) / 2
-    raise NotApplicable(str(regularizer))
+    return _norm(regularizer, squares, 1) / 2
 
 
 def conjugate(regularizer: Regularizer, squares: Sequence[Fraction]) -> Fraction:
@@ -69,16 +64,25 @@ def conjugate(regularizer: Regularizer, squares: Sequence[Fraction]) -> Fraction
         R*(g) is too large.
     """
     match regularizer:
-        case Lp(p=p):
-            return norm_up(squares, _inverse(1 - _reciprocal(p))) / 2
         case Fixed(weights=weights):
             return sum((Fraction(w) * x for x, w in zip(squares, weights, strict=True)), Fraction(0)) / 2
-        case Tikhonov(p=p, mu=mu):
-            norm = norm_up(squares, _inverse(1 - _reciprocal(p)))
+        case Tikhonov(mu=mu):
+            norm = _norm(regularizer, squares, -1)
             return norm * norm / (16 * Fraction(mu))
-        case Groups(p=p, q=q):
-            blocks = _blocks(regularizer, squares, -Fraction(p), _inverse(1 - Fraction(q)))
-            return norm_up(blocks, _inverse(1 - _sum_of_exponents(regularizer))) / 2
+    return _norm(regularizer, squares, -1) / 2
+
+
+def _norm(regularizer: Regularizer, squares: Sequence[Fraction], sign: int) -> Fraction:
+    """The norm N of the table from above, in R with the sign 1, in R* with the sign -1."""
+    match regularizer:
+        case Lp(p=p) | Tikhonov(p=p):
+            return norm_up(squares, _inverse(1 + sign * _reciprocal(p)))
+        case Groups(groups=groups, p=p, q=q):
+            within, blocks = _inverse(1 + sign * Fraction(q)), []
+            for members in groups:
+                factor = power_up(Fraction(len(members)) ** sign, Fraction(p)) if p else Fraction(1)
+                blocks.append(factor * norm_up([squares[m] for m in members], within))
+            return norm_up(blocks, _inverse(1 + sign * _sum_of_exponents(regularizer)))
     raise NotApplicable(str(regularizer))
 
 
@@ -90,16 +94,6 @@ def norm_up(x: Sequence[Fraction], r: Fraction | None) -> Fraction:
     if r == 1:
         return sum(x, Fraction(0))
     return largest * power_up(sum((power_up(entry / largest, r) for entry in x), Fraction(0)), 1 / r)
-
-
-def _blocks(groups: Groups, squares: Sequence[Fraction], power: Fraction, within: Fraction | None) -> list[Fraction]:
-    """d_l^power N_within(x_l) from above, for each group."""
-    blocks = []
-    for members in groups.groups:
-        size = Fraction(len(members)) if power > 0 else Fraction(1, len(members))
-        factor = power_up(size, abs(power)) if power else Fraction(1)
-        blocks.append(factor * norm_up([squares[m] for m in members], within))
-    return blocks
 
 
 def _sum_of_exponents(groups: Groups) -> Fraction:

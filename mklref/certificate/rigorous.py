@@ -31,13 +31,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_array, checked_number, checked_vector, shown
+from mklref._validate import checked_array, checked_number, shown
 from mklref.certificate import loss_terms, penalty_terms
 from mklref.certificate.bounds import dual_objective, unit_of
 from mklref.certificate.definite import fingerprint, proven_shifts
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.exact import Unbounded, dot, root_up, round_down, round_up, total
-from mklref.certificate.feasible import checked_intercepts, exactly_feasible, repair, weight_violations
+from mklref.certificate.feasible import (
+    Violations,
+    checked_intercepts,
+    exactly_feasible,
+    of_all_machines,
+    repair,
+    repaired_weights,
+)
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.loss_terms import Scores, dual_term, exact_box, primal_losses, slopes, stretch, stretched
 from mklref.certificate.penalty_terms import conjugate, penalty
@@ -102,9 +109,8 @@ def certify_rigorously(
     betas, feasible, violations = _feasible(problem, dual_coef)
     theta = None
     if weights is not None:
-        theta = checked_vector(weights, "weights", problem.n_kernels)
-        violations += weight_violations(problem, theta)
-        theta = np.maximum(theta, 0.0)
+        theta, wrong = repaired_weights(problem, weights)
+        violations += wrong
     b = None if intercept is None else checked_intercepts(problem, intercept)
     data = fingerprint(problem.kernels)
     radii, shifts = proven_shifts(problem.kernels, delta, data)
@@ -133,11 +139,11 @@ def certify_rigorously(
     )
 
 
-def _feasible(problem: Problem, dual_coef: Any) -> tuple[list[Array], bool, list[tuple[str, float]]]:
+def _feasible(problem: Problem, dual_coef: Any) -> tuple[list[Array], bool, Violations]:
     """beta of each machine next to the given ones, whether all are exactly feasible, and what was violated."""
-    betas, feasible, violations = [], True, []
+    betas, feasible, violations = [], True, list[Violations]()
     given = problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape))
-    for p, ((own, *_), beta) in enumerate(zip(problem.machines, given, strict=True)):
+    for (own, *_), beta in zip(problem.machines, given, strict=True):
         repaired, moved = repair(own, beta)
         box = exact_box(own.loss, own.y, own.costs)
         exact = exactly_feasible(repaired, *box, own.intercept_cost if own.intercept else None)
@@ -146,8 +152,8 @@ def _feasible(problem: Problem, dual_coef: Any) -> tuple[list[Array], bool, list
             moved.append((f"no point of the box sums to {own.intercept_cost:g} exactly", max(excess, 0.0)))
         betas.append(repaired if exact is None else exact)
         feasible &= exact is not None
-        violations += [(f"machine {p}: {text}" if problem.several else text, size) for text, size in moved]
-    return betas, feasible, violations
+        violations.append(moved)
+    return betas, feasible, of_all_machines(problem, violations)
 
 
 def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backend: str) -> Enclosure:

@@ -148,3 +148,36 @@ class Loss(ABC):
         """As `as_loss` reads it: the name, and the parameter after a colon."""
         values = (getattr(self, entry.name) for entry in fields(self))
         return ":".join([self.name, *(str(x).removesuffix(".0") for x in values)])
+
+
+@dataclass(frozen=True)
+class PiecewiseQuadratic(Loss):
+    """A loss whose conjugate is a quadratic and an absolute value on its domain, and so its dual term on the box.
+
+    V*(s, y) = m y s + epsilon |s| + s^2/(2 L)   on  `domain`, with L the `smoothness` of V
+    """
+
+    margin: ClassVar[float] = 1.0
+    """m."""
+
+    @property
+    def absolute(self) -> float:
+        """Epsilon: 0 but for tubes."""
+        return 0.0
+
+    def conjugate(self, s: Array, y: Array) -> Array:
+        """m y s + epsilon |s| + s^2/(2 L) on the domain, else +inf."""
+        lower, upper = self.domain(y)
+        inside = (lower <= s) & (s <= upper)
+        s = np.where(inside, s, 0.0)
+        value = self.margin * y * s
+        if self.absolute:
+            value = value + self.absolute * np.abs(s)
+        if self.smoothness < np.inf:
+            value = value + 0.5 * s**2 / self.smoothness
+        return np.where(inside, value, np.inf)
+
+    def quadratic_dual(self, y: Array) -> QuadraticDual | None:
+        """The same three terms on the box."""
+        lower, upper = self.domain(y)
+        return QuadraticDual(self.margin * y, -upper, -lower, self.absolute, 1.0 / self.smoothness)

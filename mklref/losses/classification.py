@@ -8,11 +8,38 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mklref._typing import Array
-from mklref.losses.base import Loss, QuadraticDual
+from mklref.losses.base import Loss, PiecewiseQuadratic
 
 
 @dataclass(frozen=True)
-class Hinge(Loss):
+class _Margin(PiecewiseQuadratic):
+    """max(0, m - y t): what a score lacks of the margin m."""
+
+    def value(self, t: Array, y: Array) -> Array:
+        """max(0, m - y t)."""
+        return np.maximum(0.0, self.margin - y * t)
+
+    def subgradient(self, t: Array, y: Array) -> Array:
+        """-y where y t < m, else 0."""
+        return np.where(y * t < self.margin, -y, 0.0)
+
+    def kinks(self, y: Array) -> Array:
+        """The margin: t = m y."""
+        return self.margin * y[None, :]
+
+    def atom(self, t: Any, y: Array) -> Any:
+        """pos(m - y t)."""
+        import cvxpy as cp
+
+        return cp.pos(self.margin - cp.multiply(y, t))
+
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """-1 <= s y <= 0."""
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+
+@dataclass(frozen=True)
+class Hinge(_Margin):
     """Hinge loss of the support vector machine (SimpleMKL (2); Kloft 3.1).
 
     V(t, y)  = max(0, 1 - y t)
@@ -23,40 +50,9 @@ class Hinge(Loss):
     name: ClassVar[str] = "hinge"
     targets: ClassVar[str] = "labels"
 
-    def value(self, t: Array, y: Array) -> Array:
-        """max(0, 1 - y t)."""
-        return np.maximum(0.0, 1.0 - y * t)
-
-    def subgradient(self, t: Array, y: Array) -> Array:
-        """-y where y t < 1, else 0."""
-        return np.where(y * t < 1.0, -y, 0.0)
-
-    def conjugate(self, s: Array, y: Array) -> Array:
-        """s y on -1 <= s y <= 0, else +inf."""
-        u = s * y
-        return np.where((u >= -1.0) & (u <= 0.0), u, np.inf)
-
-    def domain(self, y: Array) -> tuple[Array, Array]:
-        """-1 <= s y <= 0."""
-        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
-
-    def kinks(self, y: Array) -> Array:
-        """The margin: t = y."""
-        return y[None, :]
-
-    def atom(self, t: Any, y: Array) -> Any:
-        """pos(1 - y t)."""
-        import cvxpy as cp
-
-        return cp.pos(1 - cp.multiply(y, t))
-
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term y, box between 0 and y."""
-        return QuadraticDual(linear=y, lower=np.minimum(y, 0.0), upper=np.maximum(y, 0.0))
-
 
 @dataclass(frozen=True)
-class SquaredHinge(Loss):
+class SquaredHinge(_Margin):
     """Squared hinge loss, with 1/2 (Kowalski (2) is this one with C = 2).
 
     V(t, y)  = 1/2 max(0, 1 - y t)^2
@@ -70,35 +66,21 @@ class SquaredHinge(Loss):
 
     def value(self, t: Array, y: Array) -> Array:
         """1/2 max(0, 1 - y t)^2."""
-        return 0.5 * np.maximum(0.0, 1.0 - y * t) ** 2
+        return 0.5 * super().value(t, y) ** 2
 
     def subgradient(self, t: Array, y: Array) -> Array:
         """-y max(0, 1 - y t)."""
-        return -y * np.maximum(0.0, 1.0 - y * t)
-
-    def conjugate(self, s: Array, y: Array) -> Array:
-        """s y + s^2/2 on s y <= 0, else +inf."""
-        u = s * y
-        return np.where(u <= 0.0, u + 0.5 * s**2, np.inf)
-
-    def domain(self, y: Array) -> tuple[Array, Array]:
-        """s y <= 0."""
-        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
-
-    def kinks(self, y: Array) -> Array:
-        """The margin: t = y."""
-        return y[None, :]
+        return -y * super().value(t, y)
 
     def atom(self, t: Any, y: Array) -> Any:
         """1/2 square(pos(1 - y t))."""
         import cvxpy as cp
 
-        return 0.5 * cp.square(cp.pos(1 - cp.multiply(y, t)))
+        return 0.5 * cp.square(super().atom(t, y))
 
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term y, half-line on the side of y, unit curvature."""
-        lower, upper = self.domain(y)
-        return QuadraticDual(linear=y, lower=-upper, upper=-lower, curvature=1.0)
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """s y <= 0."""
+        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
 
 
 @dataclass(frozen=True)
@@ -151,7 +133,7 @@ class Logistic(Loss):
 
 
 @dataclass(frozen=True)
-class OneClass(Loss):
+class OneClass(_Margin):
     """Loss of the nu one-class machine (SimpleMKL (17), (19)): C = 1/(nu n), and the intercept costs 1.
 
     V(t, y)  = max(0, -t)
@@ -167,40 +149,11 @@ class OneClass(Loss):
     targets: ClassVar[str] = "ones"
     intercept: ClassVar[str] = "required"
     intercept_cost: ClassVar[float] = 1.0
-
-    def value(self, t: Array, y: Array) -> Array:
-        """max(0, -t)."""
-        return np.maximum(0.0, -t)
-
-    def subgradient(self, t: Array, y: Array) -> Array:
-        """-1 where t < 0, else 0."""
-        return np.where(t < 0.0, -1.0, 0.0)
-
-    def conjugate(self, s: Array, y: Array) -> Array:
-        """0 on -1 <= s <= 0, else +inf."""
-        return np.where((s >= -1.0) & (s <= 0.0), 0.0, np.inf)
-
-    def domain(self, y: Array) -> tuple[Array, Array]:
-        """-1 <= s <= 0."""
-        return np.full(len(y), -1.0), np.zeros(len(y))
-
-    def kinks(self, y: Array) -> Array:
-        """The boundary: t = 0."""
-        return np.zeros((1, len(y)))
-
-    def atom(self, t: Any, y: Array) -> Any:
-        """pos(-t)."""
-        import cvxpy as cp
-
-        return cp.pos(-t)
-
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """No linear term, box [0, 1]."""
-        return QuadraticDual(linear=np.zeros(len(y)), lower=np.zeros(len(y)), upper=np.ones(len(y)))
+    margin: ClassVar[float] = 0.0
 
 
 @dataclass(frozen=True)
-class DensityLevelSet(Loss):
+class DensityLevelSet(_Margin):
     """One-class loss with fixed margin 1 and no intercept (Kloft 3.5, whose primal prints max(0, f), erratum L6).
 
     V(t, y)  = max(0, 1 - t)
@@ -211,34 +164,3 @@ class DensityLevelSet(Loss):
     name: ClassVar[str] = "density_level_set"
     targets: ClassVar[str] = "ones"
     intercept: ClassVar[str] = "forbidden"
-
-    def value(self, t: Array, y: Array) -> Array:
-        """max(0, 1 - t)."""
-        return np.maximum(0.0, 1.0 - t)
-
-    def subgradient(self, t: Array, y: Array) -> Array:
-        """-1 where t < 1, else 0."""
-        return np.where(t < 1.0, -1.0, 0.0)
-
-    def conjugate(self, s: Array, y: Array) -> Array:
-        """s on -1 <= s <= 0, else +inf."""
-        return np.where((s >= -1.0) & (s <= 0.0), s, np.inf)
-
-    def domain(self, y: Array) -> tuple[Array, Array]:
-        """-1 <= s <= 0."""
-        return np.full(len(y), -1.0), np.zeros(len(y))
-
-    def kinks(self, y: Array) -> Array:
-        """The margin: t = 1."""
-        return np.ones((1, len(y)))
-
-    def atom(self, t: Any, y: Array) -> Any:
-        """pos(1 - t)."""
-        import cvxpy as cp
-
-        return cp.pos(1 - t)
-
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        """Linear term 1, box [0, 1]."""
-        one = np.ones(len(y))
-        return QuadraticDual(linear=one, lower=np.zeros(len(y)), upper=one)

@@ -14,10 +14,11 @@ At an optimum all of them meet: rho_m = theta_m g_m and R(rho) + R*(g) = rho'g.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from mklref._typing import Array
+from mklref._validate import written
 from mklref.exceptions import NotApplicable
 from mklref.regularizers.norms import Parts, Polyhedral
 
@@ -44,9 +45,21 @@ class Regularizer(ABC):
     """
 
     @property
-    @abstractmethod
     def name(self) -> str:
-        """A short name with parameters, as tables print it."""
+        """The class with its parameters, as tables print it: Lp(4/3), Tikhonov(2, mu=0.5), Groups(3, p=0.5, q=0.5).
+
+        Arrays and groups are told by their length, and numbers but the first by their name.
+        """
+        texts: list[str] = []
+        for parameter in (entry.name for entry in fields(self) if entry.init):
+            value = getattr(self, parameter)
+            if isinstance(value, float):
+                texts.append(f"{parameter}={written(value)}" if texts else written(value))
+            else:
+                texts.append(
+                    str(len(value)) if hasattr(value, "__len__") and not isinstance(value, str) else str(value)
+                )
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     @property
     def weight_form(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number, written
+from mklref._validate import checked_number
 from mklref.exceptions import NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
@@ -48,25 +48,16 @@ class BlockNorm(Regularizer):
     """
 
     q: float
+    degree = 2.0
 
     def __post_init__(self) -> None:
         remedy = "1 is sparse, 2 the plain sum, inf equal norms; for q < 1 the penalty is not convex."
         object.__setattr__(self, "q", checked_number("q", self.q, "[1, inf]", lambda q: q >= 1.0, remedy))
 
     @property
-    def name(self) -> str:
-        """BlockNorm(q)."""
-        return f"BlockNorm({written(self.q)})"
-
-    @property
     def weight_form(self) -> str:
         """Either "min", for q <= 2, or "max", above."""
         return "min" if self.q <= 2.0 else "max"
-
-    @property
-    def degree(self) -> float:
-        """2."""
-        return 2.0
 
     @property
     def ball(self) -> Lp:

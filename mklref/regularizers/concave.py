@@ -132,11 +132,6 @@ class ConcaveBlock(Regularizer):
             raise InvalidType(f"g is {type(self.g).__name__}; give a ConcaveFunction such as PowerRoot(2).")
 
     @property
-    def name(self) -> str:
-        """ConcaveBlock(g)."""
-        return f"ConcaveBlock({self.g})"
-
-    @property
     def degree(self) -> float | None:
         """That of g(rho^2) in rho."""
         return self.g.degree

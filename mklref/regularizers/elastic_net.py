@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number, written
+from mklref._validate import checked_number
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, quotient
@@ -60,11 +60,6 @@ class ElasticNet(Regularizer):
         object.__setattr__(self, "lam", checked_number("lam", self.lam, "(0, 1)", lambda lam: 0.0 < lam < 1.0, remedy))
         if self.form not in ("tikhonov", "ivanov"):
             raise InvalidParameter(f"form = {self.form!r} must be 'tikhonov' or 'ivanov'.")
-
-    @property
-    def name(self) -> str:
-        """ElasticNet(lam, form)."""
-        return f"ElasticNet({written(self.lam)}, {self.form})"
 
     @property
     def degree(self) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number, written
+from mklref._validate import check_length, checked_number
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -65,6 +65,7 @@ class Groups(Regularizer):
     groups: Sequence[Sequence[int]]
     p: float
     q: float
+    degree = 2.0
 
     def __post_init__(self) -> None:
         remedy = "with a negative exponent the closed form is no minimum, and above 1 the problem is not convex."
@@ -78,16 +79,6 @@ class Groups(Regularizer):
                 f"p = {self.p / (self.p + self.q):.6g}, q = {self.q / (self.p + self.q):.6g}."
             )
         object.__setattr__(self, "groups", _partition(self.groups))
-
-    @property
-    def name(self) -> str:
-        """Groups(L, p, q)."""
-        return f"Groups({len(self.groups)}, p={written(self.p)}, q={written(self.q)})"
-
-    @property
-    def degree(self) -> float:
-        """2."""
-        return 2.0
 
     @cached_property
     def sizes(self) -> Array:
@@ -229,7 +220,7 @@ class _Blocks:
     """`p_norm` and `norm_gradient` of every group of a vector x (M,) at once."""
 
     def __init__(self, groups: Sequence[Sequence[int]], owner: Any) -> None:
-        self.owner, self.sizes = owner, group_sizes(groups)
+        self.owner = owner
         self.order = np.concatenate([np.array(group) for group in groups])
         self.starts = np.cumsum([0, *map(len, groups[:-1])])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number, written
+from mklref._validate import check_length, checked_number
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -55,6 +55,7 @@ class Lp(Regularizer):
     """
 
     p: float
+    degree = 2.0
 
     def __post_init__(self) -> None:
         remedy = (
@@ -62,16 +63,6 @@ class Lp(Regularizer):
             "and p = 1 is the sparsest convex choice."
         )
         object.__setattr__(self, "p", checked_number("p", self.p, "[1, inf]", lambda p: p >= 1.0, remedy))
-
-    @property
-    def name(self) -> str:
-        """Lp(1), Lp(4/3), Lp(inf)."""
-        return f"Lp({written(self.p)})"
-
-    @property
-    def degree(self) -> float:
-        """2."""
-        return 2.0
 
     @property
     def block_exponent(self) -> float:
@@ -161,6 +152,7 @@ class Fixed(Regularizer):
     """
 
     weights: Array
+    degree = 2.0
 
     def __post_init__(self) -> None:
         weights = np.array(self.weights, dtype=float)
@@ -172,16 +164,6 @@ class Fixed(Regularizer):
             )
         weights.flags.writeable = False
         object.__setattr__(self, "weights", weights)
-
-    @property
-    def name(self) -> str:
-        """Fixed(M)."""
-        return f"Fixed({len(self.weights)})"
-
-    @property
-    def degree(self) -> float:
-        """2."""
-        return 2.0
 
     def check(self, kernels: int) -> None:
         """One weight for each kernel."""

@@ -53,6 +53,7 @@ class Mahalanobis(Regularizer):
     E: Array
     _inverse_root: Array = field(init=False, repr=False)
     """L^{-1} for E = L L', so that theta'E^{-1}theta = ||L^{-1} theta||^2."""
+    degree = 2.0
 
     def __post_init__(self) -> None:
         matrix = np.array(self.E, dtype=float)
@@ -71,16 +72,6 @@ class Mahalanobis(Regularizer):
         matrix.flags.writeable = False
         object.__setattr__(self, "E", matrix)
         object.__setattr__(self, "_inverse_root", np.linalg.inv(root))
-
-    @property
-    def name(self) -> str:
-        """Mahalanobis(M)."""
-        return f"Mahalanobis({len(self.E)})"
-
-    @property
-    def degree(self) -> float:
-        """2."""
-        return 2.0
 
     def check(self, kernels: int) -> None:
         """E has one row for each kernel."""

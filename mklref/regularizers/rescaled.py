@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number, positive_vector, written
+from mklref._validate import check_length, checked_number, positive_vector
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
@@ -137,11 +137,6 @@ class HalfPower(Rescaled):
         object.__setattr__(self, "q", checked_number("q", self.q, "[1, 2]", lambda q: 1.0 <= q <= 2.0, remedy))
         self._rescale(Power(ball_exponent(self.q)), 1.0, 0.5 * self.q)
 
-    @property
-    def name(self) -> str:
-        """HalfPower(q)."""
-        return f"HalfPower({written(self.q)})"
-
 
 @dataclass(frozen=True, eq=False)
 class WeightedLp(Rescaled):
@@ -176,11 +171,6 @@ class WeightedLp(Rescaled):
         object.__setattr__(self, "p", ball.p)
         object.__setattr__(self, "scale", positive_vector("scale", self.scale, remedy))
         self._rescale(ball, np.sqrt(self.scale), 1.0)
-
-    @property
-    def name(self) -> str:
-        """WeightedLp(p, M)."""
-        return f"WeightedLp({written(self.p)}, {len(self.scale)})"
 
     def check(self, kernels: int) -> None:
         """One scale for each kernel."""
@@ -222,11 +212,6 @@ class WeightedL1(Rescaled):
                 "1/omega^2 leave the range of double precision; give the kernels another unit (kernels.normalize)."
             )
         self._rescale(Power(1), 1.0 / self.omega, 1.0)
-
-    @property
-    def name(self) -> str:
-        """WeightedL1(M)."""
-        return f"WeightedL1({len(self.omega)})"
 
     def check(self, kernels: int) -> None:
         """One omega for each kernel."""

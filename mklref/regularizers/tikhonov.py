@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number, written
+from mklref._validate import checked_number
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import (
@@ -56,21 +56,12 @@ class Tikhonov(Regularizer):
 
     p: float
     mu: float
+    degree = 4.0 / 3.0
 
     def __post_init__(self) -> None:
         remedy = "0 would leave the weights unbounded; for an infinite mu no kernel is left."
         object.__setattr__(self, "p", Lp(self.p).p)
         object.__setattr__(self, "mu", checked_number("mu", self.mu, "(0, inf)", lambda mu: 0.0 < mu < np.inf, remedy))
-
-    @property
-    def name(self) -> str:
-        """Tikhonov(p, mu)."""
-        return f"Tikhonov({written(self.p)}, mu={written(self.mu)})"
-
-    @property
-    def degree(self) -> float:
-        """4/3."""
-        return 4.0 / 3.0
 
     @property
     def ball(self) -> Lp:
@@ -163,11 +154,6 @@ class Power(Regularizer):
     def __post_init__(self) -> None:
         remedy = "1 is the group lasso, inf the plain sum; for p < 1 the penalty is not convex."
         object.__setattr__(self, "p", checked_number("p", self.p, "[1, inf]", lambda p: p >= 1.0, remedy))
-
-    @property
-    def name(self) -> str:
-        """Power(p)."""
-        return f"Power({written(self.p)})"
 
     @property
     def degree(self) -> float:

@@ -14,7 +14,7 @@ from mklref._typing import Array
 from mklref._validate import as_float_array
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.bounds import dual_objective, relative, unit_of
-from mklref.certificate.feasible import weight_violations
+from mklref.certificate.feasible import repaired_weights
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import MKLError
 from mklref.problem import Problem
@@ -142,7 +142,7 @@ def _violations(problem: Problem, answer: Answer, certificate: Certificate, tol:
         m = int(theta.argmin())
         if theta[m] < -allowed * np.abs(theta).max():
             found.append(f"weights[{m}] = {theta[m]:.3g} is negative")
-        found += [text for text, share in weight_violations(problem, np.maximum(theta, 0.0)) if share > allowed]
+        found += [text for text, share in repaired_weights(problem, np.maximum(theta, 0.0))[1] if share > allowed]
     return found
 
 

@@ -61,7 +61,7 @@ def elementary_functions(rng):
     x = np.concatenate([-(10.0 ** rng.uniform(-18, 2.8, size=300)), [0.0, -0.3465, -1.0, -745.0, -1e5, -5e-324]])
     with localcontext(PRECISE):
         exponentials = [Fraction(Decimal(float(a)).exp()) for a in x]
-        assert inside(exact.exp(Interval.point(x)), exponentials)
+        assert inside(exact.exp(x), exponentials)
         both = np.concatenate([x, -x])
         logarithms = [Fraction((1 + Decimal(float(a)).exp()).ln()) if a > -200 else None for a in both]
         known = [i for i, value in enumerate(logarithms) if value is not None]

@@ -103,17 +103,14 @@ REGULARIZERS = (
 )
 
 
-def document(problem, backend=None, **arguments):
-    solution = mklref.solve(problem, tol=1e-4)
-    certificate = mklref.certify(
-        problem,
-        solution.dual_coef,
-        weights=solution.weights,
-        intercept=solution.intercept,
-        rigorous=True,
-        backend=backend,
-        **arguments,
-    )
+def proven(problem, solution, **options):
+    """The rigorous certificate of exactly this solution."""
+    weights, b = solution.weights, solution.intercept
+    return mklref.certify(problem, solution.dual_coef, weights=weights, intercept=b, rigorous=True, **options)
+
+
+def document(problem, backend=None, **options):
+    certificate = proven(problem, mklref.solve(problem, tol=1e-4), backend=backend, **options)
     return json.loads(json.dumps(certificate.to_dict()))
 
 

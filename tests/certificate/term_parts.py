@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 from certificate.points import PRECISE, decimal, fractions
-from makers import LOSSES, make_problem
+from makers import LOSSES, make_problem, random_targets
 
 from mklref.certificate import feasible, loss_terms, penalty_terms
 from mklref.certificate.exact import Unbounded
@@ -27,8 +27,7 @@ def exact_feasibility(rng):
         for scale in (1e-300, 1e-9, 1.0, 1e200):
             for intercept in (False, True):
                 n = int(rng.integers(2, 40))
-                y = np.where(rng.uniform(size=n) < 0.5, 1.0, -1.0) if loss.targets == "labels" else rng.normal(size=n)
-                y = np.ones(n) if loss.targets == "ones" else y
+                y = random_targets(rng, n, loss)
                 y[0] = 1.0
                 costs = scale * rng.uniform(0.3, 1.0, size=n) * (3.0 / n if loss.intercept_cost else 1.0)
                 low, high = loss_terms.exact_box(loss, y, costs)
@@ -97,8 +96,7 @@ def exact_loss(loss, t: Fraction, y: Fraction) -> Fraction:
 def losses_from_above(rng):
     """At both ends of every interval, and never by more than rounding at points."""
     for loss in (*LOSSES, Huber(1e-3), Pinball(0.9)):
-        y = np.where(rng.uniform(size=200) < 0.5, 1.0, -1.0) if loss.targets == "labels" else rng.normal(size=200)
-        y = np.ones(200) if loss.targets == "ones" else y
+        y = random_targets(rng, 200, loss)
         t = rng.normal(size=200) * 10.0 ** rng.integers(-3, 2, size=200)
         for width in (np.zeros(200), rng.exponential(size=200)):
             interval = Interval(t, t + width)
@@ -115,8 +113,7 @@ def losses_from_above(rng):
 def slopes_from_above(rng):
     """|V(t') - V(t)| <= slope |t' - t| inside the interval, with equality in the limit at one end."""
     for loss in LOSSES:
-        y = np.where(rng.uniform(size=60) < 0.5, 1.0, -1.0) if loss.targets == "labels" else rng.normal(size=60)
-        y = np.ones(60) if loss.targets == "ones" else y
+        y = random_targets(rng, 60, loss)
         low = rng.normal(size=60)
         high = low + rng.exponential(size=60)
         found = fractions(loss_terms.slopes(loss, Interval(low, high), y))
@@ -130,8 +127,7 @@ def slopes_from_above(rng):
 def dual_terms_from_below(rng):
     for loss in LOSSES:
         n = 60
-        y = np.where(rng.uniform(size=n) < 0.5, 1.0, -1.0) if loss.targets == "labels" else rng.normal(size=n)
-        y = np.ones(n) if loss.targets == "ones" else y
+        y = random_targets(rng, n, loss)
         costs = rng.uniform(0.1, 3.0, size=n)
         low, high = (np.clip(bound, -5.0, 5.0) for bound in loss_terms.exact_box(loss, y, costs))
         beta = low + (high - low) * rng.uniform(size=n)

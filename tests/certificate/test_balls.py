@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from certificate.points import proven
 from flint import arb, ctx
 from makers import LOSSES, make_targets
 
@@ -181,14 +182,7 @@ def test_rigorous_bounds_are_bounds_of_the_objectives_at_their_own_point(loss, r
 def test_and_hardly_wider_than_they_have_to_be(loss, backend, rng):
     problem = exactly_semidefinite(loss, Lp(4 / 3), 0, rng)
     solution = solve(problem)
-    found = certify(
-        problem,
-        solution.dual_coef,
-        weights=solution.weights,
-        intercept=solution.intercept,
-        rigorous=True,
-        backend=backend,
-    )
+    found = proven(problem, solution, backend=backend)
     dual, primal = objectives(problem, found.dual_coef, found.weights, found.intercept)
     size = abs(found.upper) + float(found.delta.max()) * float(np.abs(found.dual_coef).sum()) ** 2
     assert 0 <= float(dual - arb(found.lower)) <= 1e-11 * size

@@ -157,14 +157,6 @@ def test_rounding_never_leaves_the_box(rng):
         assert np.all(repaired <= problem.costs)
 
 
-def test_without_intercept_only_the_box_counts(rng):
-    problem = make_problem(n=SIZE, intercept=False)
-    beta = 0.5 * problem.y
-    repaired, violations = repair(problem, beta)
-    np.testing.assert_array_equal(repaired, beta)
-    assert violations == []
-
-
 def nobody_checks(monkeypatch):
     """The kernels are too large to be factorised, and the search for a negative eigenvalue has no luck."""
     monkeypatch.setattr("mklref.kernels.validation.FULL_CHECK_FLOPS", 0.0)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import cvxpy as cp
 import numpy as np
 import pytest
-from makers import LOSSES
+from makers import LOSSES, random_targets
 
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.formulations.dual import V_star
@@ -33,9 +33,8 @@ every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
 
 @pytest.fixture
 def y(loss, rng):
-    if loss.targets == "labels":
-        return rng.choice([-1.0, 1.0], size=N)
-    return 2.0 * rng.normal(size=N) + 0.3 if loss.targets == "real" else np.ones(N)
+    y = random_targets(rng, N, loss)
+    return 2.0 * y + 0.3 if loss.targets == "real" else y
 
 
 @pytest.fixture
@@ -167,7 +166,7 @@ def test_dual_value_is_finite_on_the_box_whatever_the_costs_round_to(loss, rng):
     """c * bound / c may miss the bound by a rounding error."""
     n = 20_000
     costs = np.exp(rng.uniform(-20, 20, size=n))
-    y = rng.choice([-1.0, 1.0], size=n) if loss.targets != "ones" else np.ones(n)
+    y = random_targets(rng, n, loss)
     for bound in loss.box(y, costs):
         beta = np.where(np.isfinite(bound), bound, 0.0)
         assert np.isfinite(loss.dual_value(beta, y, costs))
