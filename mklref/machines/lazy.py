@@ -57,12 +57,10 @@ class LazyForms(QuadraticForms):
     def _hold(self, stack: KernelStack) -> Any:
         return None
 
-    def _apply(self, kernels: Any, step: Array) -> None:
-        changed = np.flatnonzero(step)
+    def _add(self, kernels: Any, changed: Any, step: Array) -> None:
         if len(changed) and len(kernels):
-            with blas_threads(len(step)):
-                self.reader.add(kernels, changed, step[changed], self.images)
-        self.rows_read += float(len(changed) * len(kernels))
+            with blas_threads(self.images.shape[1]):
+                self.reader.add(kernels, changed, step, self.images)
 
     def _reads(self, step: Array) -> float:
         return float(np.count_nonzero(step))
@@ -95,16 +93,12 @@ class LazyMachine(SMOMachine):
 
     def begin(self, samples: Any, beta: Array, intercept: float) -> None:
         """Know from a solution for some of the samples who will be in the support, and begin with them."""
-        scores = np.zeros_like(self.beta)
-        part = np.zeros_like(self.beta)
+        part, images = np.zeros_like(self.beta), np.zeros_like(self.forms.images)
         part[samples] = beta
-        images = np.zeros_like(self.forms.images)
-        active = np.flatnonzero(self.weights)
         used = np.flatnonzero(part)
         with blas_threads(len(part)):
-            self.forms.reader.add(active, used, part[used], images)
-        scores = self.weights @ images
-        self.likely = scores + intercept
+            self.forms.reader.add(np.flatnonzero(self.weights), used, part[used], images)
+        self.likely = self.weights @ images + intercept
 
     likely: Array | None = None
     """Scores (n,) of all samples from a solution for some of them, until better ones are known."""

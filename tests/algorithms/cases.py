@@ -9,6 +9,7 @@ from makers import make_problem
 
 import mklref
 from mklref.algorithms import ALGORITHMS, BASELINES
+from mklref.algorithms.base import Run
 from mklref.certificate import certify
 from mklref.datasets import load
 from mklref.solution import Status
@@ -65,6 +66,12 @@ EVERY = {**ALGORITHMS, **BASELINES}
 def small(name, **arguments):
     """A problem of 24 samples and 5 kernels that this algorithm or baseline takes."""
     return make_problem(seed=3, n=24, M=5, **{"regularizer": MADE_FOR.get(name, mklref.Lp(1)), **arguments})
+
+
+def planes(rng, k, M):
+    """Cuts at random weights, of which none dominates, and the run that they are of."""
+    run = Run("test", make_problem(seed=11, n=20, M=M, C=3.0), 1e-6, 100)
+    return [run.svm(rng.dirichlet(np.ones(M))) for _ in range(k)], run
 
 
 def machine_of(name, problem, solution, lam=0.5):

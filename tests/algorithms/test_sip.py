@@ -8,8 +8,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from algorithms.cases import complaints
-from makers import make_problem
+from algorithms.cases import complaints, planes
 
 import mklref
 from mklref import algorithms
@@ -27,16 +26,9 @@ def test_many_kernels_most_of_them_useless():
     assert complaints(problem, algorithms.sip(problem, tol=1e-3), 1e-3, mklref.solve(problem).certificate) == []
 
 
-def planes(rng, k=5, M=4):
-    """Cuts of which none dominates: points of a machine at random weights."""
-    problem = make_problem(seed=11, n=20, M=M, C=3.0)
-    run = algorithms.base.Run("test", problem, 1e-6, 10)
-    return [run.svm(rng.dirichlet(np.ones(M))) for _ in range(k)]
-
-
 @pytest.mark.parametrize("p", [1.1, 1.5, 2.0, 4.0])
 def test_master_against_its_definition(p, rng):
-    cuts = planes(rng)
+    cuts, _ = planes(rng, 5, 4)
     best = min(cut.value for cut in cuts)
     master = lp_master(cuts, on_the_sphere(np.ones(4), p), p, best, unit=best)
     theta, t = cp.Variable(4, nonneg=True), cp.Variable()
@@ -54,7 +46,7 @@ def test_master_against_its_definition(p, rng):
 
 @pytest.mark.parametrize("p", [1.1, 2.0, 3.0])
 def test_expanded_master_against_its_definition(p, rng):
-    cuts = planes(rng)
+    cuts, _ = planes(rng, 5, 4)
     unit = cuts[0].value
     slopes = np.array([-0.5 * cut.squares / unit for cut in cuts])
     constants = np.array([cut.dual_term / unit for cut in cuts])

@@ -89,8 +89,10 @@ def test_what_lives_on_the_simplex():
 # --- runs from starts of other problems ------------------------------------------------------------------------------
 
 
-def starts(problem):
+@pytest.fixture(scope="module")
+def of_relatives():
     """Solutions of relatives, by name: outside the simplex, far inside it, on a corner, and of another box."""
+    problem = small("")
     wide = mklref.solve(problem.replace(regularizer=Lp(2)))
     assert wide.weights.sum() > 1.1
     return {
@@ -104,11 +106,6 @@ def starts(problem):
         "larger C": mklref.solve(problem.replace(C=1e3 * problem.C)),
         "other loss": mklref.solve(problem.replace(loss="logistic")),
     }
-
-
-@pytest.fixture(scope="module")
-def of_relatives():
-    return starts(small(""))
 
 
 RUNS = [
