@@ -29,7 +29,7 @@ from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
 from mklref.native.point import Patience, Point
-from mklref.native.step import Cut, step
+from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
@@ -232,13 +232,16 @@ class Loop:
         W = self.trust * self._W
         model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, self.recorder.deadline)
         if centre.merit - model.value < -max(2.0 * centre.inner_gap, self.target):
-            # The cut of the centre is its merit, which no minimum is above: this one is beyond double precision. A
-            # Newton step gives place to a bundle; of a bundle neither the cuts nor what they gave is kept.
+            # The cut of the centre is its merit, which no minimum is above: this one is beyond double precision. With
+            # one cut it is a Newton step, which is shortened, or where it leads up all the way gives place to a bundle;
+            # with more, neither they nor what they gave is kept.
             if self.cuts:
                 self.cuts, self.failures = [], tuning.MOST_FAILURES
-            else:
+                return centre, False
+            model = shortened(regularizer, cuts[0], W, centre.weights, kernels, model)
+            if centre.merit - model.value <= self.target:
                 self.cuts, self.failures = [centre.cut], self.failures + 1
-            return centre, False
+                return centre, False
         promise = centre.merit - model.value
         if promise <= self.target:
             machine.set_dual(sum(share * cut.beta for share, cut in zip(model.mixture, cuts, strict=True)))

@@ -16,7 +16,7 @@ import mklref
 from mklref.formulations.weighted_primal import psi
 from mklref.machines import machine_for
 from mklref.native import curved
-from mklref.native.step import Cut, step
+from mklref.native.step import Cut, Step, shortened, step
 from mklref.regularizers import BlockNorm, Fixed, Groups, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
 from mklref.solution import Status
 
@@ -205,6 +205,16 @@ def test_where_newtons_method_converges_quadratically_its_last_step_is_spared(re
     qhat = np.maximum(q - 2.0 * W.T @ (W @ (found - theta)), 0.0)
     np.testing.assert_allclose(regularizer.weights_from_dual(np.sqrt(qhat)), found, rtol=3e-6)  # 1e-13 of the value
     assert min(abs(slope) for _, _, slope in slopes) > 1e-13 * (q @ theta)
+
+
+@pytest.mark.parametrize("length", [10.0, 1e5, 1e100])
+def test_a_step_beyond_the_minimum_is_shortened_to_it(length):
+    """Along (1, 1), with psi = (theta_1 + theta_2)/2: -6 t + t + t^2/2 is smallest at 5, however long the step was."""
+    cut, centre = Cut(np.zeros(1), np.array([8.0, 4.0]), 6.0), np.ones(2)
+    found = Step(centre + length, value=np.inf, mixture=np.ones(1))
+    best = shortened(Power(1), cut, np.array([[1.0, 0.0]]), centre, np.arange(2), found)
+    np.testing.assert_allclose(best.weights, [6.0, 6.0], rtol=1e-6)
+    assert best.value == pytest.approx(cut.at(centre) + 1.0 - 12.5)
 
 
 @pytest.mark.sampled(2)
