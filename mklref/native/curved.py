@@ -123,7 +123,7 @@ class _Dual:
         become shorter.
         """
         value, g = self.value(z, share)
-        last, now = np.inf, 0.0
+        last = np.inf
         for _ in range(_NEWTON_STEPS):
             weights = self.regularizer.weights_from_dual(g)
             step = self._direction(z, share, g, weights)
@@ -149,9 +149,6 @@ class _Dual:
                 t = self._beyond_the_threshold(z, share, dz, dshare, 2.0 * t, 0.5 * slope)
                 new_value, new_g = self.value(z + t * dz, share + t * dshare)
             z, share, value, g = z + t * dz, share + t * dshare, new_value, new_g
-            before, now = now, abs(slope) / size if size > 0.0 else np.inf
-            if t == 1.0 and now <= before**1.5 and now**2 < accuracy and len(self.D) == 1:
-                break  # it converges quadratically: the next step is of the order of the square of this one
             if time.perf_counter() > deadline:
                 break
         return z, share

@@ -15,7 +15,6 @@ from native.solving import random_bundle
 import mklref
 from mklref.formulations.weighted_primal import psi
 from mklref.machines import machine_for
-from mklref.native import curved
 from mklref.native.step import Cut, Step, shortened, step
 from mklref.regularizers import BlockNorm, Fixed, Groups, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
 from mklref.solution import Status
@@ -193,18 +192,6 @@ def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
             assert model(regularizer, q, W, theta, found) == pytest.approx(value, abs=error + 2e-6 * (1.0 + q @ theta))
             compared += 1
     assert compared >= 2 or np.isinf(getattr(regularizer, "p", 2.0))
-
-
-@pytest.mark.parametrize("regularizer", [Lp(4 / 3), Lp(2), Lp(4)], ids=str)
-def test_where_newtons_method_converges_quadratically_its_last_step_is_spared(regularizer, rng, monkeypatch):
-    """theta = argmax of q'theta/2 - psi, q = q_c - 2 W'W (theta - theta_c), holds as far as the value tells."""
-    slopes, direction = [], curved._Dual._direction
-    monkeypatch.setattr(curved._Dual, "_direction", lambda *given: slopes.append(found := direction(*given)) or found)
-    q, W, theta = ridge_machine(regularizer, rng)
-    found = newton(regularizer, q, W, theta)
-    qhat = np.maximum(q - 2.0 * W.T @ (W @ (found - theta)), 0.0)
-    np.testing.assert_allclose(regularizer.weights_from_dual(np.sqrt(qhat)), found, rtol=3e-6)  # 1e-13 of the value
-    assert min(abs(slope) for _, _, slope in slopes) > 1e-13 * (q @ theta)
 
 
 @pytest.mark.parametrize("length", [10.0, 1e5, 1e100])
