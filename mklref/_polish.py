@@ -20,8 +20,9 @@ conic solver. Every point on the way is certified, and the best one is kept, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -164,18 +165,6 @@ class Samples:
         return Point(problem.join([beta[part] for part in self.parts]), weights, problem.intercepts(intercepts))
 
 
-class _Weights(NamedTuple):
-    """What theta is near a point: a function of q, or with unknowns of its own where R* has kinks."""
-
-    theta: Array
-    jacobian: Array | None
-    """d theta/dq at fixed unknowns, (M, M)."""
-    squares: Array
-    """q, or N_l of the parts."""
-    gradients: Array | None
-    """dN_l/dq, (L, M); None where the unknowns are theta."""
-
-
 def newton(
     problem: Problem,
     regularizer: Regularizer,
@@ -205,11 +194,8 @@ def newton(
     """
     samples = Samples(problem)
     beta, free = samples.snapped(np.concatenate(problem.split(point.dual_coef)), tolerance)
-    side, b, kinks = (
-        np.sign(beta),
-        np.atleast_1d(point.intercept).astype(float),
-        _kinks(regularizer, len(point.weights)),
-    )
+    side, b = np.sign(beta), np.atleast_1d(point.intercept).astype(float)
+    kinks = _kinks(regularizer, len(point.weights))
     low, high = samples.interval(side)
     g, parts = _norms(regularizer, samples.images(beta) @ beta)
     # The unknown weights: theta, or the shares of the parts, those that fit theta best.
@@ -249,20 +235,6 @@ def _kinks(regularizer: Regularizer, kernels: int) -> Polyhedral | None:
     return regularizer.polyhedral(kernels) if parts is None else Polyhedral.simplex(len(parts.norms))
 
 
-def _weights(regularizer: Regularizer, unknown: Array, squares: Array, kinked: bool) -> _Weights:
-    """theta for these unknowns and q."""
-    g, parts = _norms(regularizer, squares)
-    if parts is not None:
-        return _Weights(unknown @ parts.gradients, parts.curvature(unknown), parts.norms, parts.gradients)
-    if kinked:
-        return _Weights(unknown, None, g * g, None)
-    try:
-        jacobian = regularizer.weights_jacobian(g)
-    except NotApplicable:  # the weights stay as they are within a step
-        jacobian = None
-    return _Weights(unknown, jacobian, g * g, None)
-
-
 def _step(
     samples: Samples,
     regularizer: Regularizer,
@@ -275,21 +247,28 @@ def _step(
     """The Newton step in beta, the unknown weights and b; None where the equations are not finite."""
     beta, unknown, b = point
     images, sums = samples.images(beta), samples.sums()
-    weights = _weights(regularizer, unknown, images @ beta, kinks is not None)
+    # theta at these unknowns, d theta/dq beside them, and the squares q, or N_l, with the images that they come from.
+    g, parts = _norms(regularizer, images @ beta)
+    theta, jacobian, squares, rows = unknown, None, g * g, images
+    if parts is not None:
+        theta, jacobian, squares = unknown @ parts.gradients, parts.curvature(unknown), parts.norms
+        rows = parts.gradients @ images
+    elif kinks is None:
+        with suppress(NotApplicable):  # else the weights stay as they are within a step
+            jacobian = regularizer.weights_jacobian(g)
     first, second = samples.derivatives(beta, side)
     F, S = np.flatnonzero(free), np.flatnonzero(active)
-    matrix = samples.curvature(weights.theta, free) + np.diag(second[F])
-    residual = -(weights.theta @ images + (b @ sums if len(sums) else 0.0) + first)[F]
-    if weights.jacobian is not None:
-        matrix += 2.0 * images[:, F].T @ (weights.jacobian @ images[:, F])
+    matrix = samples.curvature(theta, free) + np.diag(second[F])
+    residual = -(theta @ images + (b @ sums if len(sums) else 0.0) + first)[F]
+    if jacobian is not None:
+        matrix += 2.0 * images[:, F].T @ (jacobian @ images[:, F])
     if len(sums):
         matrix = _bordered(matrix, sums[:, F], 0.0)
         residual = np.append(residual, samples.problem.intercept_cost - sums @ beta)
     kernels = len(residual)
     if kinks is not None and len(S):
         part = kinks.of(S)
-        excess = part.gradient(unknown[S]) - 0.5 * weights.squares[S]
-        rows = images if weights.gradients is None else weights.gradients @ images
+        excess = part.gradient(unknown[S]) - 0.5 * squares[S]
         matrix = _bordered(matrix, rows[np.ix_(S, F)], -2.0 * part.mu)
         if part.normal is None:
             residual = np.append(residual, excess)

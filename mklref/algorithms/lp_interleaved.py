@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,12 @@ from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run, require
 from mklref.algorithms.lp_wrapper import closed_form
 from mklref.algorithms.point import Point
-from mklref.machines.loops import loops
-from mklref.machines.smo import SMOMachine
+from mklref.machines.smo import Part, SMOMachine
 from mklref.problem import is_one_machine
 from mklref.regularizers import BlockNorm, Lp
 
 SHARE = 0.01
 """A chunk is solved until its violation is this share of what it was when it was chosen."""
-_ROUNDS = 30
-"""Rounds of pair steps and a Newton step for a chunk, at most."""
 _MADE_FOR = "one machine with Lp(p) or BlockNorm(q) and a loss with bounds or kinks in the dual, such as the hinge"
 _REMEDY = "For other losses and several classes: lp_wrapper; for other regularizers: mklref.solve."
 
@@ -72,9 +68,7 @@ def most_violating(machine: SMOMachine, size: int) -> tuple[Any, float]:
 
     With 1'beta fixed half of them rise and half of them fall. Kinks at 0 have one derivative to each side.
     """
-    beta, gradient, kink = machine.beta, machine.gradient, machine.absolute
-    right = np.where(beta < machine.upper, gradient + np.where(beta >= 0.0, kink, -kink), np.inf)
-    left = np.where(beta > machine.lower, gradient + np.where(beta > 0.0, kink, -kink), -np.inf)
+    right, left = machine.derivatives()
     if not machine.problem.intercept:
         gain = np.maximum(left, -right)
         return np.argsort(-gain)[:size], float(gain.max())
@@ -83,29 +77,10 @@ def most_violating(machine: SMOMachine, size: int) -> tuple[Any, float]:
 
 
 def moved(run: Run, machine: SMOMachine, chosen: Any, tol: float) -> Array:
-    """beta after maximising (21) over the chosen variables."""
-    beta, chunk = machine.beta.copy(), Chunk(machine, chosen)
+    """beta after maximising (21) over the chosen variables, with one kernel: that of their rows at these weights."""
+    block = np.tensordot(machine.weights, machine.problem.kernels.block(chosen, chosen), 1)
+    beta, chunk = machine.beta.copy(), Part(machine, chosen, block)
     chunk.maximise(max(tol, 0.0))
     run.inner_steps += chunk.steps
     beta[chosen] = chunk.beta
     return beta
-
-
-class Chunk(SMOMachine):
-    """A machine on some of its dual variables, at the gradient that the others give it: one kernel, of their rows."""
-
-    def __init__(self, machine: SMOMachine, chosen: Any) -> None:
-        block = np.tensordot(machine.weights, machine.problem.kernels.block(chosen, chosen), 1)
-        self.problem, self.deadline, self.absolute = machine.problem, machine.deadline, machine.absolute
-        self.forms = SimpleNamespace(stack=loops.Stack([block]), threads=1)  # type: ignore[assignment]
-        self.weights, self.rows, self.ready = np.ones(1), block.copy(), np.ones(len(chosen), dtype=np.uint8)
-        self.beta, self.gradient, self.linear = machine.beta[chosen], machine.gradient[chosen], machine.linear[chosen]
-        self.lower, self.upper = machine.lower[chosen], machine.upper[chosen]
-        self.diagonal, self.shift = machine.diagonal[chosen], machine.shift[chosen]
-        self.steps, self.rows_read = 0, 0.0
-
-    def maximise(self, tol: float) -> None:
-        """Pair steps; Newton's method on the free variables where they crawl, as between weights that differ a lot."""
-        for _ in range(_ROUNDS):
-            if self._smo(tol) <= tol or not self._newton():
-                break

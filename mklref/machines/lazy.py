@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,8 @@ from mklref._typing import Array
 from mklref.kernels import ArrayStack, KernelStack, LazyStack
 from mklref.kernels.reader import Reader
 from mklref.machines.cholesky import factorised
-from mklref.machines.loops import loops
 from mklref.machines.quadratic_forms import QuadraticForms
-from mklref.machines.smo import JITTER, MOST_ROUNDS, SMOMachine
+from mklref.machines.smo import JITTER, Part, SMOMachine
 
 _FEWEST = 512
 """Samples of a working set, if there are as many."""
@@ -59,12 +57,10 @@ class LazyForms(QuadraticForms):
     def _hold(self, stack: KernelStack) -> Any:
         return None
 
-    def _apply(self, kernels: Any, step: Array) -> None:
-        changed = np.flatnonzero(step)
+    def _add(self, kernels: Any, changed: Any, step: Array) -> None:
         if len(changed) and len(kernels):
-            with blas_threads(len(step)):
-                self.reader.add(kernels, changed, step[changed], self.images)
-        self.rows_read += float(len(changed) * len(kernels))
+            with blas_threads(self.images.shape[1]):
+                self.reader.add(kernels, changed, step, self.images)
 
     def _reads(self, step: Array) -> float:
         return float(np.count_nonzero(step))
@@ -97,16 +93,12 @@ class LazyMachine(SMOMachine):
 
     def begin(self, samples: Any, beta: Array, intercept: float) -> None:
         """Know from a solution for some of the samples who will be in the support, and begin with them."""
-        scores = np.zeros_like(self.beta)
-        part = np.zeros_like(self.beta)
+        part, images = np.zeros_like(self.beta), np.zeros_like(self.forms.images)
         part[samples] = beta
-        images = np.zeros_like(self.forms.images)
-        active = np.flatnonzero(self.weights)
         used = np.flatnonzero(part)
         with blas_threads(len(part)):
-            self.forms.reader.add(active, used, part[used], images)
-        scores = self.weights @ images
-        self.likely = scores + intercept
+            self.forms.reader.add(np.flatnonzero(self.weights), used, part[used], images)
+        self.likely = self.weights @ images + intercept
 
     likely: Array | None = None
     """Scores (n,) of all samples from a solution for some of them, until better ones are known."""
@@ -160,11 +152,8 @@ class LazyMachine(SMOMachine):
         if n <= most:
             return np.arange(n)
         middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0
-        right = np.where(self.beta >= 0.0, self.absolute, -self.absolute) + self.gradient - middle
-        left = np.where(self.beta > 0.0, self.absolute, -self.absolute) + self.gradient - middle
-        score = np.maximum(
-            np.where(self.beta < self.upper, -right, -np.inf), np.where(self.beta > self.lower, left, -np.inf)
-        )
+        right, left = self.derivatives()
+        score = np.maximum(middle - right, left - middle)
         score = score + 1e-9 * np.ptp(score[np.isfinite(score)]) * np.random.default_rng(len(self.beta)).random(n)
         free, inside = self.free(), np.zeros(n, dtype=bool)
         inside[free] = True
@@ -201,10 +190,8 @@ class LazyMachine(SMOMachine):
 
     def _solve_on(self, chosen: Any, tol: float) -> None:
         """The machine on some of the samples, all others fixed."""
-        inner = _OnSamples(self, chosen, self._square(chosen))
-        for _ in range(MOST_ROUNDS):
-            if inner._smo(tol) <= tol or not inner._newton() or time.perf_counter() > self.deadline:
-                break
+        inner = Part(self, chosen, self._square(chosen))
+        inner.maximise(tol)
         self.beta = self.beta.copy()
         self.beta[chosen] = inner.beta
         self.steps += inner.steps
@@ -216,18 +203,3 @@ class LazyMachine(SMOMachine):
         Q.flat[:: len(free) + 1] += self.shift[free]
         with blas_threads(len(free)):
             return factorised(Q, JITTER)
-
-
-class _OnSamples(SMOMachine):
-    """The machine on a working set, with Q_AA in memory."""
-
-    def __init__(self, whole: LazyMachine, chosen: Any, Q: Array) -> None:
-        n = len(chosen)
-        self.problem: Any = SimpleNamespace(intercept=whole.problem.intercept)
-        self.forms: Any = SimpleNamespace(stack=loops.Stack([Q]), threads=1)
-        self.weights, self.rows, self.ready = np.ones(1), Q, np.ones(n, dtype=np.uint8)
-        self.linear, self.absolute, self.shift = whole.linear[chosen], whole.absolute, whole.shift[chosen]
-        self.lower, self.upper = whole.lower[chosen], whole.upper[chosen]
-        self.beta, self.gradient = whole.beta[chosen].copy(), whole.gradient[chosen].copy()
-        self.diagonal = Q.diagonal() + self.shift
-        self.steps, self.rows_read, self.deadline = 0, 0.0, whole.deadline

@@ -112,8 +112,12 @@ class QuadraticForms:
 
     def _apply(self, kernels: Any, step: Array) -> None:
         changed = np.flatnonzero(step)
-        loops.apply_rows(self.stack, kernels, changed, step[changed], self.images, self.threads)
+        self._add(kernels, changed, step[changed])
         self.rows_read += self._reads(step) * len(kernels)
+
+    def _add(self, kernels: Any, changed: Any, step: Array) -> None:
+        """Images += sum_i step_i K_m[i] over the samples that changed."""
+        loops.apply_rows(self.stack, kernels, changed, step, self.images, self.threads)
 
     def _reads(self, step: Array) -> float:
         """Rows of a kernel that are read to apply it: lower triangles, where it is more than half of them."""

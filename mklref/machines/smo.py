@@ -7,6 +7,7 @@ J(theta) = max_beta  linear'beta - absolute |beta|_1 - 1/2 beta'(Q + diag(shift)
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from mklref.problem import Problem
 
 JITTER = 1e-13
 _MOST_FREE = 1600
-MOST_ROUNDS = 30
+_MOST_ROUNDS = 30
 """Rounds of pair steps and a Newton step: what they have not reached is below rounding."""
 _LAST_BIT = float(np.finfo(float).eps)
 _ROUNDING = 16 * _LAST_BIT
@@ -79,7 +80,7 @@ class SMOMachine(Machine):
         least = _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max())
         if self.solves:
             self.form(self.free())
-        for _ in range(MOST_ROUNDS):
+        for _ in range(_MOST_ROUNDS):
             tol = max(tol, least)
             if self._smo(tol) <= tol:
                 if tol == least or (excess := self._excess()) <= gap:
@@ -97,17 +98,24 @@ class SMOMachine(Machine):
         self.solves += 1
         self.forms.update(self.beta)
 
-    def _multipliers(self) -> tuple[float, float]:
-        """Where they are in order, the optimality conditions hold with any -b between the two; else b = 0 alone counts.
+    def derivatives(self) -> tuple[Array, Array]:
+        """The one-sided ones of the objective to the right and to the left; inf and -inf at the upper and lower bound.
 
-        They are the smallest right and the largest left derivative of the objective, 0 among them without intercept.
+        The kink of the absolute value sits at 0.
         """
         right = left = self.gradient
         if self.absolute > 0.0:
             right = right + np.where(self.beta >= 0.0, self.absolute, -self.absolute)
             left = left + np.where(self.beta > 0.0, self.absolute, -self.absolute)
-        low, high = np.where(self.beta < self.upper, right, np.inf), np.where(self.beta > self.lower, left, -np.inf)
-        ends = float(low.min()), float(high.max())
+        return np.where(self.beta < self.upper, right, np.inf), np.where(self.beta > self.lower, left, -np.inf)
+
+    def _multipliers(self) -> tuple[float, float]:
+        """Where they are in order, the optimality conditions hold with any -b between the two; else b = 0 alone counts.
+
+        They are the smallest right and the largest left derivative of the objective, 0 among them without intercept.
+        """
+        right, left = self.derivatives()
+        ends = float(right.min()), float(left.max())
         return ends if self.problem.intercept else (min(ends[0], 0.0), max(ends[1], 0.0))
 
     def multiplier(self) -> float:
@@ -229,3 +237,22 @@ class SMOMachine(Machine):
         Q.flat[:: len(free) + 1] += self.shift[free]
         with blas_threads(len(free)):
             return factorised(Q, JITTER)
+
+
+class Part(SMOMachine):
+    """A machine on some of its samples, all others fixed, with their Q in memory."""
+
+    def __init__(self, whole: SMOMachine, chosen: Any, Q: Array) -> None:
+        self.problem, self.deadline, self.absolute = whole.problem, whole.deadline, whole.absolute
+        self.forms: Any = SimpleNamespace(stack=loops.Stack([Q]), threads=1)
+        self.weights, self.rows, self.ready = np.ones(1), Q, np.ones(len(chosen), dtype=np.uint8)
+        self.beta, self.gradient, self.linear = whole.beta[chosen], whole.gradient[chosen], whole.linear[chosen]
+        self.lower, self.upper, self.shift = whole.lower[chosen], whole.upper[chosen], whole.shift[chosen]
+        self.diagonal = Q.diagonal() + self.shift
+        self.steps, self.rows_read = 0, 0.0
+
+    def maximise(self, tol: float) -> None:
+        """Pair steps; Newton's method on the free samples where they crawl, as where weights differ a lot."""
+        for _ in range(_MOST_ROUNDS):
+            if self._smo(tol) <= tol or not self._newton() or time.perf_counter() > self.deadline:
+                break

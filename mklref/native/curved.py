@@ -33,11 +33,8 @@ _NEWTON_STEPS = 100
 _ARMIJO, _SMALLEST_STEP = 1e-4, 1e-10
 _ACCURACY, _ROUGHLY = 1e-13, 1e-3
 """Relative accuracy of the value, and that on the way there as a share of epsilon."""
-_COLLAPSED, _CONE = 1e-6, 1e-9
 _CRAWLING, _SHORTER = 0.1, 0.1
 _BISECTIONS = 30
-_MOST_HALVINGS = 60
-"""After so many the curvature that is left is nothing."""
 _RIDGE = 1e-13
 _WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
@@ -54,35 +51,18 @@ def curved_step(
     """The minimiser of the model plus psi for cuts D - 1/2 Q theta, its value, and the multipliers of the cuts.
 
     The first cut is that of the centre. Past the deadline they are some weights.
-
-    J falls along every ray of weights, its model need not: where psi is the indicator of a set, R* a cone in q, and the
-    model has its minimum inside the set, every qhat is 0 and says nothing about the weights. The curvature is halved
-    until that is no longer so; with no curvature at all the step goes to weights_from_dual, a direction of descent
-    (Frank and Wolfe).
     """
     W, members = compressed(W), relatives(regularizer)
     offset = float((D - 0.5 * (Q @ centre)).max())
-    g = np.sqrt(Q[0])
-    size = regularizer.conjugate(2.0 * g)
-    # Where R* is 0 at both, as it is up to its wall for p near 1, it says nothing about cones.
-    cone = 0.0 < size < np.inf and abs(size - 4.0 * regularizer.conjugate(g)) <= _CONE * size
-    collapsed = _COLLAPSED * float(Q.max()) if cone else -1.0
-    scale = members[0].dual_scale(g)
+    scale = members[0].dual_scale(np.sqrt(Q[0]))
     limit = _WELL_INSIDE * scale**2 * float(Q[0].max())
-    for _ in range(_MOST_HALVINGS):
-        known, share = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0]
-        z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
-        for k, member in enumerate(members, start=1 - len(members)):
-            dual = _Dual(member, Q, D - offset, W, known)
-            accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
-            z, share = dual.minimised(z, share, accuracy, collapsed if k == 0 else None, deadline)
-        qhat = dual.qhat(z, share)
-        if qhat.max() > collapsed or not Q.any() or time.perf_counter() > deadline:
-            break
-        W = W / np.sqrt(2.0)
-    else:
-        qhat = share @ Q
-    g = np.sqrt(qhat)
+    known, share = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0]
+    z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
+    for k, member in enumerate(members, start=1 - len(members)):
+        dual = _Dual(member, Q, D - offset, W, known)
+        accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
+        z, share = dual.minimised(z, share, accuracy, k == 0, deadline)
+    g = np.sqrt(dual.qhat(z, share))
     weights = members[-1].weights_from_dual(g)
     if members[-1] is not regularizer:
         weights = regularizer.weights_from_norms(weights * g)
@@ -132,16 +112,16 @@ class _Dual:
         return 0.5 * float(z @ z) + self.regularizer.conjugate(g) - float(self.D @ share), g
 
     def minimised(
-        self, z: Array, share: Array, accuracy: float, collapsed: float | None, deadline: float
+        self, z: Array, share: Array, accuracy: float, to_the_end: bool, deadline: float
     ) -> tuple[Array, Array]:
-        """Newton's method with a line search, from any point; to the end unless `collapsed` is None.
+        """Newton's method with a line search, from any point, until the deadline.
 
-        Steep relatives overflow far from their minimum; such a step is never taken. It ends as soon as it crawls where
-        all of qhat is below `collapsed`, at the apex of the cone R*, and at the deadline. With several cuts the weights
-        have to be those of an error that F, quadratic in it, does not show: whole steps while they become shorter.
+        Steep relatives overflow far from their minimum; such a step is never taken. With several cuts the weights
+        have to be those of an error that F, quadratic in it, does not show: `to_the_end` are whole steps while they
+        become shorter.
         """
         value, g = self.value(z, share)
-        last, now = np.inf, 0.0
+        last = np.inf
         for _ in range(_NEWTON_STEPS):
             weights = self.regularizer.weights_from_dual(g)
             step = self._direction(z, share, g, weights)
@@ -150,7 +130,7 @@ class _Dual:
             dz, dshare, slope = step
             size = max(abs(value), float(g**2 @ weights))
             if not slope < -accuracy * size:
-                if len(self.D) == 1 or collapsed is None or not abs(slope) < _SHORTER * last:
+                if len(self.D) == 1 or not to_the_end or not abs(slope) < _SHORTER * last:
                     break
                 z, share, last = z + dz, np.maximum(share + dshare, 0.0), abs(slope)
                 value, g = self.value(z, share)
@@ -167,11 +147,7 @@ class _Dual:
                 t = self._beyond_the_threshold(z, share, dz, dshare, 2.0 * t, 0.5 * slope)
                 new_value, new_g = self.value(z + t * dz, share + t * dshare)
             z, share, value, g = z + t * dz, share + t * dshare, new_value, new_g
-            before, now = now, abs(slope) / size if size > 0.0 else np.inf
-            if t == 1.0 and now <= before**1.5 and now**2 < accuracy and len(self.D) == 1:
-                break  # it converges quadratically: the next step is of the order of the square of this one
-            apex = collapsed is not None and t < _CRAWLING and float(g.max()) * float(g.max()) <= collapsed
-            if apex or time.perf_counter() > deadline:
+            if time.perf_counter() > deadline:
                 break
         return z, share
 

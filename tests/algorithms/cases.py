@@ -9,6 +9,7 @@ from makers import make_problem
 
 import mklref
 from mklref.algorithms import ALGORITHMS, BASELINES
+from mklref.algorithms.base import Run
 from mklref.certificate import certify
 from mklref.datasets import load
 from mklref.solution import Status
@@ -47,6 +48,10 @@ def complaints(problem, solution, tol, truth=None):
     return found
 
 
+SIMPLEX = ("silp", "simplemkl", "gradient_descent", "hessian_mkl", "level")
+"""Those for weights on the simplex."""
+OPTIONS = {"level": {"position": 0.5}, "lp_interleaved": {"chunk": 10}}
+"""Level sets halfway, for shorter runs; the default is in the tests of breast cancer. More than one chunk."""
 GROUPS = mklref.Groups([[0, 1], [2, 3, 4]], p=0.5, q=0.5)
 MADE_FOR = {
     "sip": mklref.Lp(4 / 3),
@@ -60,7 +65,23 @@ EVERY = {**ALGORITHMS, **BASELINES}
 
 def small(name, **arguments):
     """A problem of 24 samples and 5 kernels that this algorithm or baseline takes."""
-    return make_problem(seed=3, n=24, M=5, regularizer=MADE_FOR.get(name, mklref.Lp(1)), **arguments)
+    return make_problem(seed=3, n=24, M=5, **{"regularizer": MADE_FOR.get(name, mklref.Lp(1)), **arguments})
+
+
+def planes(rng, k, M):
+    """Cuts at random weights, of which none dominates, and the run that they are of."""
+    run = Run("test", make_problem(seed=11, n=20, M=M, C=3.0), 1e-6, 100)
+    return [run.svm(rng.dirichlet(np.ones(M))) for _ in range(k)], run
+
+
+def machine_of(name, problem, solution, lam=0.5):
+    """The problem that a solution is certified for: that of a baseline is its machine, as its docstring says."""
+    if name not in BASELINES:
+        return problem
+    own = problem.replace(regularizer=mklref.Fixed(solution.weights))
+    if name != "easymkl":
+        return own
+    return own.replace(loss="squared_hinge", C=(1 - lam) / lam, intercept=True, sample_weight=None)
 
 
 def true_gap(problem, solution):

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from algorithms.cases import cancer, complaints
+from algorithms.cases import cancer, complaints, machine_of
 from makers import DEGENERATE, LOSSES, make_problem
 
 import mklref
@@ -16,16 +16,7 @@ from mklref.algorithms.baselines import alignment_weights
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 
 TOLERANCE = 1e-6
-LABELLED = [loss for loss in LOSSES if loss.targets == "labels"]
 every_baseline = pytest.mark.parametrize("name", BASELINES)
-
-
-def machine_of(name, problem, solution, lam=0.5):
-    """The problem that a baseline amounts to, as its docstring says."""
-    own = problem.replace(regularizer=Fixed(solution.weights))
-    if name != "easymkl":
-        return own
-    return own.replace(loss="squared_hinge", C=(1 - lam) / lam, intercept=True, sample_weight=None)
 
 
 @every_baseline
@@ -39,28 +30,23 @@ def test_breast_cancer(name):
     assert not mkl.is_optimal(1e-3)  # the certificate of the machine is no certificate of MKL
 
 
-@every_baseline
-@pytest.mark.parametrize("loss", LABELLED, ids=str)
-def test_losses_with_labels(name, loss):
-    problem = make_problem(loss=loss, seed=2)
-    solution = BASELINES[name](problem, tol=TOLERANCE)
-    assert complaints(machine_of(name, problem, solution), solution, TOLERANCE) == []
-
-
-@pytest.mark.parametrize("name", ["average_kernel", "best_single_kernel", "kernel_alignment"])
-@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
-def test_losses_with_real_targets(name, loss):
-    problem = make_problem(loss=loss, seed=2)
-    solution = BASELINES[name](problem, tol=TOLERANCE)
-    assert complaints(machine_of(name, problem, solution), solution, TOLERANCE) == []
-
-
-@every_baseline
-@pytest.mark.parametrize("degenerate", DEGENERATE)
-def test_degenerate_kernels(name, degenerate):
-    problem = make_problem(seed=2, degenerate=degenerate)
-    solution = BASELINES[name](problem, tol=1e-4)
-    assert complaints(machine_of(name, problem, solution), solution, 1e-4) == []
+@pytest.mark.parametrize(
+    ("name", "tol", "changes"),
+    [
+        *((name, TOLERANCE, {"loss": loss}) for name in BASELINES for loss in LOSSES if loss.targets == "labels"),
+        *(
+            (name, TOLERANCE, {"loss": loss})
+            for name in ("average_kernel", "best_single_kernel", "kernel_alignment")
+            for loss in ("squared", "epsilon_insensitive")
+        ),
+        *((name, 1e-4, {"degenerate": degenerate}) for name in BASELINES for degenerate in DEGENERATE),
+    ],
+    ids=str,
+)
+def test_losses_and_degenerate_kernels(name, tol, changes):
+    problem = make_problem(seed=2, **changes)
+    solution = BASELINES[name](problem, tol=tol)
+    assert complaints(machine_of(name, problem, solution), solution, tol) == []
 
 
 @every_baseline

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from algorithms.cases import cancer, complaints
+from algorithms.cases import complaints
 from makers import make_problem
 
 import mklref
@@ -27,15 +27,6 @@ every_other = pytest.mark.parametrize(("p", "q"), BEYOND)
 
 def grouped(p=0.5, q=0.5, seed=1, **arguments):
     return make_problem(seed=seed, n=24, M=10, regularizer=Groups(GROUPS, p, q), **arguments)
-
-
-@pytest.mark.sampled(2)
-@every_convex
-@pytest.mark.parametrize("tol", [1e-4, 1e-6])
-def test_breast_cancer(p, q, tol):
-    problem = cancer(Groups((range(10), range(10, 13)), p, q))
-    solution = group_wrapper(problem, tol=tol)
-    assert complaints(problem, solution, tol, mklref.solve(problem).certificate) == []
 
 
 @every_convex
@@ -109,28 +100,6 @@ def test_a_group_without_weight_comes_back(p, q):
     owner = problem.regularizer.group_of
     assert first[owner != owner[np.argmax(corner)]].max() < 1e-4 * first.max()
     assert complaints(problem, solution, 1e-4, best.certificate) == []
-
-
-def test_a_warm_start_has_less_to_do():
-    problem = grouped()
-    cold = group_wrapper(problem)
-    warm = group_wrapper(problem.replace(C=0.95), start=cold)
-    assert warm.status is Status.OPTIMAL
-    assert len(warm.history) < len(cold.history)
-
-
-@pytest.mark.parametrize("exponents", [None, (1, 1)])
-@pytest.mark.parametrize("exponent", [-16, 20])
-def test_other_units(exponent, exponents):
-    """P(4^k K, C/4^k) = P(K, C)/4^k bit for bit: steps, line search and residual know no unit."""
-    problem = grouped()
-    unit = 4.0**exponent
-    scaled = problem.replace(kernels=unit * problem.kernels.dense(), C=problem.C / unit)
-    here, there = (group_wrapper(each, exponents=exponents, tol=1e-5) for each in (problem, scaled))
-    assert here.status is there.status
-    assert here.history.counters == there.history.counters
-    assert np.array_equal(here.weights, there.weights)
-    assert here.objective == unit * there.objective
 
 
 # The weights and their gradient.

@@ -13,27 +13,13 @@ import mklref
 from mklref import BlockNorm, Lp, Status, reference
 from mklref.algorithms import lp_interleaved, lp_wrapper
 from mklref.algorithms.base import Run
-from mklref.algorithms.lp_interleaved import Chunk, moved
+from mklref.algorithms.lp_interleaved import moved
 from mklref.algorithms.lp_wrapper import lowest
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.losses import Logistic, Squared
+from mklref.machines.smo import Part
 
 BOXED = [loss for loss in LOSSES if not isinstance(loss, Logistic | Squared)]
-
-
-@pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), Lp(4), BlockNorm(4)], ids=str)
-def test_breast_cancer(regularizer):
-    problem = cancer(regularizer)
-    solution = lp_interleaved(problem)
-    assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
-    assert solution.history.counters["svm"] == 0
-    assert solution.history.counters["inner_steps"] > 0
-
-
-@pytest.mark.parametrize("p", [4 / 3, 2])
-def test_breast_cancer_to_1e_6(p):
-    problem = cancer(Lp(p))
-    assert complaints(problem, lp_interleaved(problem, tol=1e-6), 1e-6, mklref.solve(problem).certificate) == []
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -167,7 +153,7 @@ def test_weights_that_differ_a_lot(chunk, monkeypatch):
     assert best.status is Status.OPTIMAL
     truth = best.certificate
     assert complaints(problem, lp_interleaved(problem, chunk=chunk, tol=1e-6, max_iter=200), 1e-6, truth) == []
-    monkeypatch.setattr(Chunk, "_newton", lambda chunk: False)
+    monkeypatch.setattr(Part, "_newton", lambda chunk: False)
     assert complaints(problem, lp_interleaved(problem, chunk=chunk, tol=1e-6, max_iter=200), 1e-6, truth) != []
 
 
@@ -209,29 +195,6 @@ def test_it_takes_fewer_inner_steps_than_the_wrapper():
     problem = cancer(Lp(4 / 3))
     chunks, wrapper = lp_interleaved(problem), lp_wrapper(problem)
     assert chunks.history.counters["inner_steps"] < wrapper.history.counters["inner_steps"]
-
-
-def test_an_early_end_has_no_guarantee():
-    solution = lp_interleaved(cancer(Lp(2)), max_iter=2)
-    assert solution.status is Status.NO_GUARANTEE
-    assert len(solution.history) == 2
-
-
-def test_a_warm_start_has_less_to_do():
-    problem = cancer(Lp(2))
-    cold = lp_interleaved(problem)
-    assert len(lp_interleaved(problem, start=cold).history) == 1
-    assert len(lp_interleaved(problem.replace(C=90.0), start=cold).history) < len(cold.history)
-
-
-@pytest.mark.parametrize("exponent", [-16, 20])
-def test_other_units(exponent):
-    problem = make_problem(seed=3, n=24, M=5, regularizer=Lp(4 / 3))
-    unit = 4.0**exponent
-    scaled = problem.replace(kernels=unit * problem.kernels.dense(), C=problem.C / unit)
-    here, there = lp_interleaved(problem, chunk=6), lp_interleaved(scaled, chunk=6)
-    assert here.status is there.status is Status.OPTIMAL
-    assert np.array_equal(here.weights, there.weights)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from algorithms.cases import complaints
+from algorithms.cases import SIMPLEX, complaints
 from makers import make_problem
 
 import mklref
@@ -55,9 +55,6 @@ def found_in(problem, truth, name, **options):
     if np.abs(sums - 1.0).max() > 1e-9:
         found.append(f"a sum of weights is {sums[np.abs(sums - 1.0).argmax()]:.3g}")
     return found
-
-
-SIMPLEX = ("silp", "simplemkl", "gradient_descent", "hessian_mkl", "level")
 
 
 @pytest.mark.parametrize("name", SIMPLEX)

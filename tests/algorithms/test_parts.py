@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from algorithms.cases import cancer
+from algorithms.cases import cancer, planes
 from conic import optimum, solve
 from makers import make_problem
 
@@ -232,13 +232,8 @@ def test_hessian_mkl_without_free_support_vectors():
 # --- cutting planes --------------------------------------------------------------------------------------------------
 
 
-def planes(rng, k=6, M=5):
-    run = run_on(make_problem(seed=11, n=20, M=M, C=3.0))
-    return [run.svm(rng.dirichlet(np.ones(M))) for _ in range(k)]
-
-
 def test_linear_master_against_its_definition(rng):
-    cuts = planes(rng)
+    cuts, _ = planes(rng, 6, 5)
     master = linear_master(cuts)
     theta, t = cp.Variable(5, nonneg=True), cp.Variable()
     rows = [t >= cut.dual_term - 0.5 * cut.squares @ theta for cut in cuts]
@@ -251,9 +246,7 @@ def test_linear_master_against_its_definition(rng):
 
 
 def test_cuts_bound_j_from_below_and_touch_it(rng):
-    problem = make_problem(seed=11, n=20, M=5, C=3.0)
-    run = run_on(problem)
-    points = planes(rng)
+    points, run = planes(rng, 6, 5)
     for point in points:
         assert point.cut(point.weights) == point.value
         for other in points:
@@ -261,7 +254,7 @@ def test_cuts_bound_j_from_below_and_touch_it(rng):
 
 
 def test_projection_against_its_definition(rng):
-    cuts = planes(rng)
+    cuts, _ = planes(rng, 6, 5)
     master, best = linear_master(cuts), min(cut.value for cut in cuts)
     height = 0.3 * best + 0.7 * master.value
     start = rng.dirichlet(np.ones(5))

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pytest
-from algorithms.cases import EVERY, GROUPS, MADE_FOR, cancer, small, true_gap
+from algorithms.cases import EVERY, GROUPS, MADE_FOR, SIMPLEX, cancer, small, true_gap
 from makers import make_problem
 
 import mklref
@@ -21,7 +21,6 @@ from mklref.algorithms.point import feasible_weights, on_the_simplex, regularize
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MKLError, NotApplicable
 from mklref.regularizers import HalfPower
 
-SIMPLEX = ("simplemkl", "gradient_descent", "hessian_mkl", "level", "silp")
 THETA = np.array([0.5, 0.0, 2.0, 1e-3])
 SQUARES = np.array([4.0, 1.0, 0.25, 9.0])
 
@@ -90,8 +89,10 @@ def test_what_lives_on_the_simplex():
 # --- runs from starts of other problems ------------------------------------------------------------------------------
 
 
-def starts(problem):
+@pytest.fixture(scope="module")
+def of_relatives():
     """Solutions of relatives, by name: outside the simplex, far inside it, on a corner, and of another box."""
+    problem = small("")
     wide = mklref.solve(problem.replace(regularizer=Lp(2)))
     assert wide.weights.sum() > 1.1
     return {
@@ -105,11 +106,6 @@ def starts(problem):
         "larger C": mklref.solve(problem.replace(C=1e3 * problem.C)),
         "other loss": mklref.solve(problem.replace(loss="logistic")),
     }
-
-
-@pytest.fixture(scope="module")
-def of_relatives():
-    return starts(small(""))
 
 
 RUNS = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from algorithms.cases import EVERY, small, true_gap
+from algorithms.cases import EVERY, OPTIONS, SIMPLEX, machine_of, small, true_gap
 from makers import LOSSES, make_problem
 
 import mklref
 from mklref import Status, algorithms
-from mklref.algorithms import ALGORITHMS, BASELINES, base
+from mklref.algorithms import ALGORITHMS, base
 from mklref.certificate import verdict
 from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import InvalidParameter
@@ -21,31 +21,45 @@ every = pytest.mark.parametrize("name", EVERY)
 every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
 
 
-def in_units(name, unit=SMALL):
-    """P(K/u, u C) = u P(K, C); in small ones the objective is far below 1, and any absolute gap below 1e-4."""
-    problem = small(name)
-    return problem.replace(kernels=problem.kernels.dense() / unit, C=unit * problem.C)
+def in_units(name, unit=SMALL, **changes):
+    """P(K/u, u C) = u P(K, C); in small ones the objective is far below 1, and any absolute gap below 1e-4.
+
+    The sum of beta that a loss may fix has no unit: then it is P(K/u, C) = P(K, C)/u.
+    """
+    problem = small(name, **changes)
+    unit = 1.0 / unit if problem.intercept_cost else unit
+    return problem.replace(
+        kernels=problem.kernels.dense() * (unit if problem.intercept_cost else 1.0 / unit),
+        C=problem.C if problem.intercept_cost else unit * problem.C,
+    ), unit
 
 
-def machine_of(name, problem, solution):
-    """What a baseline is certified for."""
-    if name not in BASELINES:
-        return problem
-    own = problem.replace(regularizer=mklref.Fixed(solution.weights))
-    return own if name != "easymkl" else own.replace(loss="squared_hinge", C=1.0)
-
-
-@every
-def test_other_units(name):
+@pytest.mark.parametrize(
+    ("name", "changes", "options"),
+    [
+        *((name, {}, {}) for name in EVERY),
+        *((name, {"loss": loss}, OPTIONS.get(name, {})) for name in SIMPLEX for loss in ("squared", "one_class")),
+        ("lp_wrapper", {"regularizer": mklref.BlockNorm(4)}, {}),
+        ("lp_interleaved", {}, {"chunk": 6}),
+        ("group_wrapper", {}, {"exponents": (1, 1)}),
+    ],
+    ids=str,
+)
+def test_other_units(name, changes, options):
     """Bit for bit: steps, masters, line searches and the stopping rule know no unit."""
-    here = small(name)
-    one = EVERY[name](here, tol=TOL)
-    assert true_gap(machine_of(name, here, one), one) <= TOL
-    for unit in (SMALL, 4.0**16, 4.0**-20):
-        there = in_units(name, unit)
-        other = EVERY[name](there, tol=TOL)
-        assert one.status is other.status is Status.OPTIMAL
-        assert true_gap(machine_of(name, there, other), other) <= TOL
+    here, optimal = small(name, **changes), Status.STATIONARY if "exponents" in options else Status.OPTIMAL
+
+    def gap(problem, solution):
+        fixed = problem.replace(regularizer=mklref.Fixed(solution.weights))
+        return true_gap(fixed if "exponents" in options else machine_of(name, problem, solution), solution)
+
+    one = EVERY[name](here, tol=TOL, **options)
+    assert gap(here, one) <= TOL
+    for scale in (SMALL, 4.0**16, 4.0**-20):
+        there, unit = in_units(name, scale, **changes)
+        other = EVERY[name](there, tol=TOL, **options)
+        assert one.status is other.status is optimal
+        assert gap(there, other) <= TOL
         if name != "easymkl":  # its C is its own, and has no unit
             assert other.objective == unit * one.objective
             assert other.history.counters == one.history.counters
@@ -77,7 +91,7 @@ def test_targets_in_other_units(name):
 
 def claims_in_units(name):
     """Whether the first iterate, whose gap is small in no relation, is called optimal."""
-    problem = in_units(name)
+    problem, _ = in_units(name)
     solution = ALGORITHMS[name](problem, tol=TOL, max_iter=1)
     assert true_gap(problem, solution) > 0.01
     assert solution.certificate.gap < TOL  # the trap: a gap relative to max(1, |P|) is absolute here
@@ -103,15 +117,15 @@ def test_a_gap_relative_to_at_least_1_is_noticed(name, monkeypatch):
 def test_other_criteria_have_no_units_either(stop):
     one, other = (
         algorithms.gradient_descent(problem, tol=0.02, stop=stop)
-        for problem in (small("gradient_descent"), in_units("gradient_descent"))
+        for problem in (small("gradient_descent"), in_units("gradient_descent")[0])
     )
     assert one.status is other.status
     assert len(one.history) == len(other.history)
-    assert (other.status is Status.OPTIMAL) is (true_gap(in_units(""), other) <= 0.02)
+    assert (other.status is Status.OPTIMAL) is (true_gap(in_units("")[0], other) <= 0.02)
 
 
 def test_stationary_points_have_machines_that_are_solved():
-    problem = in_units("group_wrapper")
+    problem, _ = in_units("group_wrapper")
     point = algorithms.group_wrapper(problem, exponents=(1, 1), tol=1e-3)
     assert point.status is Status.STATIONARY
     machine = problem.replace(regularizer=mklref.Fixed(point.weights))
@@ -120,7 +134,7 @@ def test_stationary_points_have_machines_that_are_solved():
 
 
 def test_stationary_points_of_machines_that_are_not_solved_say_so(monkeypatch):
-    problem = in_units("group_wrapper")
+    problem, _ = in_units("group_wrapper")
     monkeypatch.setattr(base.Run, "_solve", lambda run, machine: machine.solve(np.inf))
     point = algorithms.group_wrapper(problem, exponents=(1, 1), tol=1e-6, max_iter=3)
     assert true_gap(problem.replace(regularizer=mklref.Fixed(point.weights)), point.machine) > 1e-6
@@ -130,7 +144,7 @@ def test_stationary_points_of_machines_that_are_not_solved_say_so(monkeypatch):
 def test_held_out_losses_choose_the_same_kernel_in_any_unit():
     chosen = [
         algorithms.best_single_kernel(problem, folds=3, rng=np.random.default_rng(0)).weights
-        for problem in (small(""), in_units(""))
+        for problem in (small(""), in_units("")[0])
     ]
     assert np.array_equal(*chosen)
 

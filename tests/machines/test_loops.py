@@ -14,10 +14,12 @@ from mklref.machines import twin
 from mklref.machines.loops import loops
 
 pytestmark = needs_the_loops
+every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+with_threads = pytest.mark.parametrize("threads", [1, 2])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("threads", [1, 2])
+@every_dtype
+@with_threads
 @pytest.mark.parametrize("n", [ODD, 600])  # 600: enough work for a second thread
 def test_combine_rows(dtype, threads, n, rng):
     matrices = gram_matrices(rng, n, dtype=dtype)
@@ -38,8 +40,8 @@ def test_combine_rows(dtype, threads, n, rng):
     np.testing.assert_allclose(rows[index], combined[index], rtol=1e-13, atol=1e-13 * np.abs(combined).max())
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("threads", [1, 2])
+@every_dtype
+@with_threads
 @pytest.mark.parametrize("n", [ODD, 600])
 def test_apply_rows(dtype, threads, n, rng):
     matrices = gram_matrices(rng, n, dtype=dtype)
@@ -60,8 +62,8 @@ def test_apply_rows(dtype, threads, n, rng):
     np.testing.assert_allclose(results[0][kernels], expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("threads", [1, 2])
+@every_dtype
+@with_threads
 @pytest.mark.parametrize("n", [1, 2, 3, 5, ODD, 301])
 def test_whole_matrices_from_their_lower_triangles(dtype, threads, n, rng):
     """The upper triangles hold NaN: a sum that reads them shows."""
@@ -91,8 +93,8 @@ def test_whole_matrices_from_their_lower_triangles(dtype, threads, n, rng):
     np.testing.assert_allclose(images, twin_images, rtol=1e-11, atol=1e-12 * np.abs(twin_images).max())
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("threads", [1, 2])
+@every_dtype
+@with_threads
 def test_gather(dtype, threads, rng):
     matrices = [rng.normal(size=(600, 600)).astype(dtype) for _ in range(3)]
     index = np.sort(rng.permutation(600)[:450])
@@ -121,116 +123,90 @@ def test_columns_beyond_one_block(rng):
 # --- what the boundary refuses ---------------------------------------------------------------------------------------
 
 
-def combine(**changes):
-    """A valid call of combine_rows with some arguments changed."""
-    K = np.eye(3)
-    arguments = {
-        "stack": loops.Stack([K, K]),
-        "weights": np.ones(2),
-        "index": np.array([0, 2]),
-        "rows": np.zeros((3, 3)),
-        "ready": np.zeros(3, dtype=np.uint8),
-        "threads": 1,
-    }
-    loops.combine_rows(**{**arguments, **changes})
+def valid(name):
+    """Arguments that this loop takes, to be changed."""
+    K = loops.Stack([np.eye(3), np.eye(3)])
+    combined = {"weights": np.ones(2), "rows": np.zeros((3, 3)), "ready": np.zeros(3, dtype=np.uint8)}
+    box = {own: np.ones(3) for own in ("diagonal", "lower", "upper", "beta", "gradient")}
+    index, limits = np.array([0, 2]), {"tol": 1e-6, "max_steps": 10}
+    program = {"P": np.eye(2), "c": np.ones(2), "bounds": 0, "G": -np.eye(2), "h": np.zeros(2), "a": np.ones(2)}
+    applied = {"kernels": np.array([0, 1]), "delta": np.ones(2), "images": np.zeros((2, 3))}
+    return {
+        "combine_rows": {"stack": K, "index": index, "threads": 1} | combined,
+        "apply_rows": {"stack": K, "index": index, "threads": 1} | applied,
+        "gather": {"stack": K, "index": index, "threads": 1, "parts": np.zeros((2, 2, 2))},
+        "smo": {"stack": K, "absolute": 0.0, "equality": True, "max_seconds": 1.0} | combined | box | limits,
+        "quadratic_program": {"x": np.ones(2), "u": np.ones(2)} | program | limits,
+    }[name]
 
 
-def apply(**changes):
-    K = np.eye(3)
-    arguments = {
-        "stack": loops.Stack([K, K]),
-        "kernels": np.array([0, 1]),
-        "index": np.array([0, 2]),
-        "delta": np.ones(2),
-        "images": np.zeros((2, 3)),
-        "threads": 1,
-    }
-    loops.apply_rows(**{**arguments, **changes})
+def call(name, **changes):
+    getattr(loops, name)(**{**valid(name), **changes})
 
 
-def smo(**changes):
-    arguments = {
-        "stack": loops.Stack([np.eye(3)]),
-        "weights": np.ones(1),
-        "rows": np.zeros((3, 3)),
-        "ready": np.zeros(3, dtype=np.uint8),
-        "diagonal": np.ones(3),
-        "lower": np.zeros(3),
-        "upper": np.ones(3),
-        "absolute": 0.0,
-        "equality": True,
-        "beta": np.zeros(3),
-        "gradient": np.zeros(3),
-        "tol": 1e-6,
-        "max_steps": 10,
-        "max_seconds": 1.0,
-    }
-    loops.smo(**{**arguments, **changes})
-
-
-def gather(**changes):
-    arguments = {
-        "stack": loops.Stack([np.eye(3)]),
-        "index": np.array([0, 2]),
-        "parts": np.zeros((1, 2, 2)),
-        "threads": 1,
-    }
-    loops.gather(**{**arguments, **changes})
-
-
-def test_the_calls_below_are_valid_before_they_are_changed():
-    gather()
-    combine()
-    apply()
-    smo()
+@pytest.mark.parametrize("name", ["combine_rows", "apply_rows", "gather", "smo", "quadratic_program"])
+def test_the_calls_below_are_valid_before_they_are_changed(name):
+    call(name)
 
 
 @pytest.mark.parametrize(
-    ("call", "changes", "says"),
+    ("name", "changes", "says"),
     [
-        (combine, {"weights": np.ones(3)}, r"weights must be \(M,\)"),
-        (combine, {"rows": np.zeros((3, 4))}, r"rows must be \(n, n\)"),
-        (combine, {"ready": np.zeros(2, dtype=np.uint8)}, r"ready must be \(n,\)"),
-        (combine, {"index": np.array([0, 3])}, "an index is out of range"),
-        (combine, {"index": np.array([-1])}, "an index is out of range"),
-        (apply, {"images": np.zeros((3, 3))}, r"images must be \(M, n\)"),
-        (apply, {"delta": np.ones(3)}, "index and delta must have one length"),
-        (apply, {"kernels": np.array([2])}, "an index is out of range"),
-        (apply, {"index": np.array([0, 3])}, "an index is out of range"),
-        (gather, {"index": np.array([0, 3])}, "an index is out of range"),
-        (gather, {"parts": np.zeros((1, 2, 3))}, r"parts must be \(M, k, k\)"),
-        (gather, {"parts": np.zeros((2, 2, 2))}, r"parts must be \(M, k, k\)"),
-        (gather, {"parts": np.zeros((1, 2, 2), dtype=np.float32)}, "the dtype of the stack"),
-        (smo, {"weights": np.ones(2)}, r"weights must be \(M,\)"),
-        (smo, {"rows": np.zeros((2, 3))}, r"rows must be \(n, n\)"),
-        *((smo, {name: np.zeros(4)}, r"must be \(n,\)") for name in ("diagonal", "lower", "upper", "beta", "gradient")),
-        (smo, {"ready": np.zeros(4, dtype=np.uint8)}, r"must be \(n,\)"),
+        ("combine_rows", {"weights": np.ones(3)}, r"weights must be \(M,\)"),
+        ("combine_rows", {"rows": np.zeros((3, 4))}, r"rows must be \(n, n\)"),
+        ("combine_rows", {"ready": np.zeros(2, dtype=np.uint8)}, r"ready must be \(n,\)"),
+        ("combine_rows", {"index": np.array([0, 3])}, "an index is out of range"),
+        ("combine_rows", {"index": np.array([-1])}, "an index is out of range"),
+        ("apply_rows", {"images": np.zeros((3, 3))}, r"images must be \(M, n\)"),
+        ("apply_rows", {"delta": np.ones(3)}, "index and delta must have one length"),
+        ("apply_rows", {"kernels": np.array([2])}, "an index is out of range"),
+        ("apply_rows", {"index": np.array([0, 3])}, "an index is out of range"),
+        ("gather", {"index": np.array([0, 3])}, "an index is out of range"),
+        ("gather", {"parts": np.zeros((2, 2, 3))}, r"parts must be \(M, k, k\)"),
+        ("gather", {"parts": np.zeros((1, 2, 2))}, r"parts must be \(M, k, k\)"),
+        ("gather", {"parts": np.zeros((2, 2, 2), dtype=np.float32)}, "the dtype of the stack"),
+        ("smo", {"weights": np.ones(3)}, r"weights must be \(M,\)"),
+        ("smo", {"rows": np.zeros((2, 3))}, r"rows must be \(n, n\)"),
+        *(
+            ("smo", {name: np.zeros(4)}, r"must be \(n,\)")
+            for name in ("diagonal", "lower", "upper", "beta", "gradient")
+        ),
+        ("smo", {"ready": np.zeros(4, dtype=np.uint8)}, r"must be \(n,\)"),
+        ("quadratic_program", {"P": np.eye(3)}, "P must be"),
+        ("quadratic_program", {"G": np.ones((3, 2))}, "G must be"),
+        ("quadratic_program", {"h": np.zeros(1)}, "G must be"),
+        ("quadratic_program", {"a": np.ones(3)}, "x and a"),
+        ("quadratic_program", {"x": np.ones(1)}, "x and a"),
+        ("quadratic_program", {"u": np.ones(3)}, "u must be"),
+        ("quadratic_program", {"bounds": 1}, "u must be"),
+        *(("quadratic_program", {"bounds": m}, "no more bounds than variables") for m in (3, -1)),
+        ("quadratic_program", {"G": np.empty((0, 2)), "h": np.empty(0)}, "there must be inequalities"),
     ],
 )
-def test_wrong_shapes_and_indices_are_refused(call, changes, says):
+def test_wrong_shapes_and_indices_are_refused(name, changes, says):
     with pytest.raises(ValueError, match=says):
-        call(**changes)
+        call(name, **changes)
 
 
 @pytest.mark.parametrize(
-    ("call", "changes"),
+    ("name", "changes"),
     [
-        (combine, {"weights": np.ones(2, dtype=np.float32)}),
-        (combine, {"index": np.array([0, 2], dtype=np.int32)}),
-        (combine, {"ready": np.zeros(3, dtype=bool)}),
-        (combine, {"rows": np.zeros((3, 3), order="F")[:, ::-1]}),
-        (combine, {"rows": np.zeros(9)}),
-        (apply, {"delta": [1.0, 1.0]}),
-        (apply, {"images": np.zeros((2, 6))[:, ::2]}),
-        (gather, {"parts": np.zeros((1, 4, 4))[:, ::2, ::2]}),
-        (smo, {"beta": np.zeros(3, dtype=np.float32)}),
-        (smo, {"gradient": np.broadcast_to(0.0, 3)}),
-        (smo, {"stack": [np.eye(3)]}),
+        ("combine_rows", {"weights": np.ones(2, dtype=np.float32)}),
+        ("combine_rows", {"index": np.array([0, 2], dtype=np.int32)}),
+        ("combine_rows", {"ready": np.zeros(3, dtype=bool)}),
+        ("combine_rows", {"rows": np.zeros((3, 3), order="F")[:, ::-1]}),
+        ("combine_rows", {"rows": np.zeros(9)}),
+        ("apply_rows", {"delta": [1.0, 1.0]}),
+        ("apply_rows", {"images": np.zeros((2, 6))[:, ::2]}),
+        ("gather", {"parts": np.zeros((2, 4, 4))[:, ::2, ::2]}),
+        ("smo", {"beta": np.zeros(3, dtype=np.float32)}),
+        ("smo", {"gradient": np.broadcast_to(0.0, 3)}),
+        ("smo", {"stack": [np.eye(3)]}),
     ],
 )
-def test_other_types_and_strided_or_read_only_outputs_are_refused(call, changes):
+def test_other_types_and_strided_or_read_only_outputs_are_refused(name, changes):
     with pytest.raises(TypeError):
-        call(**changes)
+        call(name, **changes)
 
 
 @pytest.mark.parametrize(

@@ -129,26 +129,3 @@ def test_numbers_beyond_double_precision_are_refused(implementation):
     assert implementation.quadratic_program(P, c, 0, G, h, None, np.ones(2), np.empty(2), 1e-12, 60) is False
     with pytest.raises(FloatingPointError, match="double precision"):
         QuadraticProgram(P, c, 0, G, h, None).solve(np.ones(2))
-
-
-@pytest.mark.skipif(len(IMPLEMENTATIONS) < 2, reason="the compiled loops are missing")
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"P": np.eye(3)}, "P must be"),
-        ({"G": np.ones((3, 2))}, "G must be"),
-        ({"h": np.zeros(1)}, "G must be"),
-        ({"a": np.ones(3)}, "x and a"),
-        ({"x": np.ones(1)}, "x and a"),
-        ({"u": np.ones(3)}, "u must be"),
-        ({"bounds": 1}, "u must be"),
-        ({"bounds": 3}, "no more bounds than variables"),
-        ({"bounds": -1}, "no more bounds than variables"),
-        ({"G": np.empty((0, 2)), "h": np.empty(0)}, "there must be inequalities"),
-    ],
-)
-def test_wrong_shapes_do_not_reach_the_loop(wrong, message):
-    right = {"P": np.eye(2), "c": np.ones(2), "bounds": 0, "G": -np.eye(2), "h": np.zeros(2), "a": np.ones(2)}
-    right |= {"x": np.ones(2), "u": np.ones(2)}
-    with pytest.raises(ValueError, match=message):
-        loops.quadratic_program(**{**right, **wrong}, tol=1e-9, max_steps=3)

@@ -21,9 +21,14 @@ def kernels(request, rng):
     return stack(np.stack([0.5 * (K + K.T) for K in grams]).astype(request.param))
 
 
+def images_of(kernels, beta):
+    """K_m beta in float64, by definition."""
+    return np.stack([K.astype(np.float64) @ beta for K in kernels.matrices])
+
+
 def squares_of(kernels, beta):
     """beta'K_m beta in float64, by definition."""
-    return np.array([beta @ K.astype(np.float64) @ beta for K in kernels.matrices])
+    return images_of(kernels, beta) @ beta
 
 
 def test_watched_kernels_are_exact_whatever_the_steps(kernels, rng):
@@ -33,7 +38,7 @@ def test_watched_kernels_are_exact_whatever_the_steps(kernels, rng):
         changed = rng.permutation(N)[:7]
         beta[changed] += rng.normal(size=7)
         forms.update(beta)
-        expected = np.stack([K.astype(np.float64) @ beta for K in kernels.matrices])
+        expected = images_of(kernels, beta)
         np.testing.assert_allclose(forms.images, expected, atol=1e-12 * np.abs(expected).max())
         np.testing.assert_allclose(forms.squares, squares_of(kernels, beta), rtol=1e-10, atol=1e-12)
     assert forms.squares[4] == 0.0
@@ -61,7 +66,7 @@ def test_images_that_shrink_leave_no_rounding_errors_behind(kernels, rng):
     small[: N // 2] *= 1e-10
     for point in (np.where(np.arange(N) < N // 2, small, 1e10 * beta), 1e-4 * rng.normal(size=N)):
         forms.update(point)
-        expected = np.stack([K.astype(np.float64) @ point for K in kernels.matrices])
+        expected = images_of(kernels, point)
         np.testing.assert_allclose(forms.images, expected, atol=1e-12 * np.abs(expected).max())
 
 
@@ -114,7 +119,7 @@ def test_a_machine_that_begins_at_a_multiple_reads_nothing(kernels, rng, factor)
     forms.begin(factor * beta)
     assert forms.watched.all()
     assert forms.rows_read == 1.0
-    expected = factor * np.stack([K.astype(np.float64) @ beta for K in kernels.matrices])
+    expected = factor * images_of(kernels, beta)
     np.testing.assert_allclose(forms.images, expected, atol=1e-12 * np.abs(expected).max())
     np.testing.assert_allclose(forms.squares, squares_of(kernels, factor * beta), rtol=1e-10, atol=1e-12 * factor)
     other = np.where(np.arange(N) == 7, 0.9, factor) * beta
@@ -132,7 +137,7 @@ def test_nearly_a_multiple_is_read_for(kernels, rng):
     near = 2.0 * beta + 1e-9 * rng.normal(size=N)
     forms.begin(near)
     assert forms.rows_read > 0.0
-    expected = np.stack([K.astype(np.float64) @ near for K in kernels.matrices])
+    expected = images_of(kernels, near)
     np.testing.assert_allclose(forms.images, expected, rtol=0.0, atol=1e-13 * np.abs(expected).max())
 
 
