@@ -328,7 +328,7 @@ class Path:
             multipliers(self, self.w)
         return grams, vectors, sums
 
-    def _norms(self, w: Array) -> Array:
+    def norms(self, w: Array) -> Array:
         """(sum_p ||w_pm||^2)^{1/2} of each kernel."""
         return np.sqrt(np.bincount(self.kernel, np.sum(w * w, axis=0), len(self.psi.member)))
 
@@ -336,13 +336,13 @@ class Path:
         """The gap here for samples that are near; bounds that hold for all are kept if they are better."""
         regularizer, cost = self.problem.regularizer, self.first.intercept_cost
         losses = float(sums[:, 0].sum()) + (0.0 if self.far is None else self.far.losses(self.v, self.b))
-        upper = losses + regularizer.value(self._norms(self.v)) + cost * float(self.b.sum())
+        upper = losses + regularizer.value(self.norms(self.v)) + cost * float(self.b.sum())
         terms, w = 0.0, np.empty_like(self.w)
         for p, samples in enumerate(self.each):
             up, down = self._balance(float(sums[p, 2]), float(sums[p, 3]))
             w[p] = up * vectors[p, :-1, 1] + down * vectors[p, :-1, 2]
             terms += samples.dual(sums[p], up, down)
-        lower = terms - regularizer.conjugate(self._norms(w))
+        lower = terms - regularizer.conjugate(self.norms(w))
         gap = upper - lower if np.isfinite(upper) and np.isfinite(lower) else np.inf
         self.gap, self.lower = gap, max(self.lower, lower)
         if self.far is not None and not self.looked:

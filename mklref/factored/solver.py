@@ -215,8 +215,10 @@ def _candidates(
 ) -> Iterator[tuple[Array, Array]]:
     """beta (P, n) and weights (M,) of a point, each if those before were not enough: first what vanishes is 0.
 
-    The last weights are those that fit beta, and right where R* is smooth: f = 0 may be the solution, and v with it,
-    long before theta is 0. Where f = 0 costs nothing no number is small, and beta = 0 is exact.
+    The bounds of the path know v and beta alone, and where the penalty is a small share of the objective they are near
+    before its weights are: those that fit v then. The last weights are those that fit beta, and right where R* is smooth:
+    f = 0 may be the solution, and v with it, long before theta is 0. Where f = 0 costs nothing no number is small, and
+    beta = 0 is exact.
     """
     psi = path.psi
     each = [psi.weights(psi.inside(point.s))[psi.member]]
@@ -232,6 +234,8 @@ def _candidates(
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
     if psi.fixed is None:
+        fitting = problem.regularizer.weights_from_norms(path.norms(point.v))
+        yield _towards(problem, point, beta, fitting), fitting
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
 
