@@ -247,7 +247,7 @@ class Path:
             self.arrive(change)
         while True:
             grams, vectors, sums = self._assembled()
-            gap, size = self._bounds(vectors, sums), self._scale()
+            gap, size = self._bounds(vectors, sums), self.scale()
             if self._calls_for_a_look(gap / size, tol):
                 near = self._near() if gap > tol * size else self.near  # or beta moves once more
                 if self.far is not None or np.isfinite(near):
@@ -279,16 +279,17 @@ class Path:
 
     def recorded(self, tol: float) -> Status | None:
         """A line of the history; OPTIMAL if the gap is tol |upper|, or which limit is reached."""
-        recorder, size = self.recorder, self._scale()
+        recorder, size = self.recorder, self.scale()
         clock, reached = recorder.seconds, Status.OPTIMAL if self.gap <= tol * size else None
         record = Record(len(recorder.records), clock, self.lower, self.upper, 1, self.weights(), unit=self.unit)
         return recorder.add(record, relative(self.upper - self.lower, size), reached)
 
     def relative_gap(self) -> float:
         """The gap of the present point."""
-        return self.gap / self._scale()
+        return self.gap / self.scale()
 
-    def _scale(self) -> float:
+    def scale(self) -> float:
+        """What gaps are relative to."""
         return max(abs(self.upper), self.unit, float(np.finfo(float).tiny))
 
     def _calls_for_a_look(self, gap: float, tol: float) -> bool:
@@ -308,7 +309,7 @@ class Path:
 
     def _assembled(self) -> tuple[Array, Array, Array]:
         largest = max(float(self.weights() @ self.largest), np.finfo(float).tiny)
-        size, before = self._scale(), self.digits
+        size, before = self.scale(), self.digits
         self.digits = 2 if self.poor else max(before, sum(self.gap < least * size for least in _DIGITS))
         if self.digits and not before and not self.fresh:
             self.anew()

@@ -40,6 +40,8 @@ _ALONE = 1e10
 """Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
 _FAR = 1e-2
 """Relative gap of a path that stalled above which it begins once more, where it had no start."""
+_AROUND = 10.0
+"""tau of a start from where a path stalled, in its relative gap there."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
 _EQUAL = 1e-6
@@ -107,21 +109,41 @@ def solve_factored(
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             path.begin(first)
-            target, again = _MARGIN * tol, True
+            target, others = _MARGIN * tol, _other_starts(path, recorder, cold=first is None)
             while True:
                 status = path.follow(target)
-                if status is Status.STALLED and again and (first is not None or path.relative_gap() > _FAR):
-                    again = False  # once
-                    smooth = not path.kinked and path.psi.fixed is None
-                    path.begin(_with_equal_weights(problem, recorder, path.counters) if smooth else None)
-                    continue
                 solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
-                if status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or target < 1e-3 * tol:
+                if solution.status is Status.OPTIMAL:
                     return solution
-                target *= _SHARPER
-                path.anew()
+                if status is Status.OPTIMAL and target >= 1e-3 * tol:
+                    target *= _SHARPER
+                    path.anew()
+                elif status is not Status.STALLED or not next(others, False):
+                    return solution
         except ClusterLost as lost:
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
+
+
+def _other_starts(path: Path, recorder: Recorder[Record], cold: bool) -> Iterator[bool]:
+    """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from afar."""
+    problem, moving = path.problem, path.psi.fixed is None
+    if moving and path.best is not None:
+        share = min(1.0, _AROUND * path.best.gap / path.scale())
+        yield _begun(path, Start(path.best.v, path.best.b, _fitting(path), share))
+    if not cold or path.relative_gap() > _FAR:
+        smooth = not path.kinked and moving
+        yield _begun(path, _with_equal_weights(problem, recorder, path.counters) if smooth else None)
+
+
+def _fitting(path: Path) -> Array:
+    """The weights (M,) that fit the norms of v at the best point."""
+    assert path.best is not None
+    return path.problem.regularizer.weights_from_norms(path.norms(path.best.v))
+
+
+def _begun(path: Path, start: Start | None) -> bool:
+    path.begin(start)
+    return True
 
 
 def _rounds(problem: Problem) -> Rounds:
@@ -215,10 +237,10 @@ def _candidates(
 ) -> Iterator[tuple[Array, Array]]:
     """beta (P, n) and weights (M,) of a point, each if those before were not enough: first what vanishes is 0.
 
-    The bounds of the path know v and beta alone, and where the penalty is a small share of the objective they are near
-    before its weights are: those that fit v then. The last weights are those that fit beta, and right where R* is smooth:
-    f = 0 may be the solution, and v with it, long before theta is 0. Where f = 0 costs nothing no number is small, and
-    beta = 0 is exact.
+    The bounds of the path know v and beta alone, and where the penalty is a small share of the objective they meet
+    before its weights are right: those that fit v are. The last weights are those that fit beta, and right where R* is
+    smooth: f = 0 may be the solution, and v with it, long before theta is 0. Where f = 0 costs nothing no number is
+    small, and beta = 0 is exact.
     """
     psi = path.psi
     each = [psi.weights(psi.inside(point.s))[psi.member]]
@@ -234,7 +256,7 @@ def _candidates(
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
     if psi.fixed is None:
-        fitting = problem.regularizer.weights_from_norms(path.norms(point.v))
+        fitting = _fitting(path)
         yield _towards(problem, point, beta, fitting), fitting
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))

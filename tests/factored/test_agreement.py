@@ -528,11 +528,34 @@ def test_regularisers_at_the_ends_of_their_parameters_are_solved(loss, regulariz
     agree(found, mklref.solve(matrices(given)))
 
 
+@pytest.mark.parametrize(
+    ("n", "loss", "regularizer", "C", "seed"),
+    [
+        (400, "huber", ElasticNet(0.5, "ivanov"), 10.0, 1),
+        (400, "huber", Lp(1), 100.0, 0),
+        (400, "squared_hinge", Groups([[0, 1], [2, 3]], 1, 0), 10.0, 0),
+        (400, "epsilon_insensitive", Groups([[0, 1], [2, 3]], 0.3, 0.3), 10.0, 1),
+        (1500, "squared", Lp(4 / 3), 100.0, 2),
+        (5000, "huber", Lp(2), 10.0, 0),
+    ],
+    ids=str,
+)
+def test_weights_of_a_penalty_that_is_a_small_share_of_the_objective_are_found(n, loss, regularizer, C, seed):
+    """All of the signal is in one kernel: the bounds of the path meet, in v and beta, long before its weights do."""
+    rng = np.random.default_rng(seed)
+    L = [rng.normal(size=(n, 2)) for _ in range(4)]
+    scores = 3.0 * L[0][:, 0] + rng.normal(size=n)
+    y = np.sign(scores) if loss == "squared_hinge" else scores
+    solution = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, C=C, loss=loss, regularizer=regularizer))
+    assert solution.status is Status.OPTIMAL
+    assert len(solution.history) <= 60
+
+
 @pytest.mark.parametrize("regularizer", [Lp(4 / 3), ElasticNet(0.4, "ivanov"), Groups([[0, 2], [1, 3]], 0.7, 0.0)])
-@pytest.mark.parametrize("loss", [losses.SquaredHinge(), losses.SquaredEpsilonInsensitive(0.2)], ids=str)
-def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(loss, regularizer):
+@pytest.mark.parametrize(("loss", "C"), [(losses.SquaredHinge(), 1e9), (losses.SquaredEpsilonInsensitive(0.2), 1e7)])
+def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(loss, C, regularizer):
     """L'beta of f = 0 is C times too large, and would take all weights to 0 in a step."""
-    found = mklref.solve(problem(loss, regularizer, C=1e7))
+    found = mklref.solve(problem(loss, regularizer, C=C))
     assert found.status is Status.OPTIMAL
     if isinstance(loss, losses.SquaredHinge):  # those of equal weights are counted; the other loss needs them no more
         assert found.history.counters["steps"] > len(found.history.records)
