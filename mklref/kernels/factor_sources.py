@@ -83,10 +83,12 @@ class Source:
 
     def read(self, start: int, stop: int) -> Rows:
         """Rows start to stop, (stop - start, r), or an error if the data or the transformer give others."""
+        if isinstance(self.data, Source):  # which says so where its columns are no longer those it had
+            return as_rows(self.transformer.transform(self.data.read(start, stop)), self.label)
         rows = self[start:stop]
         if rows.shape == (stop - start, self.shape[1]):
             return rows
-        if self.transformer is None or isinstance(self.data, Source):
+        if self.transformer is None:
             raise KernelsLost(
                 f"{self.label}: rows {start} to {stop} have shape {rows.shape} now, and the array had {self.shape} "
                 "when the stack was made; make the stack again."

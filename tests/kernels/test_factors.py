@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mklref
 from mklref import kernels
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, KernelsLost, NotApplicable, UnsafeFile
 from mklref.factored.remote import _of_rows
 
 RNG = np.random.default_rng(5)
@@ -179,6 +180,17 @@ def test_groups_are_normalised_as_their_matrices_are(form, method):
         kernels.column_groups(X, 3)
     with pytest.raises(InvalidParameter, match="spherical"):
         kernels.column_groups(X, groups, normalize="spherical")
+
+
+@pytest.mark.parametrize("shape", [(N, 3), (N, 5), (N - 1, 4)])
+def test_groups_of_an_array_that_has_other_columns_or_rows_now_are_lost(shape, tmp_path):
+    """Columns that came in between were read in place of those of the group."""
+    with h5py.File(tmp_path / "table.h5", "w") as file:
+        table = file.create_dataset("X", data=RNG.normal(size=(N, 4)), maxshape=(None, None))
+        stack = kernels.column_groups(table, {"first": [0, 1], "last": [1, 3]}, normalize="trace")
+        table.resize(shape)
+        with pytest.raises(KernelsLost, match=rf"X: rows .* and the array had \({N}, 4\) when the stack was made"):
+            stack.read(0, N)
 
 
 def test_gene_sets_are_read_from_gmt_files(tmp_path):
