@@ -129,16 +129,15 @@ def _other_starts(path: Path, recorder: Recorder[Record], cold: bool) -> Iterato
     problem, moving = path.problem, path.psi.fixed is None
     if moving and path.best is not None:
         share = min(1.0, _AROUND * path.best.gap / path.scale())
-        yield _begun(path, Start(path.best.v, path.best.b, _fitting(path), share))
+        yield _begun(path, Start(path.best.v, path.best.b, _fitting(path, path.best), share))
     if not cold or path.relative_gap() > _FAR:
         smooth = not path.kinked and moving
         yield _begun(path, _with_equal_weights(problem, recorder, path.counters) if smooth else None)
 
 
-def _fitting(path: Path) -> Array:
-    """The weights (M,) that fit the norms of v at the best point."""
-    assert path.best is not None
-    return path.problem.regularizer.weights_from_norms(path.norms(path.best.v))
+def _fitting(path: Path, point: Point) -> Array:
+    """The weights (M,) that fit the norms of v."""
+    return path.problem.regularizer.weights_from_norms(path.norms(point.v))
 
 
 def _begun(path: Path, start: Start | None) -> bool:
@@ -256,7 +255,7 @@ def _candidates(
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
     if psi.fixed is None:
-        fitting = _fitting(path)
+        fitting = _fitting(path, point)
         yield _towards(problem, point, beta, fitting), fitting
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
