@@ -74,7 +74,7 @@ class ElasticNet(Regularizer):
         count = np.arange(1, len(g) + 1)
         tau = (1.0 - self.lam) * np.cumsum(largest_first) / (self.lam + (1.0 - self.lam) * count)
         above = np.flatnonzero(largest_first > tau)
-        return float(tau[above[-1]]) if len(above) else 0.0
+        return float(tau[above[-1] if len(above) else 0])  # by rounding none is above where lam is below 1e-16
 
     def value(self, rho: Array) -> float:
         """(1-lam) S + lam/2 sum rho^2, or 1/2 ((1-lam) S^2 + lam sum rho^2)."""
@@ -123,7 +123,7 @@ class ElasticNet(Regularizer):
         if not g.any():
             return self.weights_from_norms(g)
         below = g.max() - g
-        above = g > self.threshold(g)
+        above = g >= self.threshold(g)
         k = np.count_nonzero(above)
         apart = quotient(np.where(above, float(below[above].sum()) - k * below, 0.0), g)
         shares = np.maximum(1.0 + (1.0 - self.lam) * (apart / self.lam), 0.0)

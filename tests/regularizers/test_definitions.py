@@ -254,7 +254,7 @@ def test_norms_from_dual_norms_are_those_of_the_bisection(g):
     assert ConcaveBlock(g).norms_from_dual(np.array([0.0, low])).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("lam", [0.5, 1e-3, 1e-6, 1e-12, 1e-15])
+@pytest.mark.parametrize("lam", [0.5, 1e-3, 1e-6, 1e-12, 1e-15, 1e-17, 1e-300])
 @pytest.mark.parametrize("apart", [0.0, 0.3, 3.0])
 def test_weights_of_elastic_nets_near_the_simplex_keep_their_digits(lam, apart):
     """What is above tau is as small as lam; taken as g - tau, a share 1e-16/lam of the weights was rounding."""
@@ -264,5 +264,7 @@ def test_weights_of_elastic_nets_near_the_simplex_keep_their_digits(lam, apart):
     taus = [(1 - one) * sum(largest[:k]) / (one + (1 - one) * k) for k in range(1, 6)]
     tau = [t for t, value in zip(taus, largest, strict=True) if value > t][-1]
     expected = [max(value - tau, Fraction(0)) / (one * value) if value else 0.0 for value in exact]
-    found = ElasticNet(lam, "ivanov").weights_from_dual(np.maximum(g, 0.0))
-    np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-12, atol=1e-12)
+    net, g = ElasticNet(lam, "ivanov"), np.maximum(g, 0.0)
+    np.testing.assert_allclose(net.weights_from_dual(g), np.array(expected, dtype=float), rtol=1e-12, atol=1e-12)
+    conjugate = sum(max(value - tau, Fraction(0)) ** 2 for value in exact) / (2 * one) + tau**2 / (2 * (1 - one))
+    assert net.conjugate(g) == pytest.approx(float(conjugate), rel=1e-12)
