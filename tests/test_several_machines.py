@@ -52,6 +52,16 @@ def pair(data):
     return two, binary, 0.1 * binary.y * np.random.default_rng(0).uniform(size=27)
 
 
+@pytest.mark.parametrize("rigorous", [False, True])
+def test_what_is_violated_says_in_which_machine(solved, rigorous):
+    problem, solution = solved
+    beta = solution.dual_coef.copy()
+    beta[1] *= 100.0
+    violations = mklref.certify(problem, beta, rigorous=rigorous).violations
+    assert violations[0].startswith("machine 1: dual_coef[")
+    assert all(text.startswith("machine 1: ") for text in violations)
+
+
 def test_the_certificate_is_that_of_one_machine_where_there_is_one(pair):
     """The same numbers, in rows."""
     two, binary, beta = pair

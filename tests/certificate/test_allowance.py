@@ -48,6 +48,14 @@ def test_ordinary_problems_lose_no_digit_that_a_solver_has(loss):
     assert "Rounding" not in certificate.explain()
 
 
+@pytest.mark.parametrize("regularizer", [Lp(2), Power(3), Tikhonov(1.5, 0.7)], ids=str)
+def test_rounding_errors_of_the_conjugate_are_taken_off_the_lower_bound(regularizer, monkeypatch):
+    problem = make_problem(regularizer=regularizer, seed=3, n=24, intercept=False)
+    own = certify(problem, 0.5 * problem.y)
+    monkeypatch.setattr("mklref.certificate.numerical.penalty_error", lambda *about: 0.0)
+    assert own.lower < certify(problem, 0.5 * problem.y).lower
+
+
 def test_a_point_whose_rounding_exceeds_the_tolerance_is_not_optimal():
     problem = make_problem(seed=3, n=24, M=5, C=1e15, loss="pinball")
     solution = solve(problem)

@@ -82,6 +82,12 @@ def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer, C):
     assert here.lower == pytest.approx(scaling.cost * there.lower, rel=1e-9)
 
 
+def test_a_scaling_is_in_the_range_of_double_precision_where_C_times_the_kernels_is_not():
+    problem = make_problem(C=1e200)
+    scaling = balanced(problem.replace(kernels=1e200 * problem.kernels.dense()))
+    assert scaling.cost == pytest.approx(balanced(problem).cost / 1e100)
+
+
 def test_what_cannot_be_scaled_is_left_alone():
     assert balanced(make_problem(C=7.0, regularizer=ElasticNet(0.3))) == Scaling()
     assert balanced(make_problem(loss="one_class")) == Scaling()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from makers import DEGENERATE, LOSSES, make_problem
 
-from mklref import Problem, certify, solve
+from mklref import Problem, _polish, certify, solve
 from mklref.exceptions import Interrupted, KernelsLost
 from mklref.kernels import DiskStack
 from mklref.losses import EpsilonInsensitive
@@ -256,3 +256,16 @@ def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kern
     assert (limited.status, asked) == (Status.ITERATION_LIMIT, [])
     solve(problem)
     assert asked == [Status.STALLED]
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1.0, 1e300])
+def test_units_of_a_step_are_powers_of_two_in_the_range_of_double_precision(size):
+    """2^1060 is an error in Python; the largest entries are 1 where a unit can do that."""
+    matrix = np.diag([1.0, 0.5, 0.0])
+    matrix[2, :2] = size, 0.1 * size
+    for one in (matrix, size * np.eye(3)):
+        units = _polish._units(one, 2)
+        assert np.isfinite(units).all()
+        np.testing.assert_array_equal(np.frexp(units)[0], 0.5)
+    if size >= 1e-300:
+        assert 0.5 <= _polish._units(matrix, 2)[2] * size <= 2.0
