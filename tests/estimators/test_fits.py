@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from mklref import (
     MKLClassifier,
     MKLOneClass,
     MKLRegressor,
+    MKLRegressorCV,
     MulticlassProblem,
     Problem,
     certify,
@@ -164,6 +167,22 @@ def test_no_kernel_is_worth_its_weight(three_classes):
         model = MKLRegressor("linear", norm=BlockNorm(1.0), C=1.0).fit(X, np.zeros(36))
     np.testing.assert_allclose(model.predict(X_new), np.zeros(9), atol=0.1 + 1e-9)
     assert model.predict(X_new).shape == (9,)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [MKLRegressor("linear"), MKLRegressor("linear", approximation=3), MKLRegressorCV("linear", Cs=[1.0], cv=2)],
+    ids=["regressor", "approximated", "search"],
+)
+def test_warnings_name_the_line_that_fits(model):
+    """Those of the samples, of kernels in a fold, and of the model, from whatever depth."""
+    X = np.random.default_rng(0).normal(size=(20, 2)) * [1.0, 1e4]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.set_params(kernels="linear, per_variable(linear)").fit(np.c_[X, np.arange(20) == 3], np.ones(20))
+    kinds = {ScaleWarning, UselessModelWarning} | ({ConstantKernelWarning} if hasattr(model, "cv") else set())
+    assert {one.category for one in caught} == kinds
+    assert {one.filename for one in caught} == {__file__}
 
 
 def test_iteration_limit_is_said():
