@@ -18,6 +18,7 @@ from mklref.evidence import (
     iterations,
     simulate,
     solve,
+    solver as evidence_solver,
     stationarity,
 )
 from mklref.evidence.iterations import Reweighted
@@ -294,6 +295,22 @@ def test_interruption_carries_the_best_point():
         solve(problem, "mackay", callback=interrupt, restarts=4)
     assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
     assert np.isfinite(caught.value.solution.objective)
+
+
+def test_an_interruption_between_two_starts_counts_the_first_one_once(monkeypatch):
+    genuine, known = evidence_solver.MarginalLikelihood, []
+
+    def at(problem, weights):
+        if known:
+            raise KeyboardInterrupt
+        known.append(weights)
+        return genuine(problem, weights)
+
+    monkeypatch.setattr(evidence_solver, "MarginalLikelihood", at)
+    with pytest.raises(Interrupted) as caught:
+        solve(make_model(), restarts=2)
+    assert caught.value.solution.status is EvidenceStatus.STATIONARY
+    assert caught.value.solution.restart_objectives.tolist() == [caught.value.solution.objective]
 
 
 def test_an_interruption_of_an_inner_problem_carries_a_point_of_the_outer_one(monkeypatch):
