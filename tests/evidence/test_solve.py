@@ -212,6 +212,11 @@ def test_limits_and_callbacks():
     assert short.status is EvidenceStatus.ITERATION_LIMIT
     assert [record.iteration for record in short.history] == [0, 1, 2]
     assert short.stationarity.residual > 1e-6
+    again = solve(problem, "mackay", max_iter=3, restarts=2)
+    assert [record.iteration for record in again.history] == [0, 1, 2]
+    starts = [solve(problem, "mackay", max_iter=1, restarts=k).restart_objectives for k in (0, 2)]
+    assert np.all(again.restart_objectives < starts[1])
+    assert starts[0] == starts[1][0]
     late = solve(problem, "mackay", max_time=1e-9, restarts=3)
     assert late.status is EvidenceStatus.TIME_LIMIT
     assert len(late.restart_objectives) == 1
