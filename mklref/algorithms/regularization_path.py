@@ -141,7 +141,9 @@ def regularization_path(
                 options["max_time"] = left
             if solutions and warm:
                 options["start"] = solutions[-1]
-            elif warm:  # at the first C as well: a solver that takes none says so before anything is solved
+            elif warm and "start" not in inspect.signature(solver).parameters:
+                # It hands its options on, and if nobody takes a start has to say so before anything is solved. One that
+                # names it has a default of its own.
                 options.setdefault("start", None)
             found = _solved(solver, name, member, {**options, "tol": tol})
             if not isinstance(found, Solution):

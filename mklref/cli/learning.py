@@ -215,10 +215,10 @@ def short_seed(text: str) -> int:
     return value
 
 
-def pairs(text: str, says: str) -> list[tuple[str, str]]:
-    """NAME=VALUE, several separated by commas; those that no other pair follows belong to the value."""
+def pairs(items: list[str], says: str) -> list[tuple[str, str]]:
+    """Texts NAME=VALUE; the error says what one is not."""
     found = []
-    for item in re.split(r",(?=[^,=]+=)", text):
+    for item in items:
         name, _, value = map(str.strip, item.rpartition("="))
         if not name or not value:
             raise argparse.ArgumentTypeError(f"{item!r} is no {says}")
@@ -228,7 +228,7 @@ def pairs(text: str, says: str) -> list[tuple[str, str]]:
 
 def kinds(text: str) -> list[tuple[str, str]]:
     """NAME=KIND, several separated by commas; the comma of number:, belongs to its kind."""
-    return pairs(text, "NAME=KIND, such as zip=category or visit=date:dmy")
+    return pairs(re.split(r",(?=[^,=]+=)", text), "NAME=KIND, such as zip=category or visit=date:dmy")
 
 
 def held_out(text: str) -> float | str | None:
@@ -242,4 +242,5 @@ def class_weight(text: str) -> Any:
     """Balanced, or CLASS=WEIGHT, several separated by commas."""
     if text == "balanced":
         return text
-    return {name: positive(value) for name, value in pairs(text, "CLASS=WEIGHT; or write balanced")}
+    found = pairs(text.split(","), "CLASS=WEIGHT; or write balanced")
+    return {name: positive(value) for name, value in found}

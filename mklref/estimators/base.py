@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -43,6 +42,7 @@ from mklref.estimators.samples import (
     require_unmasked,
     rows_of,
     validated,
+    warn,
     warn_of_constant,
     warn_of_scales,
 )
@@ -292,11 +292,10 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             self._columns = np.arange(len(self._columns))
         for solution in solutions:
             if solution.status is not Status.OPTIMAL:
-                warnings.warn(
+                warn(
                     f"{type(self).__name__} did not reach tol = {self.tol:g}: {solution.status.value} "
                     f"{solution.certificate}",
                     ConvergenceWarning,
-                    stacklevel=4,
                 )
         warn_of_constant([self.kernel_names_[m] for m in constant], "the training samples")
         return interrupted is not None

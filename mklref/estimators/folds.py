@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -172,7 +171,8 @@ def scorer_of(model: Any, scoring: Any) -> Any:
                 f"scoring = {scoring!r} needs probabilities, and scores are none: choose by scores or "
                 "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
             ) from lacking
-        if np.ndim(found) or not isinstance(found, numbers.Real | np.bool_ | np.ndarray):
+        # Whatever has a real value, as tensors and decimals have.
+        if np.ndim(found) or np.iscomplexobj(found) or isinstance(found, str) or not hasattr(found, "__float__"):
             raise InvalidType(f"scoring = {scoring!r} returned {shown(found)}; a measure is one real number.")
         return float(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.base import RegressorMixin
 from mklref._typing import Array
 from mklref._validate import checked_flag
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import units
+from mklref.estimators.samples import units, warn
 from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
@@ -121,11 +120,10 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         if self.dual_coef_.any() and self.weights_.any():
             return
         why = "all targets are within the tube of the loss" if not self.dual_coef_.any() else "no kernel has a weight"
-        warnings.warn(
+        warn(
             f"{type(self).__name__} predicts {self.intercept_[0]:g} for every sample, because {why}: take "
             "scale_y=True, a narrower tube such as loss=mklref.EpsilonInsensitive(0.01), or a larger C.",
             UselessModelWarning,
-            stacklevel=3,
         )
 
     def predict(self, X: Any) -> Array:

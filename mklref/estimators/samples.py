@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -89,6 +90,14 @@ def units(values: Array, weight: Array | None = None) -> tuple[float, float]:
     return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent)) or 1.0
 
 
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called an estimator, however many functions of this package are between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("mklref."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
 def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) -> None:
     """Warn where a kernel mixes variables of very different standard deviations; not of those with two values."""
     if is_sparse(X) or X.dtype.kind != "f":
@@ -103,12 +112,11 @@ def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) 
             continue
         small, large = (chosen[pick(deviation[chosen])] for pick in (np.argmin, np.argmax))
         if deviation[large] > _RATIO * deviation[small]:
-            warnings.warn(
+            warn(
                 f"the variables have very different scales: {variables[large]!r} has a standard deviation of "
                 f"{deviation[large]:.3g}, {variables[small]!r} one of {deviation[small]:.3g}, which a kernel of both "
                 "hardly sees. Standardise them: make_pipeline(StandardScaler(), ...) of scikit-learn.",
                 ScaleWarning,
-                stacklevel=5,
             )
             return
 
@@ -208,9 +216,8 @@ def warn_of_constant(names: list[str], where: str) -> None:
     """Name the kernels that have weight 0 because they are constant."""
     if names:
         few = ", ".join(names[:5]) + (f", ... ({len(names)} in all)" if len(names) > 5 else "")
-        warnings.warn(
+        warn(
             f"constant on {where}, and so without a say and with weight 0: {few}. Leave out variables that never "
             "change.",
             ConstantKernelWarning,
-            stacklevel=5,
         )

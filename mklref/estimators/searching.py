@@ -11,7 +11,6 @@ What a search by refitting does again and again is done once here:
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Self
@@ -28,7 +27,7 @@ from mklref.estimators.base import BaseMKL
 from mklref.estimators.choice import RULES, Choice, chosen
 from mklref.estimators.folds import Point, folds_of, memberships, points_of_fold, require_classes, splits_of
 from mklref.estimators.persistence import from_plain, to_plain
-from mklref.estimators.samples import warn_of_constant
+from mklref.estimators.samples import warn, warn_of_constant
 from mklref.estimators.workers import gathered, workers_of
 from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, UnsafeFile
 from mklref.solution import require_names
@@ -114,20 +113,18 @@ class Searching(BaseMKL):
     def _warn(self, choice: Choice, size: int) -> None:
         """Of fits that are missing, and of those that are not certified."""
         if self.interrupted_:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} was interrupted after {choice.scored} of {size} fits in the folds. C = "
                 f"{self.C_:.4g} and norm = {self.norm_} are the best of what {choice.folds} of {self.n_splits_} folds "
                 "compare. That model is now fitted to all samples; Ctrl-C again takes it as it is by then.",
                 InterruptedWarning,
-                stacklevel=3,
             )
         if choice.missed:
             largest = np.nanmax(self.cv_results_["relative_gap"])
-            warnings.warn(
+            warn(
                 f"{choice.missed} of {choice.scored} fits in the folds did not reach tol = {self.tol:g}; "
                 f"the largest relative gap is {largest:.1e}. Raise max_iter, or leave out large values of C.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def content(self) -> tuple[dict[str, Any], dict[str, Any]]:

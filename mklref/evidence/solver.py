@@ -108,12 +108,14 @@ def solve(
     run: _Run | None = None
 
     def so_far() -> EvidenceSolution | None:
-        return None if run is None else _lowest([*ends, run.solution(EvidenceStatus.INTERRUPTED)])
+        unfinished = [] if run is None else [run.solution(EvidenceStatus.INTERRUPTED)]
+        return _lowest([*ends, *unfinished]) if ends or unfinished else None
 
     with recorder.running(so_far), blas_threads(problem.n_samples):
         for weights in starts:
             run = _Run(MarginalLikelihood(problem, weights), method, tol, recorder)
             ends.append(run.iterate())
+            run = None
             if ends[-1].status in (EvidenceStatus.TIME_LIMIT, EvidenceStatus.STOPPED):
                 break
             recorder.again()

@@ -217,6 +217,21 @@ def test_a_solver_gets_a_start_at_every_C():
     assert list(map(id, starts)) == list(map(id, [None, first.solutions[0], given, second.solutions[0]]))
 
 
+def test_a_solver_with_a_start_of_its_own_begins_there():
+    """The default of a signature or of a `partial` holds for the first C."""
+    problem, starts = problem_for(Lp(1)), []
+
+    def solver(problem, *, tol, start="its own"):
+        starts.append(start)
+        return solve(problem, tol=tol)
+
+    own = solve(problem)
+    for one in (solver, partial(solver, start=own)):
+        regularization_path(problem, C=[4.0, 2.0], solver=one)
+    assert starts[0] == "its own"
+    assert starts[2] is own
+
+
 def test_stationary_points_make_no_path():
     problem = problem_for(Groups([[0, 1, 2], [3, 4], [5]], 0.5, 0.5))
     with pytest.raises(NotApplicable, match=r"group_wrapper with exponents gives stationary points without a gap"):

@@ -260,7 +260,7 @@ def test_a_report_on_a_directory_needs_its_extra_before_the_work(tmp_path, monke
     assert "a report needs jinja2" in line
 
 
-def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp_path, run):
+def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp_path):
     """But no other class, which predictions in a pipe would then name."""
     rows = [f"{k % 3}.{k},{k % 2},{'façade' if k % 2 else 'abri'}" for k in range(12)]
     (tmp_path / "t.csv").write_text("\n".join(["größe,b,art", *rows]) + "\n", encoding="utf-8")

@@ -103,7 +103,7 @@ def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_ctrl_c_that_meets_a_fork_does_not_run_the_caller_twice(run):
+def test_ctrl_c_that_meets_a_fork_does_not_run_the_caller_twice():
     """The copy of the caller's stack in a worker belongs to nobody: no exception may unwind it."""
     code = f"""
 import ctypes, os, signal, sys

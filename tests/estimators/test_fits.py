@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from mklref import (
     MKLClassifier,
     MKLOneClass,
     MKLRegressor,
+    MKLRegressorCV,
     MulticlassProblem,
     Problem,
     certify,
@@ -164,6 +167,48 @@ def test_no_kernel_is_worth_its_weight(three_classes):
         model = MKLRegressor("linear", norm=BlockNorm(1.0), C=1.0).fit(X, np.zeros(36))
     np.testing.assert_allclose(model.predict(X_new), np.zeros(9), atol=0.1 + 1e-9)
     assert model.predict(X_new).shape == (9,)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [MKLRegressor("linear"), MKLRegressor("linear", approximation=3), MKLRegressorCV("linear", Cs=[1.0], cv=2)],
+    ids=["regressor", "approximated", "search"],
+)
+def test_warnings_name_the_line_that_fits(model):
+    """Those of the samples, of kernels in a fold, and of the model, from whatever depth."""
+    X = np.random.default_rng(0).normal(size=(20, 2)) * [1.0, 1e4]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.set_params(kernels="linear, per_variable(linear)").fit(np.c_[X, np.arange(20) == 3], np.ones(20))
+    kinds = {ScaleWarning, UselessModelWarning} | ({ConstantKernelWarning} if hasattr(model, "cv") else set())
+    assert {one.category for one in caught} == kinds
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_equal_samples_with_other_targets_are_other_samples(three_classes):
+    """Precomputed kernels, of which nothing is merged, say the same."""
+    X, y, X_new = three_classes
+    X, t = np.r_[X, X], np.r_[X[:, 0], 3.0 - X[:, 0]]
+    model = MKLRegressor("linear", normalize=None, tol=1e-9).fit(X, t)
+    known = MKLRegressor("precomputed", normalize=None, tol=1e-9).fit(X @ X.T, t)
+    np.testing.assert_allclose(model.predict(X_new), known.predict(X_new @ X.T), atol=1e-3)
+    model, known = (MKLClassifier(kernels, normalize=None) for kernels in ("linear", "precomputed"))
+    labels = np.r_[y == "top", y != "top"]
+    assert model.fit(X, labels).certificate_.upper == pytest.approx(
+        known.fit(X @ X.T, labels).certificate_.upper, rel=2e-3
+    )
+
+
+def test_contributions_are_those_of_their_kernels(three_classes):
+    """Also where kernels before them have no weight."""
+    X, y, X_new = three_classes
+    model = MKLClassifier("rbf(1e4), linear, rbf(1)", normalize=None).fit(X, y == "top")
+    assert model.weights_[0] == 0.0 < model.weights_[1]
+    parts = model.contributions(X_new)
+    assert not parts[:, 0].any()
+    linear = model.weights_[1] * (X_new @ X[model.support_].T) @ model.dual_coef_[0]
+    np.testing.assert_allclose(parts[:, 1], linear, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(parts.sum(axis=1) + model.intercept_, model.decision_function(X_new), atol=1e-12)
 
 
 def test_iteration_limit_is_said():

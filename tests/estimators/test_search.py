@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -208,11 +211,18 @@ def test_what_a_measure_of_ones_own_says_is_its_own(samples):
     assert type(raised.value) is ValueError
 
 
-@pytest.mark.parametrize("answer", [None, "good", 1j, np.ones(3)], ids=["nothing", "text", "complex", "several"])
+@pytest.mark.parametrize("answer", [None, "good", np.str_("1"), 1j, np.complex128(1j), np.ones(3)], ids=repr)
 def test_a_measure_that_is_no_number_is_refused(samples, answer):
     X, y, _ = samples
     with pytest.raises(InvalidType, match=r"scoring = .* returned .*; a measure is one real number"):
         MKLClassifierCV("linear", scoring=lambda model, X, y: answer).fit(X, y)
+
+
+@pytest.mark.parametrize("number", [Decimal, Fraction, np.float32, np.asarray], ids=lambda kind: kind.__name__)
+def test_a_measure_may_be_any_real_number(samples, number):
+    X, y, _ = samples
+    search = MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], scoring=lambda model, X, y: number(0.25)).fit(X, y)
+    assert search.best_score_ == 0.25
 
 
 def test_folds_may_be_masks_and_a_weight_may_be_one_for_all(samples):

@@ -18,6 +18,7 @@ from mklref.evidence import (
     iterations,
     simulate,
     solve,
+    solver as evidence_solver,
     stationarity,
 )
 from mklref.evidence.iterations import Reweighted
@@ -211,6 +212,11 @@ def test_limits_and_callbacks():
     assert short.status is EvidenceStatus.ITERATION_LIMIT
     assert [record.iteration for record in short.history] == [0, 1, 2]
     assert short.stationarity.residual > 1e-6
+    again = solve(problem, "mackay", max_iter=3, restarts=2)
+    assert [record.iteration for record in again.history] == [0, 1, 2]
+    starts = [solve(problem, "mackay", max_iter=1, restarts=k).restart_objectives for k in (0, 2)]
+    assert np.all(again.restart_objectives < starts[1])
+    assert starts[0] == starts[1][0]
     late = solve(problem, "mackay", max_time=1e-9, restarts=3)
     assert late.status is EvidenceStatus.TIME_LIMIT
     assert len(late.restart_objectives) == 1
@@ -294,6 +300,22 @@ def test_interruption_carries_the_best_point():
         solve(problem, "mackay", callback=interrupt, restarts=4)
     assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
     assert np.isfinite(caught.value.solution.objective)
+
+
+def test_an_interruption_between_two_starts_counts_the_first_one_once(monkeypatch):
+    genuine, known = evidence_solver.MarginalLikelihood, []
+
+    def at(problem, weights):
+        if known:
+            raise KeyboardInterrupt
+        known.append(weights)
+        return genuine(problem, weights)
+
+    monkeypatch.setattr(evidence_solver, "MarginalLikelihood", at)
+    with pytest.raises(Interrupted) as caught:
+        solve(make_model(), restarts=2)
+    assert caught.value.solution.status is EvidenceStatus.STATIONARY
+    assert caught.value.solution.restart_objectives.tolist() == [caught.value.solution.objective]
 
 
 def test_an_interruption_of_an_inner_problem_carries_a_point_of_the_outer_one(monkeypatch):
