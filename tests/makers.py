@@ -11,7 +11,7 @@ import os
 import numpy as np
 import pytest
 
-from mklref.kernels import gaussian, laplacian, linear, on, per_variable, polynomial, total
+from mklref.kernels import FactorStack, gaussian, laplacian, linear, on, per_variable, polynomial, total
 from mklref.losses import (
     DensityLevelSet,
     EpsilonInsensitive,
@@ -202,3 +202,29 @@ def gram_matrices(rng, n=ODD, M=5, dtype=np.float64, rank=None, duplicate=False)
     if duplicate:
         features[:, 1::2] = features[:, 0 : n - 1 : 2]
     return [np.ascontiguousarray((f @ f.T + f @ f.T).astype(dtype)) for f in features]
+
+
+ROWS = 48
+
+
+def make_factors(seed=0, n=ROWS, ranks=(3, 5, 2, 4)):
+    """Factors L_m (n, r_m) of kernels L_m L_m', and scores (n,) of which two of their columns say most."""
+    rng = np.random.default_rng(seed)
+    L = [rng.normal(size=(n, r)) / np.sqrt(r) for r in ranks]
+    return L, L[0][:, 0] - 2.0 * L[1][:, 1] + 0.4 * rng.normal(size=n)
+
+
+def make_factored_problem(loss, regularizer, seed=0, n=ROWS, ranks=(3, 5, 2, 4), **options):
+    """A problem on such factors."""
+    L, score = make_factors(seed, n, ranks)
+    y = np.sign(score) if loss.targets == "labels" else score
+    if loss.targets == "ones":  # with 0 in the hull of the samples the optimum would be 0
+        L, y = [np.abs(one) + 0.1 for one in L], np.ones(len(score))
+    return Problem(FactorStack(L), y, loss=loss, regularizer=regularizer, **{"C": 0.7, **options})
+
+
+def agree(one, other):
+    """The certified intervals of two solutions meet."""
+    a, b = one.certificate, other.certificate
+    assert a.lower <= b.upper
+    assert b.lower <= a.upper

@@ -1,0 +1,276 @@
+"""Steps on a part of the rows or samples, and the approach by a rounder loss, lead where all of them do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import LOSSES, agree, make_factored_problem as problem, make_factors as rows
+from scipy.sparse import csr_matrix
+
+import mklref
+from mklref import Lp, kernels, losses
+from mklref.factored import path
+from mklref.factored.nearby import Nearby
+from mklref.factored.rounds import samples_for
+from mklref.factored.shard import Own, Shard
+
+
+def test_rows_are_drawn_without_bias_and_those_that_matter_always():
+    L, score = rows(n=400)
+    stack = kernels.FactorStack(L)
+    samples = samples_for(losses.Hinge(), np.sign(score), np.ones(400))
+    shard = Shard(stack, [Own(samples, None)], 0, 400, 400)
+    D = shard.D[0] = np.where(np.arange(400) == 7, 1e4, np.random.default_rng(1).uniform(0.1, 1.0, 400))
+    drawn = []
+    for shard.count in range(300):
+        drawn.append(shard._drawn(0, slice(0, None), np.ones(4), 100.0))
+    drawn = np.array(drawn)
+    assert np.all(drawn[:, 7] == 1e4)
+    assert np.count_nonzero(drawn, axis=1).mean() == pytest.approx(100.0, rel=0.05)
+    assert np.mean(drawn, axis=0) @ stack.own_diagonals.sum(axis=0) == pytest.approx(
+        D @ stack.own_diagonals.sum(axis=0), rel=1e-3
+    )
+    assert np.array_equal(shard._drawn(0, slice(0, None), np.ones(4), 300.0), D)
+
+
+@pytest.mark.parametrize("rare", [False, True])
+def test_a_part_of_the_rows_makes_the_step_and_errors_that_matter_are_seen(monkeypatch, rare):
+    """What a few rows alone have is drawn seldom; a step that lacks it is noticed, and taken with all rows."""
+    monkeypatch.setattr("mklref.factored.path._ROWS", 20 if not rare else 2)
+    monkeypatch.setattr("mklref.factored.path._CHEAP", 0.0)
+    L, score = rows(n=2000, ranks=(3, 5))
+    if rare:
+        L.append(np.where(np.arange(2000)[:, None] % 100 == 0, 30.0 * L[0], 0.0))
+    given = mklref.Problem(kernels.FactorStack(L), np.sign(score), regularizer=Lp(4 / 3))
+    solution = mklref.solve(given)
+    assert solution.status is mklref.Status.OPTIMAL
+    counters = solution.history.counters
+    assert counters["steps"] <= 30
+    assert rare or counters["grams"] < 0.4 * counters["steps"]
+    monkeypatch.undo()
+    agree(solution, mklref.solve(given))
+
+
+@pytest.mark.parametrize("cheap", [0.0, np.inf])
+def test_features_that_say_nothing_of_the_labels_have_no_part_in_the_answer(monkeypatch, cheap):
+    """f = b is best: L'beta has to vanish, which it does not where L'DL is that of a few rows only."""
+    monkeypatch.setattr("mklref.factored.path._CHEAP", cheap)
+    rng = np.random.default_rng(0)
+    y, L = np.sign(rng.normal(size=(500, 3))[:, 0]), rng.normal(size=(500, 2))
+    for factors in ([L], [0.0 * L, L]):
+        solution = mklref.solve(mklref.Problem(kernels.FactorStack(factors), y))
+        assert solution.status is mklref.Status.OPTIMAL
+        assert solution.objective == pytest.approx(438.0, rel=1e-6)
+
+
+ENDS = [
+    losses.Hinge(),
+    losses.SquaredHinge(),
+    losses.Huber(0.5),
+    losses.EpsilonInsensitive(0.2),
+    losses.Pinball(0.3),
+]
+
+
+@pytest.mark.parametrize("loss", ENDS, ids=str)
+def test_a_sample_that_settles_is_where_the_path_ends_and_stays_there_for_scores_within_its_clearance(loss):
+    rng = np.random.default_rng(0)
+    f, y, costs = 2.0 * rng.normal(size=200), np.sign(rng.normal(size=200)), rng.uniform(0.5, 2.0, 200)
+    samples = samples_for(loss, y, costs)
+    samples.f[:] = f
+    samples.begin(slice(None), 1e-9)
+    clear, end = samples.clearance(slice(None)), samples.beta.copy()
+    away = np.flatnonzero(clear > 1e-3)
+    assert len(away) > 20
+    samples.settle(away)
+    assert np.allclose(samples.beta[away], end[away], atol=1e-5)
+    bent = []
+    for share in (-1.001, -0.999, 0.999, 1.001):
+        change = share * clear
+        rise = costs * (loss.value(f + change, y) - loss.value(f, y))
+        bent.append((rise + samples.beta * change)[away] > 1e-12)
+    assert not np.any(bent[1:3])
+    assert np.all(bent[0] | bent[3])
+
+
+def two_machines(form):
+    """Machines that share the rows, one of which sees some of them only; rows, targets, and a point."""
+    L, score = rows(n=400)
+    y, some = np.sign(score), np.arange(0, 400, 3)
+    own = [Own(samples_for(losses.Hinge(), y, np.ones(400)), None)]
+    own.append(Own(samples_for(losses.Hinge(), -y[some], np.ones(len(some))), some))
+    shard = Nearby(Shard(kernels.FactorStack([form(one) for one in L]), own, 0, 400, 400))
+    v, b = np.random.default_rng(1).normal(size=(2, 14)), np.array([0.1, -0.2])
+    return shard, np.hstack(L), y, some, v, b
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem(form):
+    shard, whole, y, some, v, b = two_machines(form)
+    shard.score(v, b)
+    shard.begin(0.1, 0.0)
+    counts = shard.clearances().sums[0]
+    assert counts.sum() == 400 + len(some)
+    v = v + 0.01
+    vectors, sums, told, (squares, number) = shard.look(0.0, False, v, b, 0.1, 0.3, 2).sums
+    assert number == 0.0
+    assert 0 < told[0, 0] < 200
+    for p, (samples, index) in enumerate(shard.whole.machines):
+        index = slice(None) if index is None else index
+        f, labels = whole[index] @ v[p] + b[p], y[index] * (1.0 - 2.0 * p)
+        assert np.allclose(samples.f, f)
+        far = np.abs(1.0 - labels * f) > 0.3
+        assert np.array_equal(~far, shard.near[p])
+        assert told[p].tolist() == pytest.approx(
+            [np.sum(~far), *np.sort([labels[~far].clip(-1, 0).sum(), labels[~far].clip(0).sum()])]
+        )
+        settled = np.where(far & (labels * f < 1.0), labels, 0.0)
+        assert np.allclose(vectors[p].sum(axis=1)[:-1], whole[index].T @ settled)
+        assert sums[p, 0] == pytest.approx(np.maximum(0.0, 1.0 - labels * f)[far].sum())
+        assert np.array_equal(samples.beta[far], settled[far])
+    weights, before = np.ones(4), [samples.beta.copy() for samples, _ in shard.whole.machines]
+    few = shard.assemble(0.0, False, weights, 10.0, np.inf, 2).sums[1]
+    for p, (_, index) in enumerate(shard.whole.machines):
+        index = slice(None) if index is None else index
+        total = (few[p, :, 1:] + vectors[p]).sum(axis=1)
+        assert np.allclose(total[:-1], whole[index].T @ before[p])
+        assert total[-1] == pytest.approx(before[p].sum())
+    _, _, _, (squares, number) = shard.look(0.0, False, v + 0.1, b, 0.1, np.inf, 2).sums
+    assert number == 400 + len(some) - told[:, 0].sum()
+    assert squares > 0.0
+    assert shard.steps is shard.whole
+    assert all(near.all() for near in shard.near)
+
+
+@pytest.mark.parametrize("loss", ENDS, ids=str)
+def test_steps_that_leave_samples_out_lead_to_the_same_answer(monkeypatch, loss):
+    given = problem(loss, Lp(4 / 3), n=1500, ranks=(3, 5), C=1.0)
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    monkeypatch.setattr(path, "suits", lambda path: False)
+    monkeypatch.setattr(path, "_ROUGH", 0.1)
+    monkeypatch.setattr(path, "_LARGEST", 0.95)
+    monkeypatch.setattr("mklref.factored.nearby._MOST", 1.0)
+    found = mklref.solve(given)
+    monkeypatch.setattr(path, "_ROUGH", 0.0)
+    whole = mklref.solve(given)
+    assert found.status is whole.status is mklref.Status.OPTIMAL
+    agree(found, whole)
+    assert found.history.counters["passes"] % 1.0 > 0.0  # of some rows only
+    assert whole.history.counters["passes"] % 1.0 == 0.0
+    for record in found.history.records:  # whoever was left out, the bounds hold
+        assert record.lower <= whole.certificate.upper * (1.0 + 1e-5)
+        assert record.upper >= whole.certificate.lower * (1.0 - 1e-5)
+
+
+@pytest.mark.parametrize("loss", ENDS, ids=str)
+def test_beta_of_a_rounder_loss_minimises_what_it_is_to_minimise(loss):
+    rng = np.random.default_rng(0)
+    f, y, costs = 2.0 * rng.normal(size=100), np.sign(rng.normal(size=100)), rng.uniform(0.5, 2.0, 100)
+    samples = samples_for(loss, y, costs)
+    form, width = loss.quadratic_dual(y), 0.3
+    lower, upper = (np.clip(end, -10.0 * costs, 10.0 * costs) for end in loss.box(y, costs))
+    grid = lower + np.linspace(0.0, 1.0, 8001)[:, None] * (upper - lower)
+    values = (f - form.linear) * grid + form.absolute * np.abs(grid) + form.curvature * grid**2 / (2.0 * costs)
+    if samples.kinked:
+        legs = [np.maximum(grid, 0.0), np.minimum(grid, 0.0)] if form.absolute else [grid - lower]
+        for leg in legs:
+            half = 0.5 * (np.where(leg.min(axis=0) < 0.0, lower, upper - (0.0 if form.absolute else lower)))
+            values += width * (leg - half) ** 2 / (2.0 * costs)
+    found = {}
+    for shift in (-1e-5, 0.0, 1e-5):
+        samples.f[:] = f + shift
+        D, found[shift] = samples.rounded(slice(None), width), samples.beta.copy()
+    assert np.allclose(found[0.0], np.take_along_axis(grid, values.argmin(axis=0)[None], 0)[0], atol=5e-3)
+    slope = (found[-1e-5] - found[1e-5]) / 2e-5
+    assert np.mean(np.abs(slope - D) < 1e-3) > 0.98  # a score at an end of the width has two slopes
+    assert 0 < np.count_nonzero(D) < 100
+
+
+def test_a_round_with_a_rounder_loss_is_its_newton_system():
+    shard, whole, y, some, v, b = two_machines(np.asarray)
+    whole = np.hstack([whole, np.ones((400, 1))])
+    grams, vectors, sums, told = shard.evaluate(v, b, 0.8, np.ones(4), np.inf, 2).sums
+    between = 0
+    for p, (index, labels) in enumerate([(np.arange(400), y), (some, -y[some])]):
+        rows_of = whole[index]
+        margin = 1.0 - labels * (rows_of @ np.append(v[p], b[p]))
+        beta, D = labels * np.clip(0.5 + margin / 0.8, 0.0, 1.0), (np.abs(margin) < 0.4) / 0.8
+        assert np.allclose(vectors[p].sum(axis=1), rows_of.T @ beta)
+        assert np.allclose(grams[p], rows_of.T @ (D[:, None] * rows_of))
+        assert sums[p, 0] == pytest.approx(np.maximum(0.0, margin).sum())
+        between += np.count_nonzero(D)
+    assert told.tolist() == [between, between]
+
+
+def with_an_approach_and_without(monkeypatch, given):
+    """Solutions that agree; L'DL counts as dear however small it is."""
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    found = mklref.solve(given)
+    monkeypatch.setattr(path, "suits", lambda path: False)
+    other = mklref.solve(given)
+    assert found.status is other.status is mklref.Status.OPTIMAL
+    agree(found, other)
+    return found, other
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not loss.intercept_cost], ids=str)
+def test_the_approach_by_a_rounder_loss_leads_to_the_same_answer(monkeypatch, loss):
+    L, score = rows(n=1500, ranks=(3, 5))
+    y = {"labels": np.sign(score), "real": score, "ones": np.ones(1500)}[loss.targets]
+    options = {"loss": loss, "regularizer": Lp(4 / 3), "intercept": loss.intercept != "forbidden"}
+    found, other = with_an_approach_and_without(monkeypatch, mklref.Problem(kernels.FactorStack(L), y, **options))
+    smooth = loss.name in ("squared_hinge", "logistic", "squared", "squared_epsilon_insensitive")
+    assert found.history.counters["passes"] < other.history.counters["passes"] * (0.4 if smooth else 1.6)
+    for record in found.history.records:
+        assert record.lower <= other.certificate.upper * (1.0 + 1e-9)
+        assert record.upper >= other.certificate.lower * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "C", "most"),
+    [
+        (losses.Hinge(), 1e-4, 1.6),
+        (losses.Hinge(), 100.0, 0.5),
+        (losses.Hinge(), 1e4, 1.6),
+        (losses.SquaredEpsilonInsensitive(0.2), 1e4, 0.5),
+    ],
+    ids=str,
+)
+def test_where_an_approach_does_not_help_it_costs_half_more_at_most(monkeypatch, loss, C, most):
+    """What brings nothing begins the path anew, from its own start."""
+    given = problem(loss, Lp(1), n=1500, ranks=(3, 5), C=C)
+    found, other = with_an_approach_and_without(monkeypatch, given)
+    assert found.history.counters["passes"] < other.history.counters["passes"] * most
+
+
+@pytest.mark.parametrize("separable", [False, True])
+def test_the_path_begins_anew_where_an_approach_brought_nothing(monkeypatch, separable):
+    """From where it ended the path takes twice as many passes, for labels by chance and for those without an error."""
+    rng = np.random.default_rng(0)
+    L = [rng.standard_normal((1500, rank)) for rank in (4, 5)]
+    y = np.sign(L[0].sum(axis=1) if separable else rng.standard_normal(1500))
+    given = mklref.Problem(kernels.FactorStack(L), y, C=100.0, regularizer="l1")
+    found, other = with_an_approach_and_without(monkeypatch, given)
+    assert found.history.counters["passes"] < other.history.counters["passes"] * 1.4
+
+
+def test_targets_beyond_any_scale_are_left_to_the_path(monkeypatch):
+    """No width is wide enough for an approach."""
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    L, score = rows(n=400, ranks=(3, 5))
+    found = mklref.solve(mklref.Problem(kernels.FactorStack(L), 1e25 * score, loss=losses.EpsilonInsensitive(0.1)))
+    assert found.status is mklref.Status.OPTIMAL
+
+
+def test_too_few_samples_near_the_bends_are_given_up(monkeypatch):
+    """Chosen at the first step, almost all of them wrongly: they are looked at again, and nothing of it stays."""
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    monkeypatch.setattr(path, "_ROUGH", np.inf)
+    monkeypatch.setattr(path, "_FIRST", 0.02)
+    L, score = rows(n=600, ranks=(3, 5))
+    y = np.digitize(score, [-1.0, 1.0])
+    given = mklref.MulticlassProblem(kernels.FactorStack(L), y, regularizer="l1", strategy="one_vs_one")
+    found = mklref.solve(given)
+    assert found.status is mklref.Status.OPTIMAL
+    monkeypatch.undo()
+    agree(found, mklref.solve(given))
