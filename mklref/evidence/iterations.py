@@ -43,6 +43,8 @@ _EXTREME = 1e6
 """Kernels or a noise variance beyond this, or below its inverse, are rescaled for the inner problem."""
 _HOPELESS = 1e100
 """With targets or a noise variance beyond this, or below its inverse, float64 does not hold the inner problem."""
+_FLATTEST = 1e-300
+"""So it is with slopes z_m, whose roots are penalties, and kernels beside one of size 1, that are smaller."""
 _POLISHED = 1e-12
 """Residual of Newton's method on the inner problem."""
 
@@ -93,7 +95,9 @@ class Reweighted:
         return None if following is None else MarginalLikelihood.at(self._given, following.x * self._units)
 
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
-        if not 1.0 / _HOPELESS < point.noise_variance < _HOPELESS:
+        slopes = point.units[: self.problem.n_kernels]
+        held = (slopes >= _FLATTEST) & (slopes <= 1.0 / _FLATTEST)
+        if not 1.0 / _HOPELESS < point.noise_variance < _HOPELESS or not held.all():
             return None
         residual = _residual(point)
         gap = float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST))
@@ -168,5 +172,6 @@ def balanced(problem: EvidenceProblem) -> tuple[EvidenceProblem, Array]:
         return problem, np.ones(len(problem.lower))
     floor = None if problem.noise_floor is None else problem.noise_floor / h / h
     kernels = problem.kernels.dense() / k
+    kernels[problem.kernels.traces() / k < _FLATTEST] = 0.0  # what underflow leaves of them need not be semidefinite
     scaled = EvidenceProblem(kernels, problem.y / h, s / h / h, problem.learn_noise, floor)
     return scaled, problem.join(np.full(problem.n_kernels, h * (h / k)), h * h)

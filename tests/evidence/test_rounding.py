@@ -242,3 +242,11 @@ def test_where_the_conjugate_is_minus_infinity():
 def test_bad_input(call, says):
     with pytest.raises(InvalidParameter, match=says):
         call(make_model(degenerate="low_rank"))
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 1e-318), (1e5, 1e-310), (1e300, 1e-10)])
+def test_kernels_that_vanish_beside_others_stall_the_reweighted_method_in_its_own_words(rng, sizes):
+    """The roots of their slopes are no penalties, and scaled copies underflow to matrices that are not semidefinite."""
+    A = rng.normal(size=(6, 6))
+    problem = EvidenceProblem([size * (A @ A.T) for size in sizes], rng.normal(size=6), 0.1)
+    assert solve(problem, "reweighted", max_iter=5).status is EvidenceStatus.STALLED
