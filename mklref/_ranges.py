@@ -112,7 +112,10 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     checked_number("slack", slack, "[1e-8, inf)", lambda x: 1e-8 <= x < np.inf, "rounding errors are above less.")
     check_start(problem, solution, "solution")
     if not solution.weights.any():
-        raise InvalidInput("solution has weights that are all 0; give what a solver returns, whose weights sum to 1.")
+        raise InvalidInput(
+            "solution has weights that are all 0, as where f = 0 is best: no kernel is used, and there is no range. "
+            "Give one for another C, or weights that sum to 1."
+        )
     size = certify(problem, solution).size  # for another C, say, the solution has another one
     beta, _ = repair(problem, solution.dual_coef)  # the residuals of others may be negative, or infinite
     images = problem.kernels.apply(beta)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 
 
 def checked_real(label: str, value: Any, remedy: str) -> float:
@@ -226,6 +226,17 @@ def checked_array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
     if array.shape != shape:
         raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}.")
     require_finite(array, label, InvalidParameter)
+    return array.astype(np.float64, copy=False)
+
+
+def checked_targets(y: Any, n: int) -> Array:
+    """Targets (n,) in float64, n >= 2, if `y` is an array of such finite numbers; else `InvalidTarget`."""
+    array = as_float_array(y, "y", InvalidTarget)
+    if array.ndim != 1 or len(array) != n:
+        raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
+    if n < 2:
+        raise InvalidTarget(f"n = {n} sample; give at least two.")
+    require_finite(array, "y", InvalidTarget)
     return array.astype(np.float64, copy=False)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_flag, checked_positive, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
@@ -143,14 +143,7 @@ class Problem:
         _require_attainable(self.costs, self.loss, self.regularizer)
 
     def _checked_targets(self, y: Any) -> NDArray[Any]:
-        n, loss = self.n_samples, self.loss
-        array = as_float_array(y, "y", InvalidTarget)
-        if array.ndim != 1 or len(array) != n:
-            raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
-        if n < 2:
-            raise InvalidTarget(f"n = {n} sample; give at least two.")
-        require_finite(array, "y", InvalidTarget)
-        targets = array.astype(np.float64, copy=False)
+        loss, targets = self.loss, checked_targets(y, self.n_samples)
         found = np.unique(targets)
         shown = ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
         if loss.targets == "labels":

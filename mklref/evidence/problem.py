@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_flag, checked_number, checked_rng, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_number, checked_rng, checked_targets, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
 
@@ -203,15 +203,11 @@ def _semidefinite(matrix: FloatArray) -> FloatArray:
 
 
 def _checked_targets(y: Any, n: int) -> Array:
-    array = as_float_array(y, "y", InvalidTarget)
-    if array.ndim != 1 or len(array) != n:
-        raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
-    if n < 2:
-        raise InvalidTarget(f"n = {n} sample; give at least two.")
-    require_finite(array, "y", InvalidTarget)
-    if np.abs(array).max() > _LARGEST:
-        raise InvalidTarget(f"y has values up to {np.abs(array).max():g}; their squares overflow. Scale y to about 1.")
-    targets = array.astype(np.float64)
+    targets = checked_targets(y, n).copy()
+    if np.abs(targets).max() > _LARGEST:
+        raise InvalidTarget(
+            f"y has values up to {np.abs(targets).max():g}; their squares overflow. Scale y to about 1."
+        )
     targets.flags.writeable = False
     return targets
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -110,9 +111,14 @@ def solve_factored(
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             path.begin(first)
             target, others = _MARGIN * tol, _other_starts(path, recorder, cold=first is None)
+            best: Solution | None = None
             while True:
                 status = path.follow(target)
                 solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
+                if best is not None and best.certificate.gap < solution.certificate.gap:
+                    # The bounds of the path are no certificate, by which a point before may have been better.
+                    solution = replace(best, status=solution.status, history=solution.history)
+                best = solution
                 if solution.status is Status.OPTIMAL:
                     return solution
                 if status is Status.OPTIMAL and target >= 1e-3 * tol:
@@ -129,20 +135,17 @@ def _other_starts(path: Path, recorder: Recorder[Record], cold: bool) -> Iterato
     problem, moving = path.problem, path.psi.fixed is None
     if moving and path.best is not None:
         share = min(1.0, _AROUND * path.best.gap / path.scale())
-        yield _begun(path, Start(path.best.v, path.best.b, _fitting(path, path.best), share))
+        path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
+        yield True
     if not cold or path.relative_gap() > _FAR:
         smooth = not path.kinked and moving
-        yield _begun(path, _with_equal_weights(problem, recorder, path.counters) if smooth else None)
+        path.begin(_with_equal_weights(problem, recorder, path.counters) if smooth else None)
+        yield True
 
 
 def _fitting(path: Path, point: Point) -> Array:
     """The weights (M,) that fit the norms of v."""
     return path.problem.regularizer.weights_from_norms(path.norms(point.v))
-
-
-def _begun(path: Path, start: Start | None) -> bool:
-    path.begin(start)
-    return True
 
 
 def _rounds(problem: Problem) -> Rounds:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -262,6 +264,21 @@ def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(l
     assert found.status is Status.OPTIMAL
     if isinstance(loss, losses.SquaredHinge):  # those of equal weights are counted; the other loss needs them no more
         assert found.history.counters["steps"] > len(found.history.records)
+
+
+def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch):
+    """Bounds of the path are no certificate: a later point may be a worse one."""
+    honest, made = factored._solution, []
+
+    def worse_each_time(*arguments):
+        solution = honest(*arguments)
+        made.append(replace(solution.certificate, lower=-1.0 - len(made)))
+        return replace(solution, certificate=made[-1])
+
+    monkeypatch.setattr(factored, "_solution", worse_each_time)
+    found = mklref.solve(problem(losses.Hinge(), Lp(4 / 3)), tol=1e-300)  # which no path reaches
+    assert len(made) > 1
+    assert found.certificate == made[0]
 
 
 @pytest.mark.parametrize("shards", [1, 3])
