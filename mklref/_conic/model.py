@@ -17,6 +17,7 @@ from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.losses.base import Costs
 from mklref.problem import Point, Problem
+from mklref.regularizers import BlockNorm, Regularizer
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -68,7 +69,7 @@ class PrimalForm:
     def __init__(self, problem: Problem, factors: Factors) -> None:
         import cvxpy as cp
 
-        self.factors = factors
+        self.factors, self.regularizer = factors, problem.regularizer
         self.costs = cost_parameters(problem.n_samples)
         self.stacked = cp.Variable(factors.stacked.shape[1], name="v")
         self.b = cp.Variable(name="b") if problem.intercept else cp.Constant(0.0)
@@ -87,12 +88,24 @@ class PrimalForm:
         """The norms (||v_m||)_m of the solution, (M,)."""
         return self.factors.norms(self.stacked.value)
 
+    @property
+    def weights(self) -> Array:
+        """theta (M,), which the regulariser gives these norms."""
+        beta = multiplier(self.scores)
+        return weights_of(self.regularizer, self.rho, np.sqrt(self.factors.squares(beta)))
+
     def model(self, objective: Any, constraints: list[Any], theta: Callable[[], Array]) -> Model:
         """Minimise under the constraints; beta is the multiplier of the scores, b a variable, theta is given."""
         import cvxpy as cp
 
         program = cp.Problem(cp.Minimize(objective), [self.scores, *constraints])
         return Model(program, self.costs, lambda: Point(multiplier(self.scores), theta(), float(self.b.value)))
+
+
+def weights_of(regularizer: Regularizer, rho: Array, g: Array) -> Array:
+    """theta in closed form from rho (M,); at q = inf, where equal norms leave it open, from g (M,): sum_l g_l / g_m."""
+    is_open = isinstance(regularizer, BlockNorm) and np.isinf(regularizer.q)
+    return regularizer.weights_from_dual(g) if is_open else regularizer.weights_from_norms(rho)
 
 
 def ratios(v: list[Any], theta: Any) -> Any:

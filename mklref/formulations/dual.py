@@ -10,7 +10,7 @@ Dual: `mixed_norm`, of the same value.
 
 Recovery: the multiplier of z_m = L_m'beta is -v_m, where f_m = L_m v_m on the training samples. So the norms
 rho_m = ||v_m|| are at hand even where the weights are no function of beta (p = 1), and theta follows from them
-in closed form. b is the multiplier of 1'beta = c_b.
+in closed form; for `BlockNorm(inf)` from beta, as all rho_m are equal. b is the multiplier of 1'beta = c_b.
 
 Source: Kloft (D), where R*(g) = 1/2 ||(g_m^2)_m||_{p*} for an lp ball; its (10) holds for norms that are
 monotone on the orthant, which R* as defined here repairs for all others (erratum L3). In the display before it C
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mklref._conic.cones import norm, norms, power, squares
-from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
+from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier, weights_of
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.formulations.base import Formulation
@@ -83,7 +83,8 @@ class Dual(Formulation):
 
         def recover() -> Point:
             rho = L.norms(multiplier(images))
-            return Point(beta.value, problem.regularizer.weights_from_norms(rho), balance_multiplier(intercept))
+            theta = weights_of(problem.regularizer, rho, L.norms(z.value))
+            return Point(beta.value, theta, balance_multiplier(intercept))
 
         objective = cp.Maximize(-conjugates - penalty)
         return Model(cp.Problem(objective, [images, *intercept, *box, *domain]), c, recover)
