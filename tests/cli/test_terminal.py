@@ -158,3 +158,21 @@ def test_rows_keep_their_names_and_values_in_a_narrow_terminal(capsys, width, hi
     for name in hidden:
         assert name not in lines[0].replace("raw lower", "" if name == " lower" else "raw lower")
     assert ("raw lower" in lines[0]) == (width > 80)
+
+
+INTERRUPTED_IMPORT = """
+import os, runpy, signal, sys
+class Interrupting:
+    def find_spec(self, name, *others):
+        if name == "mklref.cli.options":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("mklref", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
+    with start("-c", INTERRUPTED_IMPORT) as process:
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (-signal.SIGINT, "")
