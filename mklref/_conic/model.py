@@ -17,7 +17,6 @@ from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.losses.base import Costs
 from mklref.problem import Point, Problem
-from mklref.regularizers import BlockNorm, Regularizer
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -90,9 +89,9 @@ class PrimalForm:
 
     @property
     def weights(self) -> Array:
-        """theta (M,), which the regulariser gives these norms."""
-        beta = multiplier(self.scores)
-        return weights_of(self.regularizer, self.rho, np.sqrt(self.factors.squares(beta)))
+        """theta (M,) of the solution, in the closed form of the regulariser."""
+        g = np.sqrt(self.factors.squares(multiplier(self.scores)))
+        return self.regularizer.weights_at(self.rho, g)
 
     def model(self, objective: Any, constraints: list[Any], theta: Callable[[], Array]) -> Model:
         """Minimise under the constraints; beta is the multiplier of the scores, b a variable, theta is given."""
@@ -100,12 +99,6 @@ class PrimalForm:
 
         program = cp.Problem(cp.Minimize(objective), [self.scores, *constraints])
         return Model(program, self.costs, lambda: Point(multiplier(self.scores), theta(), float(self.b.value)))
-
-
-def weights_of(regularizer: Regularizer, rho: Array, g: Array) -> Array:
-    """theta in closed form from rho (M,); at q = inf, where equal norms leave it open, from g (M,): sum_l g_l / g_m."""
-    is_open = isinstance(regularizer, BlockNorm) and np.isinf(regularizer.q)
-    return regularizer.weights_from_dual(g) if is_open else regularizer.weights_from_norms(rho)
 
 
 def ratios(v: list[Any], theta: Any) -> Any:

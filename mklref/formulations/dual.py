@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mklref._conic.cones import norm, norms, power, squares
-from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier, weights_of
+from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.formulations.base import Formulation
@@ -83,7 +83,7 @@ class Dual(Formulation):
 
         def recover() -> Point:
             rho = L.norms(multiplier(images))
-            theta = weights_of(problem.regularizer, rho, L.norms(z.value))
+            theta = problem.regularizer.weights_at(rho, L.norms(z.value))
             return Point(beta.value, theta, balance_multiplier(intercept))
 
         objective = cp.Maximize(-conjugates - penalty)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._conic.model import Model, cost_parameters, multiplier, weights_of
+from mklref._conic.model import Model, cost_parameters, multiplier
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.formulations.mixed_norm import R
@@ -58,7 +58,7 @@ class Multiclass(Formulation):
 
         def recover() -> Point:
             beta = problem.join([multiplier(constraint) for constraint in scores])
-            theta = weights_of(problem.regularizer, L.norms(V.value), np.sqrt(L.squares(beta.T)))
+            theta = problem.regularizer.weights_at(L.norms(V.value), np.sqrt(L.squares(beta.T)))
             return Point(beta, theta, np.asarray(b.value))
 
         return Model(cp.Problem(cp.Minimize(objective), [*scores, *norms, *domain]), c, recover)

@@ -113,6 +113,10 @@ class BlockNorm(Regularizer):
         ratio = quotient(g, np.full(len(g), p_norm(g, self.dual_exponent)))
         return quotient(ratio ** (self.dual_exponent - 1.0), ratio)
 
+    def weights_at(self, rho: Array, g: Array) -> Array:
+        """From the norms; at q = inf from the dual."""
+        return self.weights_from_dual(g) if np.isinf(self.q) else self.weights_from_norms(rho)
+
     def weights_jacobian(self, g: Array) -> Array:
         """(q*-2)/2 (diag(theta/g^2) - theta theta'/||g||_{q*}^2), negative semidefinite for q > 2.
 

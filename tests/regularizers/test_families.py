@@ -63,6 +63,7 @@ def test_at_q_inf_the_weights_from_the_dual_attain_the_conjugate():
     """BlockNorm(inf) stands outside the laws of the norms: those leave its weights open."""
     for g in points(M, seed=1):
         rho = BlockNorm(np.inf).weights_from_dual(g) * g
+        np.testing.assert_allclose(BlockNorm(np.inf).weights_at(rho, g) * g, rho)
         np.testing.assert_allclose(rho[g > 0], g.sum(), rtol=1e-14)
         assert BlockNorm(np.inf).value(rho) + BlockNorm(np.inf).conjugate(g) == pytest.approx(g @ rho)
     np.testing.assert_allclose(BlockNorm(np.inf).weights_from_norms(np.full(M, 0.3)), M)
