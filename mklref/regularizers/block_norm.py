@@ -88,13 +88,7 @@ class BlockNorm(Regularizer):
         return 0.5 * norm * norm
 
     def weight_penalty(self, theta: Array) -> float:
-        """That of the lp ball.
-
-        Raises
-        ------
-        NotApplicable
-            For q > 2.
-        """
+        """That of the lp ball; for q > 2 there is none."""
         return self.ball.weight_penalty(theta)
 
     def weights_from_norms(self, rho: Array) -> Array:
@@ -118,13 +112,7 @@ class BlockNorm(Regularizer):
         return self.weights_from_dual(g) if np.isinf(self.q) else self.weights_from_norms(rho)
 
     def weights_jacobian(self, g: Array) -> Array:
-        """(q*-2)/2 (diag(theta/g^2) - theta theta'/||g||_{q*}^2), negative semidefinite for q > 2.
-
-        Raises
-        ------
-        NotApplicable
-            At q = 1.
-        """
+        """(q*-2)/2 (diag(theta/g^2) - theta theta'/||g||_{q*}^2), negative semidefinite for q > 2; none at q = 1."""
         if self.q <= 2.0:
             return super().weights_jacobian(g) if self.q == 1.0 else self.ball.weights_jacobian(g)
         top = float(g.max())
