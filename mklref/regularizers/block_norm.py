@@ -34,7 +34,8 @@ class BlockNorm(Regularizer):
     is not the reciprocal of the line above it: its last factor belongs into the numerator (erratum L11).
 
     Weights of kernels with rho = 0 or g = 0 are 0/0 and given as 0, as f_m = theta_m K_m beta = 0. At q = inf the
-    weights are sum(g)/g_m from the dual; the norms, all equal at an optimum, leave them open.
+    weights are sum(g)/g_m from the dual; the norms, equal where g > 0, leave them open. There f_m with g_m = 0 costs
+    nothing up to the largest norm: it need not be 0, and then only theta_m -> inf attains the optimum.
 
     Parameters
     ----------
