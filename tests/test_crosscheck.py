@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
-import sys
-import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,7 +13,7 @@ from makers import make_problem
 import mklref
 from mklref import datasets, native, reference
 from mklref._conic import model as conic_model
-from mklref._crosscheck import FORMULATIONS, SOLVERS, CrossCheck, Row, crosscheck, rounding
+from mklref._crosscheck import FORMULATIONS, CrossCheck, Row, crosscheck, rounding
 from mklref.certificate import certify
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SlowWarning, SolverFailure
 from mklref.formulations import dual
@@ -427,36 +422,3 @@ def test_breast_cancer(p, C):
     check = crosscheck(problem, solvers=["CLARABEL"])
     assert check.passed, str(check)
     assert len(check.rows) == (5 if p == 1.0 else 4)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes that are not forked see no fault that is planted here")
-def test_a_solver_that_kills_its_process_takes_no_other_row_with_it(problem, monkeypatch):
-    genuine = reference.Engine._attempt
-
-    def attempt(self, program):
-        if self.solver == "ECOS":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return genuine(self, program)
-
-    monkeypatch.setattr(reference.Engine, "_attempt", attempt)
-    check = crosscheck(problem, formulations=["dual", "mixed_norm", "ivanov"], processes=2)
-    assert check.passed
-    assert [(row.label, row.solution is None) for row in check.rows[1:]] == [
-        (f"{form}/{solver}", solver == "ECOS") for form in ("dual", "mixed_norm", "ivanov") for solver in SOLVERS
-    ]
-    assert all("ECOS: its process ended without an answer" in row.note for row in check.rows if row.solution is None)
-
-
-def test_children_that_are_none_of_its_own_are_left_alone(problem):
-    child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
-
-    def begin(done, total, label):
-        if done == 1:  # while its own are at work
-            child.start()
-
-    try:
-        crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"], processes=2, progress=begin)
-        assert child.is_alive()
-    finally:
-        child.kill()
-        child.join()

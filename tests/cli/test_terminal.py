@@ -1,7 +1,8 @@
-"""The commands in a terminal: warnings, interruption, exit codes of the process, bars and narrow tables."""
+"""The commands in a terminal: warnings, interruption, processes and their exit codes, bars and narrow tables."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -15,7 +16,8 @@ from makers import make_problem
 from rich.console import Console
 
 import mklref
-from mklref import native
+from mklref import native, reference
+from mklref._conic import SOLVERS
 from mklref.cli import render
 from mklref.exceptions import Interrupted, SlowWarning
 
@@ -117,6 +119,40 @@ print("main returned", code)
     with start("-c", code) as process:
         out, err = process.communicate(timeout=120)
     assert (out.count("main returned 0"), out.count("main returned"), err) == (1, 1, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes that are not forked see no fault that is planted here")
+def test_a_solver_that_kills_its_process_takes_no_other_row_with_it(monkeypatch):
+    genuine = reference.Engine._attempt
+
+    def attempt(self, program):
+        if self.solver == "ECOS":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return genuine(self, program)
+
+    monkeypatch.setattr(reference.Engine, "_attempt", attempt)
+    check = mklref.crosscheck(make_problem(n=20, M=3), formulations=["dual", "mixed_norm", "ivanov"], processes=2)
+    assert check.passed
+    assert [(row.label, row.solution is None) for row in check.rows[1:]] == [
+        (f"{form}/{solver}", solver == "ECOS") for form in ("dual", "mixed_norm", "ivanov") for solver in SOLVERS
+    ]
+    assert all("ECOS: its process ended without an answer" in row.note for row in check.rows if row.solution is None)
+
+
+def test_children_that_are_none_of_its_own_are_left_alone():
+    child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+
+    def begin(done, total, label):
+        if done == 1:  # while its own are at work
+            child.start()
+
+    try:
+        problem = make_problem(n=20, M=3)
+        mklref.crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"], processes=2, progress=begin)
+        assert child.is_alive()
+    finally:
+        child.kill()
+        child.join()
 
 
 def test_bars():
