@@ -370,10 +370,8 @@ def test_the_server_answers_this_machine_and_whoever_has_the_token(served):
         assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
         text = answer.read().decode()
     assert "<option selected>moons</option>" in text
-    assert json.loads(re.search(r'id="state">(.*?)</script>', text)[1].replace(r"\u003c", "<"))["C"] == [
-        "1000.0",
-        "10.0",
-    ]
+    state = json.loads(re.search(r'id="state">(.*?)</script>', text)[1].replace(r"\u003c", "<"))
+    assert state["C"] == ["1000.0", "10.0"]
     with urlopen(f"{address}panels?access_token={token}&samples=20", timeout=60) as answer:
         panels = [json.loads(line) for line in answer]
     assert panels[-1] == ["end", ""]
