@@ -1,28 +1,23 @@
-"""The reproductions: the frame on a small experiment, its command, and the committed results."""
+"""The reproductions: the frame on a small experiment, and its command."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from string import Formatter
 
 import numpy as np
 import pytest
 
 from mklref.cli import main
 from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
-from validation.reproduce import docs_page, expected, report, run as runner, store
+from validation.reproduce import expected, report, run as runner, store
 from validation.reproduce.base import Cell, Evidence, Experiment, Summary
 from validation.reproduce.experiments import NAMES, experiments
 
 ROOT = Path(__file__).parents[2]
-
-COMMITTED = ROOT / "validation" / "results" / "reproduce"
 
 EXPECTED = """
 [toy]
@@ -153,17 +148,6 @@ def test_the_median_is_compared_where_the_table_says_so(compared):
     near, scale, *_ = compared(text, tables={"t": {"fits": values}}).tables[0].rows["fits"]
     assert near.mean == pytest.approx(26.0)
     assert scale.mean == 4.0
-
-
-def test_spambase_is_compared_on_its_independent_splits():
-    (experiment,) = experiments(["szafranski-spambase"])
-    results = runner.finished(COMMITTED, experiment, quick=False)
-    rows = expected.compare(experiment, experiment.summary(results)).tables[0].rows
-    for name in ("SVM", "MKL", "GKL"):
-        assert len(rows[name][0].ours) == 15
-        assert rows[name][0].shared == pytest.approx(np.std(rows[name][0].ours, ddof=1))
-    splits = [r.config for r in results if "part" in r.config]
-    assert len({config["seed"] for config in splits}) == len(splits)
 
 
 def test_a_median_has_its_own_error():
@@ -418,50 +402,6 @@ def test_minutes_are_not_negative(capsys, tmp_path, minutes):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_expectations_are_readable_and_named_after_experiments(name):
-    (experiment,) = experiments([name])
-    document = expected.read(experiment.module)
-    assert document["paper"]
-    assert all(table["source"] and table["id"] for table in document.get("table", ()))
-    ids = [cell.id for cell in experiment.cells(False)]
-    assert len(set(ids)) == len(ids)
-    assert 0 < len(experiment.cells(True)) < 20
-
-
-@pytest.mark.parametrize("name", [path.stem for path in sorted(COMMITTED.glob("*.jsonl"))])
-def test_every_committed_difference_is_explained_and_no_cause_is_idle(name):
-    (experiment,) = experiments([name])
-    results = runner.finished(COMMITTED, experiment, quick=False)
-    assert len(results) == len(store.read(COMMITTED, experiment)), "results of other configurations lie around"
-    summary = experiment.summary(results)
-    comparison = expected.compare(experiment, summary)
-    assert comparison.unexplained == ()
-    causes = expected.read(experiment.module).get("cause", ())
-    used = {cause.text for cause in comparison.causes} - {expected.UNDECIDED}
-    assert {" ".join(cause["text"].format_map(summary.measured).split()) for cause in causes} == used
-    cited = {name for cause in causes for _, name, _, _ in Formatter().parse(cause["text"]) if name}
-    assert cited == set(summary.measured)
-
-
-def test_docs_page_is_that_of_the_committed_results():
-    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    for name in NAMES:
-        assert f"({name})=" in page
-        (experiment,) = experiments([name])
-        done = len(runner.finished(COMMITTED, experiment, quick=False))
-        assert f"Run: {done} of {len(experiment.cells(False))} cells" in page.partition(f"({name})=")[2]
-
-
-def test_the_page_is_short_and_so_is_every_cause():
-    """A first page of five minutes; the report has the rest."""
-    assert len((ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8").split()) < 8000
-    for path in expected.FOLDER.glob("*.toml"):
-        for name, part in tomllib.loads(path.read_text(encoding="utf-8")).items():
-            for cause in part.get("cause", ()) if isinstance(part, dict) else ():
-                assert 0 < len(cause["brief"].split()) <= 60, (name, cause["of"])
-
-
 def test_what_the_papers_repetitions_share_may_leave_it_undecided_and_never_makes_a_match():
     entry = expected.Entry("t/row/column", (5.0, 1.0), (6.1, 6.2) * 3, "error", runs=4, shared=1.0)
     error = np.sqrt(np.var(entry.ours, ddof=1) / 6 + 1.0 / 4)
@@ -491,36 +431,3 @@ def test_our_own_questions_what_is_built_in_and_what_another_run_decides_are_cou
         claim.label for title, claims in comparison.claims_by_origin if "another run" in title for claim in claims
     ]
     assert elsewhere == ["It is bad. (section 2; other decides)"] * counts[1]
-
-
-def test_no_sentence_of_a_paper_is_counted_twice():
-    """Those of kloft-times that kloft-scale decides, too, are named after it."""
-    scale, times = (
-        {claim: shared for claim, _, shared in expected.sentences(expected.read(name))}
-        for name in ("kloft_scale", "kloft_times")
-    )
-    both = {"sip-silp": "sip-silp", "nonsparse-silp": "nonsparse-slightly", "sip-analytic": "analytic-sip"}
-    assert both.keys() == scale.keys() - {"finished"}
-    assert all(times[name]["decided_by"] == "kloft-scale" for name in both.values())
-
-
-def test_first_page_and_links_are_those_of_the_results(tmp_path, monkeypatch):
-    """Without the pictures, which are drawn when the docs are built."""
-    monkeypatch.setattr(report.pictures, "svg", lambda figure: "<svg/>")
-    sections = [
-        report.section(experiment, runner.finished(COMMITTED, experiment, False), False, COMMITTED)
-        for experiment in experiments(["all"])
-    ]
-    docs_page.write_docs(tmp_path, sections, "command")
-    page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
-    committed = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert page.partition("## How it is read")[0] == committed.partition("## How it is read")[0]
-    counts = [s.counts("paper") for s in sections]
-    assert f"**{sum(yes for yes, _ in counts)} of {sum(map(sum, counts))} agree**" in page.replace("\n", " ")
-    own = [s.counts("paper") for s in sections if s.experiment.name in ("kloft-emulated", "szafranski-channels")]
-    assert f"{sum(yes for yes, _ in own)} of {sum(map(sum, own))} on data generated" in page.replace("\n", " ")
-    html = report.write_page(tmp_path, sections, "command").read_text(encoding="utf-8")
-    anchors = set(re.findall(r'id="([^"]+)"', html))
-    linked = set(re.findall(r'report\.html#([^"]+)"', page))
-    assert {f"{s.experiment.name}-{cause.anchor}" for s in sections for cause in s.comparison.causes} <= linked
-    assert linked | set(re.findall(r'href="#([^"]+)"', html)) <= anchors
