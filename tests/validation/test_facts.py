@@ -16,6 +16,7 @@ from makers import make_problem
 from primer.rows import ROWS
 from primer.sources import data
 
+from mklref.cli import main
 from mklref.regularizers import Lp
 from mklref.testing import real
 from validation import checked
@@ -23,9 +24,11 @@ from validation.benchmarks import algorithms, certificates, scaling, selection, 
 from validation.facts import CODE, RESULTS, commit, facts, stored_rows
 from validation.primers import statements
 from validation.proven import main as proven, table_lines, values
-from validation.reproduce import again, store
+from validation.reproduce import again, run as runner, store
 from validation.reproduce.base import Result
 from validation.reproduce.experiments import experiments
+
+ROOT = Path(__file__).parents[2]
 
 
 def git(root: Path, *arguments: str) -> None:
@@ -217,8 +220,7 @@ def test_times_are_known_by_one_table(name):
     """A count of work is none: the same code repeats it."""
     (experiment,) = experiments([name])
     found = [
-        again.compare(r.values, r.values).times
-        for r in store.read(Path(__file__).parents[2] / RESULTS / "reproduce", experiment).values()
+        again.compare(r.values, r.values).times for r in store.read(ROOT / RESULTS / "reproduce", experiment).values()
     ]
     expected_times = {
         "kloft-times": {"seconds", "one reading", "machine alone"},
@@ -227,3 +229,25 @@ def test_times_are_known_by_one_table(name):
     names = {pair.series.rpartition("/")[2] for times in found for pair in times}
     assert names == expected_times.get(name, {"seconds"})
     assert not any(map(store.measures_time, ("readings", "iterations", "inner steps", "SVM")))
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "said"),
+    [(0.5, 0, "different: no values"), (0.5 + 1e-14, 0, "last digits: 1 value"), (0.6, 1, "different: 1 value\n")],
+)
+def test_the_exit_code_of_a_cell_says_whether_its_result_is_the_stored_one(
+    tmp_path, monkeypatch, capsys, value, code, said
+):
+    """Also where the run replaces the stored line."""
+    monkeypatch.chdir(ROOT)
+    (experiment,) = experiments(["kloft-examples"])
+    cell = experiment.cells(False)[0]
+    store.write(tmp_path, experiment, cell, {"value": 0.5, "seconds": 1.0}, 0.1)
+    monkeypatch.setattr("validation.reproduce.run.STORED", tmp_path)
+    monkeypatch.setattr("validation.facts.commit", lambda: "0123abcd")
+    now = {"value": value, "seconds": 2.0}
+    monkeypatch.setattr(runner, "run", lambda out, work: [store.write(out, *one, now, 0.1) for one in work])
+    assert main(["reproduce", experiment.name, "--out", str(tmp_path), "--cell", cell.id, "--force"]) == code
+    printed = capsys.readouterr().out
+    assert said in printed
+    assert "seconds: stored 1 s, now 2 s, ratio 2.00" in printed

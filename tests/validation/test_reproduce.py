@@ -298,27 +298,6 @@ def test_the_repository_takes_no_results_of_changed_code(tmp_path, monkeypatch, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("value", "code", "said"),
-    [(0.5, 0, "different: no values"), (0.5 + 1e-14, 0, "last digits: 1 value"), (0.6, 1, "different: 1 value\n")],
-)
-def test_the_exit_code_of_a_cell_says_whether_its_result_is_the_stored_one(
-    tmp_path, monkeypatch, capsys, value, code, said
-):
-    """Also where the run replaces the stored line."""
-    (experiment,) = experiments(["kloft-examples"])
-    cell = experiment.cells(False)[0]
-    store.write(tmp_path, experiment, cell, {"value": 0.5, "seconds": 1.0}, 0.1)
-    monkeypatch.setattr("validation.reproduce.run.STORED", tmp_path)
-    monkeypatch.setattr("validation.facts.commit", lambda: "0123abcd")
-    now = {"value": value, "seconds": 2.0}
-    monkeypatch.setattr(runner, "run", lambda out, work: [store.write(out, *one, now, 0.1) for one in work])
-    assert main(["reproduce", experiment.name, "--out", str(tmp_path), "--cell", cell.id, "--force"]) == code
-    printed = capsys.readouterr().out
-    assert said in printed
-    assert "seconds: stored 1 s, now 2 s, ratio 2.00" in printed
-
-
 def test_only_a_directory_of_an_earlier_run_is_written_into(tmp_path, capsys):
     run = ["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", "0"]
     (tmp_path / "other.html").write_text("of somebody else")
