@@ -10,8 +10,8 @@ q = 2p/(p+1), which is 1/2 (sum_m rho_m)^2 at p = 1.
 
 Dual: `dual`, and `qcqp` at p = 1.
 
-Recovery: beta is the multiplier of the scores, theta_m = rho_m / (dR/drho_m) in closed form, or for the largest norm,
-`BlockNorm(inf)`, which has a kink at equal norms, theta_m = (dR*/dg_m) / g_m; b is a variable.
+Recovery: beta is the multiplier of the scores, theta_m = rho_m / (dR/drho_m) in closed form, or theta_m =
+(dR*/dg_m) / g_m for `BlockNorm(q)` with q > 2, whose norms are nearly equal; b is a variable.
 
 Source: SimpleMKL (3), with the weights (4); Kloft (28) in the squared form of (27); Szafranski (4);
 Tomioka (4) and (5).

@@ -98,7 +98,7 @@ class Regularizer(ABC):
         """Weights theta (M,) that attain R*(g); one point of the face where they are not unique."""
 
     def weights_at(self, rho: Array, g: Array) -> Array:
-        """The weights theta (M,) of a point with these norms: from rho, or from g where equal rho leave them open."""
+        """The weights theta (M,) at an optimum with these norms: from those of which they depend less steeply."""
         return self.weights_from_norms(rho)
 
     def weights_jacobian(self, g: Array) -> Array:

@@ -109,8 +109,8 @@ class BlockNorm(Regularizer):
         return quotient(ratio ** (self.dual_exponent - 1.0), ratio)
 
     def weights_at(self, rho: Array, g: Array) -> Array:
-        """From the norms; at q = inf from the dual."""
-        return self.weights_from_dual(g) if np.isinf(self.q) else self.weights_from_norms(rho)
+        """For q > 2 from g: d log theta is (2-q) d log rho, all rho being equal at q = inf, and (2-q)/(q-1) d log g."""
+        return self.weights_from_dual(g) if self.q > 2.0 else self.weights_from_norms(rho)
 
     def weights_jacobian(self, g: Array) -> Array:
         """(q*-2)/2 (diag(theta/g^2) - theta theta'/||g||_{q*}^2), negative semidefinite for q > 2; none at q = 1."""
