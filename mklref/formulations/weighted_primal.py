@@ -119,10 +119,13 @@ def psi(regularizer: Regularizer, theta: Any) -> tuple[Any, list[Any]]:
 
 
 def _h(theta: Any, lam: float) -> Any:
-    """sum_m (1-lam) theta_m / (1 - lam theta_m), the last row of Tomioka's Table 1."""
+    """sum_m h(theta_m), h(theta) = (1-lam) theta / (1 - lam theta), the last row of Tomioka's Table 1.
+
+    It is (1-lam) theta + lam theta^2/x with x = (1 - lam theta)/(1-lam), where nothing cancels for lam near 0 or 1.
+    """
     import cvxpy as cp
 
-    return (1.0 - lam) / lam * cp.sum(cp.inv_pos(1.0 - lam * theta) - 1.0)
+    return (1.0 - lam) * cp.sum(theta) + lam * ratios(list(theta), (1.0 - lam * theta) / (1.0 - lam))
 
 
 def _reciprocal(x: float) -> float:

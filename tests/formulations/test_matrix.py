@@ -218,6 +218,14 @@ def test_one_kernel_is_the_support_vector_machine(rng):
         assert ours.intercept == pytest.approx(float(machine.intercept_[0]), abs=1e-4)
 
 
+@pytest.mark.parametrize("form", ["tikhonov", "ivanov"])
+@pytest.mark.parametrize("lam", [1e-4, 1.0 - 1e-4])
+def test_elastic_nets_near_their_ends_have_one_value(lam, form):
+    """In weights theta, in u = h(theta), and in the dual."""
+    names = ["weighted_primal", "elastic_net", "dual"]
+    agree(make_problem(seed=4, regularizer=ElasticNet(lam, form)), solvers=("CLARABEL",), only=names)
+
+
 def test_infinite_p_is_the_machine_on_the_sum_kernel():
     problem = make_problem(seed=9, C=4.0, regularizer=Lp(np.inf))
     alone = Problem([problem.kernels.dense().sum(axis=0)], problem.y, C=4.0)
