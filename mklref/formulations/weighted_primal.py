@@ -112,9 +112,9 @@ def psi(regularizer: Regularizer, theta: Any) -> tuple[Any, list[Any]]:
             return 0.5 * (1.0 - lam) * _h(theta, lam), []
         case ElasticNet(lam=lam, form="ivanov"):  # sum h(theta) <= 1
             return 0.0, [_h(theta, lam) <= 1]
-        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # min { x/2 + epsilon^2/(2x) - epsilon : x >= theta }
+        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # min { 1/2 sum (x_m - epsilon)^2 / x_m : x >= theta }
             x = cp.Variable(theta.shape, nonneg=True)
-            return cp.sum(0.5 * x + 0.5 * epsilon**2 * cp.inv_pos(x) - epsilon), [x >= theta]
+            return 0.5 * ratios(list(x - epsilon), x), [x >= theta]
     return regularizer.weight_atom(theta)
 
 

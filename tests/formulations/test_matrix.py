@@ -218,12 +218,18 @@ def test_one_kernel_is_the_support_vector_machine(rng):
         assert ours.intercept == pytest.approx(float(machine.intercept_[0]), abs=1e-4)
 
 
-@pytest.mark.parametrize("form", ["tikhonov", "ivanov"])
-@pytest.mark.parametrize("lam", [1e-4, 1.0 - 1e-4])
-def test_elastic_nets_near_their_ends_have_one_value(lam, form):
-    """In weights theta, in u = h(theta), and in the dual."""
-    names = ["weighted_primal", "elastic_net", "dual"]
-    agree(make_problem(seed=4, regularizer=ElasticNet(lam, form)), solvers=("CLARABEL",), only=names)
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        *(ElasticNet(lam, form) for form in ("tikhonov", "ivanov") for lam in (1e-4, 1.0 - 1e-4)),
+        ConcaveBlock(SmoothedRoot(1e-4)),
+    ],
+    ids=str,
+)
+def test_where_differences_would_cancel_primal_and_dual_have_one_value(regularizer):
+    for loss in ("hinge", "squared"):
+        problem = make_problem(loss=loss, seed=4, regularizer=regularizer)
+        agree(problem, solvers=("CLARABEL",), only=["weighted_primal", "dual"])
 
 
 def test_infinite_p_is_the_machine_on_the_sum_kernel():
