@@ -260,6 +260,13 @@ def is_one_machine(problem: Any) -> bool:
     return isinstance(problem, Problem) and not problem.several and not problem.signed
 
 
+def dual_norms(problem: Problem, dual_coef: Array) -> Array:
+    """g (M,) of dual variables, g_m^2 = sum_p beta_p'K_m beta_p."""
+    parts = zip(problem.machines, problem.split(dual_coef), strict=True)
+    squares = np.sum([machine.problem.kernels.quadratic(beta) for machine, beta in parts], axis=0)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
 def require_problem(problem: Any) -> None:
     """Raise `InvalidType` for what is no `Problem` with nonnegative weights."""
     if not isinstance(problem, Problem) or problem.signed:

@@ -206,7 +206,7 @@ class Compiled:
         checked_number("tol", tol, "[0, inf]", lambda x: x >= 0.0, "a relative duality gap.")
         best: Any = None
         failures: list[Exception] = []
-        for name in _chain(solver):
+        for name in SOLVERS if solver is None else [solver_name(solver)]:
             try:
                 solution = self._solve_with(name, problem, tol, polish, solver_options)
             except (SolverFailure, UnknownOptions) as failure:
@@ -374,13 +374,6 @@ def _quiet() -> Iterator[None]:
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", FutureWarning)
         yield
-
-
-def _chain(solver: str | None) -> tuple[str, ...]:
-    """The solvers to try, in order."""
-    if solver is None:
-        return tuple(SOLVERS)
-    return (solver_name(solver),)
 
 
 def solver_name(solver: object) -> str:

@@ -1,4 +1,4 @@
-"""What notebooks show, and problems as LaTeX: every formulation, loss and regulariser, with its numbers."""
+"""What notebooks and reports show, and problems as LaTeX: every formulation, loss and regulariser, with its numbers."""
 
 from __future__ import annotations
 
@@ -154,3 +154,25 @@ def test_a_problem_a_cross_check_and_a_family_are_shown():
 def test_what_a_user_names_is_text():
     assert "<script>" not in _display.weights(np.ones(1), ["<script>alert(1)</script>"])
     assert "<script>" not in _display.page("<script>", {"<script>": "<script>"}, _display.bullets(["<script>"]))
+
+
+def test_html_is_one_page_that_refers_to_nothing():
+    page = mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL", "SCS"]).to_html()
+    assert page.count("<svg") == 4
+    assert "PASSED: 2 values agree" in page
+    outside = re.findall(r"(?:src|href)=\"(?!#)[^\"]*\"|url\((?!#)[^)]*\)|@import", page)
+    assert outside == []
+    ids = re.findall(r"\bid=\"([^\"]+)\"", page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", page)) <= set(ids)
+    assert "#010101" not in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_html_escapes_names():
+    from mklref.report import render
+
+    check = mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL"])
+    page = render({"<b>title</b>": check}, {"data": "<script>alert(1)</script>"})
+    assert "<script>" not in page
+    assert "&lt;b&gt;title" in page

@@ -68,7 +68,7 @@ class PrimalForm:
     def __init__(self, problem: Problem, factors: Factors) -> None:
         import cvxpy as cp
 
-        self.factors = factors
+        self.factors, self.regularizer = factors, problem.regularizer
         self.costs = cost_parameters(problem.n_samples)
         self.stacked = cp.Variable(factors.stacked.shape[1], name="v")
         self.b = cp.Variable(name="b") if problem.intercept else cp.Constant(0.0)
@@ -86,6 +86,12 @@ class PrimalForm:
     def rho(self) -> Array:
         """The norms (||v_m||)_m of the solution, (M,)."""
         return self.factors.norms(self.stacked.value)
+
+    @property
+    def weights(self) -> Array:
+        """theta (M,) of the solution, in the closed form of the regulariser."""
+        g = np.sqrt(self.factors.squares(multiplier(self.scores)))
+        return self.regularizer.weights_at(self.rho, g)
 
     def model(self, objective: Any, constraints: list[Any], theta: Callable[[], Array]) -> Model:
         """Minimise under the constraints; beta is the multiplier of the scores, b a variable, theta is given."""

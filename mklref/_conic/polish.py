@@ -18,7 +18,7 @@ from mklref._polish import Samples, improved, newton
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.certificate.bounds import relative
-from mklref.problem import Point, Problem
+from mklref.problem import Point, Problem, dual_norms
 from mklref.regularizers import Fixed
 
 
@@ -92,7 +92,7 @@ def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
 
     At an optimum all three are the same weights; off it, the closed forms at least satisfy all constraints.
     """
-    g = _dual_norms(problem, point.dual_coef)
+    g = dual_norms(problem, point.dual_coef)
     yield from _stationary_points(problem, point)
     from_norms = point._replace(weights=problem.regularizer.weights_from_norms(np.maximum(point.weights, 0.0) * g))
     yield from_norms
@@ -100,18 +100,11 @@ def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
     yield point._replace(weights=problem.regularizer.weights_from_dual(g))
 
 
-def _dual_norms(problem: Problem, dual_coef: Array) -> Array:
-    """g (M,), g_m^2 = sum_p beta_p'K_m beta_p."""
-    parts = zip(problem.machines, problem.split(dual_coef), strict=True)
-    squares = np.sum([machine.problem.kernels.quadratic(beta) for machine, beta in parts], axis=0)
-    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
-
-
 def _stationary_points(problem: Problem, point: Point) -> Iterator[Point]:
     """For each guess of the active sets: the machines at the weights as they are, then all equations together."""
     samples, regularizer = Samples(problem), problem.regularizer
     beta = np.concatenate(problem.split(point.dual_coef))
-    g = _dual_norms(problem, point.dual_coef)
+    g = dual_norms(problem, point.dual_coef)
     kinked = regularizer.polyhedral(problem.n_kernels) is not None or regularizer.parts(g) is not None
     weights = np.maximum(point.weights, 0.0)
     fixed = Fixed(weights) if weights.any() and np.isfinite(weights).all() else None

@@ -13,7 +13,7 @@ import numpy as np
 
 from mklref.cli.files import Input, Output, add_force
 from mklref.exceptions import MKLError
-from mklref.losses import LOSSES, Loss
+from mklref.losses import Loss, as_loss
 
 T = TypeVar("T")
 
@@ -179,17 +179,12 @@ def sample_count(text: str) -> int:
 
 
 def loss(text: str) -> Loss:
-    """A loss by name, with its parameter after a colon: epsilon_insensitive:0.1."""
-    name, _, value = text.partition(":")
-    if name not in LOSSES:
-        raise argparse.ArgumentTypeError(f"{name!r} is unknown; known are {', '.join(LOSSES)}")
-    kind: Callable[..., Loss] = LOSSES[name]
+    """A loss by name, with its parameter after a colon, also as a fraction: epsilon_insensitive:0.1, pinball:1/3."""
+    name, colon, value = text.partition(":")
     try:
-        return kind(*([number(value)] if value else []))
+        return as_loss(f"{name}{colon}{number(value)!r}" if value else name)
     except MKLError as invalid:
         raise argparse.ArgumentTypeError(str(invalid)) from None
-    except TypeError:
-        raise argparse.ArgumentTypeError(f"{name} has no parameter; {value!r} was given") from None
 
 
 def costs(text: str) -> list[float]:

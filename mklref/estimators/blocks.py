@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from math import prod
 from os import PathLike
@@ -27,7 +26,8 @@ from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
 from mklref.exceptions import InvalidInput, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
-from mklref.kernels.fitted import Training
+from mklref.kernels.evaluation import Block, Samples
+from mklref.kernels.fitted import FittedFamily
 
 
 class Joined:
@@ -167,33 +167,24 @@ def rows_as_bytes(X: Any) -> Any:
     return np.array([*texts, None], dtype=object)[:-1]
 
 
-@dataclass(frozen=True)
-class SparseFamily(Training):
-    """What `FittedFamily` is for dense samples; these are in CSR format."""
+class SparseFamily(FittedFamily):
+    """The kernels of sparse samples, in CSR format."""
 
     def grams(self) -> Iterator[FloatArray]:
         """The training matrices as they are before normalisation, (n, n) each."""
-        products = _dense(self.samples @ self.samples.T)
-        products = 0.5 * (products + products.T)
-        return (_values(kernel, products) for kernel in self.kernels)
+        products = (self.samples @ self.samples.T).toarray()
+        block = _block(0.5 * products + 0.5 * products.T)  # no sum overflows
+        return (self._cross(block, m) for m in range(len(self.kernels)))
 
     def rows(self, X_new: Any, which: Iterable[int]) -> Iterator[FloatArray]:
         """The chosen kernels of new samples with the training samples, (k, n) each."""
-        products = _dense(X_new @ self.samples.T)
-        norms = np.asarray(X_new.multiply(X_new).sum(axis=1), dtype=np.float64).reshape(-1, 1)
+        block, own = _block((X_new @ self.samples.T).toarray()), _block(X_new.power(2).sum(axis=1).reshape(-1, 1))
         for m in which:
-            values = _values(self.kernels[m], products)
-            yield self.transforms[m].new(values, _values(self.kernels[m], norms)[:, 0])
+            yield self.transforms[m].new(self._cross(block, m), self._cross(own, m)[:, 0])
 
 
-def _dense(products: Any) -> Array:
-    return np.asarray(products.toarray() if is_sparse(products) else products, dtype=np.float64)
-
-
-def _values(kernel: Kernel, products: Array) -> Any:
-    if isinstance(kernel, Composite):
-        return np.asarray(kernel.compose([_values(part, products) for part in kernel.kernels]))
-    values = np.asarray(kernel.of_shared(products))
-    if not np.isfinite(values).all():
-        raise InvalidInput(f"kernel {kernel.name(())!r} overflows float64 on these samples; scale the variables first.")
-    return values
+def _block(products: Array) -> Block:
+    """That of these products, of which kernels are functions, and of nothing else of the samples."""
+    block = Block(Samples(products))
+    block.know("products", None, products)
+    return block

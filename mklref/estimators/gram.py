@@ -52,9 +52,7 @@ def family_of(kernels: Any) -> KernelFamily:
     )
 
 
-def raw_family(
-    kernels: Any, X: Any, names: Any, storage: str, how: Normalizer
-) -> tuple[KernelStack, FittedFamily | SparseFamily]:
+def raw_family(kernels: Any, X: Any, names: Any, storage: str, how: Normalizer) -> tuple[KernelStack, FittedFamily]:
     """The kernels on samples X (n, d) whose columns have these names, and those of new samples.
 
     Kernels that are positive semidefinite by a theorem need no check; functions and kernels of the user's get one.
@@ -108,7 +106,7 @@ class Precomputed(Training):
             yield self.transforms[m].new(block, np.zeros(len(block)))  # the diagonal is read by 'spherical' alone
 
 
-NewKernels = FittedFamily | SparseFamily | Precomputed | FactorFamily
+NewKernels = FittedFamily | Precomputed | FactorFamily
 """What a fitted estimator keeps of its kernels."""
 
 

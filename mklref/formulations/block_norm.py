@@ -13,7 +13,7 @@ them; Kloft's Prop. 5 prints the cost of the third without its factor q/2 (errat
 Dual: `dual`, with R*(g) = 1/2 ||g||_{q*}^2, 1/q* sum g^{q*}, and the latter rescaled.
 
 Recovery: beta is the multiplier of the scores, theta_m = rho_m / (dR/drho_m), which is proportional to
-rho_m^{2-q}; b is a variable.
+rho_m^{2-q}, or for q > 2 theta_m = (dR*/dg_m) / g_m, proportional to g_m^{(2-q)/(q-1)}. b is a variable.
 
 Source: Kloft (27)-(30); Tomioka (5), (7).
 """
@@ -55,4 +55,4 @@ class BlockNormForm(Formulation):
                 penalty = cp.sum(power(rho, q)) / q
             case HalfPower(q=q):
                 penalty = 0.5 * cp.sum(power(rho, q))
-        return f.model(f.losses + penalty, [], theta=lambda: problem.regularizer.weights_from_norms(f.rho))
+        return f.model(f.losses + penalty, [], theta=lambda: f.weights)

@@ -51,4 +51,4 @@ class CAP(Formulation):
         f = PrimalForm(problem, L)
         within = [len(group) ** (p / 2) * norm(norms([f.v[m] for m in group]), gamma) for group in groups.groups]
         objective = f.losses + 0.5 * cp.square(norm(cp.hstack(within), gamma0))
-        return f.model(objective, [], theta=lambda: groups.weights_from_norms(f.rho))
+        return f.model(objective, [], theta=lambda: f.weights)

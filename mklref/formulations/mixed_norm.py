@@ -10,7 +10,8 @@ q = 2p/(p+1), which is 1/2 (sum_m rho_m)^2 at p = 1.
 
 Dual: `dual`, and `qcqp` at p = 1.
 
-Recovery: beta is the multiplier of the scores, theta_m = rho_m / (dR/drho_m) in closed form, b a variable.
+Recovery: beta is the multiplier of the scores, theta_m = rho_m / (dR/drho_m) in closed form, or theta_m =
+(dR*/dg_m) / g_m for `BlockNorm(q)` with q > 2, whose norms are nearly equal; b is a variable.
 
 Source: SimpleMKL (3), with the weights (4); Kloft (28) in the squared form of (27); Szafranski (4);
 Tomioka (4) and (5).
@@ -62,7 +63,7 @@ class MixedNorm(Formulation):
         penalty, domain = R(problem.regularizer, s)
         objective = f.losses + penalty
         norms = [cp.norm(v_m) <= s_m for v_m, s_m in zip(f.v, s, strict=True)]
-        return f.model(objective, [*norms, *domain], theta=lambda: problem.regularizer.weights_from_norms(f.rho))
+        return f.model(objective, [*norms, *domain], theta=lambda: f.weights)
 
 
 def R(regularizer: Regularizer, s: Any) -> tuple[Any, list[Any]]:

@@ -11,8 +11,8 @@ is the minimum over the simplex of J(d) = sum_p J_p(d).
 Dual: maximise sum_p [ -sum_i c_i V*(-beta_{i,p}/c_i, y_{i,p}) ] - R*(g) with g_m^2 = sum_p beta_p'K_m beta_p and
 1'beta_p = 0: the gradient of J is -g_m^2/2, (22) with the labels of each machine (erratum R6).
 
-Recovery: beta_p is the multiplier of the scores of machine p, theta follows from the norms ||V_m||_F in closed form,
-b_p is a variable.
+Recovery: beta_p is the multiplier of the scores of machine p, theta follows from the norms ||V_m||_F as in
+`mixed_norm`, b_p is a variable.
 
 Source: SimpleMKL 4.2, (22).
 """
@@ -58,6 +58,7 @@ class Multiclass(Formulation):
 
         def recover() -> Point:
             beta = problem.join([multiplier(constraint) for constraint in scores])
-            return Point(beta, problem.regularizer.weights_from_norms(L.norms(V.value)), np.asarray(b.value))
+            theta = problem.regularizer.weights_at(L.norms(V.value), np.sqrt(L.squares(beta.T)))
+            return Point(beta, theta, np.asarray(b.value))
 
         return Model(cp.Problem(cp.Minimize(objective), [*scores, *norms, *domain]), c, recover)

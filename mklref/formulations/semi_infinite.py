@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from mklref._conic.cutting_planes import Cuts, Loop
-from mklref._conic.model import Model, Solve, balance, balance_multiplier, cost_parameters, nonnegative
+from mklref._conic.model import Model
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
-from mklref.formulations.dual import V_star
+from mklref.formulations.silp import column_generation
 from mklref.formulations.weighted_primal import psi
-from mklref.problem import Point, Problem
+from mklref.losses.base import Costs
+from mklref.problem import Problem
 from mklref.regularizers import Lp
 
 
@@ -48,41 +48,14 @@ class SemiInfinite(Formulation):
         return f"{regularizer} has no penalty on the weights that is minimised; use 'sup_block_norm' or 'dual'."
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The separation program over beta, the master over theta and tau, and the loop."""
-        import cvxpy as cp
+        """The programs and the loop of `silp`, with psi in the master."""
 
-        c = cost_parameters(problem.n_samples)
-        beta = cp.Variable(problem.n_samples, name="beta")
-        root = cp.Parameter(problem.n_kernels, nonneg=True, name="root")  # sqrt(theta): products with it are DPP
-        conjugates, box = V_star(problem.loss, beta, problem.y, c)
-        quadratic = cp.sum_squares(cp.hstack([root[m] * (L_m.T @ beta) for m, L_m in enumerate(L.matrices)]))
-        intercept = balance(problem, beta)
-        separation = cp.Problem(cp.Maximize(-conjugates - 0.5 * quadratic), [*intercept, *box])
+        def bounded(theta: Any, c: Costs) -> tuple[Any, list[Any]]:
+            """psi; a finite one is at most the objective at f = 0, b = 0: else masters may be unbounded below."""
+            penalty, domain = psi(problem.regularizer, theta)
+            if isinstance(penalty, float) or penalty.is_constant() or problem.intercept_cost:
+                return penalty, domain
+            at_zero = c.value.value @ problem.loss.value(np.zeros(problem.n_samples), problem.y)
+            return penalty, [*domain, penalty <= at_zero]
 
-        def bounded(penalty: Any) -> bool:
-            """A finite psi is at most the objective at f = 0, b = 0: else the first masters may be unbounded below."""
-            indicator = isinstance(penalty, float) or penalty.is_constant()
-            return not indicator and not problem.intercept_cost
-
-        def loop(solve: Solve) -> Point:
-            cuts = Cuts(problem, L, c)
-            theta = problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
-            while True:
-                root.value = np.sqrt(theta)
-                solve(separation)  # the beta whose constraint is violated most at theta
-                cuts.add(beta.value, balance_multiplier(intercept), theta)
-
-                weights = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
-                tau = cp.Variable(name="tau")  # in units of S
-                found = tau >= (cuts.S - 0.5 * cuts.q @ weights) / cuts.unit
-                penalty, domain = psi(problem.regularizer, weights)
-                if bounded(penalty):
-                    at_zero = c.value.value @ problem.loss.value(np.zeros(problem.n_samples), problem.y)
-                    domain = [*domain, penalty <= at_zero]
-                master = cp.Problem(cp.Minimize(cuts.unit * tau + penalty), [found, *domain])
-                solve(master)  # the best weights for the constraints found so far
-                theta = nonnegative(weights)
-                if cuts.closed(master.solution.opt_val):
-                    return cuts.mixture(theta, found)
-
-        return Loop(separation, c, lambda: Point(beta.value, root.value**2, balance_multiplier(intercept)), loop)
+        return column_generation(problem, L, bounded)

@@ -20,6 +20,9 @@ Source: SimpleMKL 3.4 and Kloft 4.4.1, after Sonnenburg et al.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from mklref._conic.cutting_planes import Cuts, Loop
@@ -27,6 +30,7 @@ from mklref._conic.model import Model, Solve, balance, balance_multiplier, cost_
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.formulations.dual import V_star
+from mklref.losses.base import Costs
 from mklref.problem import Point, Problem
 from mklref.regularizers import Lp
 
@@ -43,32 +47,40 @@ class SILP(Formulation):
         return f"the master of silp is linear at Lp(1), not at {problem.regularizer}; use 'semi_infinite' or 'dual'."
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The separation program over beta, the master over theta and tau, and the loop."""
+        """Weights of the simplex."""
         import cvxpy as cp
 
-        c = cost_parameters(problem.n_samples)
-        beta = cp.Variable(problem.n_samples, name="beta")
-        root = cp.Parameter(problem.n_kernels, nonneg=True, name="root")  # sqrt(theta): products with it are DPP
-        conjugates, box = V_star(problem.loss, beta, problem.y, c)
-        quadratic = cp.sum_squares(cp.hstack([root[m] * (L_m.T @ beta) for m, L_m in enumerate(L.matrices)]))
-        intercept = balance(problem, beta)
-        separation = cp.Problem(cp.Maximize(-conjugates - 0.5 * quadratic), [*intercept, *box])
+        return column_generation(problem, L, lambda theta, c: (0.0, [cp.sum(theta) <= 1]))
 
-        def loop(solve: Solve) -> Point:
-            cuts = Cuts(problem, L, c)
-            theta = np.full(problem.n_kernels, 1.0 / problem.n_kernels)
-            while True:
-                root.value = np.sqrt(theta)
-                solve(separation)  # the beta whose constraint is violated most at theta
-                cuts.add(beta.value, balance_multiplier(intercept), theta)
 
-                weights = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
-                tau = cp.Variable(name="tau")  # in units of S
-                found = tau >= (cuts.S - 0.5 * cuts.q @ weights) / cuts.unit
-                master = cp.Problem(cp.Minimize(cuts.unit * tau), [found, cp.sum(weights) <= 1])
-                solve(master)  # the best weights for the constraints found so far
-                theta = nonnegative(weights)
-                if cuts.closed(master.solution.opt_val):
-                    return cuts.mixture(theta, found)
+def column_generation(problem: Problem, L: Factors, psi: Callable[[Any, Costs], tuple[Any, list[Any]]]) -> Model:
+    """The separation program over beta, the master over theta and tau + psi(theta), and the loop."""
+    import cvxpy as cp
 
-        return Loop(separation, c, lambda: Point(beta.value, root.value**2, balance_multiplier(intercept)), loop)
+    c = cost_parameters(problem.n_samples)
+    beta = cp.Variable(problem.n_samples, name="beta")
+    root = cp.Parameter(problem.n_kernels, nonneg=True, name="root")  # sqrt(theta): products with it are DPP
+    conjugates, box = V_star(problem.loss, beta, problem.y, c)
+    quadratic = cp.sum_squares(cp.hstack([root[m] * (L_m.T @ beta) for m, L_m in enumerate(L.matrices)]))
+    intercept = balance(problem, beta)
+    separation = cp.Problem(cp.Maximize(-conjugates - 0.5 * quadratic), [*intercept, *box])
+
+    def loop(solve: Solve) -> Point:
+        cuts = Cuts(problem, L, c)
+        theta = problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
+        while True:
+            root.value = np.sqrt(theta)
+            solve(separation)  # the beta whose constraint is violated most at theta
+            cuts.add(beta.value, balance_multiplier(intercept), theta)
+
+            weights = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
+            tau = cp.Variable(name="tau")  # in units of S
+            found = tau >= (cuts.S - 0.5 * cuts.q @ weights) / cuts.unit
+            penalty, domain = psi(weights, c)
+            master = cp.Problem(cp.Minimize(cuts.unit * tau + penalty), [found, *domain])
+            solve(master)  # the best weights for the constraints found so far
+            theta = nonnegative(weights)
+            if cuts.closed(master.solution.opt_val):
+                return cuts.mixture(theta, found)
+
+    return Loop(separation, c, lambda: Point(beta.value, root.value**2, balance_multiplier(intercept)), loop)

@@ -59,7 +59,7 @@ class SupBlockNorm(Formulation):
             vartheta = 2.0 * np.concatenate([multiplier(constraint) for constraint in squares])
             # A function of norm 0 has no say in the supremum: its vartheta may be 0, and its theta is anything.
             present = f.rho > 1e-9 * f.rho.max(initial=1e-300)
-            theta = block.weights_from_norms(f.rho)
+            theta = f.weights
             known = present & (vartheta > 0.0)
             theta[known] = 1.0 / vartheta[known]
             return theta

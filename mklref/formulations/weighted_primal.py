@@ -112,17 +112,20 @@ def psi(regularizer: Regularizer, theta: Any) -> tuple[Any, list[Any]]:
             return 0.5 * (1.0 - lam) * _h(theta, lam), []
         case ElasticNet(lam=lam, form="ivanov"):  # sum h(theta) <= 1
             return 0.0, [_h(theta, lam) <= 1]
-        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # min { x/2 + epsilon^2/(2x) - epsilon : x >= theta }
+        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # min { 1/2 sum (x_m - epsilon)^2 / x_m : x >= theta }
             x = cp.Variable(theta.shape, nonneg=True)
-            return cp.sum(0.5 * x + 0.5 * epsilon**2 * cp.inv_pos(x) - epsilon), [x >= theta]
+            return 0.5 * ratios(list(x - epsilon), x), [x >= theta]
     return regularizer.weight_atom(theta)
 
 
 def _h(theta: Any, lam: float) -> Any:
-    """sum_m (1-lam) theta_m / (1 - lam theta_m), the last row of Tomioka's Table 1."""
+    """sum_m h(theta_m), h(theta) = (1-lam) theta / (1 - lam theta), the last row of Tomioka's Table 1.
+
+    It is (1-lam) theta + lam theta^2/x with x = (1 - lam theta)/(1-lam), where nothing cancels for lam near 0 or 1.
+    """
     import cvxpy as cp
 
-    return (1.0 - lam) / lam * cp.sum(cp.inv_pos(1.0 - lam * theta) - 1.0)
+    return (1.0 - lam) * cp.sum(theta) + lam * ratios(list(theta), (1.0 - lam * theta) / (1.0 - lam))
 
 
 def _reciprocal(x: float) -> float:

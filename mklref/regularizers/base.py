@@ -97,6 +97,10 @@ class Regularizer(ABC):
     def weights_from_dual(self, g: Array) -> Array:
         """Weights theta (M,) that attain R*(g); one point of the face where they are not unique."""
 
+    def weights_at(self, rho: Array, g: Array) -> Array:
+        """The weights theta (M,) at an optimum with these norms: from those of which they depend less steeply."""
+        return self.weights_from_norms(rho)
+
     def weights_jacobian(self, g: Array) -> Array:
         """d theta_m / d q_l of `weights_from_dual` as a function of q = g^2, a symmetric matrix (M, M).
 

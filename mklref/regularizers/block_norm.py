@@ -34,7 +34,8 @@ class BlockNorm(Regularizer):
     is not the reciprocal of the line above it: its last factor belongs into the numerator (erratum L11).
 
     Weights of kernels with rho = 0 or g = 0 are 0/0 and given as 0, as f_m = theta_m K_m beta = 0. At q = inf the
-    weights are sum(g)/g_m from the dual; the norms, all equal at an optimum, leave them open.
+    weights are sum(g)/g_m from the dual; the norms, equal where g > 0, leave them open. There f_m with g_m = 0 costs
+    nothing up to the largest norm: it need not be 0, and then only theta_m -> inf attains the optimum.
 
     Parameters
     ----------
@@ -88,13 +89,7 @@ class BlockNorm(Regularizer):
         return 0.5 * norm * norm
 
     def weight_penalty(self, theta: Array) -> float:
-        """That of the lp ball.
-
-        Raises
-        ------
-        NotApplicable
-            For q > 2.
-        """
+        """That of the lp ball; for q > 2 there is none."""
         return self.ball.weight_penalty(theta)
 
     def weights_from_norms(self, rho: Array) -> Array:
@@ -113,14 +108,12 @@ class BlockNorm(Regularizer):
         ratio = quotient(g, np.full(len(g), p_norm(g, self.dual_exponent)))
         return quotient(ratio ** (self.dual_exponent - 1.0), ratio)
 
-    def weights_jacobian(self, g: Array) -> Array:
-        """(q*-2)/2 (diag(theta/g^2) - theta theta'/||g||_{q*}^2), negative semidefinite for q > 2.
+    def weights_at(self, rho: Array, g: Array) -> Array:
+        """For q > 2 from g: d log theta is (2-q) d log rho, all rho being equal at q = inf, and (2-q)/(q-1) d log g."""
+        return self.weights_from_dual(g) if self.q > 2.0 else self.weights_from_norms(rho)
 
-        Raises
-        ------
-        NotApplicable
-            At q = 1.
-        """
+    def weights_jacobian(self, g: Array) -> Array:
+        """(q*-2)/2 (diag(theta/g^2) - theta theta'/||g||_{q*}^2), negative semidefinite for q > 2; none at q = 1."""
         if self.q <= 2.0:
             return super().weights_jacobian(g) if self.q == 1.0 else self.ball.weights_jacobian(g)
         top = float(g.max())

@@ -166,13 +166,7 @@ class ConcaveBlock(Regularizer):
         return quotient(self.norms_from_dual(inside), inside)
 
     def weights_jacobian(self, g: Array) -> Array:
-        """diag(e/(1 - 2e) theta/s^2) with the elasticity e = -x g''(x)/g'(x) at x = rho^2; 0 where rho is 0.
-
-        Raises
-        ------
-        NotApplicable
-            If g is the square root.
-        """
+        """diag(e/(1 - 2e) theta/s^2) with the elasticity e = -x g''(x)/g'(x) at x = rho^2; 0 where rho is 0."""
         if self.g.slopes.low == self.g.slopes.high:
             return super().weights_jacobian(g)
         inside = self.dual_scale(g) * g

@@ -140,14 +140,9 @@ class Groups(Regularizer):
         return np.asarray(outer[self.group_of] * self._blocks.norm_gradients(ratio, within))
 
     def weights_jacobian(self, g: Array) -> Array:
-        """The Hessian of the mixed norm N with exponents a = 1/(1-q) within and b = 1/(1-p-q) across groups.
+        """For p + q < 1 the Hessian of the mixed norm with exponents a = 1/(1-q) in and b = 1/(1-p-q) across groups.
 
         (a-1) diag(theta/q) + (b-a) (theta_l theta_l'/theta_l'q_l within groups) - (b-1) theta theta'/theta'q.
-
-        Raises
-        ------
-        NotApplicable
-            If p + q = 1.
         """
         within, across = (conjugate_exponent(exponent) for exponent in self._ball_exponents)
         if np.isinf(across):

@@ -96,13 +96,7 @@ class Lp(Regularizer):
         return norm_gradient((g / top) ** 2 if top > 0.0 else g, conjugate_exponent(self.p))
 
     def weights_jacobian(self, g: Array) -> Array:
-        """(diag(theta/q) - theta theta'/||q||_{p*}) / (p - 1), the Hessian of ||q||_{p*}, for p > 1; 0 at g = 0.
-
-        Raises
-        ------
-        NotApplicable
-            If p = 1.
-        """
+        """(diag(theta/q) - theta theta'/||q||_{p*}) / (p - 1), the Hessian of ||q||_{p*}, for p > 1; 0 at g = 0."""
         if self.p == 1.0:
             return super().weights_jacobian(g)
         top = float(g.max())

@@ -84,13 +84,7 @@ class Rescaled(Regularizer):
         return self._outer(self.base.weights_from_dual(self._inner(g)))
 
     def weights_jacobian(self, g: Array) -> Array:
-        """root_m^2 T_S root_l^2 / factor^3.
-
-        Raises
-        ------
-        NotApplicable
-            If the weights of S are not differentiable.
-        """
+        """root_m^2 T_S root_l^2 / factor^3."""
         inner = self.base.weights_jacobian(self._inner(g))
         return self._outer(self._outer(inner).T) / self.factor
 

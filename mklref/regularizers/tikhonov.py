@@ -98,13 +98,7 @@ class Tikhonov(Regularizer):
         return self.ball.conjugate(g) / (2.0 * self.mu) * self.ball.weights_from_dual(g)
 
     def weights_jacobian(self, g: Array) -> Array:
-        """(theta_Lp theta_Lp' + ||q||_{p*} T_Lp) / (4 mu), the Hessian of ||q||_{p*}^2 / (8 mu), for p > 1.
-
-        Raises
-        ------
-        NotApplicable
-            If p = 1.
-        """
+        """(theta_Lp theta_Lp' + ||q||_{p*} T_Lp) / (4 mu), the Hessian of ||q||_{p*}^2 / (8 mu), for p > 1."""
         if self.p == 1.0:
             return super().weights_jacobian(g)
         theta = self.ball.weights_from_dual(g)
@@ -196,13 +190,7 @@ class Power(Regularizer):
         return np.asarray(inside ** (2.0 / (self.p - 1.0)))
 
     def weights_jacobian(self, g: Array) -> Array:
-        """diag(theta/q) / (p - 1) for p > 1.
-
-        Raises
-        ------
-        NotApplicable
-            If p = 1.
-        """
+        """diag(theta/q) / (p - 1) for p > 1."""
         if self.p == 1.0:
             return super().weights_jacobian(g)
         return np.diag(quotient(self.weights_from_dual(g), g**2)) / (self.p - 1.0)

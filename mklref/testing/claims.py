@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mklref._typing import Array
 from mklref._validate import shown
 from mklref.certificate import Certificate, dual_losses
 from mklref.exceptions import InvalidType
-from mklref.problem import Problem
+from mklref.problem import Problem, dual_norms
 from mklref.testing.faults import Finding, Point
 
 PLAUSIBLE = 1e-2
@@ -65,36 +64,26 @@ def _joint(problem: Problem, point: Point, upper: float) -> float:
     """The objective in functions and weights, with 1/2 sum theta_m q_m + psi(theta) in place of R(rho)."""
     if point.weights is None or problem.regularizer.weight_form != "min":
         return upper
-    squares = squares_of(problem, point)
-    theta = np.maximum(point.weights, 0.0)
+    g, theta = dual_norms(problem, point.dual_coef), np.maximum(point.weights, 0.0)
     psi = problem.regularizer.weight_penalty(theta)
-    penalty = problem.regularizer.value(theta * np.sqrt(squares))
-    return upper - penalty + 0.5 * float(theta @ squares) + (psi if np.isfinite(psi) else 0.0)
+    penalty = problem.regularizer.value(theta * g)
+    return upper - penalty + 0.5 * float(theta @ g**2) + (psi if np.isfinite(psi) else 0.0)
 
 
 def _dual_of_machine(problem: Problem, point: Point) -> float | None:
     """-sum c V*(-beta/c) - 1/2 sum theta_m q_m: the dual value of the machine at these weights."""
     if point.weights is None:
         return None
-    return dual_losses(problem, problem.split(point.dual_coef)) - 0.5 * float(
-        point.weights @ squares_of(problem, point)
-    )
+    g = dual_norms(problem, point.dual_coef)
+    return dual_losses(problem, problem.split(point.dual_coef)) - 0.5 * float(point.weights @ g**2)
 
 
 def _dual_of_used_kernels(problem: Problem, point: Point) -> float | None:
     """The dual objective with g_m = 0 for the kernels of weight 0."""
     if point.weights is None:
         return None
-    squares = np.where(point.weights > 0.0, squares_of(problem, point), 0.0)
-    loss = dual_losses(problem, problem.split(point.dual_coef))
-    return loss - problem.regularizer.conjugate(np.sqrt(squares))
-
-
-def squares_of(problem: Problem, point: Point) -> Array:
-    """q_m = sum_p beta_p'K_m beta_p."""
-    each = zip(problem.machines, problem.split(point.dual_coef), strict=True)
-    squares = [np.maximum(machine.problem.kernels.quadratic(beta), 0.0) for machine, beta in each]
-    return np.asarray(np.sum(squares, axis=0))
+    g = np.where(point.weights > 0.0, dual_norms(problem, point.dual_coef), 0.0)
+    return dual_losses(problem, problem.split(point.dual_coef)) - problem.regularizer.conjugate(g)
 
 
 def _close(value: float, other: float | None, scale: float, allowed: float) -> bool:

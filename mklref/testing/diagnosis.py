@@ -17,10 +17,10 @@ from mklref.certificate.bounds import dual_objective, relative, unit_of
 from mklref.certificate.feasible import repaired_weights
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import MKLError
-from mklref.problem import Problem
+from mklref.problem import Problem, dual_norms
 from mklref.regularizers import Fixed
 from mklref.testing.answer import Answer
-from mklref.testing.claims import PLAUSIBLE, claim, false_claims, squares_of
+from mklref.testing.claims import PLAUSIBLE, claim, false_claims
 from mklref.testing.faults import Finding, Point, Reading, Suspect
 from mklref.testing.implied import fitting_weights
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST
@@ -228,7 +228,7 @@ def _why_not_each_machine(
         return
     theta = point.weights
     if theta is None:
-        theta = problem.regularizer.weights_from_dual(np.sqrt(squares_of(problem, point)))
+        theta = problem.regularizer.weights_from_dual(dual_norms(problem, point.dual_coef))
     if not theta.any():  # no kernel sees this dual point, and a machine without kernels is none
         yield Finding("not converged", f"No kernel has a positive weight. {bounds}")
         return

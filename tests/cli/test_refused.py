@@ -41,7 +41,7 @@ from mklref.testing.vectors.schema import record_of_problem
         (["crosscheck", "--tol", "0"], "tol = 0.0 must lie in (0, 1)"),
         (["crosscheck", "--samples", "1"], "'1' is neither 'all' nor an integer of at least 2"),
         (["crosscheck", "--seed", "-3"], "'-3' is not a nonnegative integer"),
-        (["crosscheck", "--loss", "hinges"], "'hinges' is unknown; known are hinge"),
+        (["crosscheck", "--loss", "hinges"], "'hinges' is unknown; known names: hinge"),
         (["crosscheck", "--loss", "hinge:2"], "hinge has no parameter"),
         (["crosscheck", "--loss", "epsilon_insensitive:-1"], "epsilon = -1.0 must lie in [0, inf)"),
         (["crosscheck", "--kernels", "rbf"], "kernels: 'rbf' is not understood"),

@@ -1,7 +1,8 @@
-"""The commands in a terminal: warnings, interruption, exit codes of the process, bars and narrow tables."""
+"""The commands in a terminal: warnings, interruption, processes and their exit codes, bars and narrow tables."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -15,7 +16,8 @@ from makers import make_problem
 from rich.console import Console
 
 import mklref
-from mklref import native
+from mklref import native, reference
+from mklref._conic import SOLVERS
 from mklref.cli import render
 from mklref.exceptions import Interrupted, SlowWarning
 
@@ -119,6 +121,40 @@ print("main returned", code)
     assert (out.count("main returned 0"), out.count("main returned"), err) == (1, 1, "")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes that are not forked see no fault that is planted here")
+def test_a_solver_that_kills_its_process_takes_no_other_row_with_it(monkeypatch):
+    genuine = reference.Engine._attempt
+
+    def attempt(self, program):
+        if self.solver == "ECOS":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return genuine(self, program)
+
+    monkeypatch.setattr(reference.Engine, "_attempt", attempt)
+    check = mklref.crosscheck(make_problem(n=20, M=3), formulations=["dual", "mixed_norm", "ivanov"], processes=2)
+    assert check.passed
+    assert [(row.label, row.solution is None) for row in check.rows[1:]] == [
+        (f"{form}/{solver}", solver == "ECOS") for form in ("dual", "mixed_norm", "ivanov") for solver in SOLVERS
+    ]
+    assert all("ECOS: its process ended without an answer" in row.note for row in check.rows if row.solution is None)
+
+
+def test_children_that_are_none_of_its_own_are_left_alone():
+    child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+
+    def begin(done, total, label):
+        if done == 1:  # while its own are at work
+            child.start()
+
+    try:
+        problem = make_problem(n=20, M=3)
+        mklref.crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"], processes=2, progress=begin)
+        assert child.is_alive()
+    finally:
+        child.kill()
+        child.join()
+
+
 def test_bars():
     assert render._bar(1.0, False) == "█" * 8
     assert render._bar(0.0, False) == " " * 8
@@ -158,3 +194,21 @@ def test_rows_keep_their_names_and_values_in_a_narrow_terminal(capsys, width, hi
     for name in hidden:
         assert name not in lines[0].replace("raw lower", "" if name == " lower" else "raw lower")
     assert ("raw lower" in lines[0]) == (width > 80)
+
+
+INTERRUPTED_IMPORT = """
+import os, runpy, signal, sys
+class Interrupting:
+    def find_spec(self, name, *others):
+        if name == "mklref.cli.options":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("mklref", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
+    with start("-c", INTERRUPTED_IMPORT) as process:
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (-signal.SIGINT, "")

@@ -242,6 +242,14 @@ def test_sparse_samples_are_as_dense_ones(three_classes, options):
         sparse.save("model.npz")
 
 
+@pytest.mark.parametrize(("scale", "kernel"), [(1e110, "poly:3"), (1e154, "linear")])
+def test_kernels_of_sparse_samples_that_overflow_are_named_as_those_of_dense_ones(three_classes, scale, kernel):
+    X, y, _ = three_classes
+    for samples in (X, csr_array(X)):
+        with pytest.raises(InvalidInput, match=f"kernel '{kernel}' overflows"):
+            MKLClassifier("linear, poly(3)").fit(scale * samples, y)
+
+
 def test_losses_by_name_with_their_parameter(three_classes):
     X = three_classes[0]
     narrow, wide = (MKLRegressor("linear", loss=f"epsilon_insensitive:{e}").fit(X, X[:, 0] ** 2) for e in (0.01, 0.8))

@@ -71,13 +71,13 @@ def suited(name: str, loss, seed: int) -> list[Problem]:
 
 
 SUITED = {
-    "dual": (Lp(1), Lp(4 / 3), BlockNorm(3)),
-    "mixed_norm": (Lp(1), Lp(4 / 3), BlockNorm(3)),
+    "dual": (Lp(1), Lp(4 / 3), BlockNorm(3), BlockNorm(np.inf)),
+    "mixed_norm": (Lp(1), Lp(4 / 3), BlockNorm(3), BlockNorm(np.inf)),
     "weighted_primal": (Lp(1), Lp(4 / 3), Tikhonov(2, 0.3)),
     "qcqp": (Lp(1),),
     "silp": (Lp(1),),
     "semi_infinite": (Lp(4 / 3), Tikhonov(2, 0.3)),
-    "block_norm": (Lp(2), BlockNorm(3), Power(2), HalfPower(1.5)),
+    "block_norm": (Lp(2), BlockNorm(3), BlockNorm(1e6), BlockNorm(np.inf), Power(2), HalfPower(1.5)),
     "sup_block_norm": (BlockNorm(2), BlockNorm(3), BlockNorm(np.inf)),
     "generalized_block_norm": (Power(2), ElasticNet(0.4), ConcaveBlock(SmoothedRoot(0.4))),
     "ivanov": (Lp(2), Lp(np.inf), WeightedLp(1.7, SCALE), Mahalanobis(OPPOSED)),

@@ -218,6 +218,20 @@ def test_one_kernel_is_the_support_vector_machine(rng):
         assert ours.intercept == pytest.approx(float(machine.intercept_[0]), abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        *(ElasticNet(lam, form) for form in ("tikhonov", "ivanov") for lam in (1e-4, 1.0 - 1e-4)),
+        ConcaveBlock(SmoothedRoot(1e-4)),
+    ],
+    ids=str,
+)
+def test_where_differences_would_cancel_primal_and_dual_have_one_value(regularizer):
+    for loss in ("hinge", "squared"):
+        problem = make_problem(loss=loss, seed=4, regularizer=regularizer)
+        agree(problem, solvers=("CLARABEL",), only=["weighted_primal", "dual"])
+
+
 def test_infinite_p_is_the_machine_on_the_sum_kernel():
     problem = make_problem(seed=9, C=4.0, regularizer=Lp(np.inf))
     alone = Problem([problem.kernels.dense().sum(axis=0)], problem.y, C=4.0)

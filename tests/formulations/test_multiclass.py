@@ -15,7 +15,7 @@ from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.formulations import as_formulation
 from mklref.multiclass import STRATEGIES, MulticlassProblem
 from mklref.problem import Problem
-from mklref.regularizers import Fixed, Lp, Power, Tikhonov
+from mklref.regularizers import BlockNorm, Fixed, Lp, Power, Tikhonov
 from mklref.solution import Status
 
 
@@ -67,8 +67,9 @@ def test_two_classes_one_against_one_is_the_binary_problem(data):
     np.testing.assert_allclose(scores[:, 0], binary.decision_function(kernels), atol=1e-3)
 
 
-def test_recovery_unpolished(data):
-    problem = MulticlassProblem(*data, C=2.0, regularizer=Lp(4 / 3))
+@pytest.mark.parametrize("regularizer", [Lp(4 / 3), BlockNorm(np.inf)], ids=str)
+def test_recovery_unpolished(data, regularizer):
+    problem = MulticlassProblem(*data, C=2.0, regularizer=regularizer)
     model = as_formulation("multiclass").build(problem, factorize(problem.kernels))
     model.set_costs(problem.costs)
     bounds = problem.certify(*model.run(reference.Engine("CLARABEL")))

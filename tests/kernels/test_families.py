@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from makers import Frame, make_samples
 
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import (
     Kernel,
     KernelFamily,
@@ -184,67 +184,6 @@ def test_recipe_on_all_variables(X, X_new):
     everything = simplemkl_recipe(X)
     np.testing.assert_array_equal(K.dense(), everything.dense()[:13])
     assert new.shape == (13, NEW, N)
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: polynomial(0), r"degree = 0 must be a positive integer"),
-        (lambda: polynomial(2.0), r"degree = .*2\.0.* must be a positive integer"),
-        (lambda: polynomial([]), r"degrees is empty"),
-        (lambda: polynomial(2, offset=-1.0), r"offset = -1\.0 must lie in \[0, inf\): with a negative one"),
-        (lambda: polynomial(2, offset=np.nan), r"offset = nan must lie in"),
-        (lambda: polynomial(2, offset="one"), r"offset is 'one' \(str\); give a number in \[0, inf\)"),
-        (lambda: gaussian(0.0), r"width = 0\.0 must lie in \(0, inf\)"),
-        (lambda: gaussian(1e-300), r"width = 1e-300 must lie in \[1e-150, 1e150\]"),
-        (lambda: gaussian(1e300), r"width = 1e\+300 must lie in \[1e-150, 1e150\]"),
-        (lambda: gaussian([1.0, np.nan]), r"width = nan must lie in \(0, inf\)"),
-        (lambda: gaussian([]), r"widths is empty"),
-        (lambda: per_variable("linear"), r"per_variable takes a family of kernels"),
-        (lambda: linear().fit(np.eye(3), normalize="unit"), r"normalization = 'unit' is unknown; known are 'trace'"),
-        (lambda: linear().fit(np.eye(3), center="yes"), r"center is 'yes' \(str\); give True or False"),
-    ],
-)
-def test_bad_parameters_are_refused(make, says):
-    with pytest.raises((InvalidParameter, InvalidType), match=says):
-        make()
-
-
-@pytest.mark.parametrize(
-    ("samples", "says"),
-    [
-        (np.ones(4), r"X has shape \(4,\); expected a matrix, one sample a row"),
-        (np.ones((2, 2, 2)), r"X has shape \(2, 2, 2\)"),
-        (np.empty((0, 3)), r"X has shape \(0, 3\)"),
-        (np.empty((3, 0)), r"X has shape \(3, 0\)"),
-        (np.ones((1, 3)), r"X has shape \(1, 3\); give at least two samples"),
-        ([[1.0, 2.0], [3.0]], r"X is ragged"),
-        ([[1.0, np.nan], [3.0, 4.0]], r"X\[0, 1\] is nan"),
-        ([[1e200, 1.0], [3.0, 4.0]], r"kernel 'poly:3' overflows float64 on these samples; standardise"),
-    ],
-)
-def test_bad_samples_are_refused(samples, says):
-    with pytest.raises(InvalidInput, match=says):
-        polynomial(3).fit(samples)
-
-
-def test_new_samples_must_have_the_same_variables(X):
-    K = polynomial(3).fit(X)
-    with pytest.raises(InvalidInput, match=r"X_new has 2 variables, the training samples have 3"):
-        K.new(X[:, :2])
-    with pytest.raises(InvalidInput, match=r"X_new\[1, 2\] is inf"):
-        K.new(np.where(np.arange(6).reshape(2, 3) == 5, np.inf, 1.0))
-    with pytest.raises(InvalidInput, match=r"kernel 'poly:3' overflows float64"):
-        K.new(np.full((1, 3), 1e150))
-    with pytest.raises(InvalidType, match=r"X_new is boolean data"):
-        K.new(np.ones((1, 3), dtype=bool))
-
-
-def test_a_variable_without_variance_is_named(X):
-    X[:, 1] = 2.0
-    with pytest.raises(InvalidKernel, match=r"kernel 'rbf:1\[x1\]' is constant on the training samples"):
-        per_variable(gaussian(1.0)).fit(X, normalize="multiplicative")
-    assert len(per_variable(gaussian(1.0)).fit(X, normalize="trace")) == D
 
 
 def test_gaussians_share_their_distances(X, X_new, monkeypatch):

@@ -68,6 +68,14 @@ def test_at_q_inf_the_weights_from_the_dual_attain_the_conjugate():
     np.testing.assert_allclose(BlockNorm(np.inf).weights_from_norms(np.full(M, 0.3)), M)
 
 
+@pytest.mark.parametrize("q", [1.5, 2.0, 3.0, 1e6, np.inf])
+def test_errors_of_the_norms_change_the_weights_of_a_point_little(q, rng):
+    g = rng.uniform(0.5, 2.0, M)
+    theta = BlockNorm(q).weights_from_dual(g)
+    near = (1.0 + 1e-8 * rng.normal(size=(2, M))) * (theta * g, g)
+    np.testing.assert_allclose(BlockNorm(q).weights_at(*near), theta, rtol=1e-7)
+
+
 @pytest.mark.parametrize("regularizer", [*FAMILIES, Lp(1), Lp(1.7), Fixed(SCALE)], ids=str)
 def test_value_is_homogeneous_of_the_stated_degree(regularizer):
     rho = np.array([0.7, 0.2, 0.0, 1.4])

@@ -1,9 +1,15 @@
-"""The experiments of Kloft, Szafranski, Kowalski and Tomioka: their parts against definitions, and small cells."""
+"""The experiments of Kloft, Szafranski, Kowalski and Tomioka: their parts against definitions, and small cells.
+
+The committed results of all experiments, what is expected of them, and the page that tells it.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
+from string import Formatter
 
 import numpy as np
 import pytest
@@ -12,9 +18,10 @@ import mklref
 from mklref.algorithms import silp, simplemkl, sip
 from mklref.datasets import PUBLISHED, Dataset
 from mklref.kernels import ArrayStack
-from validation.reproduce import report
+from validation.reproduce import docs_page, expected, report, run as runner, store
 from validation.reproduce.base import Result
 from validation.reproduce.experiments import (
+    NAMES,
     experiments,
     kloft_emulated_data,
     kloft_examples,
@@ -31,6 +38,8 @@ from validation.reproduce.experiments.paired import holm
 from validation.reproduce.experiments.single_variables import SingleVariables
 
 ROOT = Path(__file__).parents[2]
+
+COMMITTED = ROOT / "validation" / "results" / "reproduce"
 
 
 @pytest.fixture
@@ -156,17 +165,17 @@ def test_what_is_said_of_the_maps_can_fail(claim, norm, shape):
 
 def test_the_realisation_that_stands_for_the_papers_is_the_only_one_that_fits():
     fits, other = ({"baselines": {"Good": 21.843, "Bad": bad, "Ugly": 32.569}} for bad in (25.89, 21.3))
-    for values, expected in (([fits, other], True), ([fits, fits], False), ([other, fits], False)):
+    for values, holds in (([fits, other], True), ([fits, fits], False), ([other, fits], False)):
         results = [Result("", {}, value, 1.0, {}) for value in values]
-        assert kowalski_titanic.realisation(results)["first-only"].holds == expected
+        assert kowalski_titanic.realisation(results)["first-only"].holds == holds
 
 
 def test_a_row_of_table_1_needs_both_value_and_weight():
     (cell, *_) = tomioka_table1.cells(False)
     values = tomioka_table1.cell(dict(cell.config))
-    for changed, expected in (({}, True), ({"value": 1e-6}, False), ({"weight": 1e-3}, False)):
+    for changed, holds in (({}, True), ({"value": 1e-6}, False), ({"weight": 1e-3}, False)):
         result = Result(cell.id, dict(cell.config), {**values, **changed}, 1.0, {})
-        assert tomioka_table1.summary([result]).claims["block-1-norm"].holds == expected
+        assert tomioka_table1.summary([result]).claims["block-1-norm"].holds == holds
 
 
 def test_correspondences_of_table_1():
@@ -238,3 +247,91 @@ def test_centred_spheres_are_those_of_the_features():
     Z /= np.linalg.norm(Z, axis=1, keepdims=True)
     found = kloft_emulated_data.centred_sphere(F @ F[:n].T, np.sum(F**2, axis=1))
     np.testing.assert_allclose(found, Z @ Z[:n].T, atol=1e-12)
+
+
+def test_spambase_is_compared_on_its_independent_splits():
+    (experiment,) = experiments(["szafranski-spambase"])
+    results = runner.finished(COMMITTED, experiment, quick=False)
+    rows = expected.compare(experiment, experiment.summary(results)).tables[0].rows
+    for name in ("SVM", "MKL", "GKL"):
+        assert len(rows[name][0].ours) == 15
+        assert rows[name][0].shared == pytest.approx(np.std(rows[name][0].ours, ddof=1))
+    splits = [r.config for r in results if "part" in r.config]
+    assert len({config["seed"] for config in splits}) == len(splits)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_expectations_are_readable_and_named_after_experiments(name):
+    (experiment,) = experiments([name])
+    document = expected.read(experiment.module)
+    assert document["paper"]
+    assert all(table["source"] and table["id"] for table in document.get("table", ()))
+    ids = [cell.id for cell in experiment.cells(False)]
+    assert len(set(ids)) == len(ids)
+    assert 0 < len(experiment.cells(True)) < 20
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(COMMITTED.glob("*.jsonl"))])
+def test_every_committed_difference_is_explained_and_no_cause_is_idle(name):
+    (experiment,) = experiments([name])
+    results = runner.finished(COMMITTED, experiment, quick=False)
+    assert len(results) == len(store.read(COMMITTED, experiment)), "results of other configurations lie around"
+    summary = experiment.summary(results)
+    comparison = expected.compare(experiment, summary)
+    assert comparison.unexplained == ()
+    causes = expected.read(experiment.module).get("cause", ())
+    used = {cause.text for cause in comparison.causes} - {expected.UNDECIDED}
+    assert {" ".join(cause["text"].format_map(summary.measured).split()) for cause in causes} == used
+    cited = {name for cause in causes for _, name, _, _ in Formatter().parse(cause["text"]) if name}
+    assert cited == set(summary.measured)
+
+
+def test_docs_page_is_that_of_the_committed_results():
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    for name in NAMES:
+        assert f"({name})=" in page
+        (experiment,) = experiments([name])
+        done = len(runner.finished(COMMITTED, experiment, quick=False))
+        assert f"Run: {done} of {len(experiment.cells(False))} cells" in page.partition(f"({name})=")[2]
+
+
+def test_the_page_is_short_and_so_is_every_cause():
+    """A first page of five minutes; the report has the rest."""
+    assert len((ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8").split()) < 8000
+    for path in expected.FOLDER.glob("*.toml"):
+        for name, part in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            for cause in part.get("cause", ()) if isinstance(part, dict) else ():
+                assert 0 < len(cause["brief"].split()) <= 60, (name, cause["of"])
+
+
+def test_no_sentence_of_a_paper_is_counted_twice():
+    """Those of kloft-times that kloft-scale decides, too, are named after it."""
+    scale, times = (
+        {claim: shared for claim, _, shared in expected.sentences(expected.read(name))}
+        for name in ("kloft_scale", "kloft_times")
+    )
+    both = {"sip-silp": "sip-silp", "nonsparse-silp": "nonsparse-slightly", "sip-analytic": "analytic-sip"}
+    assert both.keys() == scale.keys() - {"finished"}
+    assert all(times[name]["decided_by"] == "kloft-scale" for name in both.values())
+
+
+def test_first_page_and_links_are_those_of_the_results(tmp_path, monkeypatch):
+    """Without the pictures, which are drawn when the docs are built."""
+    monkeypatch.setattr(report.pictures, "svg", lambda figure: "<svg/>")
+    sections = [
+        report.section(experiment, runner.finished(COMMITTED, experiment, False), False, COMMITTED)
+        for experiment in experiments(["all"])
+    ]
+    docs_page.write_docs(tmp_path, sections, "command")
+    page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    committed = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert page.partition("## How it is read")[0] == committed.partition("## How it is read")[0]
+    counts = [s.counts("paper") for s in sections]
+    assert f"**{sum(yes for yes, _ in counts)} of {sum(map(sum, counts))} agree**" in page.replace("\n", " ")
+    own = [s.counts("paper") for s in sections if s.experiment.name in ("kloft-emulated", "szafranski-channels")]
+    assert f"{sum(yes for yes, _ in own)} of {sum(map(sum, own))} on data generated" in page.replace("\n", " ")
+    html = report.write_page(tmp_path, sections, "command").read_text(encoding="utf-8")
+    anchors = set(re.findall(r'id="([^"]+)"', html))
+    linked = set(re.findall(r'report\.html#([^"]+)"', page))
+    assert {f"{s.experiment.name}-{cause.anchor}" for s in sections for cause in s.comparison.causes} <= linked
+    assert linked | set(re.findall(r'href="#([^"]+)"', html)) <= anchors

@@ -1,16 +1,24 @@
-"""What decides the claims of SimpleMKL's experiments: each statistic against a definition, and where it must fail."""
+"""What decides the claims of SimpleMKL's experiments: each statistic against a definition, and where it must fail.
+
+Every experiment in its quick form.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from mklref.cli import main
 from mklref.datasets import Dataset, load
-from validation.reproduce import pictures
+from validation.reproduce import pictures, run as runner
 from validation.reproduce.base import Result
 from validation.reproduce.experiments import (
+    NAMES,
+    experiments,
     simplemkl_data as ratios,
     simplemkl_growth,
     simplemkl_multiclass,
@@ -21,6 +29,8 @@ from validation.reproduce.experiments import (
 )
 from validation.reproduce.experiments.paired import sign_test
 from validation.reproduce.experiments.simplemkl_data import Reached, printed
+
+ROOT = Path(__file__).parents[2]
 
 
 def by_split(values):
@@ -256,3 +266,79 @@ def test_counts_have_whole_ticks():
     pictures.whole(axes[0, 0].yaxis)
     drawing.draw_without_rendering()
     assert all(tick == round(tick) for tick in axes[0, 0].get_yticks())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("simplemkl")])
+def test_quick_form_runs_and_reports(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("MKLREF_DATA", raising=False)
+    monkeypatch.chdir(ROOT)
+    assert main(["reproduce", name, "--quick", "--out", str(tmp_path)]) == 0
+    (experiment,) = experiments([name])
+    results = runner.finished(tmp_path, experiment, quick=True)
+    assert len(results) == len(experiment.cells(True))
+    page = (tmp_path / "report.html").read_text()
+    assert "http" not in page.replace("http://www.w3.org", "")
+    for result in results:
+        assert f"--cell {result.id}" in page
+    assert f"{len(results)} of {len(results)} cells" in capsys.readouterr().out
+    SANE[name](results)
+
+
+def quick_table1(results):
+    for result in results:
+        values = result.values
+        assert (values["n"], values["M"]) == (70, 65)
+        rows = {name: row for name, row in values.items() if isinstance(row, dict)}
+        for label, row in rows.items():
+            assert row["gap"] <= (1e-6 if label == "solve, 1e-6" else 0.01)
+            assert row["accuracy"] > 70.0
+            assert row["kernels"] < 65
+    for seed in range(3):
+        same = [r.values for r in results if r.config["seed"] == seed]
+        found = [row["objective"] for values in same for row in values.values() if isinstance(row, dict)]
+        assert len(found) == 7
+        assert max(found) <= min(found) / 0.99
+
+
+def path(results):
+    objectives = np.array([result.values["objective"] for result in results])
+    assert np.all(np.ptp(objectives, axis=0) <= 0.011 * objectives.max(axis=0) + 1e-9)
+    assert np.all(np.diff(objectives, axis=1) < 0.02 * objectives[:, :-1])
+    assert all(max(result.values["gap"]) <= 0.01 for result in results)
+
+
+def growth(results):
+    for result in results:
+        for name in ("SimpleMKL", "SILP", "solve"):
+            assert len(result.values[name]["seconds"]) == len(result.config["sizes"])
+            assert max(result.values[name]["gap"]) <= 0.01
+
+
+def large(results):
+    assert all(result.values["accuracy"] > 90.0 for result in results)
+    assert next(r for r in results if r.config["solver"] == "solve").values["gap"] <= 0.01
+
+
+def wavelets(results):
+    (result,) = results
+    for kind in ("single", "Dil", "Dil-Trans"):
+        assert result.values[kind]["error"] < 10.0
+    assert result.values["single"]["kernels"] == 1
+    assert 2 <= result.values["Dil"]["kernels"] <= 10
+
+
+def multiclass(results):
+    (result,) = results
+    assert result.values["error"] <= 12.0
+    assert result.values["gap"] <= 0.01
+    assert min(result.values["cross-validation"]) <= 12.0
+
+
+SANE = {
+    "simplemkl-table1": quick_table1,
+    "simplemkl-path": path,
+    "simplemkl-growth": growth,
+    "simplemkl-large": large,
+    "simplemkl-wavelets": wavelets,
+    "simplemkl-multiclass": multiclass,
+}
