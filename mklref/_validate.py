@@ -220,11 +220,11 @@ def checked_vector(data: Any, label: str, length: int) -> Array:
     return checked_array(data, label, (length,))
 
 
-def checked_array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
+def checked_array(data: Any, label: str, shape: tuple[int, ...], remedy: str = "") -> Array:
     """A float64 array of this shape, if `data` is a finite one; else an error that names it."""
     array = as_float_array(data, label, InvalidParameter)
     if array.shape != shape:
-        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}.")
+        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
     require_finite(array, label, InvalidParameter)
     return array.astype(np.float64, copy=False)
 

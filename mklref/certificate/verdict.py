@@ -147,11 +147,12 @@ class Certificate(Bounds):
                 "mklref.kernels.check_psd proves it for one matrix, certify(..., rigorous=True) for all."
             )
         lines += [f"Infeasible: {violation}." for violation in self.violations]
-        gain = self.objective - self.better_upper
-        if gain > _WORTH_SAYING * self.size:
-            lines.append(f"{self._better_intercept()} lowers the upper bound by {gain:.3g} to {self.better_upper:.9g}.")
-        if _GOOD * self.size < self.gap - self.rounding < float("inf"):
-            gain = self.objective - self.fitting_upper
+        by_intercept = self.objective - self.better_upper
+        if by_intercept > _WORTH_SAYING * self.size:
+            better = f"lowers the upper bound by {by_intercept:.3g} to {self.better_upper:.9g}"
+            lines.append(f"{self._better_intercept()} {better}.")
+        if _GOOD * self.size < self.gap - self.rounding < float("inf") and by_intercept <= 0.5 * self.gap:
+            gain = self.better_upper - self.fitting_upper
             if max(self.regularizer_gap, gain) > 0.5 * self.gap:
                 remedy = f"; the weights that fit it lower the upper bound to {self.fitting_upper:.9g}" * (gain > 0.0)
                 lines.append(
