@@ -318,7 +318,7 @@ def test_the_report_as_text_and_table(mixed):
     assert mixed.faults == {"error": 1}
     assert re.search(r"^squared-l2 +failed ", mixed.table, flags=re.MULTILINE)
     text = str(mixed)
-    assert "error: ValueError: a < b & [bold]c[/bold]." in text
+    assert "error: ValueError: a < b & [bold]c[/bold] (" in text
     assert text.startswith(mixed.verdict)
     shown = StringIO()
     Console(width=100, file=shown).print(mixed)
