@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 _WORTH_SAYING = 1e-9
 """Relative size from which a better intercept, or a negative gap, is worth a sentence."""
+_OF_THE_GAP = 1e-3
+"""The share of the gap that a better intercept has to close to be worth one."""
 _GOOD = 1e-6
 """Relative gap up to which a point needs no excuse."""
 
@@ -148,7 +150,7 @@ class Certificate(Bounds):
             )
         lines += [f"Infeasible: {violation}." for violation in self.violations]
         by_intercept = self.objective - self.better_upper
-        if by_intercept > _WORTH_SAYING * self.size:
+        if by_intercept > max(_WORTH_SAYING * self.size, _OF_THE_GAP * self.gap):
             better = f"lowers the upper bound by {by_intercept:.3g} to {self.better_upper:.9g}"
             lines.append(f"{self._better_intercept()} {better}.")
         if _GOOD * self.size < self.gap - self.rounding < float("inf") and by_intercept <= 0.5 * self.gap:

@@ -247,4 +247,7 @@ def _matrices(kernels: Any) -> Iterable[Any]:
     if array.ndim != 3:
         hint = "; wrap a single Gram matrix as kernels=[K]" if array.ndim == 2 else ""
         raise InvalidKernel(f"kernels has shape {array.shape}; expected (M, n, n){hint}.")
+    if array.shape[0] == array.shape[1] != array.shape[2]:
+        last = "kernels are counted first: np.moveaxis(kernels, -1, 0)"
+        raise InvalidKernel(f"kernels has shape {array.shape}; expected (M, n, n): {last}.")
     return list(array)

@@ -69,7 +69,8 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
     Parameters
     ----------
     problem : Problem
-    answer : Answer, Solution, or (dual_coef, weights, intercept)
+    answer : Answer or Solution or tuple
+        A tuple is dual_coef, weights, intercept.
     tol : float
         Largest relative gap, which is the same in every unit (`mklref.certificate.bounds`).
 

@@ -79,7 +79,7 @@ def test_what_is_missing_has_the_defaults():
         ({"y": None}, "y missing; the file holds kernels"),
         ({"loss": "hing"}, "loss = 'hing' is unknown; known names: hinge"),
         ({"regularizer": "L1"}, "regularizer = 'L1' is unknown; known names: l1, l2, uniform, BlockNorm"),
-        ({"regularizer": "Tikhonov", "regularizer_p": 2.0}, "Tikhonov needs regularizer_p, regularizer_mu"),
+        ({"regularizer": "Tikhonov", "regularizer_p": 2.0}, "Tikhonov needs regularizer_mu."),
         ({"regularizer": "Lp", "regularizer_p": 0.5}, "p = 0.5"),
         ({"C": "big"}, "C = 'big' is no number"),
         ({"C": -1.0}, "C = -1"),
