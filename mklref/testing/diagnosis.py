@@ -162,8 +162,7 @@ def plausible(
     """The readings whose certificate leaves less than a share of the gap, and about the least of all.
 
     Of the readings of one fault that fit as well as one another the first one stays. Those that explain the intercept
-    as it was returned come first, and of these the ones without a number that nobody could have meant. Where another
-    intercept is all it takes, readings that ask for one as well explain nothing more.
+    as it was returned come first, and of these the ones without a number that nobody could have meant.
     """
     gap, effect = certificate.relative_gap, _share_of_effect(problem, certificate.upper, certificate.lower)
     fitting = []
@@ -181,9 +180,8 @@ def plausible(
             fitting.append((lost or as_given > 10.0 * left, reading.adapted, left, reading))
     best = min((left for *_, left, _ in fitting), default=np.inf)
     first: dict[str, tuple[float, Reading]] = {}
-    alone = any(reading.fault == "wrong intercept" and left < 10.0 * best for *_, left, reading in fitting)
-    for unexplained, _, left, reading in sorted(fitting, key=lambda row: row[:2]):
-        if left < 10.0 * best and not (alone and unexplained and reading.fault != "wrong intercept"):
+    for *_, left, reading in sorted(fitting, key=lambda row: row[:2]):
+        if left < 10.0 * best:
             first.setdefault(reading.fault, (left, reading))
     return list(first.values())
 

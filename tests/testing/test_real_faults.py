@@ -155,9 +155,6 @@ def test_a_wrong_intercept_is_not_called_another_unit_of_what_is_right():
     problem, (beta, theta, b) = solved(C=1.0)
     (finding,) = judge(problem, Answer(beta, theta, b + 1.0)).findings
     assert (finding.fault, finding.others) == ("wrong intercept", ())
-    scaled, (beta, theta, b) = solved(C=1e-3)  # all samples at their bounds, whatever the kernels
-    (finding,) = judge(scaled, Answer(beta, theta, b + 1.0)).findings
-    assert (finding.fault, finding.others) == ("wrong intercept", ())
 
 
 @pytest.mark.parametrize(("one", "other"), [(1.03128, 1.031281), (2.0, 3.0), (1.0, 1.0 + 1e-15), (0.5, 0.5)])
