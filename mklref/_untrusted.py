@@ -196,6 +196,8 @@ def _plain(value: Any) -> Any:
         return [_plain(entry) for entry in value]
     if isinstance(value, str) and value in _NONFINITE:
         return float(value)
+    if value is None:
+        raise ValueError("null, which many writers of JSON put for NaN, is no number")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{str(value)[:40]!r} is no number")
     return value

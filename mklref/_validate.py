@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,14 @@ def checked_integer(value: Any, least: float, most: float, says: str) -> int:
     if isinstance(value, bool) or not least <= number <= most:
         raise InvalidParameter(says)
     return number
+
+
+def checked_words(label: str, value: Any) -> tuple[str, ...]:
+    """A sequence of texts, or one by itself, as a tuple; else `InvalidType`."""
+    words = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (None,)
+    if not all(isinstance(word, str) for word in words):
+        raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give a name, or a sequence of names.")
+    return words
 
 
 def checked_flag(label: str, value: Any) -> bool:
@@ -220,11 +228,11 @@ def checked_vector(data: Any, label: str, length: int) -> Array:
     return checked_array(data, label, (length,))
 
 
-def checked_array(data: Any, label: str, shape: tuple[int, ...]) -> Array:
+def checked_array(data: Any, label: str, shape: tuple[int, ...], remedy: str = "") -> Array:
     """A float64 array of this shape, if `data` is a finite one; else an error that names it."""
     array = as_float_array(data, label, InvalidParameter)
     if array.shape != shape:
-        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}.")
+        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
     require_finite(array, label, InvalidParameter)
     return array.astype(np.float64, copy=False)
 

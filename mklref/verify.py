@@ -104,9 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     paths = [Path(argument) for argument in given]
     if len(paths) not in (1, 2):
         return _say(UNREADABLE, f"usage: {_USAGE}; --help says more")
+    data = paths[1] if len(paths) == 2 else paths[0].with_suffix(".npz")
+    what = f"certificate {paths[0]}"
     try:
         certificate = read_certificate(paths[0])
-        kernels, y, unread = read_data(paths[1] if len(paths) == 2 else paths[0].with_suffix(".npz"), certificate)
+        what = f"NPZ file {data}"
+        kernels, y, unread = read_data(data, certificate)
+        what = f"certificate {paths[0]}"
         _say(CONFIRMED, "data: SHA-256 of kernels and targets as certified")
         whole = hashlib.sha256(np.ascontiguousarray(kernels, "<f8").data)
         whole.update(np.ascontiguousarray(y, "<f8").data)
@@ -118,9 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Refuted as doubt:
         return _say(NOT_CONFIRMED, f"NOT CONFIRMED: {doubt}")
     except Unreadable as damage:
-        return _say(UNREADABLE, f"cannot be read: {damage}")
+        return _say(UNREADABLE, f"{what} cannot be read: {damage}")
     except _DAMAGE as damage:
-        return _say(UNREADABLE, f"cannot be read: {type(damage).__name__}: {damage}")
+        return _say(UNREADABLE, f"{what} cannot be read: {type(damage).__name__}: {damage}")
     return _say(CONFIRMED, "CONFIRMED")
 
 

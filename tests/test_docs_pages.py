@@ -165,3 +165,10 @@ def test_what_the_page_says_of_table_1_is_in_the_table():
     svm, gradients = ({name: int(last[name][k]) for name in ("silp", "simplemkl", "gradient_descent")} for k in (3, 4))
     assert gradients["simplemkl"] < gradients["silp"] < gradients["gradient_descent"]
     assert svm["silp"] < svm["simplemkl"] < svm["gradient_descent"]
+
+
+def test_every_page_is_in_the_navigation_once():
+    trees = re.findall(r"```{toctree}(.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    listed = re.findall(r"^[^:\n].*$", "".join(trees), flags=re.MULTILINE)
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    assert sorted(listed) == sorted({*pages, "api/index", "algorithms/index", "formulations/index"})

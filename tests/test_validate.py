@@ -5,6 +5,9 @@ The recorder: why a run ends, in which order, and what Ctrl-C leaves.
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import itertools
 import math
 import re
 from typing import NamedTuple
@@ -47,6 +50,62 @@ NUMBERS = {
     "simplemkl": lambda value: mklref.algorithms.simplemkl(PROBLEM, tol=value),
     "level": lambda value: mklref.algorithms.level(PROBLEM, position=value),
 }
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: mklref.testing.select(include=3),
+        lambda: mklref.testing.select(exclude=np.ones(3)),
+        lambda: mklref.testing.Supports(losses=3),
+        lambda: mklref.kernels.stack(PROBLEM.kernels.dense(), names=3),
+        lambda: mklref.kernels.check_psd(np.eye(2), tolerance="small"),
+        lambda: mklref.testing.judge(PROBLEM, np.zeros(12)),
+        lambda: mklref.testing.judge(PROBLEM, (np.zeros(12), None, None), tol="small"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_in_words(wrong):
+    with pytest.raises(InvalidType, match=r"give a|expected"):
+        wrong()
+
+
+def test_what_is_no_path_closes_no_file(tmp_path):
+    """open(3) is the file that happens to have this number, and the end of `with` closes it."""
+    with (tmp_path / "own").open("w") as own, pytest.raises(TypeError):
+        mklref.kernels.gene_sets(own.fileno())
+
+
+USUAL = {"problem": PROBLEM, "kernels": PROBLEM.kernels, "y": PROBLEM.y, "X": np.eye(3), "path": "nowhere"}
+
+
+def documented(function):
+    """The names in the first lines of what the section Raises of a docstring lists; none without the section."""
+    raises = re.search(r"Raises\n-+\n(.*?)(?:\n\n|\Z)", inspect.getdoc(function) or "", re.DOTALL)
+    return set(re.findall(r"\w+", " ".join(re.findall(r"^\S.*$", raises[1], re.MULTILINE)))) if raises else set()
+
+
+@pytest.mark.parametrize("module", ["", ".kernels", ".regularizers", ".testing", ".bounds", ".datasets"])
+def test_docstrings_name_every_error_of_an_argument_that_makes_no_sense(module):
+    """Where a docstring lists errors: None, a text, no number, a negative one, nothing, for each argument in turn."""
+    module = importlib.import_module(f"mklref{module}")
+    undocumented = set()
+    for name in module.__all__:
+        function = getattr(module, name)
+        if not callable(function) or not (listed := documented(function)):
+            continue
+        parameters = inspect.signature(function).parameters.values()
+        needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+        usual = {argument: USUAL.get(argument, 1.0) for argument in needed}
+        for argument, wrong in itertools.product(usual, (None, "abc", np.nan, -1.0, [])):
+            given = usual | {argument: wrong}
+            first = [given.pop(p.name) for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)]
+            try:
+                function(*first, **given)
+            except Exception as error:  # noqa: BLE001 - of whatever kind
+                of_a_path = "path" in usual and isinstance(error, OSError | TypeError)
+                if not of_a_path and not listed & {kind.__name__ for kind in type(error).__mro__}:
+                    undocumented.add(f"{name}({argument}={wrong!r}): {type(error).__name__}")
+    assert not undocumented
 
 
 @pytest.mark.parametrize("name", NUMBERS)

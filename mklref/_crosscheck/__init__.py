@@ -30,7 +30,7 @@ from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 
 Progress = Callable[[int, int, str], None]
 """Called before each row with the number of rows done, of rows in all, and the label of the next one."""
@@ -79,7 +79,7 @@ def crosscheck(
     InvalidParameter
         A tolerance outside (0, 1), an unknown name, no formulation or solver at all, no process.
     InvalidType
-        `formulations` or `solvers` is a single string; a tolerance is no number.
+        `problem` is none; `formulations` or `solvers` is a single string; a tolerance is no number.
     NotApplicable
         A requested formulation does not cover the problem; the message says why.
     """
@@ -113,6 +113,8 @@ def chosen_job(
     InvalidParameter, InvalidType, NotApplicable
         As for `crosscheck`.
     """
+    if not getattr(problem, "signed", False):
+        require_problem(problem)
     for name, value in (("tol", tol), ("reference_tol", reference_tol), ("value_tol", value_tol)):
         checked_number(name, value, "(0, 1)", lambda x: 0.0 < x < 1.0, "it is relative to the optimal value.")
     return Job(problem, chosen_formulations(problem, formulations), _chosen_solvers(solvers), tol, reference_tol)

@@ -132,7 +132,7 @@ def conversion_factor(n_kernels: int, p: float, source: float = 1.0) -> float:
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         Arguments out of range.
     """
     M = checked_count("n_kernels", n_kernels, 1, "a class has at least one kernel.")
@@ -154,7 +154,7 @@ def complexity_bound(n_samples: int, n_kernels: int, p: float, *, kernel_radius:
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         Arguments out of range.
     """
     n, M, R = _checked_sizes(n_samples, n_kernels, kernel_radius)
@@ -209,7 +209,7 @@ def class_radius(norms: Any, p: float) -> float:
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         Norms that are not a nonnegative finite vector, or p out of range.
     """
     rho = as_float_array(norms, "norms", InvalidParameter).astype(np.float64, copy=False)

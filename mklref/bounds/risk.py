@@ -49,7 +49,7 @@ def risk_bound(
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         Arguments out of range.
     """
     risk = checked_number(
@@ -85,7 +85,7 @@ def radius_margin_bound(
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         Arguments out of range.
     """
     return risk_bound(
@@ -114,7 +114,7 @@ def margin_risk(scores: Any, y: Any, margin: float) -> float:
 
     Raises
     ------
-    InvalidTarget
+    InvalidType, InvalidTarget
         Arrays of different or wrong shape, not finite, or other labels.
     InvalidParameter
         A margin that is not positive.

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number, checked_vector
+from mklref._validate import checked_array, checked_number, checked_vector
+from mklref.certificate.verdict import apart
 from mklref.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def repaired_weights(problem: Problem, weights: Any) -> tuple[Array, Violations]
         middle = 0.5 * (low + high)
         allowed = np.isfinite(problem.regularizer.weight_penalty(middle * positive))
         low, high = (middle, high) if allowed else (low, middle)
-    text = f"weights lie outside the domain of {problem.regularizer}: only {low:.6g} times them is allowed"
+    text = f"weights lie outside the domain of {problem.regularizer}: only {apart(low, 1.0)[0]} times them is allowed"
     return positive, [*violations, (text, 1.0 - low)]
 
 
@@ -53,6 +54,12 @@ def of_all_machines(problem: Problem, violations: Iterable[Violations]) -> Viola
         for p, own in enumerate(violations)
         for text, size in own
     ]
+
+
+def checked_dual(problem: Problem, dual_coef: Any) -> list[Array]:
+    """beta of each machine, finite and of the right shape; else an error."""
+    remedy = ", a number for each sample, 0 where it is no support vector"
+    return problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape, remedy))
 
 
 def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
@@ -81,13 +88,15 @@ def repair(problem: Problem, beta: Array) -> tuple[Array, Violations]:
     rounding = 8 * np.finfo(float).eps
     if np.any(excess > rounding * np.abs(inside)):
         i = int(excess.argmax())
-        box = f"[{lower[i] + 0.0:.6g}, {upper[i] + 0.0:.6g}]"  # not -0
-        violations.append((f"dual_coef[{i}] = {beta[i]:.6g} lies outside {box}", float(excess[i])))
+        shown, edge = apart(beta[i], inside[i] + 0.0)  # not -0
+        low, high = (edge if end == inside[i] else f"{end + 0.0:.6g}" for end in (lower[i], upper[i]))
+        violations.append((f"dual_coef[{i}] = {shown} lies outside [{low}, {high}]", float(excess[i])))
     if not problem.intercept:
         return inside, violations
     imbalance = float(beta.sum()) - problem.intercept_cost
     if abs(imbalance) > rounding * len(beta) * max(float(np.abs(beta).sum()), problem.intercept_cost):
-        violations.append((f"dual_coef sums to {beta.sum():.6g} instead of {problem.intercept_cost:g}", abs(imbalance)))
+        total, needed = apart(beta.sum(), problem.intercept_cost)
+        violations.append((f"dual_coef sums to {total} instead of {needed}", abs(imbalance)))
     for _ in range(2):  # the second round removes the rounding error of the first
         inside = _spread(inside, float(inside.sum()) - problem.intercept_cost, lower, upper)
     return inside, violations

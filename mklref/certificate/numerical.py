@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_array, checked_flag, shown
+from mklref._validate import checked_flag, shown
 from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, penalty_error, squares_error
 from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair, unit_of
-from mklref.certificate.feasible import checked_intercepts, of_all_machines, repair, repaired_weights
+from mklref.certificate.feasible import checked_dual, checked_intercepts, of_all_machines, repair, repaired_weights
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.verdict import Certificate
 from mklref.exceptions import InvalidInput, InvalidParameter
@@ -158,7 +158,7 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
                 f"points[{k}] has another kernel stack than points[0]; make its problem by replace(...), which keeps "
                 "the stack, or certify it by itself."
             )
-    betas = [problem.split(checked_array(dual, "dual_coef", problem.dual_shape)) for problem, dual, _, _ in points]
+    betas = [checked_dual(problem, dual) for problem, dual, _, _ in points]
     certificates = []
     for first in range(0, len(points), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_array, checked_number, shown
+from mklref._validate import checked_number, shown
 from mklref.certificate import loss_terms, penalty_terms
 from mklref.certificate.bounds import dual_objective, unit_of
 from mklref.certificate.definite import fingerprint, proven_shifts
@@ -39,6 +39,7 @@ from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.exact import Unbounded, dot, root_up, round_down, round_up, total
 from mklref.certificate.feasible import (
     Violations,
+    checked_dual,
     checked_intercepts,
     exactly_feasible,
     of_all_machines,
@@ -142,7 +143,7 @@ def certify_rigorously(
 def _feasible(problem: Problem, dual_coef: Any) -> tuple[list[Array], bool, Violations]:
     """beta of each machine next to the given ones, whether all are exactly feasible, and what was violated."""
     betas, feasible, violations = [], True, list[Violations]()
-    given = problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape))
+    given = checked_dual(problem, dual_coef)
     for (own, *_), beta in zip(problem.machines, given, strict=True):
         repaired, moved = repair(own, beta)
         box = exact_box(own.loss, own.y, own.costs)

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 _WORTH_SAYING = 1e-9
 """Relative size from which a better intercept, or a negative gap, is worth a sentence."""
+_OF_THE_GAP = 1e-3
+"""The share of the gap that a better intercept has to close to be worth one."""
 _GOOD = 1e-6
 """Relative gap up to which a point needs no excuse."""
 
@@ -147,11 +149,12 @@ class Certificate(Bounds):
                 "mklref.kernels.check_psd proves it for one matrix, certify(..., rigorous=True) for all."
             )
         lines += [f"Infeasible: {violation}." for violation in self.violations]
-        gain = self.objective - self.better_upper
-        if gain > _WORTH_SAYING * self.size:
-            lines.append(f"{self._better_intercept()} lowers the upper bound by {gain:.3g} to {self.better_upper:.9g}.")
-        if _GOOD * self.size < self.gap - self.rounding < float("inf"):
-            gain = self.objective - self.fitting_upper
+        by_intercept = self.objective - self.better_upper
+        if by_intercept > max(_WORTH_SAYING * self.size, _OF_THE_GAP * self.gap):
+            better = f"lowers the upper bound by {by_intercept:.3g} to {self.better_upper:.9g}"
+            lines.append(f"{self._better_intercept()} {better}.")
+        if _GOOD * self.size < self.gap - self.rounding < float("inf") and by_intercept <= 0.5 * self.gap:
+            gain = self.better_upper - self.fitting_upper
             if max(self.regularizer_gap, gain) > 0.5 * self.gap:
                 remedy = f"; the weights that fit it lower the upper bound to {self.fitting_upper:.9g}" * (gain > 0.0)
                 lines.append(

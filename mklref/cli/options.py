@@ -114,11 +114,12 @@ def _add_solve(commands: Any) -> None:
 def _add_certify(commands: Any) -> None:
     certify = commands.add_parser(
         "certify",
-        help="check the answer of any solver, from files in any of five formats",
+        help="check the answer of any solver, from NPZ, MAT, HDF5 or JSON files",
         description="Certify a solution (dual_coef, perhaps weights and intercept) of a problem (kernels, y, C, loss, "
         "regularizer), and say what is wrong with it. Both are NPZ, MAT, HDF5 or JSON files, or two directories of "
         "files of the same names.",
-        epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input.",
+        epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input. "
+        "What --rigorous --save wrote is checked by python -m mklref.verify.",
     )
     add = certify.add_argument
     add(

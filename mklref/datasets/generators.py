@@ -42,7 +42,7 @@ def kloft_toy(rng: np.random.Generator, n: int, *, relevant: int, d: int = 50, s
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         n is odd, or a number is out of its range.
     """
     _check(rng, n=(n, 2), d=(d, 1), relevant=(relevant, 1, d))
@@ -104,7 +104,7 @@ def noisy_signal(
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         Unknown signal, or a number is out of its range.
     """
     _check(rng, n=(n, 2))
@@ -143,7 +143,7 @@ def p300(
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         A number is out of its range.
     """
     _check(rng, n=(n, 6), channels=(channels, 1), frames=(frames, 1), relevant=(relevant, 0, channels))
@@ -205,7 +205,7 @@ def single_cells(
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         A number is out of its range.
     """
     _check(rng, n=(n, 4))

@@ -54,7 +54,7 @@ def signal(name: str, x: Any) -> Array:
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         Unknown name, or a position outside of [0, 1].
     """
     x = as_float_array(x, "x", InvalidParameter)

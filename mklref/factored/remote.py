@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
@@ -60,7 +60,7 @@ class DistributedStack(FactorStack):
         self, factors: Sequence[Any], names: Sequence[str] | None = None, *, client: Any, timeout: float = TIMEOUT
     ) -> None:
         checked_number("timeout", timeout, "(0, inf)", lambda x: x > 0.0, "seconds that a shard may take to answer.")
-        given = list(factors)
+        given = list(factors) if isinstance(factors, Iterable) else [factors]
         if not given:
             raise InvalidInput("factors is empty; give Dask arrays, or a function for each shard that loads its rows.")
         if all(hasattr(one, "dask") and hasattr(one, "chunks") for one in given):

@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -156,7 +157,7 @@ def column_groups(
 
     Raises
     ------
-    InvalidInput
+    InvalidType, InvalidInput
         An empty group, columns that X does not have or has twice, a group that cannot be normalised because its
         columns are constant, or what `FactorStack` refuses.
     """
@@ -243,7 +244,7 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
     """
     sets: dict[str, list[str]] = {}
     try:
-        with open(path, encoding="utf-8-sig") as file:  # noqa: PTH123 - a path of any kind
+        with Path(path).open(encoding="utf-8-sig") as file:
             for number, line in enumerate(lines_of(file, path), start=1):
                 fields = line.rstrip("\r\n").split("\t")
                 if not line.strip():

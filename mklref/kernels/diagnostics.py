@@ -232,12 +232,12 @@ def _cosines(products: Array) -> Array:
 def _target_alignment(kernels: KernelStack, norms: Array, flat: Any, y: Any) -> Array:
     try:
         targets = np.asarray(y, dtype=float)
-    except ValueError:  # names of classes
+    except (TypeError, ValueError, OverflowError):  # names of classes, no numbers
         targets = np.empty(0)
     if targets.shape != (kernels.shape[1],) or not np.isfinite(targets).all() or np.ptp(targets) == 0.0:
         raise InvalidTarget(
-            f"y has shape {np.shape(y)}; give one finite number for each of the {kernels.shape[1]} samples, not all "
-            "the same. Classes become numbers by mklref.datasets.encode."
+            f"y has shape {np.asarray(y, dtype=object).shape}; give one finite number for each of the "
+            f"{kernels.shape[1]} samples, not all the same. Classes become numbers by mklref.datasets.encode."
         )
     centred = targets - targets.mean()
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -94,7 +94,7 @@ def on_all_variables(kernels: Sequence[Kernel], argument: str) -> KernelFamily:
 def _widths(widths: Any) -> list[float]:
     try:
         return [float(width) for width in np.atleast_1d(np.asarray(widths, dtype=float))]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidParameter(f"widths = {widths!r} must be numbers in (0, inf).") from None
 
 
@@ -209,7 +209,7 @@ def simplemkl_recipe(
 
     Raises
     ------
-    InvalidInput
+    InvalidType, InvalidInput
         X or X_new is not a finite matrix, or they differ in their number of columns.
     """
     train = simplemkl_family(single_variables=single_variables).fit(X, normalize="trace")

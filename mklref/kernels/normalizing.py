@@ -69,7 +69,7 @@ def center(K: Any, K_new: Any = None) -> Any:
 
     Raises
     ------
-    InvalidKernel
+    InvalidType, InvalidKernel
         K is no Gram matrix.
     InvalidInput
         K_new does not fit K.

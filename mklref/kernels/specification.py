@@ -103,7 +103,7 @@ def from_specification(
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         An item that is not understood, or an unknown normalisation.
     InvalidInput
         X or X_new is not a finite matrix, or they differ in their number of columns.

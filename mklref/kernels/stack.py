@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array
+from mklref._validate import as_float_array, checked_words
 from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels.protocol import KernelStack as KernelStack, indices
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
@@ -34,7 +34,9 @@ class ArrayStack(KernelStack):
 
     def __init__(self, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> None:
         self.matrices = tuple(matrices)
-        self.names = tuple(names) if names is not None else tuple(f"K{m}" for m in range(len(self.matrices)))
+        self.names = (
+            checked_words("names", names) if names is not None else tuple(f"K{m}" for m in range(len(self.matrices)))
+        )
         if len(self.names) != len(self.matrices):
             raise InvalidKernel(f"{len(self.names)} names for {len(self.matrices)} kernels; give one for each.")
 
@@ -245,4 +247,7 @@ def _matrices(kernels: Any) -> Iterable[Any]:
     if array.ndim != 3:
         hint = "; wrap a single Gram matrix as kernels=[K]" if array.ndim == 2 else ""
         raise InvalidKernel(f"kernels has shape {array.shape}; expected (M, n, n){hint}.")
+    if array.shape[0] == array.shape[1] != array.shape[2]:
+        last = "kernels are counted first: np.moveaxis(kernels, -1, 0)"
+        raise InvalidKernel(f"kernels has shape {array.shape}; expected (M, n, n): {last}.")
     return list(array)

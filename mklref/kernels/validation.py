@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, require_finite
-from mklref.exceptions import AsymmetryWarning, InvalidKernel, InvalidParameter
+from mklref._validate import as_float_array, checked_number, require_finite
+from mklref.exceptions import AsymmetryWarning, InvalidKernel
 
 FULL_CHECK_FLOPS = 2e10
 """Floating point operations up to which `Problem` factorises every kernel to prove it semidefinite."""
@@ -180,13 +180,17 @@ def check_psd(K: Any, *, tolerance: float | None = None) -> float:
     ------
     InvalidType, InvalidKernel
         Not a square, finite, symmetric matrix, or its smallest eigenvalue is below -tolerance.
-    InvalidParameter
-        A tolerance that is negative or not a number.
+    InvalidType, InvalidParameter
+        A tolerance that is not a number, or negative.
     """
     matrix = checked_gram(as_float_array(K, "K"), "K")
-    allowed = psd_tolerance(matrix) if tolerance is None else tolerance
-    if not 0.0 <= allowed < np.inf:
-        raise InvalidParameter(f"tolerance = {tolerance!r} must lie in [0, inf).")
+    allowed = (
+        psd_tolerance(matrix)
+        if tolerance is None
+        else checked_number(
+            "tolerance", tolerance, "[0, inf)", lambda x: 0.0 <= x < np.inf, "None for what rounding explains."
+        )
+    )
     smallest = _smallest_eigenvalue(matrix)
     _require_above(smallest, "K", allowed)
     return smallest

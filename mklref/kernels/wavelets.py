@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_integer
+from mklref._validate import checked_integer, checked_vector
 from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.families import on_all_variables
@@ -71,8 +71,8 @@ def wavelet(
     if not scales or len(set(scales)) < len(scales):
         raise InvalidParameter(f"levels = {scales} must hold at least one scale, and each one once.")
     sets = checked_integer(sets, 1, np.inf, f"sets = {sets!r} must be a positive integer.")
-    low, high = map(float, domain)
-    if not (np.isfinite([low, high]).all() and low < high):
+    low, high = checked_vector(domain, "domain", 2).tolist()
+    if not low < high:
         raise InvalidParameter(f"domain = {domain!r} must be (low, high) with finite low < high.")
     support = round(float(_tabulated(mother)[0][-1]))
     atoms = []

@@ -46,7 +46,7 @@ def weights(
 
     Raises
     ------
-    InvalidInput
+    InvalidType, InvalidInput
         No single vector of finite weights, or names of another number.
     InvalidParameter
         Unknown `by`, a group of kernels that are not there, or `total` without groups.

@@ -32,7 +32,7 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
 
     Raises
     ------
-    InvalidInput
+    InvalidType, InvalidInput
         A matrix that is not square or not finite, or another number of names; else what `alignment` refuses.
     """
     if isinstance(kernels, KernelReport):
@@ -81,7 +81,7 @@ def sparsity(coef: Any, names: Sequence[str] | None = None, *, title: str | None
 
     Raises
     ------
-    InvalidInput
+    InvalidType, InvalidInput
         Not a matrix of finite numbers, or another number of names.
     """
     A = np.abs(numbers(getattr(coef, "coef", coef), "coef"))

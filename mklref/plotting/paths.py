@@ -46,7 +46,7 @@ def weight_paths(
 
     Raises
     ------
-    InvalidInput
+    InvalidType, InvalidInput
         A solution without history, another number of values than solutions, or values or weights without a place.
     """
     if values is None:
@@ -133,7 +133,7 @@ def path(
 
     Raises
     ------
-    InvalidInput
+    InvalidType, InvalidInput
         Numbers of values, solutions and errors that differ, or values or weights without a place on the axes.
     """
     places, theta = _checked_path(values, solutions)

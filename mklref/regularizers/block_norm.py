@@ -44,7 +44,7 @@ class BlockNorm(Regularizer):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If q < 1 or q is not a number.
     """
 

@@ -48,7 +48,7 @@ class ElasticNet(Regularizer):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If lam is not a number in (0, 1), or for another form.
     """
 

@@ -58,7 +58,7 @@ class Groups(Regularizer):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If the groups are no partition, an exponent is negative, or p + q > 1.
     """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number
+from mklref._validate import as_float_array, check_length, checked_number
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -50,7 +50,7 @@ class Lp(Regularizer):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If p < 1 or p is not a number.
     """
 
@@ -141,7 +141,7 @@ class Fixed(Regularizer):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If the weights are not a nonnegative finite vector, or (in `Problem`) not one for each kernel.
     """
 
@@ -149,7 +149,7 @@ class Fixed(Regularizer):
     degree = 2.0
 
     def __post_init__(self) -> None:
-        weights = np.array(self.weights, dtype=float)
+        weights = np.array(as_float_array(self.weights, "weights", InvalidParameter), dtype=float)
         if weights.ndim != 1 or not len(weights):
             raise InvalidParameter(f"weights has shape {weights.shape}; give one weight for each kernel, (M,).")
         if not np.all(np.isfinite(weights)) or weights.min() < 0.0 or weights.max() == 0.0:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import check_length
+from mklref._validate import as_float_array, check_length
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY
@@ -46,7 +46,7 @@ class Mahalanobis(Regularizer):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If E is not square, finite, symmetric and positive definite, or (in `Problem`) not of order M.
     """
 
@@ -56,7 +56,7 @@ class Mahalanobis(Regularizer):
     degree = 2.0
 
     def __post_init__(self) -> None:
-        matrix = np.array(self.E, dtype=float)
+        matrix = np.array(as_float_array(self.E, "E", InvalidParameter), dtype=float)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
             raise InvalidParameter(f"E has shape {matrix.shape}; give a matrix (M, M), one row for each kernel.")
         if not np.all(np.isfinite(matrix)) or np.abs(matrix - matrix.T).max() > 1e-12 * np.abs(matrix).max():

@@ -120,7 +120,7 @@ class HalfPower(Rescaled):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If q is not a number in [1, 2].
     """
 
@@ -152,7 +152,7 @@ class WeightedLp(Rescaled):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If p < 1, a scale is not positive, or (in `Problem`) there is not one for each kernel.
     """
 
@@ -191,7 +191,7 @@ class WeightedL1(Rescaled):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If an omega is not within 1e-150 and 1e150, or (in `Problem`) there is not one for each kernel.
     """
 

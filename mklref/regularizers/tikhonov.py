@@ -50,7 +50,7 @@ class Tikhonov(Regularizer):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If p < 1, mu <= 0, or either is not a number.
     """
 
@@ -139,7 +139,7 @@ class Power(Regularizer):
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         If p < 1 or p is not a number.
     """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mklref import regularizers
+from mklref._validate import checked_words
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import LOSSES
 from mklref.problem import Problem
@@ -102,7 +103,7 @@ class Supports:
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         An unknown name, which would exclude everything in silence; bounds of p that are no interval.
     """
 
@@ -143,7 +144,7 @@ def _known(argument: str, given: Collection[str] | None, known: Collection[str])
     """The names as a tuple, if there are such losses or regularisers."""
     if given is None:
         return None
-    names = (given,) if isinstance(given, str) else tuple(given)
+    names = checked_words(argument, given)
     for name in names:
         if name not in known:
             raise InvalidParameter(f"{argument}: {name!r} is unknown; known names: {', '.join(known)}.")

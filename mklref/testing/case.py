@@ -12,6 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
+from mklref._validate import checked_words
 from mklref.exceptions import InvalidParameter
 from mklref.problem import Problem
 
@@ -137,7 +138,7 @@ def select(upto: object = None, include: object = None, exclude: object = None) 
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         A word that is neither a flag nor matches a name; a version that is no pair of integers.
     """
     import_module("mklref.testing.cases")
@@ -155,12 +156,13 @@ def matching(cases: Iterable[Case], include: Any, exclude: Any, unknown: str) ->
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         A word that no case matches, by the sentence `unknown` about argument and word.
     """
     left = tuple(cases)
-    given = {"include": ("*",) if include is None else include, "exclude": exclude or ()}
-    words = {argument: (own,) if isinstance(own, str) else tuple(own) for argument, own in given.items()}
+    nothing = exclude is None or (isinstance(exclude, str) and not exclude)
+    given = {"include": "*" if include is None else include, "exclude": () if nothing else exclude}
+    words = {argument: checked_words(argument, own) for argument, own in given.items()}
     for argument, own in words.items():
         for word in own:
             if not any(case.matches(word) for case in left):

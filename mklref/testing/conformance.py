@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NoReturn
 
 import numpy as np
@@ -123,7 +125,7 @@ def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
     except (NotApplicable, NotImplementedError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001  (a solver may raise anything, also SystemExit: that is a finding)
-        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300].rstrip('.')}."
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300].rstrip('.')}{_place(error)}."
         return Verdict(None, (Finding("error", text),), np.inf)
     verdict = judge(problem, answer, tol=tol)
     changed = [name for name, array in _arrays(lent).items() if not np.array_equal(array, _arrays(problem)[name])]
@@ -131,6 +133,15 @@ def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
         finding = Finding("input changed", f"{' and '.join(changed)} differ after the call.")
         return replace(verdict, findings=(*verdict.findings, finding))
     return verdict
+
+
+def _place(error: BaseException) -> str:
+    """The last line of the file of the solver that was at work, whatever it called in turn; none of our own."""
+    frames = extract_tb(error.__traceback__)[1:]
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    if not own or Path(own[0].filename).parent == Path(__file__).parent:
+        return ""
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})"
 
 
 @contextmanager

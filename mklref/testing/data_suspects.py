@@ -27,7 +27,7 @@ from mklref.testing.implied import (
 from mklref.testing.weight_suspects import free_samples
 
 NEARLY_NOTHING = 1e-9
-"""Weight of a sample that was left out."""
+"""Weight of a sample that was left out; the share of a diagonal, or of a sum, that is rounding."""
 USUAL_RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """What is added to diagonals, tried where too few samples are inside their box for a fit."""
 ENOUGH = 4
@@ -126,6 +126,8 @@ def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
         if fitted is not None and fitted[0] > 0.0 and enough:
             candidates = meant(fitted[0], {}, digits=2, within=5e-2)
         for text, size in candidates.items():
+            if np.all(size * sizes <= NEARLY_NOTHING * diagonal):
+                continue
             added = np.eye(problem.n_samples) * size
             kernels = ArrayStack.trusted(
                 [matrix + part * added for matrix, part in zip(problem.kernels.dense(), sizes, strict=True)]
@@ -254,7 +256,9 @@ def penalized_intercept(problem: Problem, point: Point) -> Iterator[Reading]:
     Such a point is optimal with the linear term s b, s = 1'beta, in place of lam b^2/2, whose slopes there agree.
     """
     total = float(point.dual_coef.sum())
-    if not problem.intercept or problem.intercept_cost or total == 0.0:
+    if not problem.intercept or problem.intercept_cost:
+        return
+    if abs(total) <= NEARLY_NOTHING * np.abs(point.dual_coef).sum():
         return
     theta = weights_of(problem, point)
     strengths = {"1": 1.0} | ({} if theta is None or not theta.any() else {"1/sum(theta)": 1.0 / float(theta.sum())})
@@ -266,4 +270,5 @@ def penalized_intercept(problem: Problem, point: Point) -> Iterator[Reading]:
         if strength > 0.0:
             shown = f"dual_coef sums to lam b instead of 0, lam = {text}: the objective has lam b^2/2."
             moved = point._replace(intercept=total / strength)
-            yield from restated("penalised intercept", shown, problem, moved, loss=tilted)
+            for reading in restated("penalised intercept", shown, problem, moved, loss=tilted):
+                yield reading._replace(exact=True)

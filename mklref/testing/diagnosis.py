@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array
+from mklref._validate import as_float_array, checked_positive
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.bounds import dual_objective, relative, unit_of
 from mklref.certificate.feasible import repaired_weights
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import MKLError
-from mklref.problem import Problem, dual_norms
+from mklref.problem import Problem, dual_norms, require_problem
 from mklref.regularizers import Fixed
-from mklref.testing.answer import Answer
+from mklref.solution import Solution
+from mklref.testing.answer import Answer, as_answer
 from mklref.testing.claims import PLAUSIBLE, claim, false_claims
 from mklref.testing.faults import Finding, Point, Reading, Suspect
 from mklref.testing.implied import fitting_weights
@@ -62,20 +63,29 @@ class Verdict:
 
 
 @np.errstate(all="ignore")  # an absurd answer is as much worth a verdict as any other
-def judge(problem: Problem, answer: Answer, *, tol: float = 1e-6) -> Verdict:
+def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *, tol: float = 1e-6) -> Verdict:
     """Certify an answer, and name what is wrong with it.
 
     Parameters
     ----------
     problem : Problem
-    answer : Answer
+    answer : Answer or Solution or tuple
+        A tuple is dual_coef, weights, intercept.
     tol : float
         Largest relative gap, which is the same in every unit (`mklref.certificate.bounds`).
 
     Returns
     -------
     Verdict
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        problem is no `Problem`, answer no such thing, tol no positive number.
     """
+    require_problem(problem)
+    checked_positive("tol", tol)
+    answer = as_answer(answer)
     try:
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
         objective, lower = claim("objective", answer.objective), claim("lower", answer.lower)

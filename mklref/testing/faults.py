@@ -19,6 +19,7 @@ FAULTS: dict[str, str] = {
     "unsigned dual_coef": "alpha_i >= 0 was returned where beta_i = alpha_i y_i is expected.",
     "negated dual_coef": "-beta is optimal: labels were flipped, or the classes are counted the other way round.",
     "scaled dual_coef": "A multiple of beta is optimal: dual variables in other units, such as beta/C.",
+    "permuted samples": "The samples are in another order than those of the problem, for instance sorted by class.",
     "relabelled samples": "The point is optimal for other labels of a few samples: a mask or an index went wrong.",
     "missing intercept constraint": "The point is optimal without an intercept: nothing held sum beta = 0.",
     "superfluous intercept": "The point is optimal with an intercept, which this problem does not have.",
@@ -40,7 +41,8 @@ FAULTS: dict[str, str] = {
     "penalised intercept": "The intercept is part of the penalty: a constant feature, or a constant in the kernels.",
     "another regularizer": "The point is optimal for another regulariser: another p, no square, a smoothed problem.",
     "weights cleaned up": "Small weights were set to 0 after the dual variables or the objective were computed.",
-    "weights of another iterate": "dual_coef fits other weights than those returned: the two are of different steps.",
+    "weights of another iterate": "dual_coef fits other weights than those returned: the two are of different steps"
+    " or orders.",
     "inactive constraints violated": "The dual point holds for the kernels in use only; others were left out.",
     "weights stuck at zero": "The point is optimal without the kernels of weight 0, some of which should come back.",
     "weights not optimal": "The machine is solved for these weights, which are not the best: the iteration over the "

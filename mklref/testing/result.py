@@ -15,6 +15,7 @@ from mklref.testing.faults import FAULTS, Finding
 if TYPE_CHECKING:
     from rich.table import Table
 
+NO_SOLUTION = "no solution"
 COLUMNS = ("case", "outcome", "relative gap", "seconds", "what is wrong")
 
 
@@ -123,8 +124,12 @@ class Report:
         for name in COLUMNS:
             table.add_column(name, no_wrap=name == "case")
         styles = {Outcome.PASSED: "", Outcome.FAILED: "red", Outcome.EXCLUDED: "dim"}
-        for row in self.rows:
+        solved = [row for row in self.rows if row.reason != NO_SOLUTION]
+        unsolved = len(self.rows) - len(solved)
+        for row in solved if unsolved > len(solved) else self.rows:
             table.add_row(*row.cells(), style=styles[row.outcome])
+        if unsolved > len(solved):  # a narrow solver: one line in place of hundreds
+            table.add_row(f"{unsolved} others", Outcome.EXCLUDED.value, "", "", NO_SOLUTION, style="dim")
         return table
 
     def to_html(self) -> str:

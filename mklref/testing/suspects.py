@@ -79,7 +79,9 @@ def units(problem: Problem, point: Point) -> Iterator[Reading]:
     """beta in units of C or of 1/n, as in a mean of losses."""
     n, C = problem.n_samples, problem.C
     factors = {"C": C, "1/C": 1 / C, "n": n, "C n": C * n}
-    yield from _scales(problem, point, {text: factor for text, factor in factors.items() if factor not in (0.5, 2.0)})
+    yield from _scales(
+        problem, point, {text: factor for text, factor in factors.items() if factor not in (0.5, 1.0, 2.0)}
+    )
 
 
 def scales(problem: Problem, point: Point) -> Iterator[Reading]:

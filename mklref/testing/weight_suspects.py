@@ -22,7 +22,7 @@ from mklref.regularizers import (
     Tikhonov,
     WeightedL1,
 )
-from mklref.regularizers.norms import p_norm
+from mklref.regularizers.norms import conjugate_exponent, p_norm
 from mklref.testing.faults import Point, Reading, meant, restated, some
 
 SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
@@ -73,9 +73,8 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
     candidates: list[Regularizer] = [Lp(1), Lp(4 / 3), Lp(2), Lp(4), Lp(np.inf), Power(1), Power(2), HalfPower(1)]
     own = problem.regularizer
     if isinstance(own, Lp | Power | Tikhonov) and np.isfinite(p := own.p):
-        candidates += [Lp(p), Power(p), *([Lp(p / (p - 1.0))] if p > 1.0 else [])]
-    if isinstance(own, Tikhonov):
-        candidates += [Tikhonov(own.p, factor * own.mu) for factor in (0.5, 2.0)]
+        candidates += [Lp(p), Power(p), HalfPower(2.0 * p / (p + 1.0)), *([Lp(p / (p - 1.0))] if p > 1.0 else [])]
+        candidates += _penalties(problem, point, p)
     for candidate in [*candidates, *_fitting(problem, point)]:
         if str(candidate) != str(own):
             text = f"it is optimal for {candidate}, the problem has {own}."
@@ -104,7 +103,9 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
         shown = f"dual_coef is optimal with other weights ({text})."
         yield Reading("weights of another iterate", shown, problem, other)
     if theta is not None and np.abs(theta - point.weights).max() > 1e-3 * max(theta.max(), point.weights.max()):
-        text = f"dual_coef solves the machine of the weights {some(theta)}, not of those returned."
+        permuted = np.abs(np.sort(theta) - np.sort(point.weights)).max() <= 1e-6 * theta.max()
+        which = "which are those returned in another order" if permuted else "not of those returned"
+        text = f"dual_coef solves the machine of the weights {some(theta)}, {which}."
         yield from _machine("weights of another iterate", text, problem, point, theta, adapted=True)
 
 
@@ -153,6 +154,10 @@ def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
     if not np.isfinite(certify(problem, point.dual_coef, weights=point.weights).better_upper):
         return  # numbers beyond all scales, which no solver has time for
     found = solve(problem.replace(regularizer=Fixed(point.weights)), tol=1e-9, max_iter=60)
+    sorted_alike = np.empty_like(point.dual_coef)
+    sorted_alike[np.argsort(found.dual_coef)] = np.sort(point.dual_coef)
+    text = "dual_coef is optimal in another order."
+    yield Reading("permuted samples", text, problem, point._replace(dual_coef=sorted_alike))
     left = certify(problem, found.dual_coef, weights=point.weights).relative_gap
     text = (
         f"the machine of these weights is not solved by dual_coef; its solution leaves a gap of {max(left, 0.0):.0e}."
@@ -264,6 +269,14 @@ def _rescaled(problem: Problem, point: Point) -> Iterator[tuple[str, float, Poin
             f"weights have l1 and l2 norms {norms}; {scale:.6g} times them lies on the sphere of {problem.regularizer}."
         )
         yield text, scale, point._replace(weights=scale * point.weights)
+
+
+def _penalties(problem: Problem, point: Point, p: float) -> Iterator[Regularizer]:
+    """mu ||theta||_p^2 with the mu that fits, ||theta||_p = ||(g_m^2)_m||_{p*} / (4 mu)."""
+    size = 0.0 if point.weights is None else p_norm(point.weights, p)
+    if size > 0.0:
+        mu = p_norm(problem.kernels.quadratic(point.dual_coef), conjugate_exponent(p)) / (4.0 * size)
+        yield from (Tikhonov(p, short) for short in meant(mu, {}, digits=2).values() if short > 0.0)
 
 
 def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:

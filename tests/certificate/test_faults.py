@@ -75,6 +75,10 @@ def test_explain_names_a_better_intercept(solved):
     bad = certify(problem, beta, weights=theta, intercept=b + 1.5)
     assert f"The intercept {b + 1.5:.6g} is not the best: {bad.better_intercept:.6g} lowers the upper" in bad.explain()
     assert bad.better_intercept == pytest.approx(b, abs=1e-3)
+    far = certify(problem, 0.5 * beta, weights=theta)
+    near = certify(problem, 0.5 * beta, weights=theta, intercept=far.better_intercept + 1e-6)
+    assert "is not the best" not in near.explain()  # another million of such steps is missing
+    assert "Most of the gap" not in bad.explain()  # nothing is wrong with weights and samples
 
 
 def test_explain_blames_the_weights_and_names_the_kernel(solved):
@@ -139,6 +143,14 @@ def test_explain_says_what_is_infeasible(rng):
     assert f"Infeasible: dual_coef[7] = {beta[7]:g} lies outside [" in text
     assert f"Infeasible: dual_coef sums to {beta.sum():.6g} instead of 0." in text
     assert bad.infeasibility == pytest.approx(max(0.4, abs(beta.sum())))
+
+
+def test_a_small_violation_is_told_apart_from_its_bound():
+    problem = small(C=0.5)
+    beta = np.where(problem.y > 0.0, 1.0, -1.0) * 0.5 * (1.0 + 1e-9)
+    said = certify(problem, beta, weights=[1.0 + 1e-8, 0.0, 0.0, 0.0]).explain()
+    assert "dual_coef[0] = 0.500000001 lies outside [0, 0.5]." in said
+    assert "only 0.99999999 times them is allowed." in said
 
 
 def test_infeasibility_of_weights_is_the_part_to_be_removed(rng):

@@ -79,6 +79,7 @@ def test_bad_input_is_one_line_and_exit_code_2(refused, monkeypatch, tmp_path, a
         ({"K": np.eye(3)[None], "y": np.ones(3)}, "holds K, y and lacks kernels"),
         ({"kernels": np.eye(3)}, "lacks y"),
         ({"kernels": np.eye(3), "y": [1.0, -1.0, 1.0]}, "kernels has shape (3, 3); expected (M, n, n)"),
+        ({"kernels": np.ones((3, 3, 2)), "y": [1.0, -1.0, 1.0]}, "are counted first: np.moveaxis(kernels, -1, 0)"),
         ({"kernels": np.eye(3)[None], "y": [1.0, -1.0]}, "y has shape (2,), kernels are of order 3"),
         ({"kernels": np.eye(3)[None], "y": np.ones((3, 1))}, "y has shape (3, 1)"),
         ({"kernels": np.eye(3)[None], "y": np.ones(3)}, "only the class 1"),

@@ -245,13 +245,14 @@ def test_a_solver_that_leaves_is_a_failed_case(raised):
     report = check_solver(leaves, include="hinge-l1")
     assert report.faults == {"error": 1}
     assert type(raised).__name__ in str(report)
+    assert f"(test_check_solver.py, line {leaves.__code__.co_firstlineno + 1})." in str(report)
 
 
 def test_a_solver_cannot_end_the_process_from_python():
     leave = os._exit
     report = check_solver(lambda problem: os._exit(0), include="hinge-l1")
     assert report.faults == {"error": 1}
-    assert "SystemExit: os._exit(0) was called." in str(report)
+    assert "SystemExit: os._exit(0) was called (test_check_solver.py, line " in str(report)
     assert os._exit is leave
 
 
@@ -317,7 +318,7 @@ def test_the_report_as_text_and_table(mixed):
     assert mixed.faults == {"error": 1}
     assert re.search(r"^squared-l2 +failed ", mixed.table, flags=re.MULTILINE)
     text = str(mixed)
-    assert "error: ValueError: a < b & [bold]c[/bold]." in text
+    assert "error: ValueError: a < b & [bold]c[/bold] (" in text
     assert text.startswith(mixed.verdict)
     shown = StringIO()
     Console(width=100, file=shown).print(mixed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from makers import make_problem
 from testing.planted import (
@@ -22,7 +23,7 @@ from testing.planted import (
 
 from mklref import solve
 from mklref.certificate.verdict import apart
-from mklref.regularizers import Fixed, Lp
+from mklref.regularizers import Fixed, HalfPower, Lp, Tikhonov
 from mklref.testing import FAULTS, Answer, assert_optimal, judge, select
 from mklref.testing.case import CATALOGUE
 from validation.confusion import NARROW, killed, packed, right, stored, summary, unpacked
@@ -117,6 +118,43 @@ def test_a_slow_run_has_no_exponent_that_nobody_asked_for(name, p):
     (finding,) = judge(problem, Answer(near.dual_coef, near.weights, near.intercept)).findings
     assert "Lp(1.0" not in finding.text
     assert finding.fault == "weights not optimal"
+
+
+@pytest.mark.parametrize("other", [Tikhonov(2, 0.3), HalfPower(4 / 3)])
+def test_a_penalty_in_place_of_the_ball_is_named(other):
+    """Its weights are on no sphere, which is all that rescaled weights would say."""
+    problem, _ = solved()
+    (finding,) = judge(problem, Answer(*point(problem.replace(regularizer=other)))).findings
+    assert finding.fault == "another regularizer"
+    assert f"it is optimal for {other}, the problem has Lp(2)" in finding.text
+
+
+def test_samples_and_kernels_in_another_order_are_named():
+    """Solvers sort samples by class, and kernels by weight."""
+    problem, (beta, theta, b) = solved()
+    (samples,) = judge(problem, Answer(beta[np.argsort(problem.y, kind="stable")], theta, b)).findings
+    (kernels,) = judge(problem, Answer(beta, np.sort(theta), b)).findings
+    assert samples.fault == "permuted samples"
+    assert kernels.fault == "weights of another iterate"
+    assert "those returned in another order" in kernels.text
+
+
+def test_a_missing_intercept_is_no_trace_of_a_ridge_or_of_a_penalty():
+    """Fitted to rounding errors of such a point, both had a number that changes nothing."""
+    (case,) = select(include=["hinge-l2"])
+    problem = case.build()[0]
+    beta, theta, _ = point(problem)
+    (finding,) = judge(problem, Answer(beta, theta, 0.0)).findings
+    assert (finding.fault, finding.others) == ("wrong intercept", ())
+    (finding,) = judge(problem, Answer(*point(problem.replace(intercept=False)))).findings
+    assert (finding.fault, finding.others) == ("missing intercept constraint", ())
+
+
+def test_a_wrong_intercept_is_not_called_another_unit_of_what_is_right():
+    """C = 1 times the dual variables is optimal with another intercept, and says nothing."""
+    problem, (beta, theta, b) = solved(C=1.0)
+    (finding,) = judge(problem, Answer(beta, theta, b + 1.0)).findings
+    assert (finding.fault, finding.others) == ("wrong intercept", ())
 
 
 @pytest.mark.parametrize(("one", "other"), [(1.03128, 1.031281), (2.0, 3.0), (1.0, 1.0 + 1e-15), (0.5, 0.5)])

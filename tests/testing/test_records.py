@@ -12,7 +12,7 @@ from makers import LOSSES, make_problem
 from scipy.io import loadmat, savemat
 
 from mklref import solve
-from mklref.exceptions import InvalidInput, MissingExtra
+from mklref.exceptions import InvalidInput, MissingExtra, UnsafeFile
 from mklref.regularizers import Groups, Lp, Mahalanobis
 from mklref.testing.cases.ordinary import OTHERS
 from mklref.testing.vectors import (
@@ -79,7 +79,7 @@ def test_what_is_missing_has_the_defaults():
         ({"y": None}, "y missing; the file holds kernels"),
         ({"loss": "hing"}, "loss = 'hing' is unknown; known names: hinge"),
         ({"regularizer": "L1"}, "regularizer = 'L1' is unknown; known names: l1, l2, uniform, BlockNorm"),
-        ({"regularizer": "Tikhonov", "regularizer_p": 2.0}, "Tikhonov needs regularizer_p, regularizer_mu"),
+        ({"regularizer": "Tikhonov", "regularizer_p": 2.0}, "Tikhonov needs regularizer_mu."),
         ({"regularizer": "Lp", "regularizer_p": 0.5}, "p = 0.5"),
         ({"C": "big"}, "C = 'big' is no number"),
         ({"C": -1.0}, "C = -1"),
@@ -263,6 +263,9 @@ def test_null_in_json_means_missing(tmp_path):
     (tmp_path / "s.json").write_text('{"dual_coef": [0.5, -0.5], "weights": null, "intercept": null, "lower": null}')
     answer = read_answer(tmp_path / "s.json")
     assert (answer.weights, answer.intercept, answer.lower) == (None, None, None)
+    (tmp_path / "s.json").write_text('{"dual_coef": [0.5, null]}')
+    with pytest.raises(UnsafeFile, match="null, which many writers of JSON put for NaN, is no number"):
+        read_answer(tmp_path / "s.json")
 
 
 def test_kernels_of_a_mat_file_are_counted_last(tmp_path):

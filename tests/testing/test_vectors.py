@@ -138,6 +138,17 @@ def test_a_directory_of_solutions(vectors, tmp_path):
     assert "squared-l2: p = 2 with the loss squared." in str(spoiled)
 
 
+def test_the_many_problems_that_a_narrow_solver_leaves_out_are_one_row(vectors, tmp_path):
+    folder, index = vectors
+    solutions = answers(folder, tmp_path / "answers")
+    names = sorted(entry["name"] for entry in index["problems"])
+    assert list(check_directory(folder, solutions).__rich__().columns[0].cells) == names
+    for file in sorted(solutions.iterdir())[1:]:
+        file.unlink()
+    cells = list(check_directory(folder, solutions).__rich__().columns[0].cells)
+    assert cells == [names[0], f"{len(names) - 1} others"]
+
+
 def test_a_directory_of_proofs(vectors, tmp_path, capsys):
     """--rigorous holds for directories too: what has no proof is excluded, what is not proven well enough fails."""
     folder, _ = vectors

@@ -225,6 +225,14 @@ def test_a_header_that_claims_terabytes_is_refused_before_memory_is_taken(case, 
     assert re.search("has shape|too short", capsys.readouterr().err)
 
 
+def test_the_file_that_cannot_be_read_is_named(files, capsys):
+    """The two in the wrong order, and a problem in another format."""
+    certificate, data = files
+    for given, said in (([data, certificate], f"certificate {data}"), ([certificate] * 2, f"NPZ file {certificate}")):
+        assert verify.main([str(path) for path in given]) == 2
+        assert capsys.readouterr().err.startswith(f"{said} cannot be read: ")
+
+
 @pytest.mark.parametrize("error", [MemoryError, ZeroDivisionError, DivisionByZero, zlib.error, IndexError])
 def test_errors_of_hostile_numbers_are_no_tracebacks(files, monkeypatch, error, capsys):
     def failing(K, shift):

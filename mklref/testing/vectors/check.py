@@ -19,7 +19,7 @@ from mklref.problem import Problem
 from mklref.testing.case import Case
 from mklref.testing.diagnosis import judge, proven
 from mklref.testing.faults import Finding
-from mklref.testing.result import Outcome, Report, Row
+from mklref.testing.result import NO_SOLUTION, Outcome, Report, Row
 from mklref.testing.vectors.export import CERTIFICATE, INDEX, fingerprint
 from mklref.testing.vectors.formats import SUFFIXES, read_answer, read_as
 from mklref.testing.vectors.schema import problem_from_record
@@ -62,7 +62,7 @@ def check_directory(
 
 def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: float, rigorous: bool) -> Row:
     case = Case(file.stem, (0, 0), frozenset(), str(published.get("statement", f"{file.name}.")), tuple)
-    row = Row(case, Outcome.EXCLUDED, "no solution", (), np.nan, 0.0)
+    row = Row(case, Outcome.EXCLUDED, NO_SOLUTION, (), np.nan, 0.0)
     if solution is None:
         return row
     problem, lower, upper = read_as(file, _stated)

@@ -12,7 +12,7 @@ neither problem nor solution goes under a name that begins with info_.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -200,11 +200,10 @@ def _arguments(record: Mapping[str, Any], prefix: str, kind: type) -> dict[str, 
             arguments[field.name] = _vector(value, name)
         else:
             arguments[field.name] = _number(value, name)
-    try:
-        kind(**arguments)
-    except TypeError as error:
-        missing = ", ".join(f"{prefix}_{field.name}" for field in fields(kind) if field.init)
-        raise InvalidParameter(f"{kind.__name__} needs {missing}: {error}.") from None
+    needed = [field for field in fields(kind) if field.init and field.default is field.default_factory is MISSING]
+    if missing := [f"{prefix}_{field.name}" for field in needed if field.name not in arguments]:
+        raise InvalidParameter(f"{kind.__name__} needs {', '.join(missing)}.")
+    kind(**arguments)
     return arguments
 
 
