@@ -28,6 +28,11 @@ returned(
     lambda P, beta, theta, b: (P.y * beta, theta, b) if labelled(P) else None,
 )
 returned("negated dual_coef", "-beta, -b", lambda P, beta, theta, b: (-beta, theta, -b))
+returned(
+    "permuted samples",
+    "samples sorted by class",
+    lambda P, beta, theta, b: (beta[np.argsort(P.y, kind="stable")], theta, b) if labelled(P) else None,
+)
 returned("scaled dual_coef", "beta/C", lambda P, beta, theta, b: (beta / P.C, theta, b))
 returned("scaled dual_coef", "beta/n", lambda P, beta, theta, b: (beta / P.n_samples, theta, b))
 returned(
