@@ -252,7 +252,7 @@ def test_a_native_solver_that_stalls_has_no_verdict(problem, solution, monkeypat
         status=Status.STALLED,
         certificate=replace(solution.certificate, lower=0.99 * solution.certificate.lower),
     )
-    monkeypatch.setattr(native, "solve", lambda problem, *, tol: stalled)
+    monkeypatch.setattr(native, "solve", lambda problem, **options: stalled)
     check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
     assert check.passed
     assert check.verdict.endswith("no verdict of native")
@@ -317,7 +317,7 @@ def test_a_false_claim_is_a_row_and_the_others_still_run(problem, monkeypatch):
 
 
 def test_warnings_become_notes(problem, solution, monkeypatch):
-    def slow(problem, *, tol):
+    def slow(problem, **options):
         import warnings
 
         warnings.warn("no compiler was found.", SlowWarning, stacklevel=2)
@@ -339,7 +339,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_of_the_native_solver_are_caught(problem, solution, monkeypatch, fault):
-    def faulty(problem, *, tol):
+    def faulty(problem, **options):
         bad: Solution = FAULTS[fault](solution)
         certificate = certify(problem, bad.dual_coef, weights=bad.weights, intercept=bad.intercept)
         return replace(bad, certificate=certificate, objective=certificate.upper, status=Status.OPTIMAL)
@@ -354,7 +354,7 @@ def test_a_solution_of_another_problem_is_caught(problem, monkeypatch):
     """Two certificates may both be sound, each for its problem, and contradict each other."""
     other = problem.replace(C=2.1)
     elsewhere = native.solve(other)
-    monkeypatch.setattr(native, "solve", lambda problem, *, tol: elsewhere)
+    monkeypatch.setattr(native, "solve", lambda problem, **options: elsewhere)
     check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
     assert "native and dual/CLARABEL contradict each other" in check.verdict
 
@@ -390,6 +390,7 @@ def test_progress_is_told_before_each_row(problem):
         ({"tol": "2"}, InvalidType, r"tol is '2' \(str\); give a number in \(0, 1\)"),
         ({"processes": 0}, InvalidParameter, "processes = 0 must be an integer of at least 1"),
         ({"processes": True}, InvalidType, r"processes is True \(bool\); give an integer"),
+        ({"max_time": 0.0}, InvalidParameter, r"max_time = 0.0 must lie in \(0, inf\]"),
         ({"progress": "bar"}, InvalidType, "progress is 'bar'; give a function"),
         ({"reference_tol": np.nan}, InvalidParameter, "reference_tol = nan"),
         ({"formulations": ["primal"]}, InvalidParameter, "'primal' is unknown; known names: .*qcqp"),
@@ -490,6 +491,29 @@ def test_a_solver_that_kills_its_process_takes_no_other_row_with_it(problem, mon
         (f"{form}/{solver}", solver == "ECOS") for form in ("dual", "mixed_norm", "ivanov") for solver in SOLVERS
     ]
     assert all("ECOS: its process ended without an answer" in row.note for row in check.rows if row.solution is None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes that are not forked see no fault that is planted here")
+def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(problem, monkeypatch):
+    genuine = reference.Engine._attempt
+
+    def attempt(self, program):
+        if self.solver == "SCS":
+            time.sleep(600.0)
+        return genuine(self, program)
+
+    monkeypatch.setattr(reference.Engine, "_attempt", attempt)
+    before = set(multiprocessing.active_children())
+    check = crosscheck(problem, formulations=["dual"], solvers=["SCS", "CLARABEL"], max_time=4.0)
+    assert check.passed
+    assert set(multiprocessing.active_children()) == before
+    assert [row.status for row in check.rows] == ["optimal", "failed", "optimal"]
+    assert "SCS: no answer within max_time = 4 seconds" in check.rows[1].note
+
+
+def test_the_native_row_has_as_much_time_as_the_others(problem):
+    check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"], max_time=1e-9)
+    assert check.rows[0].solution.status is Status.TIME_LIMIT
 
 
 def test_children_that_are_none_of_its_own_are_left_alone(problem):
