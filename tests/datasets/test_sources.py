@@ -142,6 +142,7 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
         (lambda rng: datasets.waveform(rng, "9"), "n = '9' must be an integer at least 3"),
         (lambda rng: datasets.two_norm(rng, 9).subset(-1, 0), "samples = -1 must be an integer of at least 1"),
         (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
+        (lambda rng: datasets.single_cells(rng, 9, noise=1e308), r"noise = 1e\+308 must lie in \[-1e100, 1e100\]"),
         (
             lambda rng: datasets.noisy_signal(rng, "Wave", snr=1e-320),
             r"snr = 1e-320 must lie in \[1e-100, inf\]: inf means no noise",
@@ -173,7 +174,6 @@ def test_numbers_out_of_range(rng, call, message):
             r"snr is None \(NoneType\); give a number in \[1e-100, inf",
         ),
         (lambda rng: datasets.single_cells(rng, 9, noise=1j), r"noise is 1j \(complex\)"),
-        (lambda rng: datasets.single_cells(rng, 9, noise=1e308), r"noise = 1e\+308 must lie in \[-1e100, 1e100\]"),
         (lambda rng: datasets.waveform(0, 9), "rng is 0; give a numpy Generator"),
         (lambda rng: datasets.signal("Wave", "here"), "x is <U4 data"),
     ],
