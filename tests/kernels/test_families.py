@@ -277,9 +277,14 @@ def test_memory_beside_the_stack(rng, options):
     try:
         K = family.fit(samples, **options)
         peak = tracemalloc.get_traced_memory()[1]
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        new = K.new(samples)
+        later = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
     assert peak < K.dense().nbytes + 5.2 * 8 * 300**2
+    assert later < 1.6 * new.nbytes
 
 
 @dataclass(frozen=True)
