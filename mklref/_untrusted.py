@@ -67,7 +67,7 @@ def free_memory() -> float:
         bounds += [1024.0 * int(lines[name].split()[0]) for name in ("MemAvailable",) if name in lines]
     if most.is_file() and (text := most.read_text(encoding="ascii").strip()).isdecimal():
         facts = dict(line.split() for line in (_GROUP / "memory.stat").read_text(encoding="ascii").splitlines())
-        held = int((_GROUP / "memory.current").read_text(encoding="ascii")) - int(facts["inactive_file"])
+        held = int((_GROUP / "memory.current").read_text(encoding="ascii")) - int(facts.get("inactive_file", 0))
         bounds.append(max(0.0, float(text) - held))
     return min(bounds)
 

@@ -288,6 +288,31 @@ def test_memory_beside_the_stack(rng, options):
 
 
 @dataclass(frozen=True)
+class Wrong(Kernel):
+    """What `shape` makes of the matrix."""
+
+    shape: object
+
+    def cross(self, X, Z):
+        return self.shape(X @ Z.T)
+
+
+@pytest.mark.parametrize("storage", ["memory", "lazy"])
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (lambda K: K[:-1], "returned shape .* for .* samples; it takes two matrices"),
+        (lambda K: K[0], "returned shape .* for .* samples; it takes two matrices"),
+        (lambda K: None, "object data; give real numbers"),
+        (lambda K: 1j * K, "complex data; give real numbers"),
+    ],
+)
+def test_a_kernel_of_ones_own_that_returns_something_else_is_named(X, storage, shape, words):
+    with pytest.raises((InvalidInput, InvalidType), match=rf"kernel .*Wrong.* {words}"):
+        Wrong(shape).fit(X, storage=storage, normalize="trace")
+
+
+@dataclass(frozen=True)
 class Cauchy(Kernel):
     """k(x, z) = 1 / (1 + ||x - z||^2 / width^2): a kernel of one's own, by one method."""
 
