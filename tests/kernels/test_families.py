@@ -305,10 +305,11 @@ class Wrong(Kernel):
         (lambda K: K[0], "returned shape .* for .* samples; it takes two matrices"),
         (lambda K: None, "object data; give real numbers"),
         (lambda K: 1j * K, "complex data; give real numbers"),
+        (lambda K: K + np.arange(len(K))[:, None], r"is not symmetric: k\(x, z\) and k\(z, x\) differ by"),
     ],
 )
 def test_a_kernel_of_ones_own_that_returns_something_else_is_named(X, storage, shape, words):
-    with pytest.raises((InvalidInput, InvalidType), match=rf"kernel .*Wrong.* {words}"):
+    with pytest.raises((InvalidInput, InvalidKernel, InvalidType), match=rf"kernel .*Wrong.* {words}"):
         Wrong(shape).fit(X, storage=storage, normalize="trace")
 
 
