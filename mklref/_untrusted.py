@@ -24,6 +24,8 @@ _LONGEST = 1 << 26
 _INTEGER_DIGITS = 19
 """Of the integers that are kept as such; longer ones become floats, as in every other language."""
 _NONFINITE = ("inf", "-inf", "nan")
+_GROUP = Path("/sys/fs/cgroup")
+"""Where Linux says how much memory a container may take, and holds."""
 
 
 def limit(max_bytes: int | None = None) -> int:
@@ -59,12 +61,14 @@ def require_room(where: object, size: int, most: int) -> None:
 def free_memory() -> float:
     """Bytes that can be had without swapping: of the machine and of its control group; inf where neither says so."""
     bounds = [np.inf]
-    machine, group = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
+    machine, most = Path("/proc/meminfo"), _GROUP / "memory.max"
     if machine.is_file():
         lines = dict(line.split(":", 1) for line in machine.read_text(encoding="ascii").splitlines() if ":" in line)
         bounds += [1024.0 * int(lines[name].split()[0]) for name in ("MemAvailable",) if name in lines]
-    if group.is_file() and (text := group.read_text(encoding="ascii").strip()).isdecimal():
-        bounds.append(float(text))
+    if most.is_file() and (text := most.read_text(encoding="ascii").strip()).isdecimal():
+        facts = dict(line.split() for line in (_GROUP / "memory.stat").read_text(encoding="ascii").splitlines())
+        held = int((_GROUP / "memory.current").read_text(encoding="ascii")) - int(facts.get("inactive_file", 0))
+        bounds.append(max(0.0, float(text) - held))
     return min(bounds)
 
 

@@ -21,7 +21,7 @@ from mklref._validate import as_float_array, require_finite
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import InvalidParameter
 from mklref.losses import Loss
-from mklref.problem import Machine, Problem
+from mklref.problem import Machine, Problem, on_samples
 from mklref.regularizers import Regularizer
 from mklref.solution import Solution
 
@@ -147,9 +147,7 @@ def restricted(problem: MulticlassProblem, samples: Sequence[Any], kernels: Sequ
     """
     made, machines = problem.replace(), []
     for machine, index, stack in zip(problem.machines, samples, kernels, strict=True):
-        whole = machine.problem
-        weight = None if whole.sample_weight is None else whole.sample_weight[index]
-        part = whole.replace(kernels=stack, y=whole.y[index], sample_weight=weight)
+        part = on_samples(machine.problem, index, stack)
         machines.append(machine._replace(problem=part, samples=machine.samples[index]))
     object.__setattr__(made, "machines", tuple(machines))
     return made

@@ -11,7 +11,7 @@ with 1'beta_p = c_b where there are intercepts. A `Problem` states one machine; 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from mklref.losses import Loss, as_loss
 from mklref.regularizers import Regularizer, as_regularizer
 
 _SMALLEST_COST = float(np.finfo(float).tiny)
+P = TypeVar("P", bound="Problem")
 
 
 class Machine(NamedTuple):
@@ -253,6 +254,13 @@ class Problem:
 
 def _rebuild(kind: type[Problem], arguments: dict[str, Any]) -> Problem:
     return kind(**arguments)
+
+
+def on_samples(problem: P, samples: Any, kernels: Any, **changes: Any) -> P:
+    """The problem on some of its samples, whose kernels these are, with further changes."""
+    weight = problem.sample_weight
+    part = {"kernels": kernels, "y": problem.y[samples], "sample_weight": None if weight is None else weight[samples]}
+    return problem.replace(**part, **changes)
 
 
 def is_one_machine(problem: Any) -> bool:

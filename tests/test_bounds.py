@@ -77,6 +77,18 @@ def test_monte_carlo_against_all_signs(p):
     assert estimate.draws == 3000
 
 
+@pytest.mark.parametrize("scale", [2.0**1023, 2.0**-900])
+def test_complexities_are_proportional_to_radius_signs_and_the_root_of_the_kernels(scale):
+    """At any scale: sums of such kernels, and squares of such complexities, leave float64."""
+    kernels = unit_kernels(3, n=9)
+    signs, estimate = np.ones((2, 9)), rademacher_complexity(kernels, 2.0, draws=20)
+    closed = supremum(kernels, signs, 1.5)
+    assert supremum(kernels, 2.0**600 * signs, 1.5) == pytest.approx(2.0**600 * closed, rel=1e-12)
+    assert supremum(scale * kernels, signs, 1.5) == pytest.approx(np.sqrt(scale) * closed, rel=1e-12, abs=0.0)
+    scaled = rademacher_complexity(kernels, 2.0, draws=20, radius=scale)
+    assert scaled[:2] == pytest.approx([scale * value for value in estimate[:2]], rel=1e-12, abs=0.0)
+
+
 def test_draws_in_chunks_are_the_same_draws():
     kernels = unit_kernels(3, n=9)
     signs = np.random.default_rng(4).choice([-1.0, 1.0], size=(1500, 9))
@@ -245,6 +257,7 @@ KERNELS = np.array([np.eye(6), np.ones((6, 6))])
         (lambda: rademacher_complexity(-KERNELS, 1), InvalidKernel, "is not positive semidefinite"),
         (lambda: supremum(KERNELS, np.ones(6), 1), InvalidParameter, r"signs has shape \(6,\); expected \(draws, 6\)"),
         (lambda: supremum(KERNELS, [[1, np.nan, 1, 1, 1, 1]], 1), InvalidParameter, r"signs\[0, 1\] is nan"),
+        (lambda: supremum(KERNELS, np.full((1, 6), 1e300), 1, radius=1e300), InvalidParameter, "lead beyond float64"),
     ],
 )
 def test_bad_input(call, error, says):

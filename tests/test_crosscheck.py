@@ -244,7 +244,7 @@ def test_a_native_solver_that_stalls_has_no_verdict(problem, solution, monkeypat
         status=Status.STALLED,
         certificate=replace(solution.certificate, lower=0.99 * solution.certificate.lower),
     )
-    monkeypatch.setattr(native, "solve", lambda problem, *, tol: stalled)
+    monkeypatch.setattr(native, "solve", lambda problem, **options: stalled)
     check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
     assert check.passed
     assert check.verdict.endswith("no verdict of native")
@@ -309,7 +309,7 @@ def test_a_false_claim_is_a_row_and_the_others_still_run(problem, monkeypatch):
 
 
 def test_warnings_become_notes(problem, solution, monkeypatch):
-    def slow(problem, *, tol):
+    def slow(problem, **options):
         import warnings
 
         warnings.warn("no compiler was found.", SlowWarning, stacklevel=2)
@@ -331,7 +331,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_of_the_native_solver_are_caught(problem, solution, monkeypatch, fault):
-    def faulty(problem, *, tol):
+    def faulty(problem, **options):
         bad: Solution = FAULTS[fault](solution)
         certificate = certify(problem, bad.dual_coef, weights=bad.weights, intercept=bad.intercept)
         return replace(bad, certificate=certificate, objective=certificate.upper, status=Status.OPTIMAL)
@@ -346,7 +346,7 @@ def test_a_solution_of_another_problem_is_caught(problem, monkeypatch):
     """Two certificates may both be sound, each for its problem, and contradict each other."""
     other = problem.replace(C=2.1)
     elsewhere = native.solve(other)
-    monkeypatch.setattr(native, "solve", lambda problem, *, tol: elsewhere)
+    monkeypatch.setattr(native, "solve", lambda problem, **options: elsewhere)
     check = crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
     assert "native and dual/CLARABEL contradict each other" in check.verdict
 
@@ -371,6 +371,7 @@ def test_progress_is_told_before_each_row(problem):
         ({"tol": "2"}, InvalidType, r"tol is '2' \(str\); give a number in \(0, 1\)"),
         ({"processes": 0}, InvalidParameter, "processes = 0 must be an integer of at least 1"),
         ({"processes": True}, InvalidType, r"processes is True \(bool\); give an integer"),
+        ({"max_time": 0.0}, InvalidParameter, r"max_time = 0.0 must lie in \(0, inf\]"),
         ({"progress": "bar"}, InvalidType, "progress is 'bar'; give a function"),
         ({"reference_tol": np.nan}, InvalidParameter, "reference_tol = nan"),
         ({"formulations": ["primal"]}, InvalidParameter, "'primal' is unknown; known names: .*qcqp"),

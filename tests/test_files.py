@@ -232,6 +232,17 @@ def test_free_memory_is_known_or_boundless():
     assert _untrusted.free_memory() > 2**20
 
 
+def test_what_a_container_holds_is_not_free(tmp_path, monkeypatch):
+    """But for files that are cached there, which make room."""
+    monkeypatch.setattr(_untrusted, "_GROUP", tmp_path)
+    held = {"max": "8000000", "current": "5000000", "stat": "anon 4000000\ninactive_file 1000000"}
+    for name, text in held.items():
+        (tmp_path / f"memory.{name}").write_text(f"{text}\n")
+    assert _untrusted.free_memory() == 4e6
+    (tmp_path / "memory.current").write_text("9500000\n")  # more than the limit, for a moment
+    assert _untrusted.free_memory() == 0.0
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

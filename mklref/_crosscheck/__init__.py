@@ -28,7 +28,7 @@ from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
-from mklref._validate import checked_count, checked_number
+from mklref._validate import check_time, checked_count, checked_number
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem, require_problem
 
@@ -45,6 +45,7 @@ def crosscheck(
     reference_tol: float = 1e-3,
     value_tol: float = 1e-6,
     processes: int = 1,
+    max_time: float | None = None,
     progress: Progress | None = None,
 ) -> CrossCheck:
     """Solve a problem natively and by every formulation x solver, certify each answer, and compare.
@@ -66,6 +67,9 @@ def crosscheck(
         How far, relatively, the value of a formulation may lie outside the common certified interval.
     processes : int
         How many rows are solved at a time, each in a process of its own.
+    max_time : float, optional
+        Seconds for a row. The native solver returns its best point then; any other row is a failed one, and its process
+        is ended: such rows have processes of their own, also one at a time.
     progress : callable, optional
         Called as `progress(done, total, label)` before each row.
 
@@ -77,7 +81,7 @@ def crosscheck(
     Raises
     ------
     InvalidParameter
-        A tolerance outside (0, 1), an unknown name, no formulation or solver at all, no process.
+        A tolerance outside (0, 1), an unknown name, no formulation or solver at all, no process, no time.
     InvalidType
         `problem` is none; `formulations` or `solvers` is a single string; a tolerance is no number.
     NotApplicable
@@ -86,10 +90,11 @@ def crosscheck(
     checked_count("processes", processes, 1, "as many rows are solved at a time.")
     if progress is not None and not callable(progress):
         raise InvalidType(f"progress is {progress!r}; give a function of done, total and label, or None.")
+    check_time(max_time)
     job = chosen_job(problem, formulations, solvers, tol, reference_tol, value_tol)
     labels = [NATIVE if form == NATIVE else f"{form}/{solver}" for form, solver in job.labels]
     found: list[Row] = []
-    answers = rows([job], min(processes, len(labels)))
+    answers = rows([job], min(processes, len(labels)), max_time)
     for done, label in enumerate(labels):
         if progress is not None:
             progress(done, len(labels), label)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -50,13 +51,14 @@ class _Wanted(NamedTuple):
     solver: str
 
 
-def rows(jobs: Sequence[Job], processes: int = 1) -> Generator[Row, None, None]:
+def rows(jobs: Sequence[Job], processes: int = 1, max_time: float | None = None) -> Generator[Row, None, None]:
     """The rows of all jobs, in order, each as soon as it and those before it are there.
 
-    With several processes the native rows are solved here and all others there (`_Workers`); numerical libraries use
-    one thread in each. Closing the iterator, or an exception such as Ctrl-C, ends the processes.
+    With several processes, or a limit of time for a row, the native rows are solved here and all others there
+    (`_Workers`); numerical libraries use one thread in each. Closing the iterator, or an exception such as Ctrl-C, ends
+    the processes.
     """
-    if processes == 1:
+    if processes == 1 and max_time is None:
         for job in jobs:
             factors = None
             for formulation, solver in job.labels:
@@ -66,15 +68,18 @@ def rows(jobs: Sequence[Job], processes: int = 1) -> Generator[Row, None, None]:
         return
     wanted = [_Wanted(number, *label) for number, job in enumerate(jobs) for label in job.labels]
     with ExitStack() as pools:
-        workers = _Workers(jobs, processes, [one for one in wanted if one.formulation != NATIVE], pools)
+        workers = _Workers(jobs, processes, [one for one in wanted if one.formulation != NATIVE], pools, max_time)
         for one in wanted:
-            yield _row(jobs[one.job], *one[1:]) if one.formulation == NATIVE else workers.row(one)
+            native_row = one.formulation == NATIVE
+            yield _row(jobs[one.job], *one[1:], max_time=max_time) if native_row else workers.row(one)
 
 
-def _row(job: Job, formulation: str, solver: str, factors: Factors | None = None) -> Row:
+def _row(
+    job: Job, formulation: str, solver: str, factors: Factors | None = None, *, max_time: float | None = None
+) -> Row:
     """One answer; what a solver warns of or fails with goes into the note."""
     if formulation == NATIVE:
-        allowed, solve = job.tol, partial(native.solve, job.problem, tol=job.tol)
+        allowed, solve = job.tol, partial(native.solve, job.problem, tol=job.tol, max_time=max_time)
     else:
         allowed, solve = job.reference_tol, partial(_conic_solution, job.problem, formulation, solver, factors)
     return _answered(job.problem, formulation, solver, solve, allowed)
@@ -138,11 +143,16 @@ def _pool(processes: int, jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
             first.result()
         yield pool
     finally:
-        own = list((pool._processes or {}).values())  # other children of this process are none of ours
-        pool.shutdown(wait=False, cancel_futures=True)
-        for worker in own:
-            worker.terminate()
-            worker.join()
+        _end(pool)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End its processes, whatever they are doing."""
+    own = list((pool._processes or {}).values())  # other children of this process are none of ours
+    pool.shutdown(wait=False, cancel_futures=True)
+    for worker in own:
+        worker.terminate()
+        worker.join()
 
 
 _ENDINGS = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
@@ -200,16 +210,28 @@ class _Workers:
 
     One that dies takes the others with it, and nobody knows whose row was too much for it. All that are left are solved
     anew then, as many at a time, each by a process that has no other row meanwhile; where it dies, that solver failed.
+    With a limit of time they are solved so from the beginning, and a process whose row is late is ended.
     """
 
-    def __init__(self, jobs: Sequence[Job], processes: int, wanted: Sequence[_Wanted], pools: ExitStack) -> None:
-        self.jobs, self.processes, self.pools = jobs, processes, pools
-        pool = pools.enter_context(_pool(processes, jobs))
-        self.found = {one: pool.submit(_conic_row, *one) for one in wanted}
-        self.alone = False
-        self.left: list[_Wanted] = []
-        self.running: dict[_Wanted, ProcessPoolExecutor] = {}
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        processes: int,
+        wanted: Sequence[_Wanted],
+        pools: ExitStack,
+        max_time: float | None = None,
+    ) -> None:
+        self.jobs, self.processes, self.pools, self.max_time = jobs, processes, pools, max_time
+        self.alone = max_time is not None
+        self.left = list(wanted) if self.alone else []
+        self.running: dict[_Wanted, tuple[ProcessPoolExecutor, float]] = {}
+        """By which process a row is solved, and since when."""
         self.idle: list[ProcessPoolExecutor] = []
+        self.late: set[_Wanted] = set()
+        self.found: dict[_Wanted, Future[Row]] = {}
+        if not self.alone:
+            pool = pools.enter_context(_pool(processes, jobs))
+            self.found = {one: pool.submit(_conic_row, *one) for one in wanted}
 
     def row(self, one: _Wanted) -> Row:
         """One of the rows, as soon as it is there."""
@@ -219,23 +241,35 @@ class _Workers:
         while self.alone and (one in self.left or one in self.running):
             self._go_on()
         future = self.found[one]
-        if not _died(future):
+        if one not in self.late and not _died(future):
             return future.result()
         job = self.jobs[one.job]
-        return _answered(job.problem, *one[1:], partial(_fail, one.solver), job.reference_tol)
+        late = self.max_time if one in self.late else None
+        row = _answered(job.problem, *one[1:], partial(_fail, one.solver, late), job.reference_tol)
+        return row if late is None else replace(row, seconds=late)
 
     def _go_on(self) -> None:
         """Begin as many of the rows that are left as there are processes for, and wait for one of them."""
         while self.left and len(self.running) < self.processes:
             pool = self.idle.pop() if self.idle else self.pools.enter_context(_pool(1, self.jobs))
             one = self.left.pop(0)
-            self.found[one], self.running[one] = pool.submit(_conic_row, *one), pool
-        wait([self.found[one] for one in self.running], return_when=FIRST_COMPLETED)
-        for one, pool in list(self.running.items()):
+            self.found[one], self.running[one] = pool.submit(_conic_row, *one), (pool, time.monotonic())
+        limit = np.inf if self.max_time is None else self.max_time
+        rest = limit - (time.monotonic() - min(began for _, began in self.running.values()))
+        wait(
+            [self.found[one] for one in self.running],
+            timeout=max(0.0, rest) if rest < threading.TIMEOUT_MAX else None,
+            return_when=FIRST_COMPLETED,
+        )
+        for one, (pool, began) in list(self.running.items()):
             if self.found[one].done():
                 del self.running[one]
                 if not _died(self.found[one]):
                     self.idle.append(pool)
+            elif time.monotonic() - began >= limit:
+                del self.running[one]
+                self.late.add(one)
+                _end(pool)
 
 
 def _died(future: Future[Row]) -> bool:
@@ -243,7 +277,9 @@ def _died(future: Future[Row]) -> bool:
     return isinstance(future.exception(), BrokenProcessPool)
 
 
-def _fail(solver: str) -> Solution:
+def _fail(solver: str, late: float | None) -> Solution:
+    if late is not None:
+        raise SolverFailure(f"{solver}: no answer within max_time = {late:g} seconds; give it more, or fewer samples.")
     raise SolverFailure(
         f"{solver}: its process ended without an answer, by a crash or for lack of memory; leave the solver out, or "
         "solve fewer rows at a time."

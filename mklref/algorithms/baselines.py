@@ -20,7 +20,7 @@ from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import center
-from mklref.problem import Problem
+from mklref.problem import Problem, on_samples
 from mklref.regularizers import Fixed
 from mklref.solution import Solution
 
@@ -292,7 +292,6 @@ def _held_out_loss(problem: Problem, m: int, left_out: Any, options: dict[str, A
     """Costs times losses of these samples under kernel m trained on the others."""
     kept = np.setdiff1d(np.arange(problem.n_samples), left_out)
     K = problem.kernels.dense()[m]
-    weight = None if problem.sample_weight is None else problem.sample_weight[kept]
-    alone = problem.replace(kernels=[K[np.ix_(kept, kept)]], y=problem.y[kept], sample_weight=weight, regularizer="l1")
+    alone = on_samples(problem, kept, [K[np.ix_(kept, kept)]], regularizer="l1")
     scores = _trained(alone, np.ones(1), "best_single_kernel", **options).decision_function([K[np.ix_(left_out, kept)]])
     return float(problem.costs[left_out] @ problem.loss.value(scores, problem.y[left_out]))

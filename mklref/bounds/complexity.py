@@ -36,6 +36,13 @@ class Estimate(NamedTuple):
     standard_error: float
     draws: int
 
+    @classmethod
+    def of(cls, values: Array) -> Estimate:
+        """That of nonnegative draws, in the unit of the largest one: squares of others may leave float64."""
+        top = float(values.max()) or 1.0
+        error = float((values / top).std(ddof=1)) / math.sqrt(len(values))
+        return cls(top * float((values / top).mean()), top * error, len(values))
+
 
 def supremum(kernels: Any, signs: Any, p: float, *, radius: float = 1.0) -> Array:
     """sup over h in C H^p of 1/n sum_i sigma_i h(x_i) = C/n sqrt(|| (sigma'K_m sigma)_m ||_{p*}), for each sigma.
@@ -59,7 +66,7 @@ def supremum(kernels: Any, signs: Any, p: float, *, radius: float = 1.0) -> Arra
     InvalidType, InvalidKernel
         As `mklref.kernels.stack`.
     InvalidParameter
-        p or radius out of range, or signs of the wrong shape or not finite.
+        p or radius out of range, signs of the wrong shape or not finite, or a supremum beyond float64.
     """
     grams = _checked_kernels(kernels)
     dual, C = conjugate_exponent(_checked_p(p)), checked_positive("radius", radius)
@@ -68,9 +75,20 @@ def supremum(kernels: Any, signs: Any, p: float, *, radius: float = 1.0) -> Arra
     if sigma.ndim != 2 or sigma.shape[1] != n:
         raise InvalidParameter(f"signs has shape {sigma.shape}; expected (draws, {n}), one sign for each sample.")
     require_finite(sigma, "signs", InvalidParameter)
-    squares = np.stack([np.einsum("ri,ri->r", sigma @ matrix, sigma) for matrix in grams.dense()], axis=1)
+    # Powers of two as units, which change no digit: sums of large kernels, and squares of large numbers, leave float64.
+    size, length = _unit(grams.own_diagonals.max()), _unit(np.abs(sigma).max(initial=0.0))
+    sigma, squares = sigma / length, np.zeros((len(sigma), len(grams)))
+    for m in range(len(grams)):
+        squares[:, m] = np.einsum("ri,ri->r", sigma @ (grams.matrix(m) / size), sigma)
     norms = [p_norm(np.maximum(row, 0.0), dual) for row in squares]
-    return np.asarray(C / n * np.sqrt(norms))
+    with np.errstate(over="ignore"):
+        found = np.sqrt(norms) * math.sqrt(size) / n * length * C
+    if not np.isfinite(found).all():
+        raise InvalidParameter(
+            f"radius = {C:g} and signs of {length:g} and more lead beyond float64; the supremum is proportional to "
+            "both, and to the root of the kernels: rescale them."
+        )
+    return np.asarray(found)
 
 
 def rademacher_complexity(
@@ -109,8 +127,7 @@ def rademacher_complexity(
     for start in range(0, count, _CHUNK):
         signs = source.choice([-1.0, 1.0], size=(min(_CHUNK, count - start), n))
         parts.append(supremum(grams, signs, p, radius=radius))
-    suprema = np.concatenate(parts)
-    return Estimate(float(suprema.mean()), float(suprema.std(ddof=1)) / math.sqrt(count), count)
+    return Estimate.of(np.concatenate(parts))
 
 
 def conversion_factor(n_kernels: int, p: float, source: float = 1.0) -> float:
@@ -219,7 +236,13 @@ def class_radius(norms: Any, p: float) -> float:
     if rho.min() < 0.0:
         m = int(rho.argmin())
         raise InvalidParameter(f"norms[{m}] = {rho[m]:g} is negative; a norm is at least 0.")
-    return p_norm(rho, block_exponent(_checked_p(p)))
+    with np.errstate(over="ignore"):  # inf, which is no smaller than the radius
+        return p_norm(rho, block_exponent(_checked_p(p)))
+
+
+def _unit(largest: float) -> float:
+    """The largest power of two that is not above it; 1 for 0."""
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0.0 else 1.0
 
 
 def _checked_kernels(kernels: Any) -> KernelStack:

@@ -58,7 +58,7 @@ def risk_bound(
     probability = checked_number("delta", delta, "(0, 1)", lambda d: 0.0 < d < 1.0, "the probability of failure.")
     L, C = checked_positive("lipschitz", lipschitz), checked_positive("radius", radius)
     complexity = complexity_bound(n_samples, n_kernels, p, kernel_radius=kernel_radius)
-    return risk + 2.0 * L * C * complexity + math.sqrt(math.log(2.0 / probability) / (2.0 * n_samples))
+    return risk + 2.0 * L * C * complexity + math.sqrt((math.log(2.0) - math.log(probability)) / (2.0 * n_samples))
 
 
 def radius_margin_bound(

@@ -16,6 +16,7 @@ from mklref._crosscheck import CrossCheck, Row, chosen_job
 from mklref._crosscheck.rows import rows
 from mklref._files import write_text
 from mklref._progress import Steps
+from mklref._validate import check_time
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.options import SAMPLES
@@ -27,6 +28,7 @@ def run(arguments: Any) -> bool:
     out = render.console()
     if arguments.report:
         report.require_extra()
+    check_time(arguments.max_time)
     data = read(arguments, SAMPLES)
     problems = {data.title(p, C): data.problem(p, C) for C, p in product(arguments.C, arguments.p)}
     jobs = []
@@ -37,7 +39,7 @@ def run(arguments: Any) -> bool:
         jobs.append(chosen_job(problem, formulations, arguments.solvers, *tolerances))
     render.show_facts(out, data.facts)
     total = sum(len(job.labels) for job in jobs)
-    answers = rows(jobs, min(arguments.jobs, total - len(jobs)))
+    answers = rows(jobs, min(arguments.jobs, total - len(jobs)), arguments.max_time)
     checks: dict[str, CrossCheck] = {}
     progress = Steps(sys.stderr.isatty(), "rows", total)
     try:

@@ -86,6 +86,7 @@ def _add_crosscheck(commands: Any) -> None:
     add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
     add("--value-tol", type=number, default=1e-6, metavar="TOL", help="how far values may be off, relatively (1e-6)")
     add("--jobs", type=positive_count, default=processors(), metavar="N", help="rows solved at a time (all processors)")
+    add("--max-time", type=number, metavar="SECONDS", help="for a row; a solver that takes longer has failed")
     add("--json", type=Output, metavar="FILE", help="write all numbers to FILE")
     add("--report", type=Output, metavar="FILE.html", help="write a self-contained page with table and pictures")
     add_force(check)

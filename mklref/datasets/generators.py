@@ -108,7 +108,7 @@ def noisy_signal(
         Unknown signal, or a number is out of its range.
     """
     _check(rng, n=(n, 2))
-    snr = checked_number("snr", snr, "(0, inf]", lambda ratio: ratio > 0.0, "inf means no noise.")
+    snr = checked_number("snr", snr, "[1e-100, inf]", lambda ratio: ratio >= 1e-100, "inf means no noise.")
     x = np.arange(1, n + 1) / n if regular else np.sort(rng.uniform(size=n))
     f = signal(name, x)
     y = f + rng.normal(scale=f.std() / snr, size=n)
@@ -265,7 +265,7 @@ def _triangle(peak: Array) -> Array:
 
 
 def _finite(name: str, value: float) -> float:
-    return checked_number(name, value, "(-inf, inf)", np.isfinite, "a finite number.")
+    return checked_number(name, value, "[-1e100, 1e100]", lambda x: abs(x) <= 1e100, "a number of a usual size.")
 
 
 def _check(rng: np.random.Generator, **counts: tuple[int, ...]) -> None:

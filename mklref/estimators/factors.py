@@ -44,14 +44,14 @@ class NystroemFactor:
 
     def __init__(self, kernel: Kernel, points: Array) -> None:
         self.kernel, self.points = kernel, points
-        among = kernel.cross(points, points)
+        among = kernel.checked_cross(points, points)
         values, vectors = np.linalg.eigh(0.5 * (among + among.T))
         seen = values > max(_LEAST * values[-1], 0.0)
         self.root = vectors[:, seen] / np.sqrt(values[seen]) if seen.any() else np.zeros((len(points), 1))
 
     def transform(self, X: Array) -> Array:
         """Rows of L, (k, rank)."""
-        return np.asarray(self.kernel.cross(X, self.points) @ self.root)
+        return np.asarray(self.kernel.checked_cross(X, self.points) @ self.root)
 
 
 @dataclass(frozen=True)

@@ -63,13 +63,18 @@ def residuals(point: Point, lower: Array) -> Array:
 
 
 def newton_step(point: P, lower: Array, evaluate: Callable[[Array], P | None]) -> P | None:
-    """The point after one step, or None if rounding leaves no decrease; `evaluate` gives None outside the domain."""
+    """The point after one step, or None if rounding leaves no decrease, or float64 no second derivatives.
+
+    `evaluate` gives None outside the domain.
+    """
     units = point.units
     x, gradient = units * (point.x - lower), point.gradient / units
     near = (x <= min(_NEAR, float(residuals(point, lower).max()))) & (gradient > 0.0)
     free = np.flatnonzero(~near)
-    direction = -x
-    direction[free] = _newton_direction(point.hessian(free, units[free]), gradient[free])
+    hessian, direction = point.hessian(free, units[free]), -x
+    if not np.isfinite(hessian).all():
+        return None
+    direction[free] = _newton_direction(hessian, gradient[free])
     slope_free = float(gradient[free] @ direction[free])
     slack = _ROUNDING * (1.0 + abs(point.value))
     t = 1.0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from mklref._run import Recorder
 from mklref._threads import blas_threads
+from mklref._typing import Array
 from mklref._validate import check_callback, check_limits, checked_count, checked_flag, checked_rng
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
@@ -58,7 +60,8 @@ def solve(
     start : array (M,), optional
         Weights to start from; by default every kernel explains the same share of the mean square of y.
     restarts : int
-        How many further starts to draw around the default; the lowest end is returned.
+        How many further starts to draw around the default; the lowest end is returned. One that is lost in float64, as
+        large weights beside little noise, is passed over.
     rng : numpy.random.Generator, optional
         Draws the starts; np.random.default_rng(0) by default.
     tol : float
@@ -93,8 +96,9 @@ def solve(
     further = checked_count("restarts", restarts, 0, "starts beside the given one.")
     draw = np.random.default_rng(0) if rng is None else checked_rng(rng)
     default = problem.default_weights()
-    starts = [default if start is None else problem.checked_weights(start, "start")]
-    starts += list(default * np.exp(draw.uniform(-_SPREAD, _SPREAD, size=(further, problem.n_kernels))))
+    first = default if start is None else problem.checked_weights(start, "start")
+    with np.errstate(over="ignore"):
+        drawn = default * np.exp(draw.uniform(-_SPREAD, _SPREAD, size=(further, problem.n_kernels)))
     recorder: Recorder[EvidenceRecord] = Recorder(
         "stationarity",
         tol=tol,
@@ -112,14 +116,20 @@ def solve(
         return _lowest([*ends, *unfinished]) if ends or unfinished else None
 
     with recorder.running(so_far), blas_threads(problem.n_samples):
-        for weights in starts:
-            run = _Run(MarginalLikelihood(problem, weights), method, tol, recorder)
+        for point in chain([MarginalLikelihood(problem, first)], (_at(problem, weights) for weights in drawn)):
+            if point is None:  # a draw beyond float64
+                continue
+            run = _Run(point, method, tol, recorder)
             ends.append(run.iterate())
             run = None
             if ends[-1].status in (EvidenceStatus.TIME_LIMIT, EvidenceStatus.STOPPED):
                 break
             recorder.again()
     return _lowest(ends)
+
+
+def _at(problem: EvidenceProblem, weights: Array) -> MarginalLikelihood | None:
+    return MarginalLikelihood.at(problem, problem.join(weights, problem.noise_variance))
 
 
 def _lowest(ends: list[EvidenceSolution]) -> EvidenceSolution:

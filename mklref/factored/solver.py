@@ -23,7 +23,7 @@ from mklref.factored.remote import DistributedStack, Remote
 from mklref.factored.rounds import Rounds, machines_of, opened, targets_between
 from mklref.kernels.factor_stack import FactorStack
 from mklref.multiclass import random_part
-from mklref.problem import Problem
+from mklref.problem import Problem, on_samples
 from mklref.regularizers import Fixed
 from mklref.solution import History, Record, Solution, Status
 
@@ -177,13 +177,7 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     chosen = None if k < max(_FEWEST, _FOR_EACH * stack.rank) else random_part(problem, k)
     if chosen is None:
         return None
-    weight = problem.sample_weight
-    small = problem.replace(
-        kernels=stack.part(chosen),
-        y=problem.y[chosen],
-        C=problem.C * n / len(chosen),
-        sample_weight=None if weight is None else weight[chosen],
-    )
+    small = on_samples(problem, chosen, stack.part(chosen), C=problem.C * n / len(chosen))
     own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=recorder.left)
     with closing(_rounds(small)) as rounds:
         path = Path(small, rounds, own)

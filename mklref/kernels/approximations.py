@@ -296,7 +296,7 @@ class CholeskyFactor:
         from scipy.linalg import solve_triangular
 
         samples = as_float_array(X, "X", InvalidInput).astype(np.float64, copy=False)
-        cross = self.kernel.cross(samples, self.points_)
+        cross = self.kernel.checked_cross(samples, self.points_)
         return np.asarray(solve_triangular(self.triangle_, cross.T, lower=True).T)
 
 

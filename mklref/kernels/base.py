@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref.exceptions import InvalidParameter
+from mklref._validate import as_float_array
+from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.transforms import Normalization, Normalizer
 
 if TYPE_CHECKING:
@@ -188,7 +189,18 @@ class Kernel(KernelFamily):
 
     def diagonal(self, X: Array) -> Array:
         """k(x, x) for the rows of X, (k,)."""
-        return np.array([self.cross(x[None], x[None])[0, 0] for x in X], dtype=float)
+        return np.array([self.checked_cross(x[None], x[None])[0, 0] for x in X])
+
+    def checked_cross(self, X: Array, Z: Array) -> Array:
+        """What `cross` returns, if that is a matrix of real numbers, (k, n)."""
+        label = f"kernel {self.name([f'x{j}' for j in range(X.shape[1])])!r}"
+        values = as_float_array(self.cross(X, Z), label, InvalidInput)
+        if values.shape != (len(X), len(Z)):
+            raise InvalidInput(
+                f"{label} returned shape {values.shape} for {len(X)} and {len(Z)} samples; it takes two matrices, one "
+                f"sample a row, and returns one row for each sample of the first: {len(X), len(Z)}."
+            )
+        return values.astype(float, copy=False)
 
     def name(self, variables: Sequence[str]) -> str:
         """A short name, where possible in the syntax of `parse`; `variables` are the d names of the columns."""
@@ -204,7 +216,7 @@ class Kernel(KernelFamily):
 
     def gram(self, X: Array) -> Array:
         """k(x, z) for all rows of X, (n, n), exactly symmetric."""
-        K = self.cross(X, X)
+        K = self.checked_cross(X, X)
         return 0.5 * (K + K.T)
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:

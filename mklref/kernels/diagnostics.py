@@ -151,7 +151,9 @@ def alignment(kernels: Any, *, centered: bool = True) -> Array:
 
 
 def diagnose(kernels: Any, y: Any = None) -> KernelReport:
-    """Look at kernels before anything is learned from them; costs M^2 n^2 / 2 operations, and n^3 for few pairs.
+    """Look at kernels before anything is learned from them; costs M^2 n^2 / 2 operations.
+
+    Where one kernel may dominate another, n^3 / 3 more for the pair, and two matrices of order n at a time.
 
     A kernel is called constant where "multiplicative" refuses it: the variance is below 8 n rounding errors of k(x, x).
 
@@ -175,9 +177,9 @@ def diagnose(kernels: Any, y: Any = None) -> KernelReport:
     """
     given = stack(kernels)
     n = given.shape[1]
-    products, sums = _moments(given, centered=True)
+    products, sums, units = _moments(given, centered=True)
     traces = given.traces() - sums.sum(axis=1) / n
-    norms = np.sqrt(np.diagonal(products))
+    norms = units * np.sqrt(np.diagonal(products))
     rounding = 8.0 * n * float(np.finfo(given.rows([0]).dtype).eps)
     flat = traces <= rounding * np.maximum(given.traces(), np.finfo(float).tiny)
     products[flat] = products[:, flat] = np.nan
@@ -202,12 +204,14 @@ def diagnose(kernels: Any, y: Any = None) -> KernelReport:
     )
 
 
-def _moments(kernels: KernelStack, centered: bool) -> tuple[Array, Array]:
-    """(<K_m, K_l>_F)_ml of the matrices or of their centred forms, (M, M), and the row sums K_m 1, (M, n).
+def _moments(kernels: KernelStack, centered: bool) -> tuple[Array, Array, Array]:
+    """(<K_m, K_l>_F/(u_m u_l))_ml of the matrices or of their centred forms, (M, M), the row sums K_m 1, (M, n), and u.
 
-    Centred by blocks of rows: what <K, L> and (K1)'(L1) have in common would leave few digits of their difference.
+    In units u_m, powers of two near the largest entries: squares of what is far from 1 leave float64. Centred by blocks
+    of rows: what <K, L> and (K1)'(L1) have in common would leave few digits of their difference.
     """
     M, n, _ = kernels.shape
+    units = np.ldexp(1.0, np.frexp(kernels.own_diagonals.max(axis=1))[1] - 1)
     sums = kernels.apply(np.ones(n))
     means = sums / n if centered else np.zeros((M, n))
     products = np.zeros((M, M))
@@ -216,9 +220,10 @@ def _moments(kernels: KernelStack, centered: bool) -> tuple[Array, Array]:
         index = np.arange(start, min(start + step, n))
         rows = kernels.rows(index) - (means[:, index] - means.mean(axis=1, keepdims=True))[:, :, None]
         rows -= means[:, None, :]
+        rows /= units[:, None, None]
         block = rows.reshape(M, -1)
         products += block @ block.T
-    return products, sums
+    return products, sums, units
 
 
 def _cosines(products: Array) -> Array:
@@ -248,7 +253,6 @@ def _target_alignment(kernels: KernelStack, norms: Array, flat: Any, y: Any) -> 
 def _dominated(kernels: KernelStack, cosines: Array, norms: Array, sums: Array, flat: Any) -> tuple[Relation, ...]:
     """Pairs with H(K_m - K_l)H >= 0, among those whose diagonals, norms and traces allow it."""
     M, n, _ = kernels.shape
-    centre = np.eye(n) - 1.0 / n
     diagonals = kernels.own_diagonals - 2.0 / n * sums
     diagonals += sums.sum(axis=1, keepdims=True) / n**2
     found = []
@@ -260,7 +264,9 @@ def _dominated(kernels: KernelStack, cosines: Array, norms: Array, sums: Array, 
                 continue
             weights = np.zeros(M)
             weights[[m, other]] = 1.0, -1.0
-            difference = centre @ kernels.combine(weights) @ centre
+            difference = kernels.combine(weights)
+            difference -= difference.mean(axis=1, keepdims=True)
+            difference -= difference.mean(axis=0)
             if factorises(difference, room):
                 factor = norms[other] / norms[m]
                 found.append(Relation(int(m), int(other), float(cosines[m, other]), float(factor)))

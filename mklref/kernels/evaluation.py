@@ -210,7 +210,7 @@ class Block:
         if whole.shares:
             return whole.of_shared(self.shared(whole.shares, columns))
         x, z = (part.given(columns)[i] for part, i in self._sides)
-        values = whole.gram(x) if self._whole else whole.cross(x, z)
+        values = whole.gram(x) if self._whole else whole.checked_cross(x, z)
         return values.astype(self.dtype, copy=False)
 
     def exponentials(self, run: Run, out: FloatArray) -> None:

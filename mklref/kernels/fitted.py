@@ -11,12 +11,15 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite, shown
-from mklref.exceptions import InvalidInput
+from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples, runs_of
 from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer, Transform
+
+_SEEN, _ASYMMETRY = 8, 1e-6
+"""Samples on which a kernel of one's own is looked at, and what rounding may make of its symmetry there."""
 
 
 class OnSamples:
@@ -49,7 +52,13 @@ class OnSamples:
         InvalidInput
             X_new is not a finite matrix with d columns, those of a data frame in another order, or a kernel overflows.
         """
-        return np.stack(list(self.fitted.rows(X_new, range(len(self.fitted.kernels)))))
+        rows = self.fitted.rows(X_new, range(len(self.fitted.kernels)))
+        first = next(rows)
+        found = np.empty((len(self.fitted.kernels), *first.shape))
+        found[0] = first
+        for out, values in zip(found[1:], rows, strict=True):  # one after the other, not all of them twice
+            out[:] = values
+        return found
 
     def diagonals(self, X_new: Any) -> Array:
         """k_m(x, x) of new samples, transformed as `new` is.
@@ -164,6 +173,8 @@ class FittedFamily(Training):
         names = tuple(kernel.name(empty.variables) for kernel in kernels)
         for kernel, name in zip(kernels, names, strict=True):
             _require_type(kernel, name, samples)
+            if not kernel.definite:
+                _require_symmetry(kernel, name, samples)
         return replace(empty, kernels=kernels, transforms=(Transform(),) * len(kernels), names=names)
 
     @property
@@ -262,6 +273,19 @@ def _require_type(kernel: Kernel, name: str, samples: Any) -> None:
         raise InvalidInput(f"kernel {name!r} takes texts, X holds numbers: give a list of strings.")
     if not kernel.takes_text and samples.dtype.kind == "U":
         raise InvalidInput(f"kernel {name!r} takes numbers, X holds texts: encode them, or use spectrum kernels.")
+
+
+def _require_symmetry(kernel: Kernel, name: str, samples: Any) -> None:
+    """Whether k(x, z) is k(z, x), seen on a few samples: matrices are made symmetric, or never seen whole."""
+    some = samples[np.unique(np.linspace(0, len(samples) - 1, _SEEN).astype(int))]
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = kernel.checked_cross(some, some)
+        apart = np.abs(K - K.T).max()
+    if apart > _ASYMMETRY * np.abs(K).max():
+        raise InvalidKernel(
+            f"kernel {name!r} is not symmetric: k(x, z) and k(z, x) differ by {apart:.3g} on training samples. Give a "
+            "function that is, such as (k(x, z) + k(z, x))/2."
+        )
 
 
 def require_no_overflow(gram: FloatArray, name: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_number
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref._validate import checked_number
+from mklref.exceptions import InvalidParameter
 from mklref.kernels.base import BlockKernel, Kernel
 from mklref.kernels.evaluation import EXP_ERROR
 from mklref.kernels.validation import checked_gram
@@ -150,14 +150,8 @@ class Function(Kernel):
     function: Callable[[Array, Array], Any]
 
     def cross(self, X: Array, Z: Array) -> Array:
-        """What the function returns, checked."""
-        values = as_float_array(self.function(X, Z), self.name(()), InvalidInput)
-        if values.shape != (len(X), len(Z)):
-            raise InvalidInput(
-                f"kernel {self.name(())!r} returned shape {values.shape} for {len(X)} and {len(Z)} samples; it takes "
-                f"two matrices, one sample a row, and returns one row for each sample of the first: {len(X), len(Z)}."
-            )
-        return values.astype(float, copy=False)
+        """What the function returns."""
+        return np.asarray(self.function(X, Z))
 
     def diagonal(self, X: Array) -> Array:
         """k(x, x), one sample at a time unless the function has a `diag`."""
@@ -167,7 +161,7 @@ class Function(Kernel):
 
     def gram(self, X: Array) -> Array:
         """k(x, z), refused if it is not symmetric."""
-        return np.asarray(checked_gram(self.cross(X, X), f"kernel {self.name(())!r}"))
+        return np.asarray(checked_gram(self.checked_cross(X, X), f"kernel {self.name(())!r}"))
 
     def name(self, variables: Sequence[str]) -> str:
         """The name of the function, or how the object prints."""

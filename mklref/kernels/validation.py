@@ -113,8 +113,8 @@ def _asymmetry(matrix: FloatArray) -> tuple[float, tuple[int, int]]:
 
 def psd_tolerance(matrix: FloatArray) -> float:
     """Most negative eigenvalue that rounding can explain: 8 n eps trace(|K|), eps that of the stored dtype."""
-    trace = float(np.abs(np.diagonal(matrix)).sum(dtype=np.float64))
-    return 8.0 * len(matrix) * float(np.finfo(matrix.dtype).eps) * trace
+    unit = 8.0 * float(np.finfo(matrix.dtype).eps)  # before the sum, which alone may leave float64
+    return len(matrix) * float((unit * np.abs(np.diagonal(matrix)).astype(np.float64)).sum())
 
 
 def require_psd(

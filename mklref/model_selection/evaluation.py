@@ -106,20 +106,22 @@ class Evaluation:
     def r2(self) -> Measure:
         """1 - the share of the variance that is left, with percentiles of a seeded bootstrap; nan if there was none."""
         draws = np.random.default_rng(0).integers(len(self.truth), size=(_DRAWS, len(self.truth)))
-        y, t = self.truth[draws], self.predicted[draws]
+        size = float(max(np.abs(self.truth).max(), np.abs(self.predicted).max())) or 1.0  # R^2 has no unit, squares do
+        truth, predicted = self.truth / size, self.predicted / size
+        y, t = truth[draws], predicted[draws]
         spread = np.sum((y - y.mean(axis=1, keepdims=True)) ** 2, axis=1)
         values = 1.0 - np.sum((y - t) ** 2, axis=1)[spread > 0.0] / spread[spread > 0.0]
         if not len(values):
             return Measure(np.nan, np.nan, np.nan)
-        whole = 1.0 - float(np.sum((self.truth - self.predicted) ** 2) / np.sum((self.truth - self.truth.mean()) ** 2))
+        whole = 1.0 - float(np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2))
         return Measure(whole, *map(float, np.quantile(values, [0.025, 0.975])))
 
     @property
     def absolute_error(self) -> Measure:
         """The mean distance of prediction and truth, with its normal interval."""
         values = np.abs(self.truth - self.predicted)
-        mean = float(values.mean())
-        half = Z * float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+        mean, size = float(values.mean()), float(values.max()) or 1.0
+        half = Z * size * float((values / size).std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.inf
         return Measure(mean, float(max(0.0, mean - half)), float(mean + half))
 
     @property

@@ -30,6 +30,8 @@ from mklref.exceptions import Interrupted, InterruptedWarning, InvalidType
 
 def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
     """Samples whose rows can be chosen, blocks of variables as one table; targets (n,), and groups."""
+    if X is None:
+        raise InvalidType("X is None; give one sample a row.")
     with own_errors():
         table = X if hasattr(X, "columns") else joined(X)
         return tuple(indexable(table, column_or_1d(np.asarray(y), warn=True), groups))

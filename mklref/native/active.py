@@ -29,7 +29,7 @@ from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.multiclass import MulticlassProblem, restricted
 from mklref.native.loop import Loop
 from mklref.native.point import Point
-from mklref.problem import Problem
+from mklref.problem import Problem, on_samples
 from mklref.solution import Record
 
 _NEAR = 0.05, 0.03
@@ -120,16 +120,7 @@ def _solved_on(
         own = [_begun(*one, part, warm) for one, part in zip(each, parts, strict=True)]
         small = JointMachine(problem, own)
     else:
-        weight = loop.problem.sample_weight
-        small = _begun(
-            *each[0],
-            loop.problem.replace(
-                kernels=kernels[0],
-                y=loop.problem.y[samples[0]],
-                sample_weight=None if weight is None else weight[samples[0]],
-            ),
-            warm,
-        )
+        small = _begun(*each[0], on_samples(loop.problem, samples[0], kernels[0]), warm)
     small.warm = True
     outer = loop.recorder
     recorder: Recorder[Record] = Recorder("active samples", tol=tol, max_iter=outer.max_iter, max_time=outer.left)

@@ -28,7 +28,7 @@ from mklref.native.loop import Loop
 from mklref.native.point import Point
 from mklref.native.polish import polished
 from mklref.native.rescue import Ladder
-from mklref.problem import Problem
+from mklref.problem import Problem, on_samples
 from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
 
@@ -297,14 +297,7 @@ def weights_of_a_part(loop: Loop) -> Array | None:
     if chosen is None:
         return None
     k = len(chosen)
-    small = machine_for(
-        problem.replace(
-            kernels=machine.forms.part(chosen),
-            y=problem.y[chosen],
-            C=problem.C * n / k,
-            sample_weight=None if problem.sample_weight is None else problem.sample_weight[chosen],
-        )
-    )
+    small = machine_for(on_samples(problem, chosen, machine.forms.part(chosen), C=problem.C * n / k))
     rough, left = tuning.ACCURACY, loop.recorder.left
     of_part = Loop(small, rough, Recorder("a part", tol=rough, max_iter=tuning.MOST_MACHINES, max_time=left))
     of_part.iterate(of_part.begin(_first_weights(of_part, None)))

@@ -78,9 +78,11 @@ def rademacher_complexity(
     kappa, count = checked_positive("radius", radius), checked_count("draws", draws, 2, "one has no standard error.")
     source = np.random.default_rng(checked_count("seed", seed, 0, "where the generator starts."))
     signs = source.choice([-1.0, 1.0], size=(count, stack.shape[1]))
-    images = np.matmul(signs, stack)  # tau, draws, N
-    values = kappa / stack.shape[1] * np.array([norm.dual_norm(Z) for Z in images.swapaxes(0, 1)])
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+    size = float(np.abs(stack).max()) or 1.0  # squares of what is far from 1 leave float64
+    images = np.matmul(signs, stack / size)  # tau, draws, N
+    values = np.array([norm.dual_norm(Z) for Z in images.swapaxes(0, 1)])
+    factor = kappa / stack.shape[1] * size
+    return factor * float(values.mean()), factor * float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 def massart(length: float, vectors: int) -> float:

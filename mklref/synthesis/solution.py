@@ -177,7 +177,7 @@ class Run:
         )
         self.coef = np.zeros(problem.shape)
         self.beta = np.zeros(problem.n_samples)
-        self.lower, self.upper = -np.inf, np.inf
+        self.lower, self.upper = 0.0, np.inf  # D(0) = 0: losses and penalties are nonnegative
         self.counters: dict[str, float] = {}
 
     @property

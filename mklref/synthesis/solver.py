@@ -28,7 +28,7 @@ from mklref._typing import Array
 from mklref._validate import asks_to_stop, check_callback, checked_array, checked_count, checked_number
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
 from mklref.solution import Record, Status
-from mklref.synthesis.certificate import residual
+from mklref.synthesis.certificate import primal_value, residual
 from mklref.synthesis.dictionary import restriction
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, lambda_max
 from mklref.synthesis.proximal_point import ProximalPoint
@@ -109,7 +109,12 @@ def _iterate(run: Run, A: Array) -> Status:
     columns = restriction(dictionary, norm)
     alive = np.ones(problem.shape, dtype=bool)
     working = np.zeros(problem.shape, dtype=bool)
-    t, steps, smallest, since_better = dictionary.scores(A), 0, np.inf, 0
+    nothing = np.zeros(problem.n_samples)
+    with np.errstate(over="ignore", invalid="ignore"):
+        t = dictionary.scores(A)
+        if not primal_value(problem, A, t) <= primal_value(problem, np.zeros_like(A), nothing):
+            A, t = np.zeros_like(A), nothing  # a start that is worse than none, or leaves float64
+    steps, smallest, since_better = 0, np.inf, 0
     beta = residual(problem, t)
     while True:
         Z = dictionary.correlations(beta, alive)

@@ -139,6 +139,29 @@ def test_a_solver_that_kills_its_process_takes_no_other_row_with_it(monkeypatch)
     assert all("ECOS: its process ended without an answer" in row.note for row in check.rows if row.solution is None)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes that are not forked see no fault that is planted here")
+def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch):
+    genuine = reference.Engine._attempt
+
+    def attempt(self, program):
+        if self.solver == "SCS":
+            time.sleep(600.0)
+        return genuine(self, program)
+
+    monkeypatch.setattr(reference.Engine, "_attempt", attempt)
+    before = set(multiprocessing.active_children())
+    check = mklref.crosscheck(make_problem(n=20, M=3), formulations=["dual"], solvers=["SCS", "CLARABEL"], max_time=4.0)
+    assert check.passed
+    assert set(multiprocessing.active_children()) == before
+    assert [row.status for row in check.rows] == ["optimal", "failed", "optimal"]
+    assert "SCS: no answer within max_time = 4 seconds" in check.rows[1].note
+
+
+def test_the_native_row_has_as_much_time_as_the_others():
+    check = mklref.crosscheck(make_problem(n=20, M=3), formulations=["dual"], solvers=["CLARABEL"], max_time=1e-9)
+    assert check.rows[0].solution.status is mklref.Status.TIME_LIMIT
+
+
 def test_children_that_are_none_of_its_own_are_left_alone():
     child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
 

@@ -226,7 +226,7 @@ def test_iteration_limit_is_said():
         ({"kernels": "rfb:1"}, InvalidParameter, "'rfb:1' is not understood: known are linear"),
         ({"kernels": 3}, InvalidType, "kernels is int; give a specification such as"),
         ({"kernels": []}, InvalidParameter, "kernels is empty; give at least one kernel"),
-        ({"kernels": lambda A, B: A}, InvalidInput, r"returned shape \(36, 3\) for 36 and 36 samples; it takes two"),
+        ({"kernels": lambda A, B: A}, InvalidInput, r"returned shape \(8, 3\) for 8 and 8 samples; it takes two"),
         ({"kernels": lambda A, B: -A @ B.T, "normalize": None}, InvalidKernel, r"not positive semidefinite"),
         ({"kernels": lambda A, B: A @ np.roll(B, 1, axis=1).T}, InvalidKernel, "symmetric"),
         ({"norm": 0.5}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]: 1 is sparse"),

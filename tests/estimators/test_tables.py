@@ -322,6 +322,10 @@ def test_measures_and_their_intervals(rng):
     assert number.r2.value == pytest.approx(r2_score(t, number.predicted))
     assert number.r2.low < number.r2.value < number.r2.high < 1.0
     assert number.beats_baseline
+    for scale in (2.0**600, 2.0**-600):  # whose squares leave float64
+        scaled = Evaluation(scale * t, scale * number.predicted, scale * number.baseline, None)
+        assert scaled.r2 == pytest.approx(number.r2, rel=1e-12)
+        assert scaled.absolute_error == pytest.approx([scale * x for x in number.absolute_error], rel=1e-12, abs=0.0)
     assert "always the median" in str(number)
     assert np.isnan(Evaluation(np.ones(5), t[:5], np.zeros(5), None).r2).all()  # nothing varies
     for test, says in {1.5: "1.5 must be", 1e-9: "1e-09 cannot cut", "a": "a cannot cut .* fewer folds"}.items():
@@ -387,6 +391,8 @@ def test_what_predicts_no_target_is_not_evaluated(three_classes, model, params, 
     if params:
         with pytest.raises(InvalidType, match=words):
             stability(model, X, y, params=params)
+    with pytest.raises(InvalidType, match="X is None"):
+        stability(MKLClassifier("linear"), None, y)
 
 
 def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):

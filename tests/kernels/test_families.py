@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from makers import Frame, make_samples
 
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
     Kernel,
     KernelFamily,
@@ -216,9 +216,40 @@ def test_memory_beside_the_stack(rng, options):
     try:
         K = family.fit(samples, **options)
         peak = tracemalloc.get_traced_memory()[1]
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        new = K.new(samples)
+        later = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
     assert peak < K.dense().nbytes + 5.2 * 8 * 300**2
+    assert later < 1.6 * new.nbytes
+
+
+@dataclass(frozen=True)
+class Wrong(Kernel):
+    """What `shape` makes of the matrix."""
+
+    shape: object
+
+    def cross(self, X, Z):
+        return self.shape(X @ Z.T)
+
+
+@pytest.mark.parametrize("storage", ["memory", "lazy"])
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (lambda K: K[:-1], "returned shape .* for .* samples; it takes two matrices"),
+        (lambda K: K[0], "returned shape .* for .* samples; it takes two matrices"),
+        (lambda K: None, "object data; give real numbers"),
+        (lambda K: 1j * K, "complex data; give real numbers"),
+        (lambda K: K + np.arange(len(K))[:, None], r"is not symmetric: k\(x, z\) and k\(z, x\) differ by"),
+    ],
+)
+def test_a_kernel_of_ones_own_that_returns_something_else_is_named(X, storage, shape, words):
+    with pytest.raises((InvalidInput, InvalidKernel, InvalidType), match=rf"kernel .*Wrong.* {words}"):
+        Wrong(shape).fit(X, storage=storage, normalize="trace")
 
 
 @dataclass(frozen=True)

@@ -202,6 +202,14 @@ def test_alignment_by_its_definition(kernels, shape):
     np.testing.assert_allclose(alignment(kernels, centered=shape is centred), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [2.0**990, 2.0**-900])
+def test_kernels_are_diagnosed_at_any_scale(kernels, scale):
+    """Their squares leave float64."""
+    unit, found = diagnose(kernels), diagnose(scale * np.asarray(kernels))
+    np.testing.assert_allclose(found.alignment, unit.alignment, rtol=1e-12)
+    np.testing.assert_allclose(found.effective_rank, unit.effective_rank, rtol=1e-12)
+
+
 def test_alignment_reads_the_stack_in_blocks(kernels, monkeypatch):
     whole = alignment(kernels)
     monkeypatch.setattr(diagnostics, "_BLOCK", 5 * len(kernels) * N)

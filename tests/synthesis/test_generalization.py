@@ -76,6 +76,9 @@ def test_proposition_2_holds(p, q, r, kind, rng):
         "negative": -np.ones((tau, 2 * n, 2 * n)),
     }[kind]
     estimate, error = rademacher_complexity(stack, p=p, q=q, r=r, draws=200)
+    for scale in (1e300, 1e-300):
+        scaled = rademacher_complexity(stack * scale, p=p, q=q, r=r, draws=200)
+        assert scaled == pytest.approx((scale * estimate, scale * error), rel=1e-12, abs=0.0)
     bound = proposition_2(n, tau, 1.0, p=p, q=q, r=r)
     assert bound == pytest.approx(tau * np.sqrt(np.log(4 * n) / n), rel=1e-12)
     assert estimate + 4 * error <= bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -185,6 +186,22 @@ def test_a_warm_start_saves_rounds():
     warm = solve(problem.replace(lam=0.199), start=cold)
     assert warm.history.counters["newton_steps"] < cold.history.counters["newton_steps"]
     assert len(solve(problem, start=cold).history) == 1
+
+
+@pytest.mark.parametrize("size", [1e100, 1e300])
+def test_a_start_that_is_worse_than_none_is_none(size):
+    problem = make_problem((1, 2, 1), n=10)
+    cold = solve(problem)
+    solution = solve(problem, start=replace(cold, coef=size * np.ones(problem.shape)))
+    assert solution.status is Status.OPTIMAL
+    assert solution.history.records[0].upper == cold.history.records[0].upper
+
+
+def test_no_lower_bound_is_worse_than_that_of_no_dual_variables():
+    """D(0) = 0; the residual of A = 0 proves nothing where lambda is next to nothing."""
+    problem = make_problem((2, 2, 2), n=10, lam=1e-200, loss="logistic")
+    solution = solve(problem, max_iter=1)
+    assert solution.certificate.lower == solution.history.records[0].lower == 0.0
 
 
 @pytest.mark.parametrize("kind", KINDS)

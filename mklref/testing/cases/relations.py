@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref.losses import EpsilonInsensitive
-from mklref.problem import Problem
+from mklref.problem import Problem, on_samples
 from mklref.regularizers import BlockNorm, Groups, Lp, WeightedLp
 from mklref.testing.case import Interval, Law, case
 from mklref.testing.cases.data import kernels, problem, samples
@@ -205,8 +205,7 @@ def powers_of_two(rng: np.random.Generator) -> Problems:
 def _part(base: Problem, rows: np.ndarray, **changes: object) -> Problem:
     """The problem on some samples, perhaps repeated."""
     K = np.ascontiguousarray(gram(base)[:, rows][:, :, rows])
-    weight = None if base.sample_weight is None else base.sample_weight[rows]
-    return base.replace(**{"kernels": K, "y": base.y[rows], "sample_weight": weight, **changes})
+    return on_samples(base, rows, K, **changes)
 
 
 @case((0, 1), "invariant", "sparse", law=equal)
