@@ -352,7 +352,7 @@ class Loop:
         if centre is None or centre is self.best.point:
             return None
         with blas_threads(self.problem.n_samples):
-            return self.machine.solution(centre.beta, self._certified(centre), status, self.history(), self.tol)
+            return self.machine.solution(centre.beta, centre.weights, status, self.history(), self.tol)
 
     def kept_solution(self) -> Solution | None:
         """The best point of which all images are known, certified without another read of the kernels; or None."""
