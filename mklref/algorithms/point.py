@@ -89,7 +89,7 @@ def rounding_of(problem: Problem, machines: Sequence[Machine], point: Point) -> 
     def lower(squares: Array) -> float:
         return dual_objective(problem, point.betas, squares)[0]
 
-    return rounding(machines, point.intercepts, point.upper, lower)
+    return rounding(machines, point.weights, point.intercepts, point.upper, lower)
 
 
 _NEGLIGIBLE = 1e-8

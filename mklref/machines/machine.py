@@ -73,9 +73,9 @@ class Together:
         known = sum(machine.dual_term() for machine in self.machines)
         return dual_objective(self.problem, [machine.beta for machine in self.machines], squares, known)[0]
 
-    def rounding(self, intercept: Any, upper: float) -> float:
-        """What a certificate adds to the gap of the bounds that the present weights and beta gave."""
-        return rounding(self.machines, np.atleast_1d(intercept), upper, self.dual_objective)
+    def rounding(self, weights: Array, intercept: Any, upper: float) -> float:
+        """What a certificate adds to the gap of the bounds that these weights and the present beta gave."""
+        return rounding(self.machines, weights, np.atleast_1d(intercept), upper, self.dual_objective)
 
     def weights_error(self) -> Array:
         """What rounding adds to the losses for each unit of theta_m, (M,)."""
@@ -228,12 +228,13 @@ def weighted(weights: Array, rows: Array) -> Array:
 
 def rounding(
     machines: Sequence[Machine],
+    weights: Array,
     intercepts: Sequence[float] | Array,
     upper: float,
     dual_objective: Callable[[Array], float],
 ) -> float:
-    """What the certificate adds to the gap, for the weights and beta_p at which the machines are."""
-    weights, squares = machines[0].weights, np.sum([machine.forms.squares for machine in machines], axis=0)
+    """What the certificate adds to the gap, for these weights and the beta_p at which the machines are."""
+    squares = np.sum([machine.forms.squares for machine in machines], axis=0)
     regularizer = machines[0].problem.regularizer
     noise, worst = np.zeros_like(squares), 0.0
     for machine, b in zip(machines, intercepts, strict=True):

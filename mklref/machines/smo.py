@@ -77,7 +77,8 @@ class SMOMachine(Machine):
             low, high = self._multipliers()
             loosest = (_FIRST if self.warm else _LOOSE) * (high - low)
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
-        least = _ROUNDING * float(np.abs(self.gradient + self.linear).max() + np.abs(self.linear).max())
+        terms = float(np.abs(self.linear).max()) or float(self.diagonal @ np.abs(self.beta))  # Q beta may be 0
+        least = _ROUNDING * (float(np.abs(self.gradient + self.linear).max()) + terms)
         if self.solves:
             self.form(self.free())
         for _ in range(_MOST_ROUNDS):

@@ -33,6 +33,8 @@ _NEWTON_STEPS = 100
 _ARMIJO, _SMALLEST_STEP = 1e-4, 1e-10
 _ACCURACY, _ROUGHLY = 1e-13, 1e-3
 """Relative accuracy of the value, and that on the way there as a share of epsilon."""
+_COLLAPSED = 1e-6
+"""Share of q that leaves nothing of it."""
 _CRAWLING, _SHORTER = 0.1, 0.1
 _BISECTIONS = 30
 _RIDGE = 1e-13
@@ -56,12 +58,16 @@ def curved_step(
     offset = float((D - 0.5 * (Q @ centre)).max())
     scale = members[0].dual_scale(np.sqrt(Q[0]))
     limit = _WELL_INSIDE * scale**2 * float(Q[0].max())
+    cone = len(members) > 1 and regularizer.degree == 2.0
     known, share = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0]
     z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
     for k, member in enumerate(members, start=1 - len(members)):
         dual = _Dual(member, Q, D - offset, W, known)
         accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
         z, share = dual.minimised(z, share, accuracy, k == 0, deadline)
+        # J falls along every ray of weights, a model of too much curvature has its minimum inside the ball: qhat is 0.
+        if cone and k < 0 and dual.qhat(z, share).max() < _COLLAPSED * (share @ Q).max():
+            return curved_step(regularizer, Q, D, 0.5 * W, centre, deadline)
     g = np.sqrt(dual.qhat(z, share))
     weights = members[-1].weights_from_dual(g)
     if members[-1] is not regularizer:

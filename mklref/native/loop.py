@@ -118,7 +118,8 @@ class Loop:
             if self.lost() or self.failures >= self.most_failures or patience.over:
                 return Status.STALLED, centre
             if serious:
-                ahead = max(self.target, min(tuning.AHEAD * patience.smallest, tuning.COARSE * abs(self.best.upper)))
+                coarse = tuning.COARSE * abs(self.best.upper) or np.inf
+                ahead = max(self.target, min(tuning.AHEAD * patience.smallest, coarse))
                 self.inner_gap = min(self.inner_gap, ahead)
                 finer = centre.inner_gap <= self.asked  # else the last machine was at its limit
                 if finer and centre.inner_gap > 0.5 * centre.working_gap:  # the machine, not the weights, is far off
@@ -150,7 +151,7 @@ class Loop:
         self.machine.move(weights)
         self.asked = self.inner_gap
         self.machine.solve(self.asked)
-        return self.assess(weights, solved=True)
+        return self.best.note(self.assess(weights, solved=True))
 
     def assess(self, weights: Array, solved: bool = False) -> Point:
         """Bounds at these weights and the present dual point of the machine, which may have been `solved` for them."""
@@ -163,6 +164,9 @@ class Loop:
         lower = machine.dual_objective(squares)
         known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
         upper = losses + regularizer.value(weights * np.sqrt(squares))
+        primal = losses + 0.5 * float(weights @ squares)
+        if self.problem.intercept_cost and upper >= 0.0:  # f = 0 costs nothing, and is free of rounding
+            upper, primal, intercept = 0.0, min(primal, 0.0), 0.0 * intercept
         point = Point(
             weights=weights,
             beta=machine.beta.copy(),
@@ -171,7 +175,7 @@ class Loop:
             merit=value + regularizer.weight_penalty(weights) if self.large_q is None else -lower,
             upper=upper,
             lower=lower,
-            inner_gap=losses + 0.5 * float(weights @ squares) - value,
+            inner_gap=primal - value,
             value=value,
             working_gap=upper - known,
             images=machine.images() if self.problem.kernels.losable else None,
@@ -180,12 +184,16 @@ class Loop:
             self.kept.note(point)
         return point
 
+    def _certified(self, point: Point) -> Array:
+        """The weights that attain the upper bound of a point: 0 where f = 0 does."""
+        return np.zeros_like(point.weights) if self.problem.intercept_cost and point.upper == 0.0 else point.weights
+
     def reached(self, point: Point) -> bool:
         """Whether the gap of this point, at which the machine is, will be certified."""
         wanted = self.tol * max(abs(point.upper), self.zero)
         self.target = wanted - self.rounding
         if point.gap <= self.target:
-            rounding = self.machine.rounding(point.intercept, point.upper)
+            rounding = self.machine.rounding(self._certified(point), point.intercept, point.upper)
             if rounding > SPARE * wanted and self.large_q is None:
                 # Weights that cost little may be far too large, and with them what rounding costs: to the end.
                 rounding = (1.0 - tuning.TO_THE_END) * wanted
@@ -327,19 +335,15 @@ class Loop:
 
     def solution(self, status: Status) -> Solution:
         """The best point with a certificate recomputed from scratch."""
-        best, regularizer = self.best.point, self.problem.regularizer
+        best = self.best.point
         assert best is not None
-        weights, nothing = best.weights, np.zeros_like(best.weights)
-        worse_than_nothing = bool(self.problem.intercept_cost) and best.upper > 0.0 and self.large_q is None
-        if worse_than_nothing and np.isfinite(regularizer.weight_penalty(nothing)):
-            weights = nothing  # f = 0, which costs nothing and is free of rounding; its best intercept is 0
         with blas_threads(self.problem.n_samples):
-            found = self.machine.solution(best.beta, weights, status, self.history(), self.tol)
+            found = self.machine.solution(best.beta, self._certified(best), status, self.history(), self.tol)
             gap, noise = found.certificate.gap, found.certificate.rounding
             if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
                 return found
             # Only now is it known what rounding costs.
-            first = self.machine.solution(self.first.beta, self.first.weights, status, found.history, self.tol)
+            first = self.machine.solution(self.first.beta, self._certified(self.first), status, found.history, self.tol)
             return min(found, first, key=lambda solution: solution.certificate.gap)
 
     def last_centre(self) -> Solution | None:
@@ -357,7 +361,7 @@ class Loop:
             return None
         with suppress(KernelsLost):  # a point that has to be moved is read for
             status, history = Status.INTERRUPTED, self.history()
-            return self.machine.solution(point.beta, point.weights, status, history, self.tol, point.images)
+            return self.machine.solution(point.beta, self._certified(point), status, history, self.tol, point.images)
         return None
 
     def history(self) -> History:

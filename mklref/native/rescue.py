@@ -173,7 +173,7 @@ class Ladder:
         for known in dict.fromkeys((point, loop.best.point)):  # mostly one and the same
             if known is not None:
                 found = loop.evaluate(loop.closed_form(known))
-                if found.merit < point.merit - enough:
+                if found.merit < point.merit - enough or found.gap <= loop.target:
                     return found
         return None
 
