@@ -124,6 +124,8 @@ class Path:
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
             start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.kinked else 1.0)
+        self.cold = not (start.v.any() or self.begun or self.first.intercept_cost or any(one.open for one in self.each))
+        """Whether tau of the start is still to be compared with the gap there."""
         self.begun = True
         self.start, self.v, self.b = start, start.v.copy(), start.b.copy()
         theta = np.zeros(psi.count)
@@ -248,6 +250,10 @@ class Path:
         while True:
             grams, vectors, sums = self._assembled()
             gap, size = self._bounds(vectors, sums), self.scale()
+            if self.cold and self.tau * self.count < gap < np.inf:
+                self.cold, self.tau = False, gap / self.count
+                self._begun()
+                continue
             if self._calls_for_a_look(gap / size, tol):
                 near = self._near() if gap > tol * size else self.near  # or beta moves once more
                 if self.far is not None or np.isfinite(near):
