@@ -40,7 +40,6 @@ class BoxSamples(Quadratic):
         super().__init__(loss, y, costs)
         lower, upper = loss.box(y, costs)
         self.bounded = bool(np.isfinite(lower).all() and np.isfinite(upper).all())
-        self.open = not self.bounded
         if self.absolute:
             self.sign, self.base = np.array([[1.0], [-1.0]]) + np.zeros(len(y)), np.zeros(len(y))
             self.w = np.stack([upper, -lower])

@@ -110,7 +110,7 @@ class Path:
         self.large = self.first.n_samples * self.rank**2 > _CHEAP
         self.rows = float(_ROWS * self.rank) if self.large else np.inf
         """Rows that L'DL takes."""
-        self.kinked = any(one.kinked for one in self.each)
+        self.kinked, self.bounded = any(one.kinked for one in self.each), any(one.bounded for one in self.each)
         self.away_from = suits(self)
         """Whether the path is still to be approached."""
         self.choosy = self.large and any(one.ends for one in self.each)
@@ -124,7 +124,7 @@ class Path:
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
             start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.kinked else 1.0)
-        self.cold = not (start.v.any() or self.begun or self.first.intercept_cost or any(one.open for one in self.each))
+        self.cold = (self.bounded or bool(start.v.any())) and not self.first.intercept_cost
         """Whether tau of the start is still to be compared with the gap there."""
         self.begun = True
         self.start, self.v, self.b = start, start.v.copy(), start.b.copy()
@@ -250,7 +250,7 @@ class Path:
         while True:
             grams, vectors, sums = self._assembled()
             gap, size = self._bounds(vectors, sums), self.scale()
-            if self.cold and self.tau * self.count < gap < np.inf:
+            if self.cold and 0.0 < self.tau * self.count < gap < np.inf:
                 self.cold, self.tau = False, gap / self.count
                 self._begun()
                 continue

@@ -45,7 +45,7 @@ _AROUND = 10.0
 """tau of a start from where a path stalled, in its relative gap there."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
-_EQUAL = 1e-6
+_EQUAL = 1.0
 """Relative gap of the solution for equal weights."""
 _RIDGE, _REPEATED = 1e-13, 3
 """Least eigenvalue, relative to the largest, of what moves beta to where theta L'beta is v; and how often it does."""
@@ -109,8 +109,8 @@ def solve_factored(
             path = Path(problem, rounds, recorder, save if rounds.remote else None)
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
-            path.begin(first)
-            target, others = _MARGIN * tol, _other_starts(path, recorder, cold=first is None)
+            path.begin(first or _with_equal_weights(path))
+            target, others = _MARGIN * tol, _other_starts(path, cold=first is None)
             best: Solution | None = None
             while True:
                 status = path.follow(target)
@@ -130,16 +130,14 @@ def solve_factored(
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
 
-def _other_starts(path: Path, recorder: Recorder[Record], cold: bool) -> Iterator[bool]:
+def _other_starts(path: Path, cold: bool) -> Iterator[bool]:
     """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from afar."""
-    problem, moving = path.problem, path.psi.fixed is None
-    if moving and path.best is not None:
+    if path.psi.fixed is None and path.best is not None:
         share = min(1.0, _AROUND * path.best.gap / path.scale())
         path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
         yield True
     if not cold or path.relative_gap() > _FAR:
-        smooth = not path.kinked and moving
-        path.begin(_with_equal_weights(problem, recorder, path.counters) if smooth else None)
+        path.begin(None)
         yield True
 
 
@@ -187,7 +185,7 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=recorder.left)
     with closing(_rounds(small)) as rounds:
         path = Path(small, rounds, own)
-        path.begin(_from_a_part(small, own, costs))
+        path.begin(_from_a_part(small, own, costs) or _with_equal_weights(path))
         if path.away_from:  # of which v, b and theta are enough
             approached(path, _ROUGHLY)
         else:
@@ -198,22 +196,25 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     return None if best is None else Start(best.v, best.b, path.psi.weights(best.s)[path.psi.member], share)
 
 
-def _with_equal_weights(problem: Problem, recorder: Recorder[Record], costs: dict[str, float]) -> Start | None:
-    """The solution for equal weights, where L'beta of nothing is too large by far, as for a smooth loss with a large C.
+def _with_equal_weights(path: Path) -> Start | None:
+    """Roughly the solution for equal weights, with the weights that fit it; None where that is not called for.
 
-    Where no weights move a full step leaves nothing of that, and where they do it would take them all to 0.
+    Without ends of the dual variables L'beta of nothing is too large by far where C is large, and would take all
+    weights to 0 in a step. Where no weights move, a full step leaves nothing of it.
     """
-    weights = problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
-    fixed = problem.replace(regularizer=Fixed(weights))
-    own: Recorder[Record] = Recorder("equal weights", tol=_EQUAL, max_iter=_STEPS, max_time=recorder.left)
+    problem = path.problem
+    if path.psi.fixed is not None or path.away_from or path.bounded:
+        return None
+    fixed = problem.replace(regularizer=Fixed(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))))
+    own: Recorder[Record] = Recorder("equal weights", tol=_EQUAL, max_iter=_STEPS, max_time=path.recorder.left)
     with closing(_rounds(fixed)) as rounds:
-        path = Path(fixed, rounds, own)
-        path.begin(None)
-        path.follow(_EQUAL)
-    for name, cost in path.counters.items():
-        costs[name] = costs.get(name, 0.0) + cost
-    best = path.best
-    return None if best is None else Start(best.v, best.b, weights, 1.0)
+        equal = Path(fixed, rounds, own)
+        equal.begin(None)
+        equal.follow(_EQUAL)
+    for name, cost in equal.counters.items():
+        path.counters[name] += cost
+    best = equal.best
+    return Start(best.v, best.b, _fitting(path, best), _AGAIN) if best is not None and best.v.any() else None
 
 
 def _solution(
