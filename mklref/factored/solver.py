@@ -243,7 +243,7 @@ def _candidates(
     The bounds of the path know v and beta alone, and where the penalty is a small share of the objective they meet
     before its weights are right: those that fit v are. The last weights are those that fit beta, and right where R* is
     smooth: f = 0 may be the solution, and v with it, long before theta is 0. Where f = 0 costs nothing no number is
-    small, and beta = 0 is exact.
+    small: beta = 0 is exact, or if beta has to sum to c_b, theta = 0.
     """
     psi = path.psi
     each = [psi.weights(psi.inside(point.s))[psi.member]]
@@ -252,12 +252,16 @@ def _candidates(
         return
     if not point.kept.all() and point.kept.any():
         each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
-    if path.unit == 0.0 and not path.first.intercept_cost:
+    if path.unit == 0.0 and path.first.loss.targets == "real":
         yield np.zeros_like(beta), each[0]
-    yield settled(problem, beta), each[0]
+    ended = settled(problem, beta)
+    yield ended, each[0]
+    yield _towards(problem, point, ended, each[0]), each[0]
     yield from ((beta, weights) for weights in each)
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
+    if path.first.intercept_cost:
+        yield beta, np.zeros_like(each[0])
     if psi.fixed is None:
         fitting = _fitting(path, point)
         yield _towards(problem, point, beta, fitting), fitting
@@ -294,6 +298,7 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
             x = vectors @ (vectors.T @ missing / values)
             along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
+        row[rows] = _summing(machine, row[rows], room > 0.0)
     return made if np.isfinite(made).all() else beta  # no variable has room
 
 
@@ -331,7 +336,13 @@ def _at_the_ends(machine: Any, beta: Array) -> Array:
     for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
         near = np.abs(beta - end) < size
         made, free = np.where(near, end + 0.0, made), free & ~near
-    missing = machine.intercept_cost - float(made.sum()) if machine.intercept else 0.0
-    room = np.where(free, np.minimum(np.abs(made), upper - made if missing > 0.0 else made - lower), 0.0)
+    return _summing(machine, made, free)
+
+
+def _summing(machine: Any, beta: Array, free: Array) -> Array:
+    """beta with what is missing in 1'beta spread over the free ones, in proportion to their room."""
+    lower, upper = machine.loss.box(machine.y, machine.costs)
+    missing = machine.intercept_cost - float(beta.sum()) if machine.intercept else 0.0
+    room = np.where(free, np.minimum(np.abs(beta), upper - beta if missing > 0.0 else beta - lower), 0.0)
     total = float(room.sum())
-    return made + missing * room / total if total > abs(missing) else made
+    return beta + missing * room / total if total > abs(missing) else beta
