@@ -11,6 +11,7 @@ from mklref.factored.samples import INSIDE, Quadratic, Samples
 from mklref.losses import Loss
 
 _FARTHEST, _CLOSEST = 100.0, float(np.finfo(float).eps)
+"""What a step changes of log(a/(c - a)) at most, and the least distance of a from its ends, as a share of c."""
 
 
 class FreeSamples(Quadratic):
@@ -49,7 +50,11 @@ class FreeSamples(Quadratic):
 
 
 class EntropySamples(Samples):
-    """The logistic loss: y f = log((c - a)/a), a = y beta in (0, c), linearised in a."""
+    """The logistic loss: y f = log((c - a)/a), a = y beta in (0, c).
+
+    The line is linearised in a, which is safe where a grows from near 0: the logarithm is concave. Towards an end it is
+    linear in log(a/(c - a)), and a moves there: nothing stops a step, and a full one leaves nothing of the line.
+    """
 
     _state = ("f", "beta", "a")
 

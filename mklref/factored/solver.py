@@ -39,10 +39,8 @@ _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
 """Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
-_FAR = 1e-2
-"""Relative gap of a path that stalled above which it begins once more, where it had no start."""
 _AROUND = 10.0
-"""tau of a start from where a path stalled, in its relative gap there."""
+"""tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
 _EQUAL = 1.0
@@ -110,7 +108,7 @@ def solve_factored(
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             path.begin(first or _with_equal_weights(path))
-            target, others = _MARGIN * tol, _other_starts(path, cold=first is None)
+            target, again = _MARGIN * tol, path.psi.fixed is None
             best: Solution | None = None
             while True:
                 status = path.follow(target)
@@ -124,21 +122,13 @@ def solve_factored(
                 if status is Status.OPTIMAL and target >= 1e-3 * tol:
                     target *= _SHARPER
                     path.anew()
-                elif status is not Status.STALLED or not next(others, False):
+                elif status is Status.STALLED and again and path.best is not None:
+                    again, share = False, min(1.0, _AROUND * path.best.gap / path.scale())
+                    path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
+                else:
                     return solution
         except ClusterLost as lost:
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
-
-
-def _other_starts(path: Path, cold: bool) -> Iterator[bool]:
-    """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from afar."""
-    if path.psi.fixed is None and path.best is not None:
-        share = min(1.0, _AROUND * path.best.gap / path.scale())
-        path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
-        yield True
-    if not cold or path.relative_gap() > _FAR:
-        path.begin(None)
-        yield True
 
 
 def _fitting(path: Path, point: Point) -> Array:
@@ -199,8 +189,8 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
 def _with_equal_weights(path: Path) -> Start | None:
     """Roughly the solution for equal weights, with the weights that fit it; None where that is not called for.
 
-    Without ends of the dual variables L'beta of nothing is too large by far where C is large, and would take all
-    weights to 0 in a step. Where no weights move, a full step leaves nothing of it.
+    Where beta is not bounded L'beta of nothing is too large by far for a large C, and would take all weights to 0 in a
+    step. Where no weights move, a full step leaves nothing of it.
     """
     problem = path.problem
     if path.psi.fixed is not None or path.away_from or path.bounded:
@@ -339,7 +329,7 @@ def _at_the_ends(machine: Any, beta: Array) -> Array:
     return _summing(machine, made, free)
 
 
-def _summing(machine: Any, beta: Array, free: Array) -> Array:
+def _summing(machine: Any, beta: Array, free: Any) -> Array:
     """beta with what is missing in 1'beta spread over the free ones, in proportion to their room."""
     lower, upper = machine.loss.box(machine.y, machine.costs)
     missing = machine.intercept_cost - float(beta.sum()) if machine.intercept else 0.0
