@@ -28,6 +28,8 @@ from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
 from mklref.solution import Record, Status
 
+_AFAR = 1e5
+"""tau in units of the objective when the path begins once more from nothing: in the middle of every box, for any C."""
 _PATIENCE = 12
 """So many steps without a better gap: rounding has the last word."""
 _DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
@@ -113,6 +115,7 @@ class Path:
         """Whether the path is still to be approached."""
         self.choosy = self.large and any(one.ends for one in self.each)
         """Whether rows that do not matter are left out."""
+        self.begun = False
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None) -> None:
@@ -120,10 +123,12 @@ class Path:
         P, psi = len(self.each), self.psi
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
-            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, 1.0)
-        self.cold = (self.bounded or bool(start.v.any())) and not self.first.intercept_cost
+            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.bounded else 1.0)
+        measured = start.share <= 1.0 and not self.first.intercept_cost
+        self.cold = measured and (self.bounded or bool(start.v.any()))
         """Whether tau is still to be made that of the gap: of less, L'beta is too large and steps are short. On a half
         line it would be larger yet."""
+        self.begun = True
         self.start, self.v, self.b = start, start.v.copy(), start.b.copy()
         theta = np.zeros(psi.count)
         np.maximum.at(theta, psi.member, start.theta)
@@ -160,7 +165,7 @@ class Path:
         if np.isinf(change):
             self.begin(self.start)
             return
-        self.change = change
+        self.change, self.cold = change, False
         self._look(self._near())
         self.digits = max(self.digits, 1)
         self.tau = self.gap / max(self.count, 1)

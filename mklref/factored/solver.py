@@ -39,6 +39,8 @@ _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
 """Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
+_FAR = 1e-2
+"""Relative gap of a path that stalled above which it begins once more, where it had no start."""
 _AROUND = 10.0
 """tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _SETTLED = 1e-5
@@ -108,7 +110,7 @@ def solve_factored(
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             path.begin(first or _with_equal_weights(path))
-            target, again = _MARGIN * tol, path.psi.fixed is None
+            target, others = _MARGIN * tol, _other_starts(path, cold=first is None)
             best: Solution | None = None
             while True:
                 status = path.follow(target)
@@ -122,13 +124,21 @@ def solve_factored(
                 if status is Status.OPTIMAL and target >= 1e-3 * tol:
                     target *= _SHARPER
                     path.anew()
-                elif status is Status.STALLED and again and path.best is not None:
-                    again, share = False, min(1.0, _AROUND * path.best.gap / path.scale())
-                    path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
-                else:
+                elif status is not Status.STALLED or not next(others, False):
                     return solution
         except ClusterLost as lost:
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
+
+
+def _other_starts(path: Path, cold: bool) -> Iterator[bool]:
+    """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from afar."""
+    if path.psi.fixed is None and path.best is not None:
+        share = min(1.0, _AROUND * path.best.gap / path.scale())
+        path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
+        yield True
+    if not cold or path.relative_gap() > _FAR:
+        path.begin(None)
+        yield True
 
 
 def _fitting(path: Path, point: Point) -> Array:
