@@ -258,7 +258,7 @@ def test_weights_of_a_penalty_that_is_a_small_share_of_the_objective_are_found(n
     y = np.sign(scores) if loss in ("squared_hinge", "logistic") else scores
     solution = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, C=C, loss=loss, regularizer=regularizer))
     assert solution.status is Status.OPTIMAL
-    assert solution.history.counters["steps"] <= 14
+    assert solution.history.counters["steps"] <= 18
 
 
 @pytest.mark.parametrize("regularizer", [Lp(4 / 3), ElasticNet(0.4, "ivanov"), Groups([[0, 2], [1, 3]], 0.7, 0.0)])
