@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.factored.samples import INSIDE, Quadratic, Samples, inverse_length
+from mklref.factored.samples import INSIDE, Quadratic, Samples
 from mklref.losses import Loss
+
+_FARTHEST, _CLOSEST = 100.0, float(np.finfo(float).eps)
+"""What a step changes of log(a/(c - a)) at most, and the least distance of a from its ends, as a share of c."""
 
 
 class FreeSamples(Quadratic):
@@ -47,7 +50,11 @@ class FreeSamples(Quadratic):
 
 
 class EntropySamples(Samples):
-    """The logistic loss: y f = log((c - a)/a), a = y beta in (0, c), linearised in a."""
+    """The logistic loss: y f = log((c - a)/a), a = y beta in (0, c).
+
+    The line is linearised in a, which is safe where a grows from near 0: the logarithm is concave. Towards an end it is
+    linear in log(a/(c - a)), and a moves there: nothing stops a step, and a full one leaves nothing of the line.
+    """
 
     _state = ("f", "beta", "a")
 
@@ -69,40 +76,36 @@ class EntropySamples(Samples):
         return stiffness, y * stiffness * (np.log((costs - a) / a) - y * self.f[where])
 
     def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
-        """The correction is that of the curvature of the logarithm, 1/2 (1/a^2 - 1/(c - a)^2) da^2."""
-        a, room, y = self.a[where], self.costs[where] - self.a[where], self.y[where]
+        """The correction is what the step leaves of the line, and of a + da."""
+        a, costs, y = self.a[where], self.costs[where], self.y[where]
         stiffness, pull = self.linear(where)
-        da = np.clip(y * (pull - stiffness * df), -a, room)
-        self.da[where] = 0.5 * stiffness * (1.0 / a**2 - 1.0 / room**2) * da * da
-        return 0.0, np.zeros(3), np.zeros_like(a), y * self.da[where]
+        da = y * (pull - stiffness * df)
+        there = _moved(a, da, costs)
+        self.da[where] = stiffness * (np.log((costs - there) / there) - y * (self.f[where] + df))
+        bend = self.da[where] + there - a - da
+        return 0.0, np.zeros(3), np.zeros_like(a), y * bend
 
     def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
         """As `Samples`; there are no products to centre."""
         stiffness, pull = self.linear(where)
-        da = self.y[where] * (pull - stiffness * df) + self.da[where]
-        self.da[where], self.df[where] = da, df
-        return self._leaves(where, da), np.zeros_like(da)
+        self.da[where] += self.y[where] * (pull - stiffness * df)
+        self.df[where] = df
+        return 0.0, np.zeros_like(df)
 
     def third(self, where: slice, df: Array) -> float:
         """As `Samples`."""
         self.more[where] = df
-        return self._leaves(where, self.da[where] + self._answer(where))
-
-    def _leaves(self, where: slice, da: Array) -> float:
-        return inverse_length(-da / self.a[where], da / (self.costs[where] - self.a[where]))
-
-    def _answer(self, where: slice) -> Array:
-        """What a goes along with more of df."""
-        return -self.y[where] * self.linear(where)[0] * self.more[where]
+        return 0.0
 
     def move(self, where: slice, length: float, centred: bool) -> None:
         """As `Samples`."""
-        da, df = self.da[where], self.df[where]
+        da, df, y = self.da[where], self.df[where], self.y[where]
         if centred:
-            da, df = da + self._answer(where), df + self.more[where]
-        self.a[where] += length * da
+            more = self.more[where]
+            da, df = da - y * self.linear(where)[0] * more, df + more
+        self.a[where] = _moved(self.a[where], length * da, self.costs[where])
         self.f[where] += length * df
-        self.beta[where] = self.y[where] * self.a[where]
+        self.beta[where] = y * self.a[where]
 
     def sums(self, where: Any) -> Array:
         """As `Samples`; the dual terms of positive and of negative beta."""
@@ -114,3 +117,13 @@ class EntropySamples(Samples):
     def dual(self, sums: Array, up: float, down: float) -> float:
         """The terms are concave and 0 at 0: at least that share of them is left."""
         return float(up * sums[4] + down * sums[5])
+
+
+def _moved(a: Array, da: Array, costs: Array) -> Array:
+    """a + da as far as it goes to c/2, and away from there as much farther in log(a/(c - a)): inside (0, c)."""
+    near = np.where(da < 0.0, a, costs - a)
+    straight = np.minimum(np.abs(da), np.maximum(near - 0.5 * costs, 0.0))
+    near = near - straight
+    rest = np.minimum((np.abs(da) - straight) * costs / (near * (costs - near)), _FARTHEST)
+    near = np.maximum(costs / (1.0 + (costs - near) / near * np.exp(rest)), _CLOSEST * costs)
+    return np.asarray(np.where(da < 0.0, near, costs - near))

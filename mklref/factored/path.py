@@ -110,7 +110,7 @@ class Path:
         self.large = self.first.n_samples * self.rank**2 > _CHEAP
         self.rows = float(_ROWS * self.rank) if self.large else np.inf
         """Rows that L'DL takes."""
-        self.kinked = any(one.kinked for one in self.each)
+        self.kinked, self.bounded = any(one.kinked for one in self.each), any(one.bounded for one in self.each)
         self.away_from = suits(self)
         """Whether the path is still to be approached."""
         self.choosy = self.large and any(one.ends for one in self.each)
@@ -123,7 +123,11 @@ class Path:
         P, psi = len(self.each), self.psi
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
-            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.kinked else 1.0)
+            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.bounded else 1.0)
+        measured = start.share <= 1.0 and not self.first.intercept_cost
+        self.cold = measured and (self.bounded or bool(start.v.any()))
+        """Whether tau is still to be made that of the gap: of less, L'beta is too large and steps are short. On a half
+        line it would be larger yet."""
         self.begun = True
         self.start, self.v, self.b = start, start.v.copy(), start.b.copy()
         theta = np.zeros(psi.count)
@@ -161,7 +165,7 @@ class Path:
         if np.isinf(change):
             self.begin(self.start)
             return
-        self.change = change
+        self.change, self.cold = change, False
         self._look(self._near())
         self.digits = max(self.digits, 1)
         self.tau = self.gap / max(self.count, 1)
@@ -248,6 +252,10 @@ class Path:
         while True:
             grams, vectors, sums = self._assembled()
             gap, size = self._bounds(vectors, sums), self.scale()
+            if self.cold and 0.0 < self.tau * self.count < gap < np.inf:
+                self.cold, self.tau = False, gap / self.count
+                self._begun()
+                continue
             if self._calls_for_a_look(gap / size, tol):
                 near = self._near() if gap > tol * size else self.near  # or beta moves once more
                 if self.far is not None or np.isfinite(near):

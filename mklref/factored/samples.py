@@ -33,6 +33,8 @@ class Samples(ABC):
     """Products for each sample that go to tau."""
     ends: bool = False
     """Whether there are ends to settle at."""
+    bounded: bool = False
+    """Whether beta has two."""
     kinked: bool = False
     """Whether the loss has kinks, where D is infinite."""
     _state: tuple[str, ...] = ("f", "beta")

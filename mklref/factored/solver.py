@@ -42,10 +42,10 @@ _ALONE = 1e10
 _FAR = 1e-2
 """Relative gap of a path that stalled above which it begins once more, where it had no start."""
 _AROUND = 10.0
-"""tau of a start from where a path stalled, in its relative gap there."""
+"""tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
-_EQUAL = 1e-6
+_EQUAL = 1.0
 """Relative gap of the solution for equal weights."""
 _RIDGE, _REPEATED = 1e-13, 3
 """Least eigenvalue, relative to the largest, of what moves beta to where theta L'beta is v; and how often it does."""
@@ -109,8 +109,8 @@ def solve_factored(
             path = Path(problem, rounds, recorder, save if rounds.remote else None)
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
-            path.begin(first)
-            target, others = _MARGIN * tol, _other_starts(path, recorder, cold=first is None)
+            path.begin(first or _with_equal_weights(path))
+            target, others = _MARGIN * tol, _other_starts(path, cold=first is None)
             best: Solution | None = None
             while True:
                 status = path.follow(target)
@@ -130,16 +130,14 @@ def solve_factored(
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
 
-def _other_starts(path: Path, recorder: Recorder[Record], cold: bool) -> Iterator[bool]:
+def _other_starts(path: Path, cold: bool) -> Iterator[bool]:
     """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from afar."""
-    problem, moving = path.problem, path.psi.fixed is None
-    if moving and path.best is not None:
+    if path.psi.fixed is None and path.best is not None:
         share = min(1.0, _AROUND * path.best.gap / path.scale())
         path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
         yield True
     if not cold or path.relative_gap() > _FAR:
-        smooth = not path.kinked and moving
-        path.begin(_with_equal_weights(problem, recorder, path.counters) if smooth else None)
+        path.begin(None)
         yield True
 
 
@@ -181,7 +179,7 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=recorder.left)
     with closing(_rounds(small)) as rounds:
         path = Path(small, rounds, own)
-        path.begin(_from_a_part(small, own, costs))
+        path.begin(_from_a_part(small, own, costs) or _with_equal_weights(path))
         if path.away_from:  # of which v, b and theta are enough
             approached(path, _ROUGHLY)
         else:
@@ -192,22 +190,25 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     return None if best is None else Start(best.v, best.b, path.psi.weights(best.s)[path.psi.member], share)
 
 
-def _with_equal_weights(problem: Problem, recorder: Recorder[Record], costs: dict[str, float]) -> Start | None:
-    """The solution for equal weights, where L'beta of nothing is too large by far, as for a smooth loss with a large C.
+def _with_equal_weights(path: Path) -> Start | None:
+    """Roughly the solution for equal weights, with the weights that fit it; None where that is not called for.
 
-    Where no weights move a full step leaves nothing of that, and where they do it would take them all to 0.
+    Where beta is not bounded L'beta of nothing is too large by far for a large C, and would take all weights to 0 in a
+    step. Where no weights move, a full step leaves nothing of it.
     """
-    weights = problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
-    fixed = problem.replace(regularizer=Fixed(weights))
-    own: Recorder[Record] = Recorder("equal weights", tol=_EQUAL, max_iter=_STEPS, max_time=recorder.left)
+    problem = path.problem
+    if path.psi.fixed is not None or path.away_from or path.bounded:
+        return None
+    fixed = problem.replace(regularizer=Fixed(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))))
+    own: Recorder[Record] = Recorder("equal weights", tol=_EQUAL, max_iter=_STEPS, max_time=path.recorder.left)
     with closing(_rounds(fixed)) as rounds:
-        path = Path(fixed, rounds, own)
-        path.begin(None)
-        path.follow(_EQUAL)
-    for name, cost in path.counters.items():
-        costs[name] = costs.get(name, 0.0) + cost
-    best = path.best
-    return None if best is None else Start(best.v, best.b, weights, 1.0)
+        equal = Path(fixed, rounds, own)
+        equal.begin(None)
+        equal.follow(_EQUAL)
+    for name, cost in equal.counters.items():
+        path.counters[name] += cost
+    best = equal.best
+    return Start(best.v, best.b, _fitting(path, best), _AGAIN) if best is not None and best.v.any() else None
 
 
 def _solution(
@@ -236,7 +237,7 @@ def _candidates(
     The bounds of the path know v and beta alone, and where the penalty is a small share of the objective they meet
     before its weights are right: those that fit v are. The last weights are those that fit beta, and right where R* is
     smooth: f = 0 may be the solution, and v with it, long before theta is 0. Where f = 0 costs nothing no number is
-    small, and beta = 0 is exact.
+    small: beta = 0 is exact, or if beta has to sum to c_b, theta = 0.
     """
     psi = path.psi
     each = [psi.weights(psi.inside(point.s))[psi.member]]
@@ -245,12 +246,16 @@ def _candidates(
         return
     if not point.kept.all() and point.kept.any():
         each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
-    if path.unit == 0.0 and not path.first.intercept_cost:
+    if path.unit == 0.0 and path.first.loss.targets == "real":
         yield np.zeros_like(beta), each[0]
-    yield settled(problem, beta), each[0]
+    ended = settled(problem, beta)
+    yield ended, each[0]
+    yield _towards(problem, point, ended, each[0]), each[0]
     yield from ((beta, weights) for weights in each)
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
+    if path.first.intercept_cost:
+        yield beta, np.zeros_like(each[0])
     if psi.fixed is None:
         fitting = _fitting(path, point)
         yield _towards(problem, point, beta, fitting), fitting
@@ -287,6 +292,7 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
             x = vectors @ (vectors.T @ missing / values)
             along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
+        row[rows] = _summing(machine, row[rows], room > 0.0)
     return made if np.isfinite(made).all() else beta  # no variable has room
 
 
@@ -324,7 +330,13 @@ def _at_the_ends(machine: Any, beta: Array) -> Array:
     for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
         near = np.abs(beta - end) < size
         made, free = np.where(near, end + 0.0, made), free & ~near
-    missing = machine.intercept_cost - float(made.sum()) if machine.intercept else 0.0
-    room = np.where(free, np.minimum(np.abs(made), upper - made if missing > 0.0 else made - lower), 0.0)
+    return _summing(machine, made, free)
+
+
+def _summing(machine: Any, beta: Array, free: Any) -> Array:
+    """beta with what is missing in 1'beta spread over the free ones, in proportion to their room."""
+    lower, upper = machine.loss.box(machine.y, machine.costs)
+    missing = machine.intercept_cost - float(beta.sum()) if machine.intercept else 0.0
+    room = np.where(free, np.minimum(np.abs(beta), upper - beta if missing > 0.0 else beta - lower), 0.0)
     total = float(room.sum())
-    return made + missing * room / total if total > abs(missing) else made
+    return beta + missing * room / total if total > abs(missing) else beta

@@ -242,18 +242,23 @@ def test_regularisers_at_the_ends_of_their_parameters_are_solved(loss, regulariz
         (400, "epsilon_insensitive", Groups([[0, 1], [2, 3]], 0.3, 0.3), 10.0, 1),
         (1500, "squared", Lp(4 / 3), 100.0, 2),
         (5000, "huber", Lp(2), 10.0, 0),
+        (400, "logistic", Lp(1), 1e4, 0),
     ],
     ids=str,
 )
 def test_weights_of_a_penalty_that_is_a_small_share_of_the_objective_are_found(n, loss, regularizer, C, seed):
-    """All of the signal is in one kernel: the bounds of the path meet, in v and beta, long before its weights do."""
+    """All of the signal is in one kernel: the bounds of the path meet, in v and beta, long before its weights do.
+
+    From tau in units of the losses these took 15 to 36 steps; a start has tau of its gap, or a smooth loss weights
+    that fit the solution for equal ones.
+    """
     rng = np.random.default_rng(seed)
     L = [rng.normal(size=(n, 2)) for _ in range(4)]
     scores = 3.0 * L[0][:, 0] + rng.normal(size=n)
-    y = np.sign(scores) if loss == "squared_hinge" else scores
+    y = np.sign(scores) if loss in ("squared_hinge", "logistic") else scores
     solution = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, C=C, loss=loss, regularizer=regularizer))
     assert solution.status is Status.OPTIMAL
-    assert len(solution.history) <= 60
+    assert solution.history.counters["steps"] <= 18
 
 
 @pytest.mark.parametrize("regularizer", [Lp(4 / 3), ElasticNet(0.4, "ivanov"), Groups([[0, 2], [1, 3]], 0.7, 0.0)])
@@ -300,6 +305,16 @@ def test_targets_of_0_have_the_answer_0(loss, regularizer, intercept):
     found = mklref.solve(
         mklref.Problem(kernels.FactorStack(L), np.zeros(ROWS), loss=loss, regularizer=regularizer, intercept=intercept)
     )
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_one_class_around_0_has_the_answer_0(C):
+    """With the weights of the path f was not 0, where 1e-14 costs more than the gap that is wanted."""
+    rng = np.random.default_rng(0)
+    L = [rng.normal(size=(60, 3)), rng.normal(size=(60, 2))]
+    found = mklref.solve(mklref.Problem(kernels.FactorStack(L), np.ones(60), loss="one_class", C=C, regularizer=Lp(2)))
     assert found.status is Status.OPTIMAL
     assert found.objective == pytest.approx(0.0, abs=1e-12)
 

@@ -186,6 +186,25 @@ def test_beta_of_a_rounder_loss_minimises_what_it_is_to_minimise(loss):
     assert 0 < np.count_nonzero(D) < 100
 
 
+def test_a_logistic_sample_goes_as_far_as_its_score_and_never_onto_an_end():
+    """A step that ended where the first sample met its end was a fifth of one, for a hundred steps."""
+    rng = np.random.default_rng(0)
+    y, costs = np.where(rng.random(200) < 0.5, -1.0, 1.0), rng.uniform(0.5, 2.0, 200)
+    samples, where = samples_for(losses.Logistic(), y, costs), slice(None)
+    samples.f[:] = y * 3.0
+    samples.begin(where, 1.0)
+    before = samples.a.copy()
+    df = y * rng.choice([1e-6, 5.0, 20.0, -1e-6, -20.0, -1e3], 200)  # outwards for those above 0
+    for worst in (samples.first(where, df)[0], samples.second(where, df, 0.0, 1.0)[0], samples.third(where, 0.0 * df)):
+        assert worst == 0.0
+    samples.move(where, 1.0, centred=False)
+    assert np.all((samples.a > 0.0) & (samples.a < costs))
+    own, out = samples.costs / (1.0 + np.exp(y * samples.f)), y * df > 0.0
+    assert np.allclose(samples.a[out], own[out], rtol=1e-6)
+    small = y * df == -1e-6
+    assert np.allclose((samples.a - before)[small], (own - before)[small], rtol=1e-4)
+
+
 def test_a_round_with_a_rounder_loss_is_its_newton_system():
     shard, whole, y, some, v, b = two_machines(np.asarray)
     whole = np.hstack([whole, np.ones((400, 1))])
