@@ -250,7 +250,7 @@ def _candidates(
         yield np.zeros_like(beta), each[0]
     ended = settled(problem, beta)
     yield ended, each[0]
-    yield _towards(problem, point, ended, each[0]), each[0]
+    yield settled(problem, _towards(problem, point, ended, each[0])), each[0]
     yield from ((beta, weights) for weights in each)
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
@@ -292,7 +292,6 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
             x = vectors @ (vectors.T @ missing / values)
             along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
-        row[rows] = _summing(machine, row[rows], room > 0.0)
     return made if np.isfinite(made).all() else beta  # no variable has room
 
 
@@ -330,13 +329,7 @@ def _at_the_ends(machine: Any, beta: Array) -> Array:
     for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
         near = np.abs(beta - end) < size
         made, free = np.where(near, end + 0.0, made), free & ~near
-    return _summing(machine, made, free)
-
-
-def _summing(machine: Any, beta: Array, free: Any) -> Array:
-    """beta with what is missing in 1'beta spread over the free ones, in proportion to their room."""
-    lower, upper = machine.loss.box(machine.y, machine.costs)
-    missing = machine.intercept_cost - float(beta.sum()) if machine.intercept else 0.0
-    room = np.where(free, np.minimum(np.abs(beta), upper - beta if missing > 0.0 else beta - lower), 0.0)
+    missing = machine.intercept_cost - float(made.sum()) if machine.intercept else 0.0
+    room = np.where(free, np.minimum(np.abs(made), upper - made if missing > 0.0 else made - lower), 0.0)
     total = float(room.sum())
-    return beta + missing * room / total if total > abs(missing) else beta
+    return made + missing * room / total if total > abs(missing) else made

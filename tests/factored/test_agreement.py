@@ -88,6 +88,16 @@ def test_few_rows_of_low_rank_keep_the_sum_of_beta(seed):
     assert mklref.solve(given).status is Status.OPTIMAL
 
 
+def test_what_a_move_of_beta_leaves_of_its_sum_is_not_spread():
+    """Classes apart, at a scale where 4e-9 of the sum, spread over all samples, moves scores by what C n magnifies."""
+    for seed in (4, 9):
+        rng = np.random.default_rng(seed)
+        L = 300.0 * rng.normal(size=(21, 8))
+        y = np.where(L @ rng.normal(size=8) > 0.0, 1, -1)
+        solution = mklref.solve(mklref.Problem(kernels.FactorStack([L]), y, C=1000.0))
+        assert solution.certificate.relative_gap < 1e-4
+
+
 @pytest.mark.parametrize("seed", [0, 7])
 def test_steps_are_short_where_phi_is_steep(seed):
     loss, regularizer = losses.EpsilonInsensitive(0.2), Groups([[0, 2], [1, 3]], 0.67, 0.33)
