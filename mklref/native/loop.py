@@ -28,7 +28,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point
+from mklref.native.point import Patience, Point, restored
 from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
@@ -255,11 +255,16 @@ class Loop:
             if self.best.note(mixed).working_gap <= self.target:
                 return mixed, True
         trial = self.evaluate(model.weights)
+        curved = self.psi is None
+        if curved and trial.gap > self.target and (back := restored(machine, trial, centre)) is not None:
+            if (other := self.evaluate(back)).merit < min(trial.merit, centre.merit):
+                return other, True
+            self.resume(trial)
         if promise <= min(self.target, tuning.NOTHING * centre.working_gap):
             # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
             self.trust = tuning.LESS * self.trust if trial.working_gap > 0.5 * centre.working_gap else 1.0
         serious = self._is_serious(trial, centre, promise)
-        wild = self.psi is None and trial.merit - model.value > tuning.WILD * abs(trial.merit)
+        wild = curved and trial.merit - model.value > tuning.WILD * abs(trial.merit)
         if serious and wild and trial.gap > self.target:
             # It fell, but far less than the model had it: weights of another order, as of a step to 0. Norms show it.
             closed = self.evaluate(self.closed_form(centre))
