@@ -103,7 +103,8 @@ def checked_integer(value: Any, least: float, most: float, says: str) -> int:
 
 def checked_words(label: str, value: Any) -> tuple[str, ...]:
     """A sequence of texts, or one by itself, as a tuple; else `InvalidType`."""
-    words = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (None,)
+    some = isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0  # arrays of no dimension only seem to be
+    words = (value,) if isinstance(value, str) else tuple(value) if some else (None,)
     if not all(isinstance(word, str) for word in words):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give a name, or a sequence of names.")
     return words

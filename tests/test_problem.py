@@ -12,7 +12,7 @@ from makers import DEGENERATE, LOSSES, Frame, make_kernels, make_problem, make_s
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels import ArrayStack, stack
 from mklref.losses import EpsilonInsensitive, Hinge
-from mklref.problem import Problem
+from mklref.problem import Problem, on_samples
 from mklref.regularizers import Fixed, Lp, Power
 
 N = 8
@@ -61,6 +61,14 @@ def test_a_stack_that_nobody_checked_is_checked(K):
 def test_costs_are_C_times_the_sample_weights(K):
     weight = np.linspace(0.5, 2.0, N)
     np.testing.assert_array_equal(Problem(K, LABELS, C=3.0, sample_weight=weight).costs, 3.0 * weight)
+
+
+def test_samples_keep_their_targets_and_weights(K):
+    chosen = np.array([3, 0, 4])
+    problem = make_problem(n=len(K[0])).replace(sample_weight=np.arange(1.0, len(K[0]) + 1.0))
+    part = on_samples(problem, chosen, problem.kernels.dense()[:, chosen][:, :, chosen], C=7.0)
+    np.testing.assert_array_equal(part.costs, 7.0 * (chosen + 1.0))
+    np.testing.assert_array_equal(part.y, problem.y[chosen])
 
 
 def test_instances_and_names_are_the_same(K):

@@ -56,6 +56,7 @@ NUMBERS = {
     "wrong",
     [
         lambda: mklref.testing.select(include=3),
+        lambda: mklref.testing.select(include=np.array("*")),
         lambda: mklref.testing.select(exclude=np.ones(3)),
         lambda: mklref.testing.Supports(losses=3),
         lambda: mklref.kernels.stack(PROBLEM.kernels.dense(), names=3),

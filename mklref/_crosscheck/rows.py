@@ -177,6 +177,7 @@ def _deaf() -> Iterator[None]:
 
 def _start(jobs: Sequence[Job]) -> None:
     """Prepare a worker: Ctrl-C is its parent's business, without whom it ends; one thread for BLAS."""
+    import cvxpy  # noqa: F401  - or the first row would do so, in its own time
     from threadpoolctl import threadpool_limits
 
     global _shared

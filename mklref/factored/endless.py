@@ -72,7 +72,7 @@ class EntropySamples(Samples):
     def linear(self, where: slice) -> tuple[Array, Array]:
         """D = a (c - a)/c and D r = y D (log((c - a)/a) - y f)."""
         a, costs, y = self.a[where], self.costs[where], self.y[where]
-        stiffness = a * (costs - a) / costs
+        stiffness = a * ((costs - a) / costs)  # products of costs may leave float64
         return stiffness, y * stiffness * (np.log((costs - a) / a) - y * self.f[where])
 
     def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
@@ -124,6 +124,6 @@ def _moved(a: Array, da: Array, costs: Array) -> Array:
     near = np.where(da < 0.0, a, costs - a)
     straight = np.minimum(np.abs(da), np.maximum(near - 0.5 * costs, 0.0))
     near = near - straight
-    rest = np.minimum((np.abs(da) - straight) * costs / (near * (costs - near)), _FARTHEST)
+    rest = np.minimum((np.abs(da) - straight) / near * (costs / (costs - near)), _FARTHEST)
     near = np.maximum(costs / (1.0 + (costs - near) / near * np.exp(rest)), _CLOSEST * costs)
     return np.asarray(np.where(da < 0.0, near, costs - near))

@@ -118,8 +118,7 @@ class Loop:
             if self.lost() or self.failures >= self.most_failures or patience.over:
                 return Status.STALLED, centre
             if serious:
-                coarse = tuning.COARSE * abs(self.best.upper) or np.inf
-                ahead = max(self.target, min(tuning.AHEAD * patience.smallest, coarse))
+                ahead = max(self.target, min(tuning.AHEAD * patience.smallest, tuning.COARSE * abs(self.best.upper)))
                 self.inner_gap = min(self.inner_gap, ahead)
                 finer = centre.inner_gap <= self.asked  # else the last machine was at its limit
                 if finer and centre.inner_gap > 0.5 * centre.working_gap:  # the machine, not the weights, is far off
@@ -164,9 +163,8 @@ class Loop:
         lower = machine.dual_objective(squares)
         known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
         upper = losses + regularizer.value(weights * np.sqrt(squares))
-        primal = losses + 0.5 * float(weights @ squares)
         if self.problem.intercept_cost and upper >= 0.0:  # f = 0 costs nothing, and is free of rounding
-            upper, primal, intercept = 0.0, min(primal, 0.0), 0.0 * intercept
+            upper, intercept = 0.0, 0.0 * intercept
         point = Point(
             weights=weights,
             beta=machine.beta.copy(),
@@ -175,7 +173,7 @@ class Loop:
             merit=value + regularizer.weight_penalty(weights) if self.large_q is None else -lower,
             upper=upper,
             lower=lower,
-            inner_gap=primal - value,
+            inner_gap=losses + 0.5 * float(weights @ squares) - value,
             value=value,
             working_gap=upper - known,
             images=machine.images() if self.problem.kernels.losable else None,
@@ -184,16 +182,14 @@ class Loop:
             self.kept.note(point)
         return point
 
-    def _certified(self, point: Point) -> Array:
-        """The weights that attain the upper bound of a point: 0 where f = 0 does."""
-        return np.zeros_like(point.weights) if self.problem.intercept_cost and point.upper == 0.0 else point.weights
-
     def reached(self, point: Point) -> bool:
         """Whether the gap of this point, at which the machine is, will be certified."""
         wanted = self.tol * max(abs(point.upper), self.zero)
         self.target = wanted - self.rounding
         if point.gap <= self.target:
-            rounding = self.machine.rounding(self._certified(point), point.intercept, point.upper)
+            nothing = bool(self.problem.intercept_cost) and point.upper == 0.0  # the weights of f = 0
+            weights = np.zeros_like(point.weights) if nothing else point.weights
+            rounding = self.machine.rounding(weights, point.intercept, point.upper)
             if rounding > SPARE * wanted and self.large_q is None:
                 # Weights that cost little may be far too large, and with them what rounding costs: to the end.
                 rounding = (1.0 - tuning.TO_THE_END) * wanted
@@ -342,17 +338,15 @@ class Loop:
         """The best point with a certificate recomputed from scratch."""
         best = self.best.point
         assert best is not None
-        with blas_threads(self.problem.n_samples):
-            found = self.machine.solution(best.beta, self._certified(best), status, self.history(), self.tol)
-            gap, noise = found.certificate.gap, found.certificate.rounding
-            if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
-                return found
-            # Only now is it known what rounding costs.
-            first = self.machine.solution(self.first.beta, self._certified(self.first), status, found.history, self.tol)
-            return min(found, first, key=lambda solution: solution.certificate.gap)
+        found = self._judged(best, status)
+        gap, noise = found.certificate.gap, found.certificate.rounding
+        if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
+            return found
+        # Only now is it known what rounding costs.
+        return min(found, self._judged(self.first, status), key=lambda solution: solution.certificate.gap)
 
     def last_centre(self) -> Solution | None:
-        """Where the run ended, which may be better than what is best by bounds that rounding makes."""
+        """Where the run ended, which may be better than what is best by bounds that rounding makes, to be polished."""
         centre, status = self.centre, Status.STALLED
         if centre is None or centre is self.best.point:
             return None
@@ -365,9 +359,18 @@ class Loop:
         if point is None or point.images is None:
             return None
         with suppress(KernelsLost):  # a point that has to be moved is read for
-            status, history = Status.INTERRUPTED, self.history()
-            return self.machine.solution(point.beta, self._certified(point), status, history, self.tol, point.images)
+            return self._judged(point, Status.INTERRUPTED, point.images)
         return None
+
+    def _judged(self, point: Point, status: Status, images: list[Array] | None = None) -> Solution:
+        """The point with its certificate; of a one-class machine f = 0 where that is as good, for all that is known."""
+        others = status, self.history(), self.tol, images
+        with blas_threads(self.problem.n_samples):
+            found = self.machine.solution(point.beta, point.weights, *others)
+            if self.problem.intercept_cost and found.objective + found.certificate.rounding > 0.0:
+                nothing = self.machine.solution(point.beta, np.zeros_like(point.weights), *others)
+                return min(nothing, found, key=lambda solution: solution.certificate.gap)
+            return found
 
     def history(self) -> History:
         """All records, and what was counted."""

@@ -39,6 +39,7 @@ from mklref.testing.vectors.schema import record_of_problem
         (["crosscheck", "--C", "nan"], "C = nan must lie"),
         (["crosscheck", "--C", "much"], "'much' is not a number"),
         (["crosscheck", "--tol", "0"], "tol = 0.0 must lie in (0, 1)"),
+        (["crosscheck", "--max-time", "0"], "max_time = 0.0 must lie in (0, inf]"),
         (["crosscheck", "--samples", "1"], "'1' is neither 'all' nor an integer of at least 2"),
         (["crosscheck", "--seed", "-3"], "'-3' is not a nonnegative integer"),
         (["crosscheck", "--loss", "hinges"], "'hinges' is unknown; known names: hinge"),

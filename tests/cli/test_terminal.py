@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import wait as futures_wait
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from rich.console import Console
 import mklref
 from mklref import native, reference
 from mklref._conic import SOLVERS
+from mklref._crosscheck import chosen_job
+from mklref._crosscheck.rows import _conic_row, _pool
 from mklref.cli import render
 from mklref.exceptions import Interrupted, SlowWarning
 
@@ -149,17 +152,38 @@ def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch):
         return genuine(self, program)
 
     monkeypatch.setattr(reference.Engine, "_attempt", attempt)
+    left = []
+
+    def wait(futures, *, timeout, return_when):
+        left.append(timeout)
+        return futures_wait(futures, timeout=timeout, return_when=return_when)
+
+    monkeypatch.setattr(sys.modules["mklref._crosscheck.rows"], "wait", wait)
     before = set(multiprocessing.active_children())
-    check = mklref.crosscheck(make_problem(n=20, M=3), formulations=["dual"], solvers=["SCS", "CLARABEL"], max_time=4.0)
+    options = {"formulations": ["dual"], "solvers": ["SCS", "CLARABEL"], "processes": 2, "max_time": 2.0}
+    check = mklref.crosscheck(make_problem(n=20, M=3), **options)
     assert check.passed
     assert set(multiprocessing.active_children()) == before
     assert [row.status for row in check.rows] == ["optimal", "failed", "optimal"]
-    assert "SCS: no answer within max_time = 4 seconds" in check.rows[1].note
+    assert "SCS: no answer within max_time = 2 seconds" in check.rows[1].note
+    assert check.rows[1].seconds == 2.0
+    assert left[0] > left[-1]  # another row that is done gives it no more time
 
 
-def test_the_native_row_has_as_much_time_as_the_others():
-    check = mklref.crosscheck(make_problem(n=20, M=3), formulations=["dual"], solvers=["CLARABEL"], max_time=1e-9)
-    assert check.rows[0].solution.status is mklref.Status.TIME_LIMIT
+def test_a_process_that_is_not_forked_loads_cvxpy_before_its_first_row(monkeypatch):
+    """It takes seconds, within which rows with a limit of time failed."""
+    spawn = multiprocessing.get_context("spawn")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: spawn)
+    job = chosen_job(make_problem(n=20, M=3), ["dual"], ["CLARABEL"], 1e-6, 1e-3, 1e-6)
+    with _pool(1, [job]) as pool:
+        assert pool.submit(eval, "'cvxpy' in __import__('sys').modules").result()
+        assert pool.submit(_conic_row, 0, "dual", "CLARABEL").result().solution is not None
+
+
+def test_the_native_row_has_as_much_time_as_the_others(run):
+    said = run(["crosscheck", *SMALL, *ONE_ROW, "--p", "2", "--jobs", "1", "--max-time", "1e-9"], code=1).out
+    assert "time limit" in said
+    assert "no answer within max_time = 1e-09 seconds" in " ".join(said.split())
 
 
 def test_children_that_are_none_of_its_own_are_left_alone():

@@ -281,6 +281,14 @@ def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(l
         assert found.history.counters["steps"] > len(found.history.records)
 
 
+def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():
+    rng = np.random.default_rng(0)
+    L = [rng.normal(size=(17000, 2)) for _ in range(4)]
+    y = np.sign(3.0 * L[0][:, 0] + rng.normal(size=17000))
+    found = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, C=100.0, loss="logistic", regularizer=Lp(2)))
+    assert found.history.counters["steps"] <= 7  # 3, and 13 without
+
+
 def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch):
     """Bounds of the path are no certificate: a later point may be a worse one."""
     honest, made = factored._solution, []

@@ -186,10 +186,11 @@ def test_beta_of_a_rounder_loss_minimises_what_it_is_to_minimise(loss):
     assert 0 < np.count_nonzero(D) < 100
 
 
-def test_a_logistic_sample_goes_as_far_as_its_score_and_never_onto_an_end():
+@pytest.mark.parametrize("unit", [1.0, 1e-200])
+def test_a_logistic_sample_goes_as_far_as_its_score_and_never_onto_an_end(unit):
     """A step that ended where the first sample met its end was a fifth of one, for a hundred steps."""
     rng = np.random.default_rng(0)
-    y, costs = np.where(rng.random(200) < 0.5, -1.0, 1.0), rng.uniform(0.5, 2.0, 200)
+    y, costs = np.where(rng.random(200) < 0.5, -1.0, 1.0), unit * rng.uniform(0.5, 2.0, 200)
     samples, where = samples_for(losses.Logistic(), y, costs), slice(None)
     samples.f[:] = y * 3.0
     samples.begin(where, 1.0)
@@ -200,9 +201,9 @@ def test_a_logistic_sample_goes_as_far_as_its_score_and_never_onto_an_end():
     samples.move(where, 1.0, centred=False)
     assert np.all((samples.a > 0.0) & (samples.a < costs))
     own, out = samples.costs / (1.0 + np.exp(y * samples.f)), y * df > 0.0
-    assert np.allclose(samples.a[out], own[out], rtol=1e-6)
+    assert np.allclose(samples.a[out], own[out], rtol=1e-6, atol=0.0)
     small = y * df == -1e-6
-    assert np.allclose((samples.a - before)[small], (own - before)[small], rtol=1e-4)
+    assert np.allclose((samples.a - before)[small], (own - before)[small], rtol=1e-4, atol=0.0)
 
 
 def test_a_round_with_a_rounder_loss_is_its_newton_system():

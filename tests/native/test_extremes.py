@@ -200,11 +200,23 @@ def test_one_class_problems_at_the_end_of_the_domain_are_refused_and_next_to_it_
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(4 / 3), Tikhonov(2, 6.0), BlockNorm(np.inf)], ids=str)
 def test_one_class_problems_with_an_optimum_of_zero_take_no_steps_at_rounding(regularizer, C):
     """Dual points with K beta = 0: f = 0 is optimal, and no rounding of beta'K beta is in its way."""
-    X = np.random.default_rng(29).normal(size=(2, 100, 3))
-    problem = mklref.Problem(X @ X.transpose(0, 2, 1), np.ones(100), C=C, loss="one_class", regularizer=regularizer)
-    solution = checked(problem)
-    assert solution.objective == 0.0
-    assert solution.history.counters["inner_steps"] < 1000
+    whole = np.random.default_rng(29).normal(size=(2, 100, 3))
+    for X in (whole, whole[:1]):
+        K = X @ X.transpose(0, 2, 1)
+        solution = checked(mklref.Problem(K, np.ones(100), C=C, loss="one_class", regularizer=regularizer))
+        assert solution.objective == 0.0
+        assert solution.history.counters["inner_steps"] < 1000
+
+
+def test_one_class_kernels_whose_scales_are_decades_apart_and_whose_optimum_is_zero():
+    """Rounding of the larger one hides that f = 0 is better than what is found, and is none of f = 0."""
+    X = np.random.default_rng(29).normal(size=(2, 100, 3)) * np.array([1e6, 0.1])[:, None, None]
+    for rank, regularizer, most in ((3, Tikhonov(2, 1e-4), np.inf), (1, Lp(1), 1000)):
+        K = X[:, :, :rank] @ X[:, :, :rank].transpose(0, 2, 1)
+        solution = mklref.solve(mklref.Problem(K, np.ones(100), C=4.0, loss="one_class", regularizer=regularizer))
+        assert solution.objective == 0.0
+        assert solution.certificate.relative_gap < 1e-5
+        assert solution.history.counters["inner_steps"] < most
 
 
 def test_all_kernels_zero():
