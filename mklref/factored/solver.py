@@ -261,6 +261,8 @@ def _candidates(
         yield _towards(problem, point, beta, fitting), fitting
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
+    if not path.first.intercept_cost:  # the path may have ended far from anything
+        yield np.zeros_like(beta), each[0]
 
 
 def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Array:

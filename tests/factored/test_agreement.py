@@ -220,6 +220,9 @@ def test_limits_end_in_the_best_certified_point():
     with pytest.raises(mklref.Interrupted) as told:
         mklref.solve(given, callback=impatient)
     assert np.isfinite(told.value.solution.certificate.gap)
+    costly = given.replace(C=1e6)
+    for steps in (1, 3, 5):
+        assert mklref.solve(costly, max_iter=steps).certificate.gap <= costly.costs.sum()  # that of f = 0
 
 
 @pytest.mark.parametrize(
