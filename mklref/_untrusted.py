@@ -60,16 +60,21 @@ def require_room(where: object, size: int, most: int) -> None:
 
 def free_memory() -> float:
     """Bytes that can be had without swapping: of the machine and of its control group; inf where neither says so."""
+    machine, most = _said(Path("/proc/meminfo")), _said(_GROUP / "memory.max").strip()
     bounds = [np.inf]
-    machine, most = Path("/proc/meminfo"), _GROUP / "memory.max"
-    if machine.is_file():
-        lines = dict(line.split(":", 1) for line in machine.read_text(encoding="ascii").splitlines() if ":" in line)
-        bounds += [1024.0 * int(lines[name].split()[0]) for name in ("MemAvailable",) if name in lines]
-    if most.is_file() and (text := most.read_text(encoding="ascii").strip()).isdecimal():
-        facts = dict(line.split() for line in (_GROUP / "memory.stat").read_text(encoding="ascii").splitlines())
-        held = int((_GROUP / "memory.current").read_text(encoding="ascii")) - int(facts.get("inactive_file", 0))
-        bounds.append(max(0.0, float(text) - held))
+    for line in machine.splitlines():
+        if line.startswith("MemAvailable:"):
+            bounds.append(1024.0 * int(line.split()[1]))
+    if most.isdecimal():
+        facts = dict(line.split() for line in _said(_GROUP / "memory.stat").splitlines())
+        held = int(_said(_GROUP / "memory.current") or 0) - int(facts.get("inactive_file", 0))
+        bounds.append(max(0.0, float(most) - max(0, held)))
     return min(bounds)
+
+
+def _said(file: Path) -> str:
+    """Its text, or none where there is no such file."""
+    return file.read_text(encoding="ascii") if file.is_file() else ""
 
 
 def read_bytes(path: Path, max_bytes: int) -> bytes:

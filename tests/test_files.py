@@ -241,6 +241,9 @@ def test_what_a_container_holds_is_not_free(tmp_path, monkeypatch):
     assert _untrusted.free_memory() == 4e6
     (tmp_path / "memory.current").write_text("9500000\n")  # more than the limit, for a moment
     assert _untrusted.free_memory() == 0.0
+    for name in ("memory.current", "memory.stat"):
+        (tmp_path / name).unlink()
+    assert _untrusted.free_memory() == 8e6  # and where nothing is said of what it holds, the limit
 
 
 @pytest.mark.parametrize(
