@@ -34,7 +34,7 @@ class Samples(ABC):
     ends: bool = False
     """Whether there are ends to settle at."""
     bounded: bool = False
-    """Whether beta has two."""
+    """Whether there are two. Of the logistic loss there are none: only scores without bound reach them."""
     kinked: bool = False
     """Whether the loss has kinks, where D is infinite."""
     _state: tuple[str, ...] = ("f", "beta")

@@ -193,8 +193,8 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
 def _with_equal_weights(path: Path) -> Start | None:
     """Roughly the solution for equal weights, with the weights that fit it; None where that is not called for.
 
-    Where beta is not bounded L'beta of nothing is too large by far for a large C, and would take all weights to 0 in a
-    step. Where no weights move, a full step leaves nothing of it.
+    Without two ends of the loss for beta to settle at, L'beta of nothing is too large by far for a large C, and would
+    take all weights to 0 in a step. Where no weights move, a full step leaves nothing of it.
     """
     problem = path.problem
     if path.psi.fixed is not None or path.away_from or path.bounded:

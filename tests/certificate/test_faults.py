@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from certificate.points import M, N, optimum, small
@@ -91,6 +93,9 @@ def test_explain_blames_the_weights_and_names_the_kernel(solved):
     assert f"comes from the kernel weights: that of kernel {m} disagrees most with the dual point" in bad.explain()
     assert f"the weights that fit it lower the upper bound to {bad.fitting_upper:.9g}." in bad.explain()
     assert bad.fitting_upper == certify(problem, beta).objective
+    shares = {"better_upper": 0.4, "fitting_upper": 0.7}  # of which the intercept has 0.4, and the weights 0.3 alone
+    mixed = replace(bad, regularizer_gap=0.0, **{name: bad.objective - part * bad.gap for name, part in shares.items()})
+    assert "Most of the gap comes from the samples" in mixed.explain()
 
 
 def test_explain_blames_the_weights_where_they_are_no_function_of_the_dual_point():
