@@ -62,6 +62,8 @@ class Loop:
         self.best: Best[Point] = Best()
         self.kept: Best[Point] = Best()
         """The points with images, where kernels can be lost."""
+        self.hopeful: Point | None = None
+        """The point of the smallest gap if the kernels that were not read for it do not matter."""
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
         """What the start, and whatever helped out, has cost, by the names of `counters`."""
@@ -178,6 +180,8 @@ class Loop:
             working_gap=upper - known,
             images=machine.images() if self.problem.kernels.losable else None,
         )
+        if self.hopeful is None or point.working_gap < self.hopeful.working_gap:
+            self.hopeful = point
         if point.images is not None:
             self.kept.note(point)
         return point
@@ -318,7 +322,7 @@ class Loop:
             return point
         self.machine.set_dual(point.beta)
         forms.watched &= known | (forms.squares / self.units > nearly * inside)
-        return self.assess(point.weights)
+        return self.best.note(self.assess(point.weights))
 
     def lost(self) -> bool:
         """Whether the first machines, from a guess, were arduous and found no dual point that is better than 0.
@@ -336,14 +340,17 @@ class Loop:
 
     def solution(self, status: Status) -> Solution:
         """The best point with a certificate recomputed from scratch."""
-        best = self.best.point
+        best, others = self.best.point, []
         assert best is not None
         found = self._judged(best, status)
-        gap, noise = found.certificate.gap, found.certificate.rounding
-        if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
+        if found.status is Status.OPTIMAL:
             return found
-        # Only now is it known what rounding costs.
-        return min(found, self._judged(self.first, status), key=lambda solution: solution.certificate.gap)
+        if self.hopeful is not None and not self.problem.kernels.costly:  # bounds of kernels that were not read are far
+            others.append(self.hopeful)
+        if self.first is not None and 2.0 * found.certificate.rounding > found.certificate.gap:
+            others.append(self.first)  # only now is it known what rounding costs
+        certified = [found, *(self._judged(other, status) for other in others if other is not best)]
+        return min(certified, key=lambda solution: solution.certificate.gap)
 
     def last_centre(self) -> Solution | None:
         """Where the run ended, which may be better than what is best by bounds that rounding makes, to be polished."""

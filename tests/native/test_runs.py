@@ -64,6 +64,18 @@ def test_nothing_worse_than_the_zero_function_is_returned(loss):
         assert found.gap <= zero.gap * (1.0 + 1e-12)
 
 
+def test_a_run_that_ends_early_returns_what_it_knows_to_be_good():
+    """Bounds of points for which few kernels were read are far: which point is best is seen at the end alone."""
+    for seed in (0, 5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((40, 9)), np.where(rng.random(40) < 0.5, -1.0, 1.0)
+        problem = mklref.Problem(mklref.kernels.simplemkl_recipe(X), y, C=100.0, regularizer=Lp(1))
+        seen: list[float] = []
+        mklref.solve(problem, callback=lambda record, seen=seen: seen.append(record.upper))
+        for most in range(3, len(seen)):
+            assert mklref.solve(problem, max_iter=most).certificate.upper <= 1.01 * seen[most - 1]
+
+
 def test_a_callback_may_write_into_its_record():
     problem = make_problem(seed=9, regularizer=Lp(1.5))
 
