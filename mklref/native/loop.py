@@ -345,8 +345,8 @@ class Loop:
         found = self._judged(best, status)
         if found.status is Status.OPTIMAL:
             return found
-        if self.hopeful is not None and not self.problem.kernels.costly:  # bounds of kernels that were not read are far
-            others.append(self.hopeful)
+        if self.hopeful is not None and self.hopeful.working_gap < 0.5 * found.certificate.gap:
+            others.append(self.hopeful)  # bounds for kernels that were not read are far
         if self.first is not None and 2.0 * found.certificate.rounding > found.certificate.gap:
             others.append(self.first)  # only now is it known what rounding costs
         certified = [found, *(self._judged(other, status) for other in others if other is not best)]
@@ -394,7 +394,7 @@ class Loop:
         own = {
             "machines": float(sum(machine.solves for machine in machines)),
             "inner_steps": float(self.steps),
-            "passes": sum(machine.rows_read + machine.forms.rows_read for machine in machines) / (M * n),
+            "passes": float(sum(machine.rows_read + machine.forms.rows_read for machine in machines)) / (M * n),
         }
         return {name: value + self.spent.get(name, 0.0) for name, value in own.items()}
 
