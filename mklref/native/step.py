@@ -33,6 +33,8 @@ _NEGLIGIBLE = 1e-10
 _RIDGE = 1e-13
 _QUARTERS = 0.25 ** np.arange(500)
 """Shares of a step."""
+_ENOUGH = 1e-6
+"""Share of what the model has gained by which kernels outside of the program could still lower it."""
 _MOST = 60
 """With more active kernels than this at the centre, they have to earn their place in the program again."""
 _CANDIDATES = 20
@@ -124,6 +126,7 @@ def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, un
     else:
         candidates[:] = True
     normal = np.ones_like(centre) if psi.normal is None else psi.normal
+    before = float((D - 0.5 * (Q @ centre)).max()) + psi.penalty(centre)
     while True:
         index = np.flatnonzero(candidates)
         part, mixture = _on_face(psi, Q, D, W, centre, index, max(unit, float(centre.max())))
@@ -132,13 +135,16 @@ def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, un
         if psi.normal is not None:
             weights /= psi.normal @ weights
         moved = W @ (weights - centre)
-        # The gradient of a kernel outside, per unit of the constraint, must not be below that of those inside.
+        # Frank and Wolfe: what kernels outside may still gain is the size of the weights times how much less the
+        # gradient of one of them is, per unit of the constraint, than that of those inside in the mean.
         slope = (moved @ W - 0.5 * (mixture @ Q) + psi.gradient(weights)) / normal
-        inside = 0.0 if psi.normal is None else float(slope[weights > 0.0].max())
-        missing = ~candidates & (slope < inside - 1e-9 * np.abs(slope).max())
+        size, rounding = float(normal @ weights), 1e-9 * np.abs(slope).max()
+        inside = 0.0 if psi.normal is None else float((normal * weights) @ slope) / size
+        value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(moved @ moved) + psi.penalty(weights)
+        enough = max(rounding, _ENOUGH * (before - value) / size) if size > 0.0 else rounding
+        missing = ~candidates & (slope < inside - enough)
         if not missing.any():
-            largest = float((D - 0.5 * (Q @ weights)).max())
-            return Step(weights, largest + 0.5 * float(moved @ moved) + psi.penalty(weights), mixture)
+            return Step(weights, value, mixture)
         # Those that violate most first, as many as there are: mostly few of all violators have a weight in the end.
         most = max(_CANDIDATES, int(np.count_nonzero(candidates)))
         if np.count_nonzero(missing) > most:
