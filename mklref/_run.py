@@ -1,4 +1,4 @@
-"""What every iterative solver shares: checks, clock, records, callback, progress line, and when to stop.
+"""What every iterative solver shares: checks, clock, records, callback, progress line, when to stop; and every path.
 
     recorder = Recorder("solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress)
     with recorder.running(lambda: solution(Status.INTERRUPTED)):      # Ctrl-C ends in Interrupted
@@ -15,7 +15,7 @@ before each further one, and may have as many records from each.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from mklref._progress import Progress
 from mklref._validate import asks_to_stop, check_callback, check_limits
-from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType, KernelsLost
 from mklref.problem import Problem, require_problem
 from mklref.solution import Solution, Status
 
@@ -161,6 +161,30 @@ class Best(Generic[P]):
             self.point = point
         self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
         return point
+
+
+def along(
+    problems: Iterable[Any], solve: Callable[[Any, Any], Any], callback: Any, path: Callable[[list[Any]], Any] = list
+) -> Any:
+    """The path of the solutions of problems, each solved from the one before, which is None at first.
+
+    It ends where `solve` returns None or the callback asks to stop. What ends it by force has the points so far.
+    """
+    solutions: list[Any] = []
+    try:
+        for problem in problems:
+            found = solve(problem, solutions[-1] if solutions else None)
+            if found is None:
+                break
+            solutions.append(found)
+            if asks_to_stop(callback, found):
+                break
+    except KeyboardInterrupt as stopped:
+        because = getattr(stopped, "because", None)
+        raise Interrupted(getattr(stopped, "solution", None), path(solutions), because) from None
+    except KernelsLost as lost:
+        raise KernelsLost(lost.message, lost.solution, path(solutions)) from None
+    return path(solutions)
 
 
 def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:

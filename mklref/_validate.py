@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,14 @@ def checked_words(label: str, value: Any) -> tuple[str, ...]:
     if not all(isinstance(word, str) for word in words):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give a name, or a sequence of names.")
     return words
+
+
+def checked_values(label: str, given: Any, what: str) -> list[Any]:
+    """The entries of an ordered collection as a list, whatever they are; else `InvalidParameter` says of what."""
+    some = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
+    if not some or getattr(given, "ndim", 1) == 0:
+        raise InvalidParameter(f"{label} = {given!r} must be a sequence of {what}")
+    return list(given)
 
 
 def checked_flag(label: str, value: Any) -> bool:
