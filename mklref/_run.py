@@ -208,12 +208,8 @@ def check_range(C: float, largest: float) -> None:
 def check_start(problem: Problem, start: Any, label: str = "start") -> None:
     """Refuse a start that is no solution of a problem with as many machines, samples and kernels.
 
-    Raises
-    ------
-    InvalidType
-        For anything that is no solution, or holds something else than arrays of real numbers.
-    InvalidInput
-        Another number of machines, samples or kernels; numbers that are not finite, or negative weights.
+    `InvalidType` for anything that is no solution, or holds something else than arrays of real numbers; `InvalidInput`
+    for another number of machines, samples or kernels, for numbers that are not finite, and for negative weights.
     """
     if not isinstance(start, Solution):
         raise InvalidType(

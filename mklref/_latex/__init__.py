@@ -247,12 +247,7 @@ TALL = re.compile(r"(\\[bB]igg?(?:\)|\]|\\rVert|\\\|))(?=[\^_])")
 def mathml(latex: str, *, block: bool) -> str:
     """The formula in MathML, which browsers draw without a script and without a network.
 
-    By math-core, which the extras `docs` and `explore` bring.
-
-    Raises
-    ------
-    math_core.LatexError
-        For what is no LaTeX, so that no page is made with it.
+    By math-core, which the extras `docs` and `explore` bring. What is no LaTeX ends in its error, and no page is made.
     """
     return str(_converter().convert_with_local_state(TALL.sub(r"\1{}", latex), displaystyle=block))
 

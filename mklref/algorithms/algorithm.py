@@ -72,22 +72,9 @@ def algorithm(
 ) -> Callable[[Callable[..., Iterator[Point]]], Algorithm]:
     """Make a solver of the loop of a paper, a generator of points that asks its `Run` for kernel machines.
 
-    Parameters
-    ----------
-    fits : callable
-        Whether the algorithm is made for a problem.
-    made_for : str
-        The same in words, for the documentation and for who brings another problem.
-    remedy : str
-        What takes other problems.
-    max_iter : int
-        The default.
-
-    Returns
-    -------
-    callable
-        A decorator. The keyword parameters of the generator and their section "Parameters" are added to those that
-        every algorithm has.
+    `fits` says whether it is made for a problem, and `made_for` the same in words, for the documentation and for who
+    brings another problem; `remedy` what takes others. The keyword parameters of the generator and their section
+    "Parameters" are added to those that every algorithm has.
     """
 
     def solver_of(steps: Callable[..., Iterator[Point]]) -> Algorithm:

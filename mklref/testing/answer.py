@@ -44,13 +44,7 @@ class Answer:
 
 
 def as_answer(returned: Any) -> Answer:
-    """Read what a solver returned: a `Solution`, an `Answer`, or (dual_coef, weights, intercept).
-
-    Raises
-    ------
-    InvalidType
-        Anything else.
-    """
+    """Read what a solver returned: a `Solution`, an `Answer`, or (dual_coef, weights, intercept); or `InvalidType`."""
     if isinstance(returned, Answer):
         return returned
     if isinstance(returned, Solution):
@@ -152,13 +146,7 @@ def _known(argument: str, given: Collection[str] | None, known: Collection[str])
 
 
 def as_declaration(supports: Any, solver: Any) -> Declaration:
-    """A `Supports`, a function of a problem (a reason, or a truth value), or what the solver itself declares.
-
-    Raises
-    ------
-    InvalidType
-        Something that cannot be called.
-    """
+    """A `Supports`, a function of a problem (a reason, or a truth value), or what the solver itself declares."""
     declared = getattr(solver, "supports", None) if supports is None else supports
     if declared is None:
         return Supports()

@@ -63,13 +63,7 @@ RECIPES: tuple[Recipe, ...] = (
 
 
 def select(include: Iterable[str] | None = None, exclude: Iterable[str] | None = None) -> tuple[Case, ...]:
-    """The problems by name, with patterns.
-
-    Raises
-    ------
-    InvalidParameter
-        A word that matches no name.
-    """
+    """The problems by name, with patterns; `InvalidParameter` for a word that matches none."""
     cases = [_case(recipe) for recipe in RECIPES]
     known = ", ".join(case.name for case in cases)
     return matching(cases, include, exclude, f"{{1!r}} matches no real problem; known: {known}.")
