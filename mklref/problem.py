@@ -10,7 +10,7 @@ with 1'beta_p = c_b where there are intercepts. A `Problem` states one machine; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -48,7 +48,38 @@ class Point(NamedTuple):
     intercept: Any
 
 
-class Problem:
+class Frozen:
+    """Built from arguments that are kept under their names, validated once, and never written to again."""
+
+    __slots__ = ()
+    _ARGUMENTS: ClassVar[tuple[str, ...]]
+
+    def _put(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def replace(self, **changes: Any) -> Self:
+        """A new problem that differs in the named arguments and shares everything else."""
+        return type(self)(**{**self._arguments(), **changes})
+
+    def _arguments(self) -> dict[str, Any]:
+        """What it was built from."""
+        return {name: getattr(self, name) for name in self._ARGUMENTS}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} is frozen.")
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self._arguments())
+
+
+def _rebuild(kind: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    return kind(**arguments)
+
+
+class Problem(Frozen):
     """A kernel machine whose kernel is learned.
 
     Minimise over functions f_m in H_m and the intercept b
@@ -125,9 +156,7 @@ class Problem:
         intercept: bool = True,
         sample_weight: Any = None,
     ) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
+        put = self._put
         put("kernels", stack(kernels))
         put("loss", as_loss(loss))
         put("regularizer", as_regularizer(regularizer))
@@ -200,14 +229,6 @@ class Problem:
         """One intercept for each machine as a solution has them: a float, or an array (P,)."""
         return np.array(values, dtype=float) if self.several else float(values[0])
 
-    def replace(self, **changes: Any) -> Self:
-        """A new problem that differs in the named arguments and shares everything else."""
-        return type(self)(**{**self._arguments(), **changes})
-
-    def _arguments(self) -> dict[str, Any]:
-        """What it was built from."""
-        return {name: getattr(self, name) for name in self._ARGUMENTS}
-
     def to_latex(self, formulation: str | None = None) -> str:
         """The problem, or its statement in a formulation, as LaTeX without delimiters.
 
@@ -236,24 +257,11 @@ class Problem:
 
         return _display.problem(self, self.to_latex())
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} is frozen.")
-
-    def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self._arguments())
-
     def __repr__(self) -> str:
         return (
             f"Problem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.loss}, "
             f"regularizer={self.regularizer}, intercept={self.intercept})"
         )
-
-
-def _rebuild(kind: type[Problem], arguments: dict[str, Any]) -> Problem:
-    return kind(**arguments)
 
 
 def on_samples(problem: P, samples: Any, kernels: Any, **changes: Any) -> P:
