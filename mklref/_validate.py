@@ -212,12 +212,14 @@ def checked_vector(data: Any, label: str, length: int) -> Array:
     return checked_array(data, label, (length,))
 
 
-def checked_array(data: Any, label: str, shape: tuple[int, ...], remedy: str = "") -> Array:
+def checked_array(
+    data: Any, label: str, shape: tuple[int, ...], remedy: str = "", error: type[InvalidInput] = InvalidParameter
+) -> Array:
     """A float64 array of this shape, if `data` is a finite one; else an error that names it."""
-    array = as_float_array(data, label, InvalidParameter)
+    array = as_float_array(data, label, error)
     if array.shape != shape:
-        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
-    require_finite(array, label, InvalidParameter)
+        raise error(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
+    require_finite(array, label, error)
     return array.astype(np.float64, copy=False)
 
 
@@ -239,8 +241,13 @@ def positive_vector(label: str, value: Any, remedy: str) -> Array:
         raise InvalidParameter(f"{label} has shape {vector.shape}; give one number for each kernel, (M,).")
     if not np.all(np.isfinite(vector)) or vector.min() <= 0.0:
         raise InvalidParameter(f"{label} = {vector} must be finite and positive: {remedy}")
-    vector.flags.writeable = False
-    return vector
+    return read_only(vector)
+
+
+def read_only(array: Array) -> Array:
+    """The array, to which nobody writes any more."""
+    array.flags.writeable = False
+    return array
 
 
 def check_length(owner: str, label: str, length: int, kernels: int) -> None:

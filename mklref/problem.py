@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, read_only, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
@@ -186,7 +186,7 @@ class Problem(Frozen):
                 raise InvalidTarget(f"y holds only the class {shown}; loss {loss} needs samples of both -1 and +1.")
         if loss.targets == "ones" and not np.array_equal(found, [1.0]):
             raise InvalidTarget(f"y holds the values {shown}; loss {loss} has one class: give y = np.ones(n).")
-        return _read_only(targets)
+        return read_only(targets.copy())
 
     @property
     def n_kernels(self) -> int:
@@ -290,13 +290,6 @@ def require_problem(problem: Any) -> None:
         raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).{own}")
 
 
-def _read_only(array: Array) -> Array:
-    """A copy that nobody can write to: what the caller does to his own array later changes no problem."""
-    own = array.copy()
-    own.flags.writeable = False
-    return own
-
-
 def _checked_costs(C: float, weight: Array) -> Array:
     """C * sample_weight, where every product has all its digits."""
     with np.errstate(over="ignore", under="ignore"):
@@ -309,7 +302,7 @@ def _checked_costs(C: float, weight: Array) -> Array:
             f"[{_SMALLEST_COST:.3g}, {np.finfo(float).max:.3g}]. Rescale C or the weights; drop a sample that should "
             "not count."
         )
-    return _read_only(costs)
+    return read_only(costs)
 
 
 def _checked_intercept(intercept: Any, loss: Loss) -> bool:
@@ -339,7 +332,7 @@ def checked_sample_weight(sample_weight: Any, n: int) -> Array | None:
         raise InvalidParameter(
             f"sample_weight[{i}] = {array[i]:g} must be positive; drop a sample that should not count."
         )
-    return _read_only(array.astype(np.float64, copy=False))
+    return read_only(array.astype(np.float64))
 
 
 def _require_attainable(costs: Array, loss: Loss, regularizer: Regularizer) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_length, checked_number
+from mklref._validate import as_float_array, check_length, checked_number, read_only
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -156,8 +156,7 @@ class Fixed(Regularizer):
             raise InvalidParameter(
                 f"weights = {weights} must be finite and nonnegative with at least one positive entry."
             )
-        weights.flags.writeable = False
-        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "weights", read_only(weights))
 
     def check(self, kernels: int) -> None:
         """One weight for each kernel."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_length
+from mklref._validate import as_float_array, check_length, read_only
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY
@@ -69,8 +69,7 @@ class Mahalanobis(Regularizer):
                 f"E must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(matrix)[0]:.3g}; "
                 "add a small multiple of the identity."
             ) from indefinite
-        matrix.flags.writeable = False
-        object.__setattr__(self, "E", matrix)
+        object.__setattr__(self, "E", read_only(matrix))
         object.__setattr__(self, "_inverse_root", np.linalg.inv(root))
 
     def check(self, kernels: int) -> None:

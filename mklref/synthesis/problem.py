@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_flag, checked_positive, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.losses import Loss, as_loss
 from mklref.problem import Frozen
@@ -105,7 +105,7 @@ class SynthesisProblem(Frozen):
         put("y", _checked_targets(y, stack.shape, self.loss))
         if self.constant:
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
-        put("kernels", _read_only(stack))
+        put("kernels", read_only(stack.view()))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -175,12 +175,6 @@ def lambda_max(problem: SynthesisProblem) -> float:
     return largest if problem.norm.q == 1 or largest == 0.0 else np.inf
 
 
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 def _checked_loss(loss: Any) -> Loss:
     found = as_loss(loss)
     if found.name not in LOSSES:
@@ -228,4 +222,4 @@ def _checked_targets(y: Any, shape: tuple[int, ...], loss: Loss) -> Array:
             f"y holds the values {found}; loss {loss} takes the labels -1 and +1. "
             "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
         )
-    return _read_only(array.astype(np.float64))
+    return read_only(array.astype(np.float64))
