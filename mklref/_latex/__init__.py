@@ -25,21 +25,10 @@ DUAL_NORMS = r"g_m = \sqrt{\beta^\top K_m\, \beta}"
 
 
 def statement(name: str, problem: Problem | None = None) -> str:
-    r"""A formulation as display mathematics without delimiters.
+    r"""A formulation as display mathematics without delimiters, with loss and regulariser of a problem written out.
 
-    Parameters
-    ----------
-    name : str
-        One of `reference.explain(problem)`, for instance "dual".
-    problem : Problem, optional
-        Whose loss and regulariser are written out; without it the symbols V, R and psi stand for any.
-
-    Raises
-    ------
-    InvalidParameter
-        An unknown name.
-    NotApplicable
-        The formulation does not cover the problem; the message says why.
+    Without one the symbols V, R and psi stand for any. The name is one of `reference.explain(problem)`;
+    `InvalidParameter` for another, and `NotApplicable`, which says why, if it does not cover the problem.
     """
     formulation = as_formulation(name)
     if problem is not None:

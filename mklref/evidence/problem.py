@@ -119,13 +119,7 @@ class EvidenceProblem:
         return np.minimum(weights, np.finfo(float).max)
 
     def checked_weights(self, weights: Any, label: str = "weights") -> Array:
-        """Weights (M,) as float64, or an error.
-
-        Raises
-        ------
-        InvalidParameter
-            Of another shape, not finite, or negative.
-        """
+        """Weights (M,) as float64, or `InvalidParameter`: of another shape, not finite, or negative."""
         array = checked_array(weights, label, (self.n_kernels,), ", one for each kernel")
         if array.min() < 0.0:
             m = int(array.argmin())
