@@ -32,24 +32,10 @@ R = TypeVar("R")
 
 
 class Recorder(Generic[R]):
-    """The records of one run, and its limits.
+    """The records of one run, and its limits: `max_iter` records, and `max_time` seconds from now (`late`).
 
-    Parameters
-    ----------
-    label : str
-        What the progress line calls the run.
-    tol : float
-        Where the progress line is full.
-    max_iter : int
-        Largest number of records.
-    max_time : float, optional
-        Seconds from now; `late` says whether they have passed.
-    callback : callable, optional
-        Called with every record; a true return value asks to stop.
-    progress : bool
-        Whether to show a line.
-    quantity : str
-        What the line shows: "gap" or another residual.
+    The callback is called with every record, and asks to stop by a true value. With `progress` there is a line, called
+    `label`, that shows the gap or another quantity and is full at `tol`.
     """
 
     def __init__(
