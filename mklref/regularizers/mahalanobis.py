@@ -73,17 +73,14 @@ class Mahalanobis(Regularizer):
         object.__setattr__(self, "_inverse_root", np.linalg.inv(root))
 
     def check(self, kernels: int) -> None:
-        """E has one row for each kernel."""
         check_length(self.name, "rows of E", len(self.E), kernels)
 
     def value(self, rho: Array) -> float:
-        """1/2 sum rho^2/theta at the minimiser."""
         present = rho > 0.0
         theta = self.weights_from_norms(rho)
         return 0.5 * float(np.sum(rho[present] * (rho[present] / theta[present])))
 
     def conjugate(self, g: Array) -> float:
-        """1/2 sqrt(u'E u) at the minimiser."""
         top = float(g.max())
         if top == 0.0:
             return 0.0
@@ -91,7 +88,6 @@ class Mahalanobis(Regularizer):
         return 0.5 * float(np.sqrt(u @ self.E @ u)) * top * top
 
     def weight_penalty(self, theta: Array) -> float:
-        """0 in the ellipsoid, +inf outside."""
         inside = bool(np.all(theta >= 0.0)) and self._length(theta) <= 1.0 + FEASIBILITY
         return 0.0 if inside else np.inf
 
