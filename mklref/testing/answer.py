@@ -116,22 +116,18 @@ class Supports:
 
     def __call__(self, problem: Problem) -> str:
         """Why this problem is out of scope; empty if it is not."""
-        kind = type(problem.regularizer).__name__
-        p = problem.regularizer.p if isinstance(problem.regularizer, Lp | WeightedLp) else None
-        if self.losses is not None and problem.loss.name not in self.losses:
-            return f"loss {problem.loss.name}"
-        if self.regularizers is not None and kind not in self.regularizers:
-            return f"regularizer {kind}"
-        if p is not None and not self.p[0] <= p <= self.p[1]:
-            return f"p = {p:g}"
-        allowed = (self.intercept,) if isinstance(self.intercept, bool) else self.intercept
-        if problem.intercept not in allowed:
-            return "an intercept" if problem.intercept else "no intercept"
-        if problem.sample_weight is not None and not self.sample_weight:
-            return "sample weights"
-        if self.max_kernels is not None and problem.n_kernels > self.max_kernels:
-            return f"{problem.n_kernels} kernels"
-        return ""
+        loss, kind, count = problem.loss.name, type(problem.regularizer).__name__, problem.n_kernels
+        p = problem.regularizer.p if isinstance(problem.regularizer, Lp | WeightedLp) else self.p[0]
+        intercepts = (self.intercept,) if isinstance(self.intercept, bool) else self.intercept
+        supported = {
+            f"loss {loss}": self.losses is None or loss in self.losses,
+            f"regularizer {kind}": self.regularizers is None or kind in self.regularizers,
+            f"p = {p:g}": self.p[0] <= p <= self.p[1],
+            "an intercept" if problem.intercept else "no intercept": problem.intercept in intercepts,
+            "sample weights": self.sample_weight or problem.sample_weight is None,
+            f"{count} kernels": self.max_kernels is None or count <= self.max_kernels,
+        }
+        return next((reason for reason, fits in supported.items() if not fits), "")
 
 
 def _known(argument: str, given: Collection[str] | None, known: Collection[str]) -> tuple[str, ...] | None:
